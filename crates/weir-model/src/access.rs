@@ -1,0 +1,172 @@
+//! What a thread does to memory: the instruction, and the order of the lines it touches.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// The instruction that touches memory, one cache line at a time (MEMO §4, Interplay §III-A).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Ordinary load.
+    Ld,
+    /// Temporal store: reads the line for ownership, writes it back later.
+    St,
+    /// Temporal store followed by `clwb`: the line is written back at once.
+    StClwb,
+    /// Non-temporal store: a full line, write-combined and posted, no read for ownership.
+    NtSt,
+    /// 64-byte direct store: as a non-temporal store, but from a source line and never combined.
+    Movdir64b,
+    /// Locked read-modify-write of one word of the line.
+    Cas,
+}
+
+impl Op {
+    /// Every instruction, in the order in which tables list them.
+    pub const ALL: [Op; 6] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt, Op::Movdir64b, Op::Cas];
+
+    /// The stable name used on the command line, in files and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Ld => "ld",
+            Op::St => "st",
+            Op::StClwb => "st_clwb",
+            Op::NtSt => "nt_st",
+            Op::Movdir64b => "movdir64b",
+            Op::Cas => "cas",
+        }
+    }
+
+    /// Whether the line is read for ownership before it is written.
+    pub const fn reads_for_ownership(self) -> bool {
+        matches!(self, Op::St | Op::StClwb | Op::Cas)
+    }
+
+    /// Whether the write bypasses the caches and is posted.
+    pub const fn is_posted(self) -> bool {
+        matches!(self, Op::NtSt | Op::Movdir64b)
+    }
+
+    /// Bytes that cross the memory interface for each byte the program touches, once the caches
+    /// are full: 2 for a temporal store (read for ownership and write-back), else 1.
+    pub const fn traffic_factor(self) -> f64 {
+        if self.reads_for_ownership() { 2.0 } else { 1.0 }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is no instruction.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b and cas")]
+pub struct UnknownOp(pub String);
+
+impl FromStr for Op {
+    type Err = UnknownOp;
+
+    /// Accepts the stable names, with `-`, `_` and `+` alike (`nt-st`, `st+clwb`), and `ntst`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain: String = text
+            .chars()
+            .filter(|c| !matches!(c, '-' | '_' | '+'))
+            .flat_map(char::to_lowercase)
+            .collect();
+        Op::ALL
+            .into_iter()
+            .find(|op| op.name().replace('_', "") == plain)
+            .ok_or_else(|| UnknownOp(text.into()))
+    }
+}
+
+/// The order in which a thread touches the lines of its working set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Pattern {
+    /// Ascending lines, again from the start at the end.
+    Sequential,
+    /// Independent lines drawn at random.
+    RandomLine,
+    /// Blocks at random, ascending lines inside a block (MEMO §4.3.2). Posted stores are fenced
+    /// after each block.
+    RandomBlock {
+        /// Bytes in a block, a multiple of the line.
+        block: Bytes,
+    },
+    /// Dependent loads: each line holds the address of the next, one in flight.
+    Chase {
+        /// How far a hop may reach.
+        locality: Locality,
+    },
+    /// One access at a time on a line that was just flushed, fenced before and after, each timed
+    /// (MEMO §4.2).
+    FlushedLine,
+}
+
+impl Pattern {
+    /// The stable name used in JSON and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pattern::Sequential => "sequential",
+            Pattern::RandomLine => "random_line",
+            Pattern::RandomBlock { .. } => "random_block",
+            Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            } => "chase_tlb_friendly",
+            Pattern::Chase {
+                locality: Locality::Random,
+            } => "chase_random",
+            Pattern::FlushedLine => "flushed_line",
+        }
+    }
+
+    /// Whether each access is timed, so that the tenant reports latency.
+    pub const fn is_timed(self) -> bool {
+        matches!(self, Pattern::Chase { .. } | Pattern::FlushedLine)
+    }
+}
+
+/// How far a pointer chase may jump, which decides whether address translation is in the figure.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Locality {
+    /// Hops stay inside a window that the translation look-aside buffers cover, and the window
+    /// moves on when every line in it was visited: memory latency without page walks.
+    TlbFriendly,
+    /// Any line of the working set next: page walks are in the figure.
+    Random,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instruction_is_read_back_from_its_name() {
+        for op in Op::ALL {
+            assert_eq!(op.name().parse(), Ok(op));
+            assert_eq!(op.name().replace('_', "-").parse(), Ok(op));
+        }
+        assert_eq!("st+clwb".parse(), Ok(Op::StClwb));
+        assert_eq!("ntst".parse(), Ok(Op::NtSt));
+        assert!(
+            "prefetch"
+                .parse::<Op>()
+                .unwrap_err()
+                .to_string()
+                .contains("`prefetch`")
+        );
+    }
+}

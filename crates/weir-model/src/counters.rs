@@ -1,0 +1,216 @@
+//! Counters that are named and meant as the hardware's.
+//!
+//! The simulated machine fills them from its queues, the real one from `perf`; either may leave one
+//! out, and then says why. Encodings per microarchitecture belong to the machines, not here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Unavailable;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)+) => {
+        /// One countable thing. Occupancies are sums over cycles of the counting unit's clock, as
+        /// on silicon, so that occupancy divided by inserts is the mean residency in cycles.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+        )]
+        pub enum Counter {
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Counter {
+            /// Every counter.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)+];
+
+            /// The portable name: the vendor's, in lower case, where there is one.
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Core clock cycles, summed over the cores that run tenants (CPU_CLK_UNHALTED.THREAD).
+    Cycles = "cycles",
+    /// Demand loads that hit L1 (MEM_LOAD_RETIRED.L1_HIT).
+    L1Hit = "mem_load_retired.l1_hit",
+    /// Demand loads that missed L1 and found no fill buffer for the line (MEM_LOAD_RETIRED.L1_MISS).
+    L1Miss = "mem_load_retired.l1_miss",
+    /// Demand loads that found the line in flight in a fill buffer (MEM_LOAD_RETIRED.FB_HIT).
+    FbHit = "mem_load_retired.fb_hit",
+    /// Demand loads that hit L2 (MEM_LOAD_RETIRED.L2_HIT).
+    L2Hit = "mem_load_retired.l2_hit",
+    /// Demand loads that hit the last-level cache (MEM_LOAD_RETIRED.L3_HIT).
+    L3Hit = "mem_load_retired.l3_hit",
+    /// Demand loads that missed the last-level cache (MEM_LOAD_RETIRED.L3_MISS).
+    L3Miss = "mem_load_retired.l3_miss",
+    /// Data reads that left the core on demand (OFFCORE_REQUESTS.DEMAND_DATA_RD).
+    OffcoreDemandDataRd = "offcore_requests.demand_data_rd",
+    /// Those outstanding, summed over core cycles
+    /// (OFFCORE_REQUESTS_OUTSTANDING.DEMAND_DATA_RD).
+    OffcoreOutstandingDemandDataRd = "offcore_requests_outstanding.demand_data_rd",
+    /// Reads for ownership that left the core (OFFCORE_REQUESTS.DEMAND_RFO).
+    OffcoreDemandRfo = "offcore_requests.demand_rfo",
+    /// Every request that left the core (OFFCORE_REQUESTS.ALL_REQUESTS).
+    OffcoreAllRequests = "offcore_requests.all_requests",
+    /// Lines fetched by the L1 prefetchers beyond L1 (OCR.HWPF_L1D.ANY_RESPONSE).
+    HwpfL1d = "ocr.hwpf_l1d.any_response",
+    /// Lines fetched by the L2 prefetchers beyond L2 (OCR.HWPF_L2.ANY_RESPONSE).
+    HwpfL2 = "ocr.hwpf_l2.any_response",
+    /// Full lines written past the caches (OCR.STREAMING_WR.ANY_RESPONSE).
+    StreamingWr = "ocr.streaming_wr.any_response",
+    /// Requests that entered an ingress queue (UNC_CHA_RxC_INSERTS.IRQ).
+    IrqInserts = "unc_cha_rxc_inserts.irq",
+    /// Entries in the ingress queues, summed over uncore cycles (UNC_CHA_RxC_OCCUPANCY.IRQ).
+    IrqOccupancy = "unc_cha_rxc_occupancy.irq",
+    /// Requests that found their ingress queue full and had to wait outside it; hardware counts
+    /// the retries (UNC_CHA_RxC_INSERTS.IRQ_REJ).
+    IrqRejected = "unc_cha_rxc_inserts.irq_rej",
+    /// Requests of cores that entered a ToR (UNC_CHA_TOR_INSERTS.IA).
+    TorInsertsIa = "unc_cha_tor_inserts.ia",
+    /// ToR entries of cores, summed over uncore cycles (UNC_CHA_TOR_OCCUPANCY.IA).
+    TorOccupancyIa = "unc_cha_tor_occupancy.ia",
+    /// Of those, requests that hit the last-level cache (UNC_CHA_TOR_INSERTS.IA_HIT).
+    TorInsertsIaHit = "unc_cha_tor_inserts.ia_hit",
+    /// Requests that missed it (UNC_CHA_TOR_INSERTS.IA_MISS).
+    TorInsertsIaMiss = "unc_cha_tor_inserts.ia_miss",
+    /// Entries of misses, summed over uncore cycles (UNC_CHA_TOR_OCCUPANCY.IA_MISS).
+    TorOccupancyIaMiss = "unc_cha_tor_occupancy.ia_miss",
+    /// Misses that go to DRAM of this socket (UNC_CHA_TOR_INSERTS.IA_MISS_LOCAL_DDR and kin).
+    TorInsertsIaMissDdr = "unc_cha_tor_inserts.ia_miss_ddr",
+    /// Their entries, summed over uncore cycles.
+    TorOccupancyIaMissDdr = "unc_cha_tor_occupancy.ia_miss_ddr",
+    /// Misses that go to CXL memory (UNC_CHA_TOR_INSERTS.IA_MISS_CXL_EXP_LOCAL and kin).
+    TorInsertsIaMissCxl = "unc_cha_tor_inserts.ia_miss_cxl",
+    /// Their entries, summed over uncore cycles.
+    TorOccupancyIaMissCxl = "unc_cha_tor_occupancy.ia_miss_cxl",
+    /// Misses that go to another socket (UNC_CHA_TOR_INSERTS.IA_MISS_REMOTE and kin).
+    TorInsertsIaMissRemote = "unc_cha_tor_inserts.ia_miss_remote",
+    /// Their entries, summed over uncore cycles.
+    TorOccupancyIaMissRemote = "unc_cha_tor_occupancy.ia_miss_remote",
+    /// Full-line streaming writes (UNC_CHA_TOR_INSERTS.IA_WCILF).
+    TorInsertsIaWcilf = "unc_cha_tor_inserts.ia_wcilf",
+    /// Write-backs of modified lines (UNC_CHA_TOR_INSERTS.IA_WBMTOI).
+    TorInsertsIaWbmtoi = "unc_cha_tor_inserts.ia_wbmtoi",
+    /// Uncore clock ticks, of one slice (UNC_CHA_CLOCKTICKS).
+    ChaClockticks = "unc_cha_clockticks",
+    /// Lines read from the DRAM of this socket (UNC_M_CAS_COUNT.RD).
+    CasRd = "unc_m_cas_count.rd",
+    /// Lines written to the DRAM of this socket (UNC_M_CAS_COUNT.WR).
+    CasWr = "unc_m_cas_count.wr",
+    /// Row activations of this socket's DRAM (UNC_M_ACT_COUNT.ALL).
+    ActCount = "unc_m_act_count.all",
+    /// Entries of the write pending queues, summed over DRAM clock cycles
+    /// (UNC_M_WPQ_OCCUPANCY).
+    WpqOccupancy = "unc_m_wpq_occupancy",
+    /// Read data lines that arrived over CXL (UNC_CXLCM_RxC_PACK_BUF_INSERTS.MEM_DATA).
+    CxlRxMemData = "unc_cxlcm_rxc_pack_buf_inserts.mem_data",
+    /// Written data lines that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_DATA).
+    CxlTxMemData = "unc_cxlcm_txc_pack_buf_inserts.mem_data",
+    /// Requests without data that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_REQ).
+    CxlTxMemReq = "unc_cxlcm_txc_pack_buf_inserts.mem_req",
+    /// Data lines that crossed the socket link towards this socket (UNC_UPI_RxL_FLITS.ALL_DATA / 9).
+    UpiRxData = "unc_upi_rxl.data",
+    /// Data lines that crossed the socket link away from this socket (UNC_UPI_TxL_FLITS.ALL_DATA / 9).
+    UpiTxData = "unc_upi_txl.data",
+}
+
+impl fmt::Display for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What was counted in a window. A counter the machine cannot read carries the reason.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CounterSet {
+    values: BTreeMap<Counter, u64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    unavailable: BTreeMap<Counter, Unavailable>,
+}
+
+impl CounterSet {
+    /// Sets a counter's value.
+    pub fn set(&mut self, counter: Counter, value: u64) {
+        self.unavailable.remove(&counter);
+        self.values.insert(counter, value);
+    }
+
+    /// Marks a counter as not to be had.
+    pub fn set_unavailable(&mut self, counter: Counter, why: Unavailable) {
+        self.values.remove(&counter);
+        self.unavailable.insert(counter, why);
+    }
+
+    /// A counter's value, or why there is none.
+    ///
+    /// # Errors
+    /// The reason that the machine gave, or that it never mentioned this counter.
+    pub fn get(&self, counter: Counter) -> Result<u64, Unavailable> {
+        match (self.values.get(&counter), self.unavailable.get(&counter)) {
+            (Some(&value), _) => Ok(value),
+            (None, Some(why)) => Err(why.clone()),
+            (None, None) => Err(Unavailable::because("this machine does not count it")),
+        }
+    }
+
+    /// One counter divided by another: a mean residency, a hit share.
+    ///
+    /// # Errors
+    /// Either counter is unavailable, or the divisor is zero.
+    pub fn ratio(&self, dividend: Counter, divisor: Counter) -> Result<f64, Unavailable> {
+        match (self.get(dividend)?, self.get(divisor)?) {
+            (_, 0) => Err(Unavailable::because(format!("{divisor} is zero"))),
+            (a, b) => Ok(a as f64 / b as f64),
+        }
+    }
+
+    /// Every counter that has a value.
+    pub fn iter(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
+        self.values
+            .iter()
+            .map(|(&counter, &value)| (counter, value))
+    }
+
+    /// Adds another window's counts; a counter missing from either is missing from the sum.
+    pub fn accumulate(&mut self, other: &Self) {
+        if self.values.is_empty() && self.unavailable.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let keys: Vec<Counter> = self.values.keys().copied().collect();
+        for counter in keys {
+            match other.get(counter) {
+                Ok(value) => *self.values.entry(counter).or_default() += value,
+                Err(why) => self.set_unavailable(counter, why),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_counter_is_a_reason_and_never_zero() {
+        let mut set = CounterSet::default();
+        set.set(Counter::CasRd, 7);
+        set.set_unavailable(Counter::CasWr, Unavailable::because("no uncore PMU"));
+        assert_eq!(set.get(Counter::CasRd), Ok(7));
+        assert_eq!(set.get(Counter::CasWr).unwrap_err().reason, "no uncore PMU");
+        assert!(set.get(Counter::Cycles).is_err());
+        assert!(set.ratio(Counter::CasRd, Counter::CasWr).is_err());
+
+        let mut sum = CounterSet::default();
+        sum.accumulate(&set);
+        sum.accumulate(&set);
+        assert_eq!(sum.get(Counter::CasRd), Ok(14));
+        assert!(sum.get(Counter::CasWr).is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! The JSON that Weir prints and keeps: stable, versioned, generated from these types.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Op;
+use crate::capability::Capability;
+use crate::counters::CounterSet;
+use crate::latency::LatencySummary;
+use crate::machine::Identity;
+use crate::topology::{TierName, Topology};
+use crate::units::{Bytes, GbPerSec, Nanos};
+
+/// What every document starts with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Header {
+    /// `weir/KIND/VERSION`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// What was measured.
+    pub machine: Identity,
+    /// Its topology, so that a report needs nothing else.
+    pub topology: Topology,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Wall time of the whole command, in seconds.
+    pub elapsed_s: f64,
+    /// What the machine offers and lacks.
+    pub capabilities: Vec<Capability>,
+    /// What makes the figures less than trustworthy.
+    pub warnings: Vec<String>,
+    /// Whether the command was stopped before it had all its points.
+    pub partial: bool,
+}
+
+/// A `bench` document: `weir/bench/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BenchDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub header: Header,
+    /// The figures.
+    pub points: Vec<Point>,
+}
+
+impl BenchDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/bench/1";
+}
+
+/// Which experiment a point belongs to.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Experiment {
+    /// Idle latency: single accesses and pointer chases.
+    Latency,
+    /// Bandwidth by instruction, thread count and tier.
+    Bandwidth,
+}
+
+impl Experiment {
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Experiment::Latency => "latency",
+            Experiment::Bandwidth => "bandwidth",
+        }
+    }
+}
+
+/// One figure of an experiment, with everything that names it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Point {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The tier.
+    pub tier: TierName,
+    /// The instruction.
+    pub op: Op,
+    /// The order of lines: `sequential`, `chase_random`, `flushed_line` ….
+    pub pattern: String,
+    /// Threads.
+    pub threads: u32,
+    /// Bytes in a block, for random blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<Bytes>,
+    /// Bytes that one thread touches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wss_bytes: Option<Bytes>,
+    /// Share of accesses that read, for mixes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_share: Option<f64>,
+    /// Whether the hardware prefetchers ran.
+    pub prefetch: bool,
+    /// Bandwidth of the program, all threads together, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<GbPerSec>,
+    /// Latency of single accesses, in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<LatencySummary>,
+    /// Half-width of the 95 % confidence interval of the main figure, in its unit; absent where
+    /// fewer than two samples were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<f64>,
+    /// How many windows the figure is the mean of.
+    pub samples: u32,
+    /// The known limit of the figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theory: Option<Theory>,
+    /// How it was measured: page size, instruction set, verified placement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<String>,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A limit from physics beside a measured figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Theory {
+    /// The limit, in the unit of the figure (GB/s or ns).
+    pub limit: f64,
+    /// The figure as a share of a bandwidth limit, or the limit as a share of a latency, in percent.
+    pub share_pct: f64,
+    /// How the limit was got.
+    pub basis: String,
+    /// Whether the figure beats the limit, and so cannot be right.
+    pub beaten: bool,
+}
+
+/// The raw side of a point: what was seen, before any statistics.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Each window's length and figure (GB/s, or mean ns).
+    pub samples: Vec<(Nanos, f64)>,
+    /// Counters over all windows.
+    pub counters: CounterSet,
+}
+
+/// A `reproduce` document: `weir/reproduce/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReproduceDocument {
+    /// `weir/reproduce/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Wall time of the whole command, in seconds.
+    pub elapsed_s: f64,
+    /// Platforms used, by name, with their digests.
+    pub platforms: BTreeMap<String, String>,
+    /// What makes the figures less than trustworthy.
+    pub warnings: Vec<String>,
+    /// Whether the command was stopped before it had all its rows.
+    pub partial: bool,
+    /// Published beside ours.
+    pub rows: Vec<ReproduceRow>,
+}
+
+impl ReproduceDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/reproduce/1";
+}
+
+/// How our figure for a published row came about.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RowKind {
+    /// The row set a parameter of the platform; agreement shows that the model carries it through.
+    Calibrated,
+    /// Nothing was set from this row.
+    Predicted,
+    /// Not answered yet; the note says why.
+    NotModelled,
+}
+
+/// One published figure and ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReproduceRow {
+    /// The row's id in `published/`.
+    pub id: String,
+    /// The paper.
+    pub paper: String,
+    /// What was measured.
+    pub what: String,
+    /// On which platform and under which condition.
+    pub condition: String,
+    /// The paper's figure.
+    pub published: f64,
+    /// Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ours: Option<f64>,
+    /// The unit of both.
+    pub unit: String,
+    /// (ours - published) / published, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference_pct: Option<f64>,
+    /// How ours came about.
+    pub kind: RowKind,
+    /// The reason for a miss, where it is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}

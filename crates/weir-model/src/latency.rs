@@ -1,0 +1,139 @@
+//! Latency distributions: recorded in full, summarised only when shown.
+
+use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Highest latency that is kept apart from its neighbours; longer ones are counted here.
+const LONGEST_PS: u64 = 10_000_000_000;
+
+/// Every latency of a run, in picoseconds, to three significant digits.
+#[derive(Debug, Clone)]
+pub struct LatencyHistogram(Histogram<u64>);
+
+impl Default for LatencyHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LatencyHistogram {
+    /// An empty distribution.
+    pub fn new() -> Self {
+        let bounds = Histogram::new_with_bounds(1, LONGEST_PS, 3);
+        Self(bounds.unwrap_or_else(|_| unreachable!("constant bounds are valid")))
+    }
+
+    /// Adds one latency.
+    pub fn record(&mut self, latency: Nanos) {
+        self.record_many(latency, 1);
+    }
+
+    /// Adds `count` latencies of one length.
+    pub fn record_many(&mut self, latency: Nanos, count: u64) {
+        let ps = (latency.get() * 1e3).round().max(1.0) as u64;
+        self.0.saturating_record_n(ps, count);
+    }
+
+    /// Adds every latency of another distribution.
+    pub fn merge(&mut self, other: &Self) {
+        // Both have the same bounds, so that this cannot fail.
+        let _ = self.0.add(&other.0);
+    }
+
+    /// How many latencies were recorded.
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Mean latency.
+    pub fn mean(&self) -> Nanos {
+        Nanos(self.0.mean() / 1e3)
+    }
+
+    /// The latency that `share` (0 to 1) of all accesses do not exceed.
+    pub fn quantile(&self, share: f64) -> Nanos {
+        Nanos(self.0.value_at_quantile(share) as f64 / 1e3)
+    }
+
+    /// The summary that documents carry; `None` if nothing was recorded.
+    pub fn summary(&self) -> Option<LatencySummary> {
+        if self.is_empty() {
+            return None;
+        }
+        // A quantile is only reported where enough samples lie beyond it to mean something.
+        let q =
+            |share: f64| (self.len() as f64 * (1.0 - share) >= 10.0).then(|| self.quantile(share));
+        Some(LatencySummary {
+            mean: self.mean(),
+            p50: self.quantile(0.5),
+            p90: q(0.9),
+            p99: q(0.99),
+            p999: q(0.999),
+            p9999: q(0.9999),
+            p99999: q(0.99999),
+            max: Nanos(self.0.max() as f64 / 1e3),
+            samples: self.len(),
+        })
+    }
+}
+
+/// A latency distribution in a few figures, in nanoseconds. A quantile is absent where fewer than
+/// ten samples lie beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Mean.
+    pub mean: Nanos,
+    /// Median.
+    pub p50: Nanos,
+    /// 90 % are at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90: Option<Nanos>,
+    /// 99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<Nanos>,
+    /// 99.9 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999: Option<Nanos>,
+    /// 99.99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<Nanos>,
+    /// 99.999 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99999: Option<Nanos>,
+    /// The longest.
+    pub max: Nanos,
+    /// How many latencies this summarises. On a host, one may be the mean of several hops, where a
+    /// single one is shorter than its timer can tell; the point's note says so.
+    pub samples: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_need_samples_beyond_them() {
+        let mut h = LatencyHistogram::new();
+        for i in 1..=1000 {
+            h.record(Nanos(f64::from(i)));
+        }
+        let s = h.summary().unwrap();
+        assert!((s.mean.get() - 500.5).abs() < 1.0, "{s:?}");
+        assert!((s.p50.get() - 500.0).abs() < 1.0);
+        assert!(s.p99.is_some() && s.p999.is_none());
+        assert!(LatencyHistogram::new().summary().is_none());
+    }
+}

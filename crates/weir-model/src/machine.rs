@@ -1,0 +1,219 @@
+//! The one idea: everything above asks the same five things of a machine, and never learns whether
+//! it is made of silicon or of queues.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Action, Applied};
+use crate::capability::{Capability, Feature};
+use crate::counters::CounterSet;
+use crate::latency::LatencyHistogram;
+use crate::tenant::Tenant;
+use crate::topology::{TierName, Topology};
+use crate::units::{Bytes, GbPerSec, Nanos};
+
+/// A server that tenants can be put on: this one, or a model of one.
+///
+/// A run is `start`, any number of `observe` and `act`, `stop`. Time passes only inside `observe`.
+pub trait Machine: Send {
+    /// Who this is, for records.
+    fn identity(&self) -> Identity;
+
+    /// What it is made of.
+    fn topology(&self) -> &Topology;
+
+    /// What it offers and what it lacks.
+    fn capabilities(&self) -> &[Capability];
+
+    /// How long to look, for a figure of this kind.
+    fn pacing(&self, goal: Goal) -> Pacing;
+
+    /// Puts tenants on the machine, each on its cores, and lets them run.
+    ///
+    /// # Errors
+    /// A tenant names a core or tier that does not exist, does not fit in memory, or needs a
+    /// feature that the machine lacks. Nothing runs then.
+    fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError>;
+
+    /// Lets the tenants run for about `window` and says what they did.
+    ///
+    /// # Errors
+    /// No run is under way, or the machine failed under it.
+    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError>;
+
+    /// Changes the machine under the running tenants.
+    ///
+    /// # Errors
+    /// The machine lacks the means, or refused.
+    fn act(&mut self, action: &Action) -> Result<Applied, MachineError>;
+
+    /// Ends the run and takes everything off the machine. Ending twice is no error.
+    ///
+    /// # Errors
+    /// The machine could not be brought back to rest.
+    fn stop(&mut self) -> Result<RunNotes, MachineError>;
+}
+
+/// Which kind of machine a record came from.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum MachineKind {
+    /// A real server.
+    Host,
+    /// A model made from a platform file.
+    Sim,
+}
+
+/// A machine in a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Identity {
+    /// Real or simulated.
+    pub kind: MachineKind,
+    /// `host`, or the platform expression: `emr2s+cxl-a`.
+    pub name: String,
+    /// What the results depend on, hashed: every number of the platform, or the host's fingerprint.
+    pub digest: String,
+}
+
+/// What an experiment wants to know, which decides how long it must look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Goal {
+    /// Mean latency of a tenant that times each access.
+    Latency,
+    /// Bytes a second of tenants that stream.
+    Bandwidth,
+}
+
+/// How long to look at a machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pacing {
+    /// Let this pass before anything counts.
+    pub warm_up: Nanos,
+    /// One sample.
+    pub window: Nanos,
+    /// Take at least this many samples.
+    pub least_windows: u32,
+    /// Stop after this many, whatever the interval.
+    pub most_windows: u32,
+    /// Stop once the 95 % confidence interval's half-width is this share of the mean.
+    pub relative_ci: f64,
+}
+
+/// What happened in one window.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// How long the window was.
+    pub window: Nanos,
+    /// What each tenant did, in the order in which they were started.
+    pub tenants: Vec<TenantProgress>,
+    /// What the machine counted.
+    pub counters: CounterSet,
+}
+
+/// What one tenant did in one window.
+#[derive(Debug, Clone, Default)]
+pub struct TenantProgress {
+    /// Bytes its program touched (not what crossed the memory interface).
+    pub bytes: Bytes,
+    /// Accesses of one line each that completed.
+    pub accesses: u64,
+    /// The latency of each access, where the pattern times it.
+    pub latency: Option<LatencyHistogram>,
+}
+
+impl TenantProgress {
+    /// Its bandwidth over the window.
+    pub fn bandwidth(&self, window: Nanos) -> GbPerSec {
+        GbPerSec::from_bytes_in(self.bytes, window)
+    }
+}
+
+/// What a machine has to say at the end of a run that is not a figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunNotes {
+    /// How the run was made: `AVX-512 loads`, `page 2 MiB (THP)`, `pages verified on node 0`.
+    pub conditions: Vec<String>,
+    /// What makes the figures less than trustworthy.
+    pub warnings: Vec<String>,
+}
+
+/// Why a machine did not do as asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum MachineError {
+    /// The request makes no sense on this machine.
+    #[error("{0}")]
+    Request(String),
+    /// No such tier.
+    #[error("no tier `{name}` here; there are {known}")]
+    NoSuchTier {
+        /// What was asked for.
+        name: TierName,
+        /// What there is, as a list in words.
+        known: String,
+    },
+    /// A feature is needed that the machine lacks.
+    #[error("{feature} is missing: {reason}")]
+    Missing {
+        /// Which.
+        feature: Feature,
+        /// Why, and where possible what to do.
+        reason: String,
+    },
+    /// Not enough free memory for the working sets.
+    #[error(
+        "tier `{tier}` has {free} free, but {wanted} is wanted; take a smaller working set or fewer threads"
+    )]
+    NoMemory {
+        /// Where.
+        tier: TierName,
+        /// What is there.
+        free: Bytes,
+        /// What was asked for.
+        wanted: Bytes,
+    },
+    /// Pages did not land where they were asked to.
+    #[error("{misplaced} of {pages} pages of tier `{tier}` lie elsewhere: {detail}")]
+    Misplaced {
+        /// Where they should be.
+        tier: TierName,
+        /// How many are not.
+        misplaced: u64,
+        /// Of how many.
+        pages: u64,
+        /// What the kernel said.
+        detail: String,
+    },
+    /// A system call or a file failed.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried, with the path or the call.
+        what: String,
+        /// What came back.
+        cause: String,
+    },
+}
+
+impl MachineError {
+    /// The tier is not among this topology's.
+    pub fn no_such_tier(name: &TierName, topology: &Topology) -> Self {
+        let names: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
+        Self::NoSuchTier {
+            name: name.clone(),
+            known: names.join(", "),
+        }
+    }
+}
+
+/// Where machines come from: opens as many equal, independent machines as a sweep can use.
+pub trait Testbed: Sync {
+    /// A fresh machine whose chance is drawn from `seed`.
+    ///
+    /// # Errors
+    /// The machine cannot be had.
+    fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError>;
+
+    /// How many machines may run at once without disturbing each other: 1 for a real one.
+    fn parallelism(&self) -> usize;
+}

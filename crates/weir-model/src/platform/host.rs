@@ -1,0 +1,159 @@
+//! The server: cores, caches, uncore, its own DRAM, the other socket.
+
+use super::{Media, Sourced};
+use crate::units::{Bytes, Cycles, GbPerSec, Gigahertz, Nanos};
+
+/// A server of one or more equal sockets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Host {
+    /// The name in expressions: `emr2s`.
+    pub name: String,
+    /// One line for lists.
+    pub summary: String,
+    /// Sockets.
+    pub sockets: Sourced<u32>,
+    /// Devices that come with this host when the expression names none.
+    pub default_devices: Vec<String>,
+    /// The cores of one socket.
+    pub core: Core,
+    /// Address translation.
+    pub tlb: Tlb,
+    /// Hardware prefetchers.
+    pub prefetch: Prefetch,
+    /// First-level data cache.
+    pub l1: Cache,
+    /// Second-level cache.
+    pub l2: Cache,
+    /// Shared cache of one socket.
+    pub llc: LastLevelCache,
+    /// Mesh, slices and their queues.
+    pub uncore: Uncore,
+    /// DRAM of one socket.
+    pub dram: Dram,
+    /// The way to the other socket, where there is one.
+    pub remote: Option<RemoteSocket>,
+}
+
+/// One core and its bounded resources.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Core {
+    /// The microarchitecture, as event tables name it: `emerald-rapids`.
+    pub microarchitecture: Sourced<String>,
+    /// Physical cores of a socket.
+    pub count: Sourced<u32>,
+    /// Clock while measured.
+    pub clock: Sourced<Gigahertz>,
+    /// Reorder-buffer entries.
+    pub reorder_buffer: Sourced<u32>,
+    /// Store-buffer entries.
+    pub store_buffer: Sourced<u32>,
+    /// L1 misses in flight (line-fill buffers, MAB); also the write-combining buffers.
+    pub line_fill_buffers: Sourced<u32>,
+    /// L2 misses in flight.
+    pub super_queue: Sourced<u32>,
+    /// The most that one core loads from DRAM, prefetchers on.
+    pub load_peak: Sourced<GbPerSec>,
+    /// The most that one core stores, bytes of the program.
+    pub store_peak: Sourced<GbPerSec>,
+    /// How long an unloaded non-temporal store holds its buffer: from the full line until the
+    /// uncore has taken it.
+    pub nt_store_hold: Sourced<Nanos>,
+    /// Rate of movdir64B as a share of non-temporal stores.
+    pub movdir64b_share: Sourced<f64>,
+}
+
+/// Address translation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tlb {
+    /// Second-level TLB entries.
+    pub entries: Sourced<u32>,
+    /// Page size in use.
+    pub page: Sourced<Bytes>,
+    /// What a page walk adds to a load.
+    pub walk: Sourced<Nanos>,
+}
+
+/// Hardware prefetchers; both can be switched off.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prefetch {
+    /// Lines the L1 prefetchers run ahead.
+    pub l1_lines: Sourced<u32>,
+    /// Lines the L2 streamer runs ahead.
+    pub l2_lines: Sourced<u32>,
+    /// Accesses in a row that train the streamer.
+    pub training: Sourced<u32>,
+}
+
+/// A private cache.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cache {
+    /// Capacity.
+    pub size: Sourced<Bytes>,
+    /// Associativity.
+    pub ways: Sourced<u32>,
+    /// Load-to-use latency of a hit.
+    pub latency: Sourced<Cycles>,
+}
+
+/// The shared cache of a socket, cut into slices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LastLevelCache {
+    /// Capacity of the socket.
+    pub size: Sourced<Bytes>,
+    /// Associativity.
+    pub ways: Sourced<u32>,
+    /// Load-to-use latency of a hit.
+    pub latency: Sourced<Nanos>,
+    /// Slices, each with a caching-and-home agent.
+    pub slices: Sourced<u32>,
+}
+
+/// The uncore's queues and clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Uncore {
+    /// Mesh and slice clock.
+    pub clock: Sourced<Gigahertz>,
+    /// Mesh cycles of one hop.
+    pub hop: Sourced<Cycles>,
+    /// Table-of-Requests entries of one slice.
+    pub tor: Sourced<u32>,
+    /// Ingress-queue entries of one slice.
+    pub irq: Sourced<u32>,
+}
+
+/// DRAM of one socket.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dram {
+    /// Speed grade.
+    pub media: Sourced<Media>,
+    /// Channels of the socket that are populated.
+    pub channels: Sourced<u32>,
+    /// Ranks of a channel.
+    pub ranks: Sourced<u32>,
+    /// Capacity of the socket.
+    pub capacity: Sourced<Bytes>,
+    /// Write-pending-queue entries of a subchannel.
+    pub write_queue: Sourced<u32>,
+    /// What was measured of it, alone.
+    pub measured: DramMeasured,
+}
+
+/// DRAM as measured with one tenant on an otherwise idle machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DramMeasured {
+    /// Pointer-chase latency of the whole path, without page walks.
+    pub idle: Sourced<Nanos>,
+    /// Peak sequential reads of the socket.
+    pub read: Sourced<GbPerSec>,
+    /// Peak sequential non-temporal stores of the socket.
+    pub nt_write: Sourced<GbPerSec>,
+}
+
+/// DRAM of the other socket as seen from this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteSocket {
+    /// Pointer-chase latency.
+    pub idle: Sourced<Nanos>,
+    /// Peak sequential reads across the link.
+    pub read: Sourced<GbPerSec>,
+}

@@ -1,0 +1,178 @@
+//! DRAM timing by standard speed grade.
+
+use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
+
+/// A DRAM speed grade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Media {
+    Ddr4_2400,
+    Ddr4_2666,
+    Ddr4_2933,
+    Ddr4_3200,
+    Ddr5_4800,
+    Ddr5_5600,
+}
+
+/// JEDEC timing of one independently scheduled channel (a DDR5 sub-channel counts as one).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MediaTiming {
+    /// Transfer rate of a data pin.
+    pub rate: GigaTransfers,
+    /// Independently scheduled halves of a channel: 2 for DDR5, 1 for DDR4.
+    pub subchannels: u32,
+    /// Bytes moved in one transfer by one subchannel.
+    pub width: Bytes,
+    /// Column to data (tCL).
+    pub cl: Nanos,
+    /// Row to column (tRCD).
+    pub rcd: Nanos,
+    /// Precharge (tRP).
+    pub rp: Nanos,
+    /// Row open at least (tRAS).
+    pub ras: Nanos,
+    /// Write recovery (tWR).
+    pub wr: Nanos,
+    /// Read to precharge (tRTP).
+    pub rtp: Nanos,
+    /// Four activations take at least this long (tFAW).
+    pub faw: Nanos,
+    /// Write data to read command, other bank group (tWTR_S) and same (tWTR_L): their mean.
+    pub wtr: Nanos,
+    /// Read to write turnaround of the data bus.
+    pub rtw: Nanos,
+    /// Refresh of a rank, or of one bank per group where the standard allows it (tRFC, tRFCsb).
+    pub rfc: Nanos,
+    /// Mean interval between refreshes of one bank (tREFI, or tREFI with same-bank refresh).
+    pub refi: Nanos,
+    /// Whether a refresh stops the whole rank (DDR4) or only the bank (DDR5 same-bank refresh).
+    pub refresh_stops_rank: bool,
+    /// Banks in a rank of one subchannel.
+    pub banks: u32,
+    /// Bank groups they form.
+    pub bank_groups: u32,
+    /// Bytes of one row of a rank of one subchannel.
+    pub row: Bytes,
+}
+
+impl Media {
+    /// Every grade.
+    pub const ALL: [Media; 6] = [
+        Media::Ddr4_2400,
+        Media::Ddr4_2666,
+        Media::Ddr4_2933,
+        Media::Ddr4_3200,
+        Media::Ddr5_4800,
+        Media::Ddr5_5600,
+    ];
+
+    /// The name in platform files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Media::Ddr4_2400 => "ddr4-2400",
+            Media::Ddr4_2666 => "ddr4-2666",
+            Media::Ddr4_2933 => "ddr4-2933",
+            Media::Ddr4_3200 => "ddr4-3200",
+            Media::Ddr5_4800 => "ddr5-4800",
+            Media::Ddr5_5600 => "ddr5-5600",
+        }
+    }
+
+    /// JEDEC timing (JESD79-4 and JESD79-5 speed bins, 16 Gb dies for DDR5 and 8 Gb for DDR4).
+    pub const fn timing(self) -> MediaTiming {
+        match self {
+            Media::Ddr4_2400 => ddr4(2.4, 14.2, 21.0),
+            Media::Ddr4_2666 => ddr4(2.666, 14.25, 21.0),
+            Media::Ddr4_2933 => ddr4(2.933, 14.32, 21.0),
+            Media::Ddr4_3200 => ddr4(3.2, 13.75, 21.0),
+            Media::Ddr5_4800 => ddr5(4.8, 16.7, 16.3),
+            Media::Ddr5_5600 => ddr5(5.6, 16.4, 16.4),
+        }
+    }
+}
+
+const fn ddr4(rate: f64, cl: f64, faw: f64) -> MediaTiming {
+    MediaTiming {
+        rate: GigaTransfers(rate),
+        subchannels: 1,
+        width: Bytes(8),
+        cl: Nanos(cl),
+        rcd: Nanos(cl),
+        rp: Nanos(cl),
+        ras: Nanos(32.0),
+        wr: Nanos(15.0),
+        rtp: Nanos(7.5),
+        faw: Nanos(faw),
+        wtr: Nanos(5.0),
+        rtw: Nanos(22.0 / rate),
+        rfc: Nanos(350.0),
+        refi: Nanos(7800.0),
+        refresh_stops_rank: true,
+        banks: 16,
+        bank_groups: 4,
+        row: Bytes(8192),
+    }
+}
+
+const fn ddr5(rate: f64, cl: f64, rcd: f64) -> MediaTiming {
+    MediaTiming {
+        rate: GigaTransfers(rate),
+        subchannels: 2,
+        width: Bytes(4),
+        cl: Nanos(cl),
+        rcd: Nanos(rcd),
+        rp: Nanos(rcd),
+        ras: Nanos(32.0),
+        wr: Nanos(30.0),
+        rtp: Nanos(7.5),
+        faw: Nanos(13.3),
+        wtr: Nanos(6.0),
+        rtw: Nanos(24.0 / rate),
+        rfc: Nanos(130.0),
+        refi: Nanos(3900.0),
+        refresh_stops_rank: false,
+        banks: 32,
+        bank_groups: 8,
+        row: Bytes(4096),
+    }
+}
+
+impl MediaTiming {
+    /// Data-bus time of one cache line on one subchannel.
+    pub fn burst(&self) -> Nanos {
+        Nanos(crate::units::LINE_BYTES as f64 / (self.width.get() as f64 * self.rate.get()))
+    }
+
+    /// Peak bandwidth of one whole channel, all subchannels.
+    pub fn channel_peak(&self) -> GbPerSec {
+        GbPerSec(self.width.get() as f64 * self.rate.get() * f64::from(self.subchannels))
+    }
+
+    /// Share of time that a refresh takes from the data bus.
+    pub fn refresh_share(&self) -> f64 {
+        if self.refresh_stops_rank {
+            self.rfc / self.refi
+        } else {
+            0.0
+        }
+    }
+
+    /// What refresh adds to a lone access on average: it arrives during one with probability
+    /// rfc/refi and then waits half of it.
+    pub fn mean_refresh_wait(&self) -> Nanos {
+        self.rfc * (self.rfc / self.refi) / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_of_ddr5_4800_peaks_at_38_4_gb_s() {
+        let t = Media::Ddr5_4800.timing();
+        assert!((t.channel_peak().get() - 38.4).abs() < 1e-9);
+        assert!((t.burst().get() - 3.333).abs() < 1e-3);
+        assert!((Media::Ddr4_2666.timing().channel_peak().get() - 21.328).abs() < 1e-3);
+    }
+}

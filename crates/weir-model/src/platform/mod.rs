@@ -1,0 +1,38 @@
+//! Platforms: machines as data, every number with its source.
+//!
+//! A platform is a [`Host`] and the [`Device`]s behind its CXL ports, each read from one TOML file
+//! and put together by an expression such as `emr2s+2xcxl-a@remote`. A file separates what was
+//! *measured* alone on the machine, one tier and one tenant at a time, from everything the model
+//! must predict. A number without a public source is `assumed` and carries its plausible range.
+
+mod device;
+mod host;
+mod media;
+mod sourced;
+
+pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub use host::{
+    Cache, Core, Dram, DramMeasured, Host, LastLevelCache, Prefetch, RemoteSocket, Tlb, Uncore,
+};
+pub use media::{Media, MediaTiming};
+pub use sourced::{Provenance, Sourced};
+
+/// A device and how the threads reach it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attached {
+    /// The device.
+    pub device: Device,
+    /// Whether it hangs on another socket than the threads' own (`@remote`).
+    pub remote: bool,
+}
+
+/// A whole machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Platform {
+    /// The expression that named it: `emr2s+cxl-a`.
+    pub name: String,
+    /// The server.
+    pub host: Host,
+    /// Its CXL devices; tier `cxl0` is the first.
+    pub devices: Vec<Attached>,
+}

@@ -1,0 +1,161 @@
+//! What a machine is made of, as far as experiments need to know.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, GbPerSec, Gigahertz, Nanos};
+
+/// The stable name of a memory tier: `dram`, `cxl0`, `cxl1` …, `remote`, `ssd0`.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(transparent)]
+pub struct TierName(String);
+
+impl TierName {
+    /// DRAM of the socket that the threads run on.
+    pub fn dram() -> Self {
+        Self("dram".into())
+    }
+
+    /// DRAM of another socket.
+    pub fn remote() -> Self {
+        Self("remote".into())
+    }
+
+    /// The `n`th CXL device.
+    pub fn cxl(n: usize) -> Self {
+        Self(format!("cxl{n}"))
+    }
+
+    /// A tier by the name that a user gave.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TierName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What kind of memory a tier is.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TierKind {
+    /// DRAM of this socket.
+    Dram,
+    /// DRAM of another socket.
+    Remote,
+    /// Memory behind a CXL link of this socket.
+    Cxl,
+    /// Memory behind a CXL link of another socket.
+    RemoteCxl,
+    /// A node without processors whose kind the system does not tell.
+    CpuLess,
+}
+
+impl TierKind {
+    /// In words, for tables.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            TierKind::Dram => "local DRAM",
+            TierKind::Remote => "remote DRAM",
+            TierKind::Cxl => "CXL",
+            TierKind::RemoteCxl => "CXL, remote",
+            TierKind::CpuLess => "CPU-less node",
+        }
+    }
+}
+
+/// One tier of memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tier {
+    /// Its name.
+    pub name: TierName,
+    /// Its kind.
+    pub kind: TierKind,
+    /// Linux's number for the node, on a real machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+    /// Capacity.
+    pub capacity: Bytes,
+    /// In words: `8 x DDR5-4800`, `CXL-A: 2 x DDR4-2666 behind x8`.
+    pub description: String,
+    /// What physics allows for each direction, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}
+
+/// Upper bounds that no measurement can beat.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Read data.
+    pub read: GbPerSec,
+    /// Written data.
+    pub write: GbPerSec,
+    /// Reads and writes together (half-duplex media, or both directions of a link).
+    pub total: GbPerSec,
+    /// The least latency the known parts add up to, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Nanos>,
+    /// How they were got: `8 ch x 4.8 GT/s x 8 B`.
+    pub basis: String,
+}
+
+/// One level of cache as a thread sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheLevel {
+    /// `L1d`, `L2`, `L3`.
+    pub name: String,
+    /// Capacity of one instance.
+    pub size: Bytes,
+    /// Associativity, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<u32>,
+    /// Cores that share one instance.
+    pub shared_by: u32,
+}
+
+/// A machine as experiments see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Topology {
+    /// The processor, in words.
+    pub processor: String,
+    /// Sockets.
+    pub sockets: u32,
+    /// The cores that experiments may use, in the order in which to use them: one hardware thread
+    /// of each core of the socket whose DRAM is tier `dram`.
+    pub cores: Vec<u32>,
+    /// Core clock, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Gigahertz>,
+    /// Data caches, nearest first.
+    pub caches: Vec<CacheLevel>,
+    /// Memory, fastest kind first; `dram` is always the first.
+    pub tiers: Vec<Tier>,
+    /// Bytes in a page that placement works on.
+    pub page: Bytes,
+}
+
+impl Topology {
+    /// The tier of this name.
+    pub fn tier(&self, name: &TierName) -> Option<&Tier> {
+        self.tiers.iter().find(|t| t.name == *name)
+    }
+
+    /// Capacity of the last-level cache, or zero if there is none.
+    pub fn last_level_cache(&self) -> Bytes {
+        self.caches.last().map_or(Bytes(0), |c| c.size)
+    }
+}
