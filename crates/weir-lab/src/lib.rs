@@ -1,1 +1,32 @@
-//! Placeholder.
+//! Experiments that run on any [`Machine`](weir_model::machine::Machine), simulated or real.
+//!
+//! An experiment is four steps with data between them, one module each:
+//!
+//! | step | from | to |
+//! |---|---|---|
+//! | [`plan`] ([`latency`], [`bandwidth`]) | topology and options | what points to measure |
+//! | [`record`] | a machine and one point | raw samples and counters |
+//! | [`study`] | the record | a figure, its interval, theory beside it |
+//! | [`verdict`] | the points | what they mean, in words |
+//!
+//! [`run`] takes a plan through the first three, points side by side where the testbed allows it.
+//!
+//! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
+//! the machine, and chance comes from the seed that each point is given.
+
+pub mod bandwidth;
+pub mod curve;
+mod error;
+pub mod latency;
+pub mod plan;
+pub mod record;
+pub mod statistics;
+pub mod study;
+mod sweep;
+pub mod theory;
+pub mod verdict;
+
+pub use error::LabError;
+pub use plan::PointSpec;
+pub use sweep::{Finished, Watcher, run};
+pub use verdict::{Severity, Verdict, verdicts};

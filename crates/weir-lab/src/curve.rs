@@ -1,0 +1,119 @@
+//! Bandwidth over threads: where it peaks, where it bends, and whether it falls again.
+
+use weir_model::access::Op;
+use weir_model::document::Point;
+use weir_model::topology::TierName;
+
+/// A thread count is at the peak if it reaches this share of it: on a plateau the highest point is
+/// chance.
+pub const AT_PEAK: f64 = 0.97;
+
+/// Bandwidth in GB/s by thread count, fewest threads first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Curve(Vec<(u32, f64)>);
+
+impl FromIterator<(u32, f64)> for Curve {
+    fn from_iter<I: IntoIterator<Item = (u32, f64)>>(points: I) -> Self {
+        let mut points: Vec<(u32, f64)> = points.into_iter().collect();
+        points.sort_by_key(|point| point.0);
+        Self(points)
+    }
+}
+
+impl Curve {
+    /// The sequential bandwidth points of one instruction and tier that have a figure.
+    pub fn of(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Self {
+        points
+            .iter()
+            .filter(|p| p.pattern == "sequential" && p.prefetch == prefetch)
+            .filter(|p| p.tier == *tier && p.op == op)
+            .filter_map(|p| Some((p.threads, p.gbps?.get())))
+            .collect()
+    }
+
+    /// Thread counts and figures, fewest threads first.
+    pub fn points(&self) -> &[(u32, f64)] {
+        &self.0
+    }
+
+    /// The highest figure and its threads, the fewest if several have it.
+    pub fn peak(&self) -> Option<(u32, f64)> {
+        self.0
+            .iter()
+            .copied()
+            .reduce(|best, p| if p.1 > best.1 { p } else { best })
+    }
+
+    /// The fewest threads that are at the peak.
+    pub fn knee(&self) -> Option<u32> {
+        self.at_peak().next()
+    }
+
+    /// The most threads that are at the peak: past them the curve has fallen for good, unless they
+    /// are the most that were tried.
+    pub fn last_at_peak(&self) -> Option<u32> {
+        self.at_peak().last()
+    }
+
+    /// The figure with the most threads.
+    pub fn last(&self) -> Option<(u32, f64)> {
+        self.0.last().copied()
+    }
+
+    /// The mean of the figures with more than `threads` threads.
+    pub fn mean_beyond(&self, threads: u32) -> Option<f64> {
+        let beyond = self.0.iter().filter(|p| p.0 > threads);
+        let (sum, count) = beyond.fold((0.0, 0_u32), |(sum, count), p| (sum + p.1, count + 1));
+        (count > 0).then(|| sum / f64::from(count))
+    }
+
+    /// The lowest figure beyond the last thread count at the peak, with its threads.
+    pub fn low_beyond_peak(&self) -> Option<(u32, f64)> {
+        let last = self.last_at_peak()?;
+        let beyond = self.0.iter().copied().filter(|p| p.0 > last);
+        beyond.reduce(|low, p| if p.1 < low.1 { p } else { low })
+    }
+
+    fn at_peak(&self) -> impl Iterator<Item = u32> + '_ {
+        let floor = self
+            .peak()
+            .map_or(f64::INFINITY, |(_, peak)| peak * AT_PEAK);
+        self.0.iter().filter(move |p| p.1 >= floor).map(|p| p.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plateau_starts_at_its_first_thread_count_and_not_at_its_highest() {
+        let curve: Curve = [(1, 10.0), (8, 99.0), (2, 20.0), (16, 100.0), (32, 99.5)]
+            .into_iter()
+            .collect();
+        assert_eq!(curve.peak(), Some((16, 100.0)));
+        assert_eq!(curve.knee(), Some(8));
+        assert_eq!(curve.last_at_peak(), Some(32));
+        assert_eq!(curve.low_beyond_peak(), None);
+    }
+
+    #[test]
+    fn a_decline_is_what_follows_the_last_count_at_the_peak() {
+        let curve: Curve = [(2, 10.0), (8, 20.0), (12, 19.6), (16, 16.0), (32, 17.0)]
+            .into_iter()
+            .collect();
+        assert_eq!(curve.last_at_peak(), Some(12));
+        assert_eq!(curve.low_beyond_peak(), Some((16, 16.0)));
+        assert_eq!(curve.mean_beyond(12), Some(16.5));
+        assert_eq!(curve.mean_beyond(32), None);
+    }
+
+    #[test]
+    fn an_empty_curve_has_no_peak() {
+        let empty = Curve::default();
+        assert_eq!(
+            (empty.peak(), empty.knee(), empty.low_beyond_peak()),
+            (None, None, None)
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! Requests that make no sense on the machine they were made for.
+
+use weir_model::topology::{TierName, Topology};
+
+/// Why there is no plan for what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LabError {
+    /// A tier that the machine does not have.
+    #[error("no tier `{name}` here; there are {known}")]
+    UnknownTier {
+        /// What was asked for.
+        name: TierName,
+        /// What there is, as a list in words.
+        known: String,
+    },
+    /// More threads than cores, or none.
+    #[error("cannot run {threads} threads: experiments put one on a core, and there are {cores}")]
+    Threads {
+        /// What was asked for.
+        threads: u32,
+        /// What there is.
+        cores: usize,
+    },
+    /// A working set too small to hold what is measured.
+    #[error("a working set of {bytes} B is too small; take at least {least} B")]
+    WorkingSet {
+        /// What was asked for, in bytes.
+        bytes: u64,
+        /// The smallest that works, in bytes.
+        least: u64,
+    },
+    /// Options that leave nothing to measure.
+    #[error("{0}")]
+    Nothing(String),
+}
+
+impl LabError {
+    pub(crate) fn unknown_tier(name: &TierName, topology: &Topology) -> Self {
+        let known: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
+        Self::UnknownTier {
+            name: name.clone(),
+            known: known.join(", "),
+        }
+    }
+}

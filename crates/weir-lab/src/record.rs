@@ -1,0 +1,190 @@
+//! Takes one point from a machine: raw samples and counters, no statistics beyond what decides
+//! when to stop.
+
+use weir_model::document::Record;
+use weir_model::latency::LatencyHistogram;
+use weir_model::machine::{Goal, Machine, MachineError, Observation, Pacing, RunNotes};
+use weir_model::units::Nanos;
+
+use crate::PointSpec;
+use crate::statistics::Estimate;
+
+/// What a run of one point left behind.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Each window's figure, and the counters over all of them.
+    pub record: Record,
+    /// Every timed access of every window, where the pattern times them.
+    pub latency: Option<LatencyHistogram>,
+    /// What the machine said about the run.
+    pub notes: RunNotes,
+    /// The interval that was wanted, as a share of the mean.
+    pub wanted_ci: f64,
+}
+
+/// Why there is no record.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RecordError {
+    /// The machine refused or failed.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The point asks for more threads than there are cores, or for none.
+    #[error("{threads} threads do not fit: there are {cores} cores, and each takes one")]
+    Threads {
+        /// What the point asks for.
+        threads: u32,
+        /// What there is.
+        cores: usize,
+    },
+    /// The tenant ran but did nothing.
+    #[error("no access completed in {windows} windows of {window}")]
+    Idle {
+        /// Windows observed.
+        windows: u32,
+        /// Length of one.
+        window: Nanos,
+    },
+    /// The machine failed, and then could not be stopped.
+    #[error("{first}; and then the machine did not stop: {then}")]
+    Stuck {
+        /// What failed first.
+        first: Box<RecordError>,
+        /// What stopping said.
+        then: MachineError,
+    },
+    /// The user asked to end while the point was under way.
+    #[error("stopped by the user")]
+    Stopped,
+}
+
+/// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing
+/// asks for or its budget of windows is spent. The machine is at rest afterwards, whatever happened.
+///
+/// # Errors
+/// The machine refused or failed, nothing happened on it, or `stop` said so.
+pub fn record(
+    machine: &mut dyn Machine,
+    spec: &PointSpec,
+    stop: &dyn Fn() -> bool,
+) -> Result<Recorded, RecordError> {
+    let topology = machine.topology();
+    let tenant = spec
+        .tenant(topology)
+        .filter(|t| !t.cores.is_empty())
+        .ok_or(RecordError::Threads {
+            threads: spec.threads,
+            cores: topology.cores.len(),
+        })?;
+    let pacing = machine.pacing(spec.goal());
+    machine.start(&[tenant])?;
+    let watched = watch(machine, spec.goal(), pacing, stop);
+    match (watched, machine.stop()) {
+        (Ok(windows), Ok(notes)) => Ok(windows.into_recorded(pacing, notes)),
+        (Ok(windows), Err(then)) => {
+            let warnings = vec![format!("the machine did not stop cleanly: {then}")];
+            let notes = RunNotes {
+                warnings,
+                ..RunNotes::default()
+            };
+            Ok(windows.into_recorded(pacing, notes))
+        }
+        (Err(first), Ok(_)) => Err(first),
+        (Err(first), Err(then)) => Err(RecordError::Stuck {
+            first: Box::new(first),
+            then,
+        }),
+    }
+}
+
+fn watch(
+    machine: &mut dyn Machine,
+    goal: Goal,
+    pacing: Pacing,
+    stop: &dyn Fn() -> bool,
+) -> Result<Windows, RecordError> {
+    if pacing.warm_up > Nanos(0.0) {
+        machine.observe(pacing.warm_up)?;
+    }
+    let most = pacing.most_windows.max(pacing.least_windows).max(1);
+    let mut windows = Windows::default();
+    for seen in 1..=most {
+        if stop() {
+            return Err(RecordError::Stopped);
+        }
+        windows.add(&machine.observe(pacing.window)?, goal);
+        if seen >= pacing.least_windows && windows.are_tight(pacing.relative_ci) {
+            break;
+        }
+    }
+    let busy = windows
+        .record
+        .samples
+        .iter()
+        .any(|&(_, figure)| figure > 0.0);
+    if busy {
+        Ok(windows)
+    } else {
+        Err(RecordError::Idle {
+            windows: most,
+            window: pacing.window,
+        })
+    }
+}
+
+/// The windows of one run so far.
+struct Windows {
+    record: Record,
+    latency: Option<LatencyHistogram>,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        let record = Record {
+            samples: Vec::new(),
+            counters: Default::default(),
+        };
+        Self {
+            record,
+            latency: None,
+        }
+    }
+}
+
+impl Windows {
+    fn add(&mut self, seen: &Observation, goal: Goal) {
+        self.record.counters.accumulate(&seen.counters);
+        let Some(progress) = seen.tenants.first() else {
+            return;
+        };
+        match (goal, &progress.latency) {
+            (Goal::Bandwidth, _) => {
+                let figure = progress.bandwidth(seen.window).get();
+                self.record.samples.push((seen.window, figure));
+            }
+            // A window without a completed access has no latency; it is no sample of zero.
+            (Goal::Latency, Some(latency)) if !latency.is_empty() => {
+                self.record
+                    .samples
+                    .push((seen.window, latency.mean().get()));
+                self.latency.get_or_insert_default().merge(latency);
+            }
+            (Goal::Latency, _) => {}
+        }
+    }
+
+    fn are_tight(&self, wanted: f64) -> bool {
+        Estimate::of(self.record.samples.iter().map(|&(_, figure)| figure))
+            .and_then(|estimate| estimate.relative_ci())
+            .is_some_and(|share| share <= wanted)
+    }
+
+    fn into_recorded(self, pacing: Pacing, notes: RunNotes) -> Recorded {
+        let Self { record, latency } = self;
+        Recorded {
+            record,
+            latency,
+            notes,
+            wanted_ci: pacing.relative_ci,
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A machine of formulas: two tiers whose every figure is known in advance, with noise drawn from
+//! the seed that the machine was opened with.
+#![allow(dead_code)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use weir_lab::{Finished, Watcher};
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::action::{Action, Applied};
+use weir_model::capability::{Capability, Feature};
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::latency::LatencyHistogram;
+use weir_model::machine::{
+    Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
+    TenantProgress, Testbed,
+};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{CacheLevel, Limits, Tier, TierKind, TierName, Topology};
+use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
+
+/// Uncore clock of the toy, in GHz.
+pub const UNCORE_GHZ: f64 = 2.0;
+/// A saturated CXL device holds a request this many times its idle latency.
+pub const CXL_BACKLOG: f64 = 9.0;
+/// A page walk of a random hop.
+pub const WALK_NS: f64 = 40.0;
+
+/// What the toy's figures are.
+#[derive(Debug, Clone)]
+pub struct Toy {
+    pub dram_ns: f64,
+    pub dram_gbps: f64,
+    pub cxl_ns: f64,
+    pub cxl_gbps: f64,
+    /// Loads from CXL fall to 0.7 of their peak past this many threads.
+    pub cxl_declines_past: u32,
+    /// Half-width of the uniform noise, as a share.
+    pub noise: f64,
+    /// Machines that may run at once.
+    pub parallelism: usize,
+    pub cores: u32,
+}
+
+impl Default for Toy {
+    fn default() -> Self {
+        Self {
+            dram_ns: 110.0,
+            dram_gbps: 200.0,
+            cxl_ns: 220.0,
+            cxl_gbps: 20.0,
+            cxl_declines_past: 12,
+            noise: 0.01,
+            parallelism: 1,
+            cores: 32,
+        }
+    }
+}
+
+impl Toy {
+    pub fn topology(&self) -> Topology {
+        let tier = |name: TierName, kind, capacity, read: f64, idle: f64| Tier {
+            name,
+            kind,
+            node: None,
+            capacity,
+            description: "a formula".into(),
+            limits: Some(Limits {
+                read: GbPerSec(read * 1.2),
+                write: GbPerSec(read * 1.2),
+                total: GbPerSec(read * 1.2),
+                idle: Some(Nanos(idle)),
+                basis: "formula".into(),
+            }),
+        };
+        let cache = |name: &str, size, shared_by| CacheLevel {
+            name: name.into(),
+            size,
+            ways: None,
+            shared_by,
+        };
+        Topology {
+            processor: "toy".into(),
+            sockets: 1,
+            cores: (0..self.cores).collect(),
+            clock: Some(Gigahertz(2.0)),
+            caches: vec![
+                cache("L1d", Bytes::kib(48), 1),
+                cache("L2", Bytes::mib(2), 1),
+                cache("L3", Bytes::mib(60), self.cores),
+            ],
+            tiers: vec![
+                tier(
+                    TierName::dram(),
+                    TierKind::Dram,
+                    Bytes::gib(128),
+                    self.dram_gbps,
+                    self.dram_ns,
+                ),
+                tier(
+                    TierName::cxl(0),
+                    TierKind::Cxl,
+                    Bytes::gib(16),
+                    self.cxl_gbps,
+                    self.cxl_ns,
+                ),
+            ],
+            page: Bytes::kib(4),
+        }
+    }
+}
+
+impl Testbed for Toy {
+    fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError> {
+        Ok(Box::new(ToyMachine {
+            toy: self.clone(),
+            topology: self.topology(),
+            running: None,
+            chance: seed,
+        }))
+    }
+
+    fn parallelism(&self) -> usize {
+        self.parallelism
+    }
+}
+
+struct ToyMachine {
+    toy: Toy,
+    topology: Topology,
+    running: Option<Tenant>,
+    chance: u64,
+}
+
+impl ToyMachine {
+    /// A factor around 1.
+    fn noise(&mut self) -> f64 {
+        self.chance = self
+            .chance
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        let unit = (self.chance >> 11) as f64 / (1_u64 << 53) as f64;
+        1.0 + self.toy.noise * (2.0 * unit - 1.0)
+    }
+
+    fn idle(&self, tenant: &Tenant) -> f64 {
+        if is_cxl(tenant) {
+            self.toy.cxl_ns
+        } else {
+            self.toy.dram_ns
+        }
+    }
+
+    fn latency(&self, tenant: &Tenant) -> f64 {
+        let idle = self.idle(tenant);
+        match tenant.pattern {
+            Pattern::Chase { locality } => {
+                let levels = [2.0, 6.0, 30.0];
+                let fits = self
+                    .topology
+                    .caches
+                    .iter()
+                    .position(|cache| tenant.working_set <= cache.size);
+                let walk = match locality {
+                    Locality::Random if tenant.working_set > Bytes::mib(8) => WALK_NS,
+                    _ => 0.0,
+                };
+                fits.map_or(idle, |level| levels[level]) + walk
+            }
+            _ if tenant.op == Op::StClwb => 2.6 * idle,
+            _ => idle,
+        }
+    }
+
+    fn bandwidth(&self, tenant: &Tenant) -> f64 {
+        let threads = tenant.cores.len() as u32;
+        let one = 64.0 * 12.0 / self.idle(tenant);
+        let peak = if is_cxl(tenant) {
+            self.toy.cxl_gbps
+        } else {
+            self.toy.dram_gbps
+        };
+        let declined =
+            is_cxl(tenant) && tenant.op == Op::Ld && threads > self.toy.cxl_declines_past;
+        (one * f64::from(threads)).min(peak) * if declined { 0.7 } else { 1.0 }
+            / tenant.op.traffic_factor()
+    }
+}
+
+fn is_cxl(tenant: &Tenant) -> bool {
+    tenant.placement == Placement::Bind(TierName::cxl(0))
+}
+
+impl Machine for ToyMachine {
+    fn identity(&self) -> Identity {
+        Identity {
+            kind: MachineKind::Sim,
+            name: "toy".into(),
+            digest: "0".into(),
+        }
+    }
+
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &[]
+    }
+
+    fn pacing(&self, _: Goal) -> Pacing {
+        Pacing {
+            warm_up: Nanos::from_micros(5.0),
+            window: Nanos::from_micros(100.0),
+            least_windows: 3,
+            most_windows: 40,
+            relative_ci: 0.005,
+        }
+    }
+
+    fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        let [tenant] = tenants else {
+            return Err(MachineError::Request("one tenant at a time".into()));
+        };
+        if tenant.op == Op::Movdir64b {
+            let reason = "the toy has no 64-byte stores".into();
+            return Err(MachineError::Missing {
+                feature: Feature::Movdir64b,
+                reason,
+            });
+        }
+        for name in tenant.placement.tiers() {
+            let tier = self.topology.tier(name);
+            let tier = tier.ok_or_else(|| MachineError::no_such_tier(name, &self.topology))?;
+            let wanted = Bytes(tenant.working_set.get() * tenant.cores.len() as u64);
+            if wanted > tier.capacity {
+                return Err(MachineError::NoMemory {
+                    tier: tier.name.clone(),
+                    free: tier.capacity,
+                    wanted,
+                });
+            }
+        }
+        self.running = Some(tenant.clone());
+        Ok(())
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
+        let tenant = self.running.clone();
+        let tenant = tenant.ok_or_else(|| MachineError::Request("nothing runs".into()))?;
+        let mut progress = TenantProgress::default();
+        if tenant.pattern.is_timed() {
+            let mut latency = LatencyHistogram::new();
+            let mean = self.latency(&tenant) * self.noise();
+            progress.accesses = (window.get() / mean) as u64;
+            latency.record_many(Nanos(mean), progress.accesses);
+            progress.latency = Some(latency);
+        } else {
+            let gbps = self.bandwidth(&tenant) * self.noise();
+            progress.accesses = (gbps * window.get() / 64.0) as u64;
+        }
+        progress.bytes = Bytes(progress.accesses * 64);
+        let mut counters = CounterSet::default();
+        counters.set(Counter::ChaClockticks, (window.get() * UNCORE_GHZ) as u64);
+        if is_cxl(&tenant) {
+            let backlog = if tenant.pattern.is_timed() {
+                1.0
+            } else {
+                CXL_BACKLOG
+            };
+            let cycles = self.toy.cxl_ns * backlog * UNCORE_GHZ;
+            counters.set(Counter::TorInsertsIaMissCxl, progress.accesses);
+            let occupancy = (progress.accesses as f64 * cycles) as u64;
+            counters.set(Counter::TorOccupancyIaMissCxl, occupancy);
+        }
+        Ok(Observation {
+            window,
+            tenants: vec![progress],
+            counters,
+        })
+    }
+
+    fn act(&mut self, _: &Action) -> Result<Applied, MachineError> {
+        Err(MachineError::Request("the toy has no knobs".into()))
+    }
+
+    fn stop(&mut self) -> Result<RunNotes, MachineError> {
+        self.running = None;
+        Ok(RunNotes {
+            conditions: vec!["formula".into()],
+            warnings: Vec::new(),
+        })
+    }
+}
+
+/// Counts what it sees and says stop after a number of points.
+pub struct StopAfter {
+    pub points: usize,
+    pub seen: AtomicUsize,
+}
+
+impl StopAfter {
+    pub fn new(points: usize) -> Self {
+        Self {
+            points,
+            seen: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Watcher for StopAfter {
+    fn finished(&self, _: &Finished, _: usize) {
+        self.seen.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn stop(&self) -> bool {
+        self.seen.load(Ordering::SeqCst) >= self.points
+    }
+}

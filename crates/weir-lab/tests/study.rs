@@ -1,0 +1,280 @@
+//! Theory beside measurement, and verdicts.
+
+mod common;
+
+use common::{Toy, WALK_NS};
+use proptest::prelude::*;
+use weir_lab::statistics::Estimate;
+use weir_lab::theory::{bandwidth_limit, beside};
+use weir_lab::{Finished, PointSpec, Severity, Verdict, bandwidth, latency, run, verdicts};
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::document::{Experiment, Point};
+use weir_model::topology::{Limits, TierName};
+use weir_model::units::{Bytes, GbPerSec};
+
+fn all_points(toy: &Toy) -> Vec<Point> {
+    let topology = toy.topology();
+    let mut plan = latency::plan(&topology, &latency::Options::default()).unwrap();
+    plan.extend(bandwidth::plan(&topology, &bandwidth::Options::default()).unwrap());
+    run(toy, &plan, 3, &())
+        .into_iter()
+        .map(|done: Finished| done.point)
+        .collect()
+}
+
+fn judged(toy: &Toy, about: &str) -> Vec<Verdict> {
+    let all = verdicts(&toy.topology(), &all_points(toy));
+    all.into_iter()
+        .filter(|verdict| verdict.about == about)
+        .collect()
+}
+
+fn spec(op: Op, pattern: Pattern, working_set: Bytes) -> PointSpec {
+    PointSpec {
+        experiment: Experiment::Latency,
+        tier: TierName::dram(),
+        op,
+        pattern,
+        threads: 1,
+        working_set,
+        prefetch: false,
+    }
+}
+
+fn estimate(mean: f64, ci95: f64) -> Estimate {
+    Estimate {
+        mean,
+        ci95: Some(ci95),
+        samples: 10,
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_instruction_may_move_more_than_its_wires(
+        read in 1.0..400.0_f64, write in 1.0..400.0_f64, total in 1.0..400.0_f64,
+    ) {
+        let limits = Limits {
+            read: GbPerSec(read), write: GbPerSec(write), total: GbPerSec(total),
+            idle: None, basis: String::new(),
+        };
+        for op in Op::ALL {
+            let limit = bandwidth_limit(op, &limits).0.get();
+            prop_assert!(limit * op.traffic_factor() <= total + 1e-9);
+            if op == Op::Ld || op.reads_for_ownership() {
+                prop_assert!(limit <= read);
+            }
+            if op != Op::Ld {
+                prop_assert!(limit <= write);
+            }
+        }
+    }
+
+    #[test]
+    fn more_samples_of_one_spread_make_the_interval_narrower(pairs in 1_usize..200) {
+        let of = |pairs: usize| {
+            Estimate::of(std::iter::repeat_n([9.0, 11.0], pairs).flatten()).unwrap().ci95.unwrap()
+        };
+        prop_assert!(of(pairs + 1) < of(pairs));
+    }
+
+    #[test]
+    fn the_least_latency_of_a_chase_grows_with_its_working_set(mib in 63_u64..4096) {
+        let topology = Toy::default().topology();
+        let limit = |mib| {
+            let chase = Pattern::Chase { locality: Locality::Random };
+            beside(&spec(Op::Ld, chase, Bytes::mib(mib)), &estimate(500.0, 1.0), &topology)
+                .unwrap().limit
+        };
+        prop_assert!(limit(mib) < limit(mib + 1));
+        prop_assert!(limit(mib) < 110.0);
+    }
+}
+
+#[test]
+fn figures_that_the_caches_take_part_in_have_no_theory_of_memory() {
+    let topology = Toy::default().topology();
+    let chase = Pattern::Chase {
+        locality: Locality::TlbFriendly,
+    };
+    let ns = estimate(100.0, 1.0);
+    assert_eq!(
+        beside(&spec(Op::Ld, chase, Bytes::mib(32)), &ns, &topology),
+        None
+    );
+    assert_eq!(
+        beside(
+            &spec(Op::Ld, Pattern::Sequential, Bytes::mib(100)),
+            &ns,
+            &topology
+        ),
+        None
+    );
+    assert!(
+        beside(
+            &spec(Op::Ld, Pattern::Sequential, Bytes::mib(200)),
+            &ns,
+            &topology
+        )
+        .is_some()
+    );
+    // A fenced posted store is done before its line has arrived.
+    assert_eq!(
+        beside(
+            &spec(Op::NtSt, Pattern::FlushedLine, Bytes::mib(64)),
+            &ns,
+            &topology
+        ),
+        None
+    );
+}
+
+#[test]
+fn a_limit_is_beaten_only_beyond_the_interval() {
+    let topology = Toy::default().topology();
+    let flushed = spec(Op::Ld, Pattern::FlushedLine, Bytes::mib(64));
+    let beaten = |mean, ci| {
+        beside(&flushed, &estimate(mean, ci), &topology)
+            .unwrap()
+            .beaten
+    };
+    assert!(beaten(100.0, 5.0));
+    assert!(!beaten(108.0, 5.0));
+    assert!(!beaten(120.0, 5.0));
+    let stream = spec(Op::Ld, Pattern::Sequential, Bytes::gib(1));
+    let beaten = |mean, ci| {
+        beside(&stream, &estimate(mean, ci), &topology)
+            .unwrap()
+            .beaten
+    };
+    assert!(beaten(250.0, 5.0));
+    assert!(!beaten(243.0, 5.0));
+}
+
+#[test]
+fn the_share_of_a_limit_is_in_percent_whichever_way_is_better() {
+    let topology = Toy::default().topology();
+    let share = |pattern, mean| {
+        let set = Bytes::gib(1);
+        beside(&spec(Op::Ld, pattern, set), &estimate(mean, 1.0), &topology)
+            .unwrap()
+            .share_pct
+    };
+    assert!((share(Pattern::Sequential, 120.0) - 50.0).abs() < 1e-9);
+    assert!((share(Pattern::FlushedLine, 220.0) - 50.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_declining_curve_is_told_with_its_knee_and_its_loss() {
+    let found = judged(&Toy::default(), "cxl0 ld");
+    assert_eq!(found.len(), 1, "{found:?}");
+    // 12 lines of 64 B in 220 ns are 3.49 GB/s for each thread: six reach 20 GB/s.
+    let text = &found[0].text;
+    assert!(text.contains("reached with 6 of 32 threads"), "{text}");
+    assert!(
+        text.contains("declines past 12") && text.contains("(-3"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_curve_that_still_rises_is_not_called_saturated() {
+    let toy = Toy {
+        dram_gbps: 1000.0,
+        ..Toy::default()
+    };
+    let found = judged(&toy, "dram ld");
+    assert!(found[0].text.contains("still rising"), "{found:?}");
+    let found = judged(&Toy::default(), "dram ld");
+    assert!(!found[0].text.contains("still rising"), "{found:?}");
+}
+
+#[test]
+fn the_staircase_names_each_cache_and_memory() {
+    let found = judged(&Toy::default(), "dram latency");
+    let text = &found[0].text;
+    assert!(text.starts_with("L1d 2.0 ns, L2 6.0 ns, L3 "), "{text}");
+    assert!(text.contains("memory 1"), "{text}");
+    let walks = found
+        .iter()
+        .find(|verdict| verdict.text.contains("page walks"))
+        .unwrap();
+    let added: f64 = walks
+        .text
+        .split(' ')
+        .find_map(|word| word.parse().ok())
+        .expect("a number of ns");
+    assert!((added - WALK_NS).abs() < 5.0, "{}", walks.text);
+}
+
+#[test]
+fn a_cache_without_a_step_is_doubted() {
+    let mut topology = Toy::default().topology();
+    let points = all_points(&Toy::default());
+    // The machine claims a second-level cache of 8 MiB where latency shows no step.
+    topology.caches[1].size = Bytes::mib(8);
+    let found = verdicts(&topology, &points);
+    let doubt = found
+        .iter()
+        .find(|verdict| verdict.text.contains("no step where L2 ends"));
+    assert_eq!(
+        doubt.map(|verdict| verdict.severity),
+        Some(Severity::Doubt),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn tiers_are_compared_with_dram_and_stores_with_each_other() {
+    let found = judged(&Toy::default(), "cxl0 against dram");
+    let text = &found[0].text;
+    assert!(text.starts_with("2.0") || text.starts_with("1.9"), "{text}");
+    assert!(text.contains("the load bandwidth"), "{text}");
+    let found = judged(&Toy::default(), "cxl0 stores");
+    assert!(
+        found[0].text.contains("move 2.0x what ordinary ones do"),
+        "{found:?}"
+    );
+    let found = judged(&Toy::default(), "cxl0 latency");
+    assert!(
+        found.iter().any(|v| v.text.contains("clwb takes 2.6x")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn what_matters_most_comes_first() {
+    let toy = Toy {
+        noise: 0.6,
+        ..Toy::default()
+    };
+    let mut points = all_points(&toy);
+    let theory = points
+        .iter_mut()
+        .find_map(|point| point.theory.as_mut())
+        .unwrap();
+    theory.beaten = true;
+    let found = verdicts(&toy.topology(), &points);
+    assert!(found.is_sorted_by(|a, b| a.severity >= b.severity));
+    assert_eq!(found[0].severity, Severity::Wrong);
+    assert!(found.iter().any(|verdict| verdict.about == "noise"));
+    let missing = found
+        .iter()
+        .find(|verdict| verdict.text.starts_with("no figure"))
+        .unwrap();
+    assert!(missing.about.starts_with("24 points"), "{missing:?}");
+}
+
+#[test]
+fn a_quiet_machine_raises_no_doubt_but_for_what_it_lacks() {
+    let found = verdicts(&Toy::default().topology(), &all_points(&Toy::default()));
+    let doubts: Vec<&Verdict> = found
+        .iter()
+        .filter(|v| v.severity > Severity::Note)
+        .collect();
+    assert_eq!(doubts.len(), 1, "{doubts:#?}");
+    assert!(
+        doubts[0].text.contains("movdir64b is missing"),
+        "{doubts:?}"
+    );
+}

@@ -1,0 +1,157 @@
+//! Laws of a sweep: what a point's result may depend on, and what survives.
+
+mod common;
+
+use common::{StopAfter, Toy};
+use proptest::prelude::*;
+use weir_lab::{PointSpec, bandwidth, latency, run};
+use weir_model::access::{Op, Pattern};
+use weir_model::document::Experiment;
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
+
+fn bandwidth_plan(toy: &Toy) -> Vec<PointSpec> {
+    bandwidth::plan(&toy.topology(), &bandwidth::Options::default()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn one_seed_gives_one_result_on_any_number_of_threads(seed: u64, parallelism in 2_usize..9) {
+        let alone = Toy::default();
+        let together = Toy { parallelism, ..Toy::default() };
+        let plan = bandwidth_plan(&alone);
+        prop_assert_eq!(run(&alone, &plan, seed, &()), run(&together, &plan, seed, &()));
+    }
+
+    #[test]
+    fn a_point_alone_equals_the_point_in_a_sweep(seed: u64, at: prop::sample::Index) {
+        let toy = Toy { parallelism: 2, ..Toy::default() };
+        let mut plan = bandwidth_plan(&toy);
+        plan.extend(latency::plan(&toy.topology(), &latency::Options::default()).unwrap());
+        let sweep = run(&toy, &plan, seed, &());
+        let chosen = at.get(&sweep);
+        let alone = run(&toy, std::slice::from_ref(&chosen.spec), seed, &());
+        prop_assert_eq!(&alone[0].point, &chosen.point);
+        prop_assert_eq!(&alone[0].record, &chosen.record);
+    }
+
+    #[test]
+    fn another_seed_draws_other_chance(seed in 0..u64::MAX) {
+        let toy = Toy::default();
+        let plan = &bandwidth_plan(&toy)[..1];
+        let (one, other) = (run(&toy, plan, seed, &()), run(&toy, plan, seed + 1, &()));
+        prop_assert_ne!(&one[0].record.samples, &other[0].record.samples);
+    }
+
+    #[test]
+    fn what_finished_before_a_stop_is_kept_in_plan_order(points in 0_usize..20, parallelism in 1_usize..4) {
+        let toy = Toy { parallelism, ..Toy::default() };
+        let plan = bandwidth_plan(&toy);
+        let kept = run(&toy, &plan, 1, &StopAfter::new(points));
+        // Points under way when the stop came are finished or given up.
+        prop_assert!(kept.len() >= points && kept.len() < points + parallelism);
+        prop_assert!(kept.is_sorted_by_key(|done| done.index));
+        let whole = run(&toy, &plan, 1, &());
+        for done in &kept {
+            prop_assert_eq!(done, &whole[done.index]);
+        }
+    }
+
+    #[test]
+    fn the_figure_is_the_formula_within_its_noise(threads in 1_u32..33, seed: u64) {
+        let toy = Toy::default();
+        let options = bandwidth::Options {
+            tiers: vec![TierName::dram()],
+            ops: vec![Op::Ld],
+            threads: vec![threads],
+            ..bandwidth::Options::default()
+        };
+        let plan = bandwidth::plan(&toy.topology(), &options).unwrap();
+        let gbps = run(&toy, &plan, seed, &())[0].point.gbps.unwrap().get();
+        let formula = (64.0 * 12.0 / 110.0 * f64::from(threads)).min(200.0);
+        prop_assert!((gbps / formula - 1.0).abs() <= toy.noise, "{gbps} {formula}");
+    }
+}
+
+#[test]
+fn a_point_that_the_machine_refuses_carries_the_reason_and_the_sweep_goes_on() {
+    let toy = Toy::default();
+    let plan = bandwidth_plan(&toy);
+    let all = run(&toy, &plan, 1, &());
+    assert_eq!(all.len(), plan.len());
+    for done in &all {
+        let refused = done.spec.op == Op::Movdir64b;
+        assert_eq!(done.point.error.is_some(), refused, "{}", done.spec);
+        assert_eq!(done.point.gbps.is_none(), refused, "{}", done.spec);
+    }
+    let error = all
+        .iter()
+        .find_map(|done| done.point.error.clone())
+        .unwrap();
+    assert_eq!(error, "movdir64b is missing: the toy has no 64-byte stores");
+}
+
+#[test]
+fn unknown_tiers_and_impossible_thread_counts_in_a_plan_are_errors_of_the_point() {
+    let toy = Toy::default();
+    let point = PointSpec {
+        experiment: Experiment::Bandwidth,
+        tier: TierName::cxl(7),
+        op: Op::Ld,
+        pattern: Pattern::Sequential,
+        threads: 1,
+        working_set: Bytes::mib(64),
+        prefetch: true,
+    };
+    let crowd = PointSpec {
+        tier: TierName::dram(),
+        threads: 33,
+        ..point.clone()
+    };
+    let nobody = PointSpec {
+        threads: 0,
+        ..crowd.clone()
+    };
+    let too_big = PointSpec {
+        threads: 1,
+        working_set: Bytes::gib(999),
+        ..crowd.clone()
+    };
+    let all = run(&toy, &[point, crowd, nobody, too_big], 1, &());
+    let errors: Vec<&str> = all
+        .iter()
+        .map(|done| done.point.error.as_deref().unwrap())
+        .collect();
+    assert!(
+        errors[0].contains("no tier `cxl7` here; there are dram, cxl0"),
+        "{errors:?}"
+    );
+    assert!(
+        errors[1].contains("33 threads") && errors[1].contains("32 cores"),
+        "{errors:?}"
+    );
+    assert!(errors[2].contains("0 threads"), "{errors:?}");
+    assert!(errors[3].contains("128 GiB free"), "{errors:?}");
+}
+
+#[test]
+fn windows_are_taken_until_the_interval_is_as_tight_as_asked() {
+    let plan = |toy: &Toy| bandwidth_plan(toy)[..1].to_vec();
+    let quiet = Toy {
+        noise: 0.0001,
+        ..Toy::default()
+    };
+    let loud = Toy {
+        noise: 0.3,
+        ..Toy::default()
+    };
+    let quiet = &run(&quiet, &plan(&quiet), 1, &())[0].point;
+    let loud = &run(&loud, &plan(&loud), 1, &())[0].point;
+    assert_eq!(quiet.samples, 3);
+    assert_eq!(loud.samples, 40);
+    assert!(quiet.conditions == ["formula"], "{quiet:?}");
+    assert!(loud.conditions[1].contains("was wanted"), "{loud:?}");
+    assert!(loud.ci95.unwrap() > quiet.ci95.unwrap());
+}
