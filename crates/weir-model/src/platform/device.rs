@@ -47,6 +47,19 @@ pub enum ControllerKind {
     Fpga,
 }
 
+impl ControllerKind {
+    /// Both kinds.
+    pub const ALL: [ControllerKind; 2] = [ControllerKind::Asic, ControllerKind::Fpga];
+
+    /// The name in platform files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ControllerKind::Asic => "asic",
+            ControllerKind::Fpga => "fpga",
+        }
+    }
+}
+
 /// What limits a device's reads, and so which parameter its measured peak sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadLimit {
@@ -56,6 +69,20 @@ pub enum ReadLimit {
     Controller,
     /// The DRAM itself: the peak sets nothing.
     Media,
+}
+
+impl ReadLimit {
+    /// Every limit.
+    pub const ALL: [ReadLimit; 3] = [ReadLimit::Link, ReadLimit::Controller, ReadLimit::Media];
+
+    /// The name in platform files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadLimit::Link => "link",
+            ReadLimit::Controller => "controller",
+            ReadLimit::Media => "media",
+        }
+    }
 }
 
 /// The device controller.

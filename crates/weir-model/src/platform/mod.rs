@@ -5,16 +5,36 @@
 //! *measured* alone on the machine, one tier and one tenant at a time, from everything the model
 //! must predict. A number without a public source is `assumed` and carries its plausible range.
 
+mod assemble;
+mod check;
+mod compose;
 mod device;
+mod diagnostic;
+mod embedded;
 mod host;
+mod library;
+mod limits;
 mod media;
+mod parameters;
+mod scalar;
+mod schema;
+mod source_file;
 mod sourced;
+mod topology;
 
+pub use assemble::Definition;
+pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub use diagnostic::{Diagnostic, Mistakes};
 pub use host::{
     Cache, Core, Dram, DramMeasured, Host, LastLevelCache, Prefetch, RemoteSocket, Tlb, Uncore,
 };
+pub use library::Library;
 pub use media::{Media, MediaTiming};
+pub use parameters::ParameterRow;
+pub use scalar::Kind;
+pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need};
+pub use source_file::MOST_BYTES;
 pub use sourced::{Provenance, Sourced};
 
 /// A device and how the threads reach it.

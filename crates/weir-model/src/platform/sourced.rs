@@ -3,8 +3,12 @@
 use std::fmt;
 use std::ops::Deref;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Where a number comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Provenance {
     /// A public source, in words: a paper's row, a manual's section, a vendor's page.
     Source(String),

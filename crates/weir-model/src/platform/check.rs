@@ -1,0 +1,222 @@
+//! What single values cannot show: values that contradict each other or physics.
+
+use super::assemble::Values;
+use super::diagnostic::Collector;
+use super::{Device, Host, ReadLimit};
+use crate::units::{Bytes, GbPerSec, LINE_BYTES};
+
+/// Checks a whole host.
+pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    let mut report = |key: &str, message: String, help: &str| {
+        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
+    };
+
+    let llc = &host.llc;
+    for (key, size, sets_over, what) in [
+        (
+            "l1.size",
+            host.l1.size.value,
+            u64::from(host.l1.ways.value),
+            "ways",
+        ),
+        (
+            "l2.size",
+            host.l2.size.value,
+            u64::from(host.l2.ways.value),
+            "ways",
+        ),
+        (
+            "llc.size",
+            llc.size.value,
+            u64::from(llc.slices.value) * u64::from(llc.ways.value),
+            "ways of its slices",
+        ),
+    ] {
+        if !is_whole(size, sets_over) {
+            report(
+                key,
+                format!(
+                    "`{key}` is {size}, which {sets_over} {what} of whole 64 B lines cannot fill"
+                ),
+                "size, ways and slices come from one processor: all three must be its own",
+            );
+        }
+    }
+    if host.l1.size.value >= host.l2.size.value {
+        report(
+            "l2.size",
+            "the L2 cache is not larger than the L1".into(),
+            "see `l1.size`",
+        );
+    }
+    if !(host.tlb.page.value.get()).is_power_of_two() {
+        report(
+            "tlb.page",
+            format!(
+                "`tlb.page` is {}, which is no power of two",
+                host.tlb.page.value
+            ),
+            "pages are 4 KiB, 2 MiB or 1 GiB",
+        );
+    }
+
+    let measured = &host.dram.measured;
+    let peak = host.dram.peak();
+    let rates = format!(
+        "{} channels of {} move at most {peak:.1}",
+        host.dram.channels.value,
+        host.dram.media.name()
+    );
+    for (key, rate) in [
+        ("dram.read", measured.read.value),
+        ("dram.nt_write", measured.nt_write.value),
+    ] {
+        if rate > peak {
+            report(
+                key,
+                format!("`{key}` is {rate}, which beats physics"),
+                &rates,
+            );
+        }
+    }
+    if measured.idle.value <= host.llc.latency.value {
+        report(
+            "dram.idle",
+            format!(
+                "DRAM at {} would be no slower than the last-level cache at {}",
+                measured.idle.value, host.llc.latency.value
+            ),
+            "`dram.idle` is the whole path from the core; `llc.latency` a hit on the way",
+        );
+    }
+    if host.core.load_peak.value > measured.read.value {
+        report(
+            "core.load_peak",
+            format!(
+                "one core would load {}, more than all together ({})",
+                host.core.load_peak.value, measured.read.value
+            ),
+            "see `dram.read`",
+        );
+    }
+    remote(host, values, mistakes);
+}
+
+fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    pair(values, "remote.idle", "remote.read", mistakes);
+    let Some(remote) = &host.remote else { return };
+    let mut report = |key: &str, message: String, help: &str| {
+        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
+    };
+    if host.sockets.value < 2 {
+        report(
+            "remote.idle",
+            "a host of one socket has no other socket".into(),
+            "leave `[remote]` out, or set `sockets`",
+        );
+    }
+    if remote.idle.value <= host.dram.measured.idle.value {
+        report(
+            "remote.idle",
+            format!(
+                "the other socket's DRAM at {} would be no slower than this one's at {}",
+                remote.idle.value, host.dram.measured.idle.value
+            ),
+            "both are the whole path from the core",
+        );
+    }
+    let local: GbPerSec = host.dram.measured.read.value;
+    if remote.read.value > local {
+        report(
+            "remote.read",
+            format!(
+                "`remote.read` is {}, more than the DRAM gives ({local})",
+                remote.read.value
+            ),
+            "see `dram.read`",
+        );
+    }
+}
+
+/// Checks a whole device.
+pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    pair(values, "remote_idle", "remote_read", mistakes);
+    let mut report = |key: &str, message: String, help: &str| {
+        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
+    };
+    if !device.link.lanes.value.is_power_of_two() {
+        report(
+            "lanes",
+            format!(
+                "a link has 1, 2, 4, 8 or 16 lanes, not {}",
+                device.link.lanes.value
+            ),
+            "`lanes` is the width of the link, not of the slot",
+        );
+    }
+    let measured = &device.measured;
+    let limits = device.limits();
+    if let Some(read) = &measured.read
+        && read.value > limits.read
+    {
+        report(
+            "read",
+            format!("`read` is {}, which beats physics", read.value),
+            &format!("at most {:.1} can be read: {}", limits.read, limits.basis),
+        );
+    }
+    if measured.read.is_none() && measured.read_limit.value != ReadLimit::Media {
+        report(
+            "read_limit",
+            format!(
+                "`read_limit` says what limits `read`, but there is no `read`: nothing tells the {}'s rate",
+                measured.read_limit.name()
+            ),
+            "add `read`, or leave `read_limit` out",
+        );
+    }
+    if let Some(idle) = &measured.remote_idle
+        && idle.value <= measured.idle.value
+    {
+        report(
+            "remote_idle",
+            format!(
+                "from the other socket {} would be no slower than from its own at {}",
+                idle.value, measured.idle.value
+            ),
+            "both are the whole path from the core",
+        );
+    }
+    if let (Some(remote), Some(read)) = (&measured.remote_read, &measured.read)
+        && remote.value > read.value
+    {
+        report(
+            "remote_read",
+            format!(
+                "from the other socket {} would be more than from its own ({})",
+                remote.value, read.value
+            ),
+            "see `read`",
+        );
+    }
+}
+
+/// Two keys that mean something only together.
+fn pair(values: &Values<'_>, one: &str, other: &str, mistakes: &mut Collector<'_>) {
+    let (there, missing) = match (values.is_given(one), values.is_given(other)) {
+        (true, false) => (one, other),
+        (false, true) => (other, one),
+        _ => return,
+    };
+    mistakes.report(
+        values.span(there),
+        Some(there),
+        format!("`{there}` needs `{missing}` beside it"),
+        None,
+    );
+}
+
+/// Whether a cache divides into whole lines over this many ways.
+fn is_whole(size: Bytes, ways: u64) -> bool {
+    size.get() > 0 && size.get().is_multiple_of(ways.max(1) * LINE_BYTES)
+}

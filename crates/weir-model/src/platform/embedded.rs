@@ -1,0 +1,31 @@
+//! The files of `platforms/`, compiled in, so that Weir knows them wherever it runs.
+
+macro_rules! files {
+    ($folder:literal: $($name:literal),+ $(,)?) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../../platforms/", $folder, $name, ".toml")),
+        ),)+]
+    };
+}
+
+/// Hosts and devices.
+pub(super) const PLATFORMS: &[(&str, &str)] = files!("":
+    "emr2s", "spr2s", "skx2s", "memo", "interplay-a", "interplay-b", "miku-a",
+    "cxl-a", "cxl-b", "cxl-c", "cxl-d",
+    "agilex-2666", "agilex-2400", "montage", "micron-x8",
+);
+
+/// What hosts of one microarchitecture have in common.
+pub(super) const CORES: &[(&str, &str)] = files!("cores/":
+    "skylake-server", "sapphire-rapids", "emerald-rapids",
+);
+
+/// What devices with one kind of controller have in common.
+pub(super) const CONTROLLERS: &[(&str, &str)] = files!("controllers/": "asic", "fpga");
+
+/// What all hosts have in common.
+pub(super) const HOST_DEFAULTS: &str = include_str!("../../../../platforms/defaults/host.toml");
+
+/// What all devices have in common.
+pub(super) const DEVICE_DEFAULTS: &str = include_str!("../../../../platforms/defaults/cxl.toml");

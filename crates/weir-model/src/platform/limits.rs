@@ -1,0 +1,89 @@
+//! What physics allows: link slots, channel rates.
+
+use super::{Device, Dram, Link};
+use crate::topology::Limits;
+use crate::units::GbPerSec;
+
+/// Share of a lane's bits that carry payload (PCIe 3.0 to 5.0: 128b/130b).
+const LINE_CODE: f64 = 128.0 / 130.0;
+
+/// Share of a 68-byte flit that is slots (CXL 1.1: 4 slots of 16 bytes; the rest is protocol id and CRC).
+const FLIT_SLOTS: f64 = 64.0 / 68.0;
+
+/// Share of slots that are data when nothing but read data crosses: 4 of a line beside a third of
+/// a header slot, which holds at most three response headers.
+const READ_SLOTS: f64 = 4.0 / (4.0 + 1.0 / 3.0);
+
+/// Share of slots that are data when nothing but writes cross: 4 of a line beside its header slot.
+const WRITE_SLOTS: f64 = 4.0 / 5.0;
+
+impl Link {
+    /// Slots of one direction, in bytes a second, before anything is lost to credits.
+    pub fn slot_rate(&self) -> GbPerSec {
+        let lanes = f64::from(self.lanes.value);
+        GbPerSec(lanes * self.rate.value.get() / 8.0 * LINE_CODE * FLIT_SLOTS)
+    }
+
+    /// The most read data that can cross.
+    pub fn read_limit(&self) -> GbPerSec {
+        self.slot_rate() * READ_SLOTS
+    }
+
+    /// The most written data that can cross.
+    pub fn write_limit(&self) -> GbPerSec {
+        self.slot_rate() * WRITE_SLOTS
+    }
+}
+
+impl Dram {
+    /// All channels at their rate.
+    pub fn peak(&self) -> GbPerSec {
+        self.media.timing().channel_peak() * f64::from(self.channels.value)
+    }
+
+    /// Upper bounds of the socket's own DRAM.
+    pub fn limits(&self) -> Limits {
+        let peak = self.peak();
+        Limits {
+            read: peak,
+            write: peak,
+            total: peak,
+            idle: None,
+            basis: format!(
+                "{} ch x {} x 8 B",
+                self.channels.value,
+                self.media.timing().rate
+            ),
+        }
+    }
+}
+
+impl Device {
+    /// All channels of the device at their rate.
+    pub fn media_peak(&self) -> GbPerSec {
+        self.media.timing().channel_peak() * f64::from(self.channels.value)
+    }
+
+    /// Upper bounds of the device: its link in each direction, its media, whichever is less.
+    pub fn limits(&self) -> Limits {
+        let media = self.media_peak();
+        let read = self.link.read_limit().min(media);
+        let write = self.link.write_limit().min(media);
+        Limits {
+            read,
+            write,
+            total: (self.link.read_limit() + self.link.write_limit()).min(media),
+            idle: None,
+            basis: format!(
+                "x{} at {}: {:.1} of 68 B flit slots a direction (reads 4 of 4 1/3, writes 4 of 5); \
+                 media {} ch x {} x 8 B = {:.1}",
+                self.link.lanes.value,
+                self.link.rate.value,
+                self.link.slot_rate(),
+                self.channels.value,
+                self.media.timing().rate,
+                media
+            ),
+        }
+    }
+}

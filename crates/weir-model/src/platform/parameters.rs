@@ -1,0 +1,227 @@
+//! Every parameter of a platform as a row: for people, and hashed into the digest.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::scalar::{Parameter, Scalar};
+use super::schema::{FileKind, Key};
+use super::{Definition, Device, Host, Platform, Provenance, Sourced};
+
+/// One parameter with its value and where that comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ParameterRow {
+    /// The tier or part it belongs to: the host's name, or `cxl0: cxl-a`.
+    pub part: String,
+    /// The dotted key, as in the file.
+    pub key: String,
+    /// The value with its unit.
+    pub value: String,
+    /// What the key means.
+    pub meaning: String,
+    /// Where the value comes from.
+    pub provenance: Provenance,
+    /// The bare value, for the digest.
+    #[serde(skip)]
+    scalar: Scalar,
+}
+
+impl ParameterRow {
+    /// Whether the value has no public source.
+    pub fn is_assumed(&self) -> bool {
+        matches!(self.provenance, Provenance::Assumed { .. })
+    }
+}
+
+/// Collects rows under one part.
+struct Rows {
+    kind: FileKind,
+    part: String,
+    rows: Vec<ParameterRow>,
+}
+
+impl Rows {
+    fn add<T: Parameter>(&mut self, key: &str, sourced: &Sourced<T>) {
+        let scalar = sourced.value.to_scalar();
+        self.rows.push(ParameterRow {
+            part: self.part.clone(),
+            key: key.to_string(),
+            value: T::KIND.show(&scalar),
+            meaning: self.kind.key(key).map_or("", |k: &Key| k.meaning).into(),
+            provenance: sourced.provenance.clone(),
+            scalar,
+        });
+    }
+}
+
+impl Host {
+    /// Its parameters in the order of the reference.
+    pub fn parameters(&self) -> Vec<ParameterRow> {
+        let mut r = Rows {
+            kind: FileKind::Host,
+            part: self.name.clone(),
+            rows: Vec::new(),
+        };
+        r.add("sockets", &self.sockets);
+        let core = &self.core;
+        r.add("core.microarchitecture", &core.microarchitecture);
+        r.add("core.count", &core.count);
+        r.add("core.clock", &core.clock);
+        r.add("core.reorder_buffer", &core.reorder_buffer);
+        r.add("core.store_buffer", &core.store_buffer);
+        r.add("core.line_fill_buffers", &core.line_fill_buffers);
+        r.add("core.super_queue", &core.super_queue);
+        r.add("core.load_peak", &core.load_peak);
+        r.add("core.store_peak", &core.store_peak);
+        r.add("core.nt_store_hold", &core.nt_store_hold);
+        r.add("core.movdir64b_share", &core.movdir64b_share);
+        r.add("tlb.entries", &self.tlb.entries);
+        r.add("tlb.page", &self.tlb.page);
+        r.add("tlb.walk", &self.tlb.walk);
+        r.add("prefetch.l1_lines", &self.prefetch.l1_lines);
+        r.add("prefetch.l2_lines", &self.prefetch.l2_lines);
+        r.add("prefetch.training", &self.prefetch.training);
+        r.add("l1.size", &self.l1.size);
+        r.add("l1.ways", &self.l1.ways);
+        r.add("l1.latency", &self.l1.latency);
+        r.add("l2.size", &self.l2.size);
+        r.add("l2.ways", &self.l2.ways);
+        r.add("l2.latency", &self.l2.latency);
+        r.add("llc.size", &self.llc.size);
+        r.add("llc.ways", &self.llc.ways);
+        r.add("llc.latency", &self.llc.latency);
+        r.add("llc.slices", &self.llc.slices);
+        r.add("uncore.clock", &self.uncore.clock);
+        r.add("uncore.hop", &self.uncore.hop);
+        r.add("uncore.tor", &self.uncore.tor);
+        r.add("uncore.irq", &self.uncore.irq);
+        r.add("dram.media", &self.dram.media);
+        r.add("dram.channels", &self.dram.channels);
+        r.add("dram.ranks", &self.dram.ranks);
+        r.add("dram.capacity", &self.dram.capacity);
+        r.add("dram.write_queue", &self.dram.write_queue);
+        r.add("dram.idle", &self.dram.measured.idle);
+        r.add("dram.read", &self.dram.measured.read);
+        r.add("dram.nt_write", &self.dram.measured.nt_write);
+        if let Some(remote) = &self.remote {
+            r.add("remote.idle", &remote.idle);
+            r.add("remote.read", &remote.read);
+        }
+        r.rows
+    }
+}
+
+impl Device {
+    /// Its parameters in the order of the reference.
+    pub fn parameters(&self) -> Vec<ParameterRow> {
+        self.parameters_of(self.name.clone())
+    }
+
+    fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
+        let mut r = Rows {
+            kind: FileKind::Device,
+            part,
+            rows: Vec::new(),
+        };
+        r.add("controller", &self.controller.kind);
+        r.add("lanes", &self.link.lanes);
+        r.add("rate", &self.link.rate);
+        r.add("efficiency", &self.link.efficiency);
+        r.add("queue", &self.controller.queue);
+        r.add("write_buffer", &self.controller.write_buffer);
+        r.add("reorder_window", &self.controller.reorder_window);
+        r.add("media", &self.media);
+        r.add("channels", &self.channels);
+        r.add("ranks", &self.ranks);
+        r.add("capacity", &self.capacity);
+        let measured = &self.measured;
+        r.add("idle", &measured.idle);
+        if let Some(read) = &measured.read {
+            r.add("read", read);
+        }
+        r.add("read_limit", &measured.read_limit);
+        if let Some(idle) = &measured.remote_idle {
+            r.add("remote_idle", idle);
+        }
+        if let Some(read) = &measured.remote_read {
+            r.add("remote_read", read);
+        }
+        if let Some(tail) = &self.controller.tail {
+            r.add("tail.share", &tail.share);
+            r.add("tail.mean", &tail.mean);
+        }
+        r.rows
+    }
+}
+
+impl Definition {
+    /// Its parameters in the order of the reference.
+    pub fn parameters(&self) -> Vec<ParameterRow> {
+        match self {
+            Definition::Host(host) => host.parameters(),
+            Definition::Device(device) => device.parameters(),
+        }
+    }
+}
+
+impl Platform {
+    /// Every parameter, the host's first, with its value and provenance.
+    pub fn describe(&self) -> Vec<ParameterRow> {
+        let mut rows = self.host.parameters();
+        for (n, attached) in self.devices.iter().enumerate() {
+            let place = if attached.remote { "@remote" } else { "" };
+            let part = format!("cxl{n}: {}{place}", attached.device.name);
+            rows.extend(attached.device.parameters_of(part));
+        }
+        rows
+    }
+
+    /// A hash over every value, so that records tell whether they came from the same machine.
+    ///
+    /// Names, summaries and sources do not count: they change no result. Sixteen hexadecimal
+    /// digits (64-bit FNV-1a).
+    pub fn digest(&self) -> String {
+        let mut hash = Fnv1a::new();
+        hash.add_rows(&self.host.parameters());
+        for attached in &self.devices {
+            hash.add_rows(&attached.device.parameters());
+            hash.add(if attached.remote {
+                b"@remote"
+            } else {
+                b"@local"
+            });
+        }
+        format!("{:016x}", hash.0)
+    }
+}
+
+/// The 64-bit FNV-1a hash (Fowler, Noll, Vo): stable across versions and machines, unlike the
+/// standard library's.
+struct Fnv1a(u64);
+
+impl Fnv1a {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add_rows(&mut self, rows: &[ParameterRow]) {
+        for row in rows {
+            self.add(row.key.as_bytes());
+            match &row.scalar {
+                Scalar::Number(n) => self.add(&n.to_bits().to_le_bytes()),
+                Scalar::Word(word) => self.add(word.as_bytes()),
+            }
+        }
+    }
+
+    /// A part and its end, so that parts never run together.
+    fn add(&mut self, part: &[u8]) {
+        self.add_bytes(part);
+        self.add_bytes(&(part.len() as u64).to_le_bytes());
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

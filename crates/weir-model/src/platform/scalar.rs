@@ -1,0 +1,260 @@
+//! What can stand behind a key: how it is read, shown, and turned into a type of the model.
+
+use std::str::FromStr;
+
+use toml_edit::Value;
+
+use super::diagnostic::quote;
+use super::{ControllerKind, Media, ReadLimit};
+use crate::units::{Bytes, Cycles, GbPerSec, GigaTransfers, Gigahertz, Nanos, ParseQuantityError};
+
+/// The kind of value that a key takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number of things.
+    Count,
+    /// A share, 0 to 1.
+    Share,
+    /// A time with its unit.
+    Time,
+    /// A bandwidth with its unit.
+    Bandwidth,
+    /// A clock frequency with its unit.
+    Frequency,
+    /// A transfer rate with its unit.
+    TransferRate,
+    /// A number of clock cycles.
+    Cycles,
+    /// A size in bytes with its unit.
+    Size,
+    /// A DRAM speed grade.
+    Media,
+    /// The name of a microarchitecture whose defaults are known.
+    Microarchitecture,
+    /// How a device controller is built.
+    Controller,
+    /// What limits a device's reads.
+    ReadLimit,
+}
+
+/// A value in the unit of its kind, or a word.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Scalar {
+    Number(f64),
+    Word(String),
+}
+
+impl Kind {
+    /// In words: `a time`.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Kind::Count => "a whole number",
+            Kind::Share => "a share from 0 to 1",
+            Kind::Time => "a time",
+            Kind::Bandwidth => "a bandwidth",
+            Kind::Frequency => "a frequency",
+            Kind::TransferRate => "a transfer rate",
+            Kind::Cycles => "a number of cycles",
+            Kind::Size => "a size",
+            Kind::Media => "a DRAM speed grade",
+            Kind::Microarchitecture => "a microarchitecture",
+            Kind::Controller => "a kind of controller",
+            Kind::ReadLimit => "a limit",
+        }
+    }
+
+    /// A value as it would be written.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Kind::Count => "32",
+            Kind::Share => "0.95",
+            Kind::Time => "\"214 ns\"",
+            Kind::Bandwidth => "\"24 GB/s\"",
+            Kind::Frequency => "\"2.1 GHz\"",
+            Kind::TransferRate => "\"32 GT/s\"",
+            Kind::Cycles => "\"14 clk\"",
+            Kind::Size => "\"2 MiB\"",
+            Kind::Media => "\"ddr5-4800\"",
+            Kind::Microarchitecture => "\"emerald-rapids\"",
+            Kind::Controller => "\"asic\"",
+            Kind::ReadLimit => "\"link\"",
+        }
+    }
+
+    /// The words that this kind takes; `None` for numbers, and for names that are known only
+    /// when all files are.
+    pub fn words(self) -> Option<Vec<&'static str>> {
+        match self {
+            Kind::Media => Some(Media::ALL.iter().map(|m| m.name()).collect()),
+            Kind::Controller => Some(ControllerKind::ALL.iter().map(|c| c.name()).collect()),
+            Kind::ReadLimit => Some(ReadLimit::ALL.iter().map(|l| l.name()).collect()),
+            _ => None,
+        }
+    }
+
+    /// Reads a TOML value.
+    pub(crate) fn read(self, value: &Value) -> Result<Scalar, String> {
+        match (self, value) {
+            (Kind::Count, Value::Integer(n)) => Ok(Scalar::Number(*n.value() as f64)),
+            (Kind::Share, Value::Float(x)) if x.value().is_finite() => {
+                Ok(Scalar::Number(*x.value()))
+            }
+            (Kind::Share, Value::Integer(n)) => Ok(Scalar::Number(*n.value() as f64)),
+            (Kind::Count | Kind::Share, other) => Err(self.not(other)),
+            (_, Value::String(text)) => self.read_text(text.value()),
+            (_, other) => Err(self.not(other)),
+        }
+    }
+
+    /// Reads an end of an `assumed` range, where numbers may also stand in quotes.
+    pub(crate) fn read_end(self, value: &Value) -> Result<Scalar, String> {
+        match value {
+            Value::String(text) => self.read_text(text.value()),
+            other => self.read(other),
+        }
+    }
+
+    fn read_text(self, text: &str) -> Result<Scalar, String> {
+        fn quantity<Q: FromStr<Err = ParseQuantityError>>(
+            text: &str,
+            get: impl Fn(Q) -> f64,
+        ) -> Result<Scalar, String> {
+            // The text comes back in the message: keep it short and printable.
+            quote(text)
+                .parse()
+                .map(|q| Scalar::Number(get(q)))
+                .map_err(|error| error.to_string())
+        }
+        match self {
+            Kind::Count | Kind::Share => match text.trim().parse::<f64>() {
+                Ok(n) if n.is_finite() && (self == Kind::Share || n.fract() == 0.0) => {
+                    Ok(Scalar::Number(n))
+                }
+                _ => Err(format!("`{}` is not {}", quote(text), self.describe())),
+            },
+            Kind::Time => quantity(text, Nanos::get),
+            Kind::Bandwidth => quantity(text, GbPerSec::get),
+            Kind::Frequency => quantity(text, Gigahertz::get),
+            Kind::TransferRate => quantity(text, GigaTransfers::get),
+            Kind::Cycles => quantity(text, Cycles::get),
+            Kind::Size => quantity(text, |bytes: Bytes| bytes.get() as f64),
+            Kind::Media | Kind::Microarchitecture | Kind::Controller | Kind::ReadLimit => {
+                Ok(Scalar::Word(text.to_string()))
+            }
+        }
+    }
+
+    /// That a value is of another type.
+    fn not(self, value: &Value) -> String {
+        let found = match value {
+            Value::String(_) => "text in quotes",
+            Value::Integer(_) => "a number without a unit",
+            Value::Float(_) if matches!(self, Kind::Count) => "a number with a fraction",
+            Value::Float(_) => "a number without a unit",
+            Value::Boolean(_) => "true or false",
+            Value::Datetime(_) => "a date",
+            Value::Array(_) => "a list",
+            Value::InlineTable(_) => "a table",
+        };
+        format!(
+            "this is {found}, but {} is wanted here; write for example `{}`",
+            self.describe(),
+            self.example()
+        )
+    }
+
+    /// A value as it would be written, without quotes.
+    pub(crate) fn show(self, scalar: &Scalar) -> String {
+        let Scalar::Number(n) = scalar else {
+            let Scalar::Word(word) = scalar else {
+                return String::new();
+            };
+            return quote(word);
+        };
+        let n = *n;
+        match self {
+            Kind::Time => Nanos(n).to_string(),
+            Kind::Bandwidth => GbPerSec(n).to_string(),
+            Kind::Frequency => Gigahertz(n).to_string(),
+            Kind::TransferRate => GigaTransfers(n).to_string(),
+            Kind::Cycles => Cycles(n).to_string(),
+            Kind::Size => Bytes(n as u64).to_string(),
+            _ => n.to_string(),
+        }
+    }
+}
+
+/// A type of the model that stands behind keys of one kind.
+pub(crate) trait Parameter: Sized {
+    const KIND: Kind;
+    fn from_scalar(scalar: &Scalar) -> Option<Self>;
+    fn to_scalar(&self) -> Scalar;
+}
+
+macro_rules! number_parameter {
+    ($($type:ty, $kind:ident, $from:expr, $to:expr;)+) => {
+        $(impl Parameter for $type {
+            const KIND: Kind = Kind::$kind;
+            fn from_scalar(scalar: &Scalar) -> Option<Self> {
+                let from: fn(f64) -> $type = $from;
+                match scalar {
+                    Scalar::Number(n) => Some(from(*n)),
+                    Scalar::Word(_) => None,
+                }
+            }
+            fn to_scalar(&self) -> Scalar {
+                let to: fn($type) -> f64 = $to;
+                Scalar::Number(to(*self))
+            }
+        })+
+    };
+}
+
+number_parameter! {
+    u32, Count, |n| n as u32, f64::from;
+    f64, Share, |n| n, |n| n;
+    Nanos, Time, Nanos, Nanos::get;
+    GbPerSec, Bandwidth, GbPerSec, GbPerSec::get;
+    Gigahertz, Frequency, Gigahertz, Gigahertz::get;
+    GigaTransfers, TransferRate, GigaTransfers, GigaTransfers::get;
+    Cycles, Cycles, Cycles, Cycles::get;
+    Bytes, Size, |n| Bytes(n as u64), |b| b.get() as f64;
+}
+
+macro_rules! word_parameter {
+    ($($type:ty, $kind:ident;)+) => {
+        $(impl Parameter for $type {
+            const KIND: Kind = Kind::$kind;
+            fn from_scalar(scalar: &Scalar) -> Option<Self> {
+                match scalar {
+                    Scalar::Word(word) => <$type>::ALL.into_iter().find(|x| x.name() == word),
+                    Scalar::Number(_) => None,
+                }
+            }
+            fn to_scalar(&self) -> Scalar {
+                Scalar::Word(self.name().into())
+            }
+        })+
+    };
+}
+
+word_parameter! {
+    Media, Media;
+    ControllerKind, Controller;
+    ReadLimit, ReadLimit;
+}
+
+impl Parameter for String {
+    const KIND: Kind = Kind::Microarchitecture;
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::Word(word) => Some(word.clone()),
+            Scalar::Number(_) => None,
+        }
+    }
+
+    fn to_scalar(&self) -> Scalar {
+        Scalar::Word(self.clone())
+    }
+}
