@@ -10,6 +10,7 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! [`run`] takes a plan through the first three, points side by side where the testbed allows it.
+//! [`reproduce`] does the same for published figures.
 //!
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
@@ -20,6 +21,7 @@ mod error;
 pub mod latency;
 pub mod plan;
 pub mod record;
+pub mod reproduce;
 pub mod statistics;
 pub mod study;
 mod sweep;

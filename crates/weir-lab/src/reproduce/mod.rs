@@ -1,0 +1,192 @@
+//! Published figures beside ours, row by row; rows that miss stay in the table.
+//!
+//! A [rule](rules::Rule) says which [statistic](statistic::Statistic) of which points answers a
+//! row. Every row that states a measured figure is listed: with ours, or with what it would need.
+//! Rows that state a configuration (cores, capacities) or context are counted and left out.
+
+mod bench;
+pub mod rules;
+pub mod statistic;
+mod unanswered;
+
+use std::collections::BTreeMap;
+
+use weir_model::document::{ReproduceRow, RowKind};
+use weir_model::machine::Testbed;
+
+use crate::{LabError, Watcher};
+use bench::Bench;
+use rules::Rule;
+
+/// Opens the testbed of a platform expression, or says why there is none.
+pub type Open<'a> = dyn Fn(&str) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
+
+/// What a published row states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PublishedKind {
+    /// Measured alone on its tier: it may set a parameter of the platform.
+    Calibration,
+    /// What a model must produce by itself.
+    Result,
+    /// Context.
+    Claim,
+}
+
+/// One number printed in a paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// Its id.
+    pub id: String,
+    /// The paper's short name.
+    pub paper: String,
+    /// The platform, as the paper names it.
+    pub platform: String,
+    /// What kind of number it is.
+    pub kind: PublishedKind,
+    /// What was measured.
+    pub what: String,
+    /// Under which condition.
+    pub condition: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+}
+
+/// Published rows with our figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reproduction {
+    /// The rows, in the order of the published data.
+    pub rows: Vec<ReproduceRow>,
+    /// Digests of the platforms used, by name.
+    pub platforms: BTreeMap<String, String>,
+    /// What makes our figures less than trustworthy.
+    pub warnings: Vec<String>,
+    /// Published rows that state no measured figure, and so are not among `rows`.
+    pub left_out: usize,
+    /// Whether the watcher ended it; rows that were not finished by then are missing.
+    pub partial: bool,
+}
+
+/// Answers published rows, of one paper or of all, on platforms that `open` supplies.
+///
+/// # Errors
+/// No row is of that paper.
+pub fn rows(
+    paper: Option<&str>,
+    published: &[Published],
+    open: &Open<'_>,
+    seed: u64,
+    watcher: &dyn Watcher,
+) -> Result<Reproduction, LabError> {
+    let chosen = of_paper(paper, published)?;
+    let rules: Vec<&'static Rule> = chosen
+        .iter()
+        .filter_map(|row| rules::find(&row.id))
+        .collect();
+    let wanted: Vec<_> = rules
+        .iter()
+        .flat_map(|rule| rule.statistic.wanted())
+        .collect();
+    let bench = Bench::measure(&wanted, open, seed, watcher);
+
+    let mut rows = Vec::new();
+    let mut left_out = 0;
+    for row in chosen {
+        match rules::find(&row.id) {
+            Some(rule) if bench.has_all(&rule.statistic.wanted()) => {
+                rows.push(answered(row, rule, &bench));
+            }
+            Some(_) => {}
+            None => match not_modelled(row) {
+                Some(row) => rows.push(row),
+                None => left_out += 1,
+            },
+        }
+    }
+    Ok(Reproduction {
+        rows,
+        platforms: bench.digests(),
+        warnings: bench.warnings(),
+        left_out,
+        partial: bench.is_partial(),
+    })
+}
+
+fn of_paper<'p>(
+    paper: Option<&str>,
+    published: &'p [Published],
+) -> Result<Vec<&'p Published>, LabError> {
+    let Some(paper) = paper else {
+        return Ok(published.iter().collect());
+    };
+    let chosen: Vec<&Published> = published
+        .iter()
+        .filter(|row| row.paper.eq_ignore_ascii_case(paper))
+        .collect();
+    if chosen.is_empty() {
+        let mut known: Vec<&str> = published.iter().map(|row| row.paper.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        return Err(LabError::Nothing(format!(
+            "no published figures are of `{paper}`; there are {}",
+            known.join(", ")
+        )));
+    }
+    Ok(chosen)
+}
+
+fn answered(row: &Published, rule: &Rule, bench: &Bench) -> ReproduceRow {
+    match rule.statistic.value(bench) {
+        Ok(ours) => ReproduceRow {
+            ours: Some(ours),
+            difference_pct: (row.value != 0.0).then(|| (ours - row.value) / row.value * 100.0),
+            kind: if rule.sets_parameter && row.kind == PublishedKind::Calibration {
+                RowKind::Calibrated
+            } else {
+                RowKind::Predicted
+            },
+            note: rule.note.into(),
+            ..plain(row)
+        },
+        Err(why) => ReproduceRow {
+            note: why,
+            ..plain(row)
+        },
+    }
+}
+
+/// A row that states a measured figure and has no rule, with what it needs; `None` for rows that
+/// state a configuration or context.
+fn not_modelled(row: &Published) -> Option<ReproduceRow> {
+    let description = format!("{} {} {}", row.platform, row.what, row.condition);
+    let needs = match (row.kind, unanswered::needs(&row.id, &description)) {
+        (PublishedKind::Claim, _) | (PublishedKind::Calibration, None) => return None,
+        (_, Some(needs)) => needs,
+        (PublishedKind::Result, None) => "no experiment answers it yet",
+    };
+    Some(ReproduceRow {
+        note: needs.into(),
+        ..plain(row)
+    })
+}
+
+/// The published side of a row.
+fn plain(row: &Published) -> ReproduceRow {
+    let condition = match row.condition.as_str() {
+        "" | "-" => row.platform.clone(),
+        condition => format!("{}: {condition}", row.platform),
+    };
+    ReproduceRow {
+        id: row.id.clone(),
+        paper: row.paper.clone(),
+        what: row.what.clone(),
+        condition,
+        published: row.value,
+        ours: None,
+        unit: row.unit.clone(),
+        difference_pct: None,
+        kind: RowKind::NotModelled,
+        note: String::new(),
+    }
+}

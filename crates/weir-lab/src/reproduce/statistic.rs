@@ -1,0 +1,318 @@
+//! How a published figure is computed from points: a small language of constants.
+
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::counters::Counter;
+use weir_model::document::Experiment;
+use weir_model::topology::{TierName, Topology};
+use weir_model::units::{Bytes, Nanos};
+
+use crate::curve::Curve;
+use crate::{Finished, PointSpec, bandwidth};
+
+/// A point as a rule names it: platform and tier by name, working set by size or by rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// The platform expression.
+    pub platform: &'static str,
+    /// The tier.
+    pub tier: &'static str,
+    /// The instruction.
+    pub op: Op,
+    /// The order of lines.
+    pub pattern: Pattern,
+    /// Threads.
+    pub threads: u32,
+    /// Bytes of one thread; `None` means enough to leave the caches behind.
+    pub working_set: Option<Bytes>,
+    /// Whether the hardware prefetchers run.
+    pub prefetch: bool,
+}
+
+impl Wanted {
+    /// The point on a machine of this topology, or `None` if it has no such tier.
+    pub fn on(&self, topology: &Topology) -> Option<PointSpec> {
+        let tier = topology.tier(&TierName::named(self.tier))?;
+        let timed = self.pattern.is_timed();
+        Some(PointSpec {
+            experiment: if timed {
+                Experiment::Latency
+            } else {
+                Experiment::Bandwidth
+            },
+            tier: tier.name.clone(),
+            op: self.op,
+            pattern: self.pattern,
+            threads: self.threads,
+            working_set: self
+                .working_set
+                .unwrap_or_else(|| bandwidth::working_set(topology, tier, self.threads)),
+            prefetch: self.prefetch,
+        })
+    }
+}
+
+/// Threads that go through memory line by line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stream {
+    /// The platform expression.
+    pub platform: &'static str,
+    /// The tier.
+    pub tier: &'static str,
+    /// The instruction.
+    pub op: Op,
+    /// Whether the hardware prefetchers run.
+    pub prefetch: bool,
+}
+
+impl Stream {
+    const fn with(self, threads: u32) -> Wanted {
+        let Self {
+            platform,
+            tier,
+            op,
+            prefetch,
+        } = self;
+        let pattern = Pattern::Sequential;
+        Wanted {
+            platform,
+            tier,
+            op,
+            pattern,
+            threads,
+            working_set: None,
+            prefetch,
+        }
+    }
+}
+
+/// Which part of a latency distribution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Part {
+    /// The mean.
+    Mean,
+    /// The median.
+    P50,
+    /// 99.9 % of accesses are at most this.
+    P999,
+    /// 99.99 %.
+    P9999,
+}
+
+/// What of a curve over threads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Feature {
+    /// The highest figure.
+    Peak,
+    /// The fewest threads at the peak.
+    ThreadsAtPeak,
+    /// The most threads at the peak, past which the curve has fallen.
+    LastThreadsAtPeak,
+    /// The mean figure with more than so many threads.
+    Beyond(u32),
+}
+
+/// A figure computed from points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Statistic {
+    /// Latency of a timed point, in ns.
+    Latency(Wanted, Part),
+    /// Bandwidth of a stream with so many threads, in GB/s.
+    Bandwidth(Stream, u32),
+    /// A feature of the curve over these thread counts, as far as there are cores.
+    Curve(Stream, &'static [u32], Feature),
+    /// How long a request to CXL memory stays in the Table of Requests under a stream with so many
+    /// threads, in ns: occupancy over inserts, by the counted clock.
+    TorResidencyCxl(Stream, u32),
+    /// The first divided by the second.
+    Ratio(&'static [Statistic; 2]),
+    /// By how many percent the first exceeds the second.
+    ExcessPct(&'static [Statistic; 2]),
+    /// The first less the second.
+    Difference(&'static [Statistic; 2]),
+    /// The sum of several of one unit.
+    Sum(&'static [Statistic]),
+    /// The least of several of one unit.
+    Least(&'static [Statistic]),
+    /// The greatest of several of one unit.
+    Greatest(&'static [Statistic]),
+}
+
+/// Where results are looked up.
+pub trait Results {
+    /// The cores of a platform.
+    ///
+    /// # Errors
+    /// The platform could not be opened.
+    fn cores(&self, platform: &str) -> Result<usize, String>;
+
+    /// A measured point.
+    ///
+    /// # Errors
+    /// It has no figure; the reason.
+    fn point(&self, wanted: &Wanted) -> Result<&Finished, String>;
+}
+
+/// A pointer chase in one tier, within TLB reach and alone on the machine: idle latency.
+pub const fn idle(platform: &'static str, tier: &'static str) -> Statistic {
+    Statistic::Latency(chase(platform, tier), Part::Mean)
+}
+
+/// The chase of [`idle`]: 1 GiB (MEMO Fig 2), prefetchers off.
+pub const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
+    Wanted {
+        platform,
+        tier,
+        op: Op::Ld,
+        pattern: Pattern::Chase {
+            locality: Locality::TlbFriendly,
+        },
+        threads: 1,
+        working_set: Some(Bytes::gib(1)),
+        prefetch: false,
+    }
+}
+
+/// One access at a time on a flushed line, prefetchers off.
+pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Statistic {
+    let pattern = Pattern::FlushedLine;
+    let working_set = Some(Bytes::mib(64));
+    let wanted = Wanted {
+        platform,
+        tier,
+        op,
+        pattern,
+        threads: 1,
+        working_set,
+        prefetch: false,
+    };
+    Statistic::Latency(wanted, Part::Mean)
+}
+
+impl Statistic {
+    /// The unit of the figure, as published data spells it.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Self::Latency(..) | Self::TorResidencyCxl(..) => "ns",
+            Self::Bandwidth(..) | Self::Curve(_, _, Feature::Peak | Feature::Beyond(_)) => "GB/s",
+            Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::LastThreadsAtPeak) => "threads",
+            Self::Ratio(_) => "x",
+            Self::ExcessPct(_) => "%",
+            Self::Difference([first, _]) => first.unit(),
+            Self::Sum(parts) | Self::Least(parts) | Self::Greatest(parts) => {
+                parts.first().map_or("", Statistic::unit)
+            }
+        }
+    }
+
+    /// Every point that the figure needs.
+    pub fn wanted(&self) -> Vec<Wanted> {
+        match self {
+            Self::Latency(wanted, _) => vec![*wanted],
+            Self::Bandwidth(stream, threads) | Self::TorResidencyCxl(stream, threads) => {
+                vec![stream.with(*threads)]
+            }
+            Self::Curve(stream, threads, _) => threads.iter().map(|&n| stream.with(n)).collect(),
+            Self::Ratio(parts) | Self::ExcessPct(parts) | Self::Difference(parts) => {
+                parts.iter().flat_map(Statistic::wanted).collect()
+            }
+            Self::Sum(parts) | Self::Least(parts) | Self::Greatest(parts) => {
+                parts.iter().flat_map(Statistic::wanted).collect()
+            }
+        }
+    }
+
+    /// The figure.
+    ///
+    /// # Errors
+    /// A point that it needs has no figure; the reason.
+    pub fn value(&self, results: &dyn Results) -> Result<f64, String> {
+        let both = |[first, second]: &[Statistic; 2]| {
+            Ok::<_, String>((first.value(results)?, second.value(results)?))
+        };
+        let fold = |parts: &[Statistic], join: fn(f64, f64) -> f64| {
+            let values: Vec<f64> = parts
+                .iter()
+                .map(|part| part.value(results))
+                .collect::<Result<_, _>>()?;
+            values
+                .into_iter()
+                .reduce(join)
+                .ok_or_else(|| "made of nothing".to_string())
+        };
+        match self {
+            Self::Latency(wanted, part) => latency(results.point(wanted)?, *part),
+            Self::Bandwidth(stream, threads) => gbps(results.point(&stream.with(*threads))?),
+            Self::Curve(stream, threads, feature) => {
+                let cores = results.cores(stream.platform)?;
+                let curve = threads
+                    .iter()
+                    .filter(|&&threads| threads as usize <= cores)
+                    .map(|&threads| Ok((threads, gbps(results.point(&stream.with(threads))?)?)))
+                    .collect::<Result<Curve, String>>()?;
+                feature
+                    .of(&curve)
+                    .ok_or_else(|| format!("{cores} cores are too few for it"))
+            }
+            Self::TorResidencyCxl(stream, threads) => {
+                tor_residency(results.point(&stream.with(*threads))?)
+            }
+            Self::Ratio(parts) => both(parts).map(|(a, b)| a / b),
+            Self::ExcessPct(parts) => both(parts).map(|(a, b)| (a / b - 1.0) * 100.0),
+            Self::Difference(parts) => both(parts).map(|(a, b)| a - b),
+            Self::Sum(parts) => fold(parts, |a, b| a + b),
+            Self::Least(parts) => fold(parts, f64::min),
+            Self::Greatest(parts) => fold(parts, f64::max),
+        }
+    }
+}
+
+impl Feature {
+    fn of(self, curve: &Curve) -> Option<f64> {
+        match self {
+            Self::Peak => curve.peak().map(|(_, gbps)| gbps),
+            Self::ThreadsAtPeak => curve.knee().map(f64::from),
+            Self::LastThreadsAtPeak => curve.last_at_peak().map(f64::from),
+            Self::Beyond(threads) => curve.mean_beyond(threads),
+        }
+    }
+}
+
+fn gbps(done: &Finished) -> Result<f64, String> {
+    let figure = done.point.gbps.map(|gbps| gbps.get());
+    figure.ok_or_else(|| no_figure(done, "no bandwidth"))
+}
+
+fn latency(done: &Finished, part: Part) -> Result<f64, String> {
+    let ns = done.point.ns.ok_or_else(|| no_figure(done, "no latency"))?;
+    let quantile = match part {
+        Part::Mean => Some(ns.mean),
+        Part::P50 => Some(ns.p50),
+        Part::P999 => ns.p999,
+        Part::P9999 => ns.p9999,
+    };
+    let too_few = || format!("{} accesses are too few for that quantile", ns.samples);
+    quantile.map(Nanos::get).ok_or_else(too_few)
+}
+
+fn no_figure(done: &Finished, otherwise: &str) -> String {
+    done.point.error.clone().unwrap_or_else(|| otherwise.into())
+}
+
+fn tor_residency(done: &Finished) -> Result<f64, String> {
+    if let Some(error) = &done.point.error {
+        return Err(error.clone());
+    }
+    let counters = &done.record.counters;
+    let missing = |why: weir_model::capability::Unavailable| format!("no residency: {why}");
+    let cycles = counters
+        .ratio(Counter::TorOccupancyIaMissCxl, Counter::TorInsertsIaMissCxl)
+        .map_err(missing)?;
+    let ticks = counters.get(Counter::ChaClockticks).map_err(missing)? as f64;
+    let time: Nanos = done.record.samples.iter().map(|&(window, _)| window).sum();
+    let per_ns = ticks / time.get();
+    if per_ns > 0.0 {
+        Ok(cycles / per_ns)
+    } else {
+        Err("the uncore clock did not tick".into())
+    }
+}

@@ -1,0 +1,85 @@
+//! Published figures that need more than one tenant, other hardware or another experiment, and
+//! what each of them needs.
+
+use std::ops::RangeInclusive;
+
+/// Why rows have no answer yet.
+struct Reason {
+    /// The letters that ids of the paper start with.
+    prefix: &'static str,
+    /// The numbers of the rows.
+    numbers: RangeInclusive<u32>,
+    /// A word in the row's description that is needed too; empty if none.
+    word: &'static str,
+    /// What is missing.
+    needs: &'static str,
+}
+
+const fn reason(
+    prefix: &'static str,
+    numbers: RangeInclusive<u32>,
+    word: &'static str,
+    needs: &'static str,
+) -> Reason {
+    Reason {
+        prefix,
+        numbers,
+        word,
+        needs,
+    }
+}
+
+const TWO_TENANTS: &str = "needs two tenants at once";
+const STORAGE: &str = "needs a storage tenant";
+const APPLICATION: &str = "needs an application as the workload";
+const CONTROLLER: &str = "needs a controller that regulates tenants";
+const SLOWDOWN: &str = "needs the slowdown model";
+const INTERLEAVE: &str = "needs pages interleaved over tiers";
+const PAGES: &str = "needs page placement that moves pages";
+const BLOCKS: &str = "needs the random-block experiment";
+const ONE_CHANNEL: &str = "needs a remote socket with one channel populated";
+const NO_PLATFORM: &str = "the platform has no file yet";
+
+/// The first that fits counts.
+const REASONS: &[Reason] = &[
+    reason("INT", 25..=92, "SSD", STORAGE),
+    reason("INT", 25..=74, "", TWO_TENANTS),
+    reason("INT", 75..=92, "", STORAGE),
+    reason("INT", 102..=112, "", APPLICATION),
+    reason("INT", 116..=127, "", CONTROLLER),
+    reason("MEM", 29..=34, "", ONE_CHANNEL),
+    reason("MEM", 51..=55, "", BLOCKS),
+    reason("MEM", 65..=78, "", APPLICATION),
+    reason("MIK", 27..=29, "", NO_PLATFORM),
+    reason("MIK", 31..=31, "", "needs the loaded-latency experiment"),
+    reason("MIK", 36..=46, "", TWO_TENANTS),
+    reason("MIK", 54..=57, "", CONTROLLER),
+    reason("MIK", 63..=78, "", APPLICATION),
+    reason("SUP", 30..=33, "", NO_PLATFORM),
+    reason("SUP", 79..=79, "", INTERLEAVE),
+    reason(
+        "SUP",
+        80..=81,
+        "",
+        "needs a socket whose uncore clock is lowered",
+    ),
+    reason("SUP", 91..=91, "", APPLICATION),
+    reason("SUP", 108..=141, "", APPLICATION),
+    reason("SUP", 142..=193, "", SLOWDOWN),
+    reason("SUP", 199..=210, "", INTERLEAVE),
+    reason("SUP", 214..=243, "", PAGES),
+    reason("SUP", 244..=246, "", SLOWDOWN),
+    reason("SUP", 248..=249, "", SLOWDOWN),
+];
+
+/// What a row needs that is not there, or `None` if no reason is known.
+pub fn needs(id: &str, description: &str) -> Option<&'static str> {
+    let (prefix, number) = id.split_once('-')?;
+    let number: u32 = number.parse().ok()?;
+    let fits = |reason: &&Reason| {
+        reason.prefix == prefix
+            && reason.numbers.contains(&number)
+            && description.contains(reason.word)
+    };
+    REASONS.iter().find(fits).map(|reason| reason.needs)
+}
