@@ -4,16 +4,19 @@
 //! nothing else: units that cannot be mixed up, the tiers of a server, tenants that load it,
 //! counters that mean what the hardware's mean, and the record of an experiment.
 //!
-//! The crate does no I/O. Its only parser reads platform files, from text that the caller supplies.
+//! The crate does no I/O. Its only parsers read platform files and published figures, from text that
+//! the caller supplies.
 
 pub mod access;
 pub mod action;
 pub mod capability;
 pub mod counters;
+pub mod diagnostic;
 pub mod document;
 pub mod latency;
 pub mod machine;
 pub mod platform;
+pub mod published;
 pub mod tenant;
 pub mod topology;
 pub mod units;

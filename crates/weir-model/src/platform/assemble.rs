@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::diagnostic::Collector;
 use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
 use super::source_file::{SourceFile, known};
@@ -12,6 +11,7 @@ use super::{
     LastLevelCache, Link, Media, Prefetch, Provenance, ReadLimit, RemoteSocket, Sourced, Tail, Tlb,
     Uncore, check,
 };
+use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
 
 /// What a platform file describes, complete with its defaults.
@@ -141,7 +141,7 @@ fn core_defaults<'d>(
             Some("core.microarchitecture"),
             format!(
                 "there are no defaults for the microarchitecture `{}`",
-                super::diagnostic::quote(&name)
+                crate::diagnostic::quote(&name)
             ),
             Some(known(&name, &names)),
         );
@@ -244,6 +244,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             hop: v.get("uncore.hop")?,
             tor: v.get("uncore.tor")?,
             irq: v.get("uncore.irq")?,
+            flushed_line: v.get("uncore.flushed_line")?,
         },
         dram,
         remote: v

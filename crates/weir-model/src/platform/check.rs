@@ -1,8 +1,8 @@
 //! What single values cannot show: values that contradict each other or physics.
 
 use super::assemble::Values;
-use super::diagnostic::Collector;
 use super::{Device, Host, ReadLimit};
+use crate::diagnostic::Collector;
 use crate::units::{Bytes, GbPerSec, LINE_BYTES};
 
 /// Checks a whole host.

@@ -1,9 +1,9 @@
 //! Expressions that put a machine together: `emr2s+2xcxl-a+cxl-b@remote`.
 
 use super::assemble::Definition;
-use super::diagnostic::{closest, did_you_mean, quote};
 use super::library::Library;
 use super::{Attached, Device, Host, Platform};
+use crate::diagnostic::{closest, did_you_mean, quote};
 
 /// CXL devices that one machine can have here.
 const MOST_DEVICES: usize = 8;

@@ -119,6 +119,8 @@ pub struct Uncore {
     pub tor: Sourced<u32>,
     /// Ingress-queue entries of one slice.
     pub irq: Sourced<u32>,
+    /// What a line that was just flushed adds to the next access to it, whatever the tier.
+    pub flushed_line: Sourced<Nanos>,
 }
 
 /// DRAM of one socket.

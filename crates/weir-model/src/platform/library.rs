@@ -1,12 +1,13 @@
 //! The platforms that are known: those that come with Weir, and the files a user adds.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::assemble::{Defaults, Definition, assemble};
-use super::diagnostic::{Collector, Mistakes};
 use super::embedded;
 use super::schema::FileKind;
 use super::source_file::{self, SourceFile};
+use crate::diagnostic::{Collector, Mistakes};
 
 /// Hosts and devices by name, and the defaults below them.
 #[derive(Debug, Clone)]
@@ -46,11 +47,17 @@ impl Library {
     ///
     /// # Errors
     /// Every mistake in the text; the library then is as before.
-    pub fn add(&mut self, file: &str, text: &str) -> Result<(), Mistakes> {
+    pub fn add(&mut self, file: &str, text: &str) -> Result<&Definition, Mistakes> {
         let definition = self.check(file, text)?;
-        self.definitions
-            .insert(definition.name().to_string(), definition);
-        Ok(())
+        Ok(
+            match self.definitions.entry(definition.name().to_string()) {
+                Entry::Vacant(place) => place.insert(definition),
+                Entry::Occupied(mut place) => {
+                    place.insert(definition);
+                    place.into_mut()
+                }
+            },
+        )
     }
 
     fn read(&self, file: &str, text: &str, mistakes: &mut Collector<'_>) -> Option<Definition> {

@@ -9,7 +9,6 @@ mod assemble;
 mod check;
 mod compose;
 mod device;
-mod diagnostic;
 mod embedded;
 mod host;
 mod library;
@@ -22,10 +21,10 @@ mod source_file;
 mod sourced;
 mod topology;
 
+pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
-pub use diagnostic::{Diagnostic, Mistakes};
 pub use host::{
     Cache, Core, Dram, DramMeasured, Host, LastLevelCache, Prefetch, RemoteSocket, Tlb, Uncore,
 };

@@ -94,6 +94,7 @@ impl Host {
         r.add("uncore.hop", &self.uncore.hop);
         r.add("uncore.tor", &self.uncore.tor);
         r.add("uncore.irq", &self.uncore.irq);
+        r.add("uncore.flushed_line", &self.uncore.flushed_line);
         r.add("dram.media", &self.dram.media);
         r.add("dram.channels", &self.dram.channels);
         r.add("dram.ranks", &self.dram.ranks);

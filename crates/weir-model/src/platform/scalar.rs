@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use toml_edit::Value;
 
-use super::diagnostic::quote;
 use super::{ControllerKind, Media, ReadLimit};
+use crate::diagnostic::quote;
 use crate::units::{Bytes, Cycles, GbPerSec, GigaTransfers, Gigahertz, Nanos, ParseQuantityError};
 
 /// The kind of value that a key takes.

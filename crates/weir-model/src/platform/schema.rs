@@ -89,6 +89,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "uncore.hop": Cycles 0 to 64, Defaulted, "Mesh cycles of one hop.";
     "uncore.tor": Count 1 to 1024, Defaulted, "Table-of-Requests entries of one slice.";
     "uncore.irq": Count 1 to 1024, Defaulted, "Ingress-queue entries of one slice.";
+    "uncore.flushed_line": Time 0 to 10000, Defaulted, "What a just-flushed line adds to the next access.";
     "dram.media": Media 0 to 0, Required, "Speed grade of the DIMMs.";
     "dram.channels": Count 1 to 64, Required, "Populated channels of one socket.";
     "dram.ranks": Count 1 to 16, Defaulted, "Ranks of a channel.";

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Key as TomlKey, TableLike, Value};
 
-use super::diagnostic::{Collector, closest, did_you_mean, quote};
 use super::scalar::{Kind, Scalar};
 use super::schema::{FileKind, Key};
 use super::{Provenance, Sourced};
+use crate::diagnostic::{Collector, closest, did_you_mean, quote};
 
 /// Larger files are refused unread: a platform file has a few kilobytes.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -40,10 +40,7 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
         mistakes.report(
             0..0,
             None,
-            format!(
-                "the file has {} bytes, but a platform file has at most {MOST_BYTES}",
-                text.len()
-            ),
+            "the file is larger than the 1 MiB that a platform file may have",
             Some("is this the right file?".into()),
         );
         return None;
@@ -51,13 +48,7 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
     let document = match Document::parse(text) {
         Ok(document) => document,
         Err(error) => {
-            let message = error.message().trim().replace('\n', "; ");
-            mistakes.report(
-                error.span().unwrap_or(0..0),
-                None,
-                format!("this is not TOML: {message}"),
-                None,
-            );
+            mistakes.report_syntax(&error);
             return None;
         }
     };
