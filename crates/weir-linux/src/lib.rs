@@ -1,1 +1,27 @@
-//! Placeholder.
+//! The real machine: what this Linux server is made of, and loads in real instructions on it.
+//!
+//! Two halves, which meet in [`machine`]:
+//!
+//! - **Looking.** [`topology::discover`] reads `sysfs` and `procfs` below a [`root::Root`], which
+//!   is `/` for this server and a folder for a recorded one. What is absent is a named missing
+//!   capability, and what cannot be read is a reason; neither is ever a zero.
+//! - **Loading.** [`kernels`] are loops of one memory instruction each, chosen at run time by what
+//!   the processor has; [`memory`] places their pages on a node and asks the kernel where they
+//!   really are; [`pin`] and [`clock`] hold them on a core and time them.
+//!
+//! This is the only crate of Weir with `unsafe` code: system calls and instructions.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("weir-linux reads sysfs and procfs, and so builds for Linux only");
+
+pub mod clock;
+pub mod kernels;
+pub mod machine;
+pub mod memory;
+pub mod perf;
+pub mod pin;
+pub mod root;
+pub mod topology;
+
+//pub use machine::{LinuxTestbed, Options};
+pub use root::{Reading, Root};

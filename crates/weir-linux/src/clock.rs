@@ -1,0 +1,222 @@
+//! Time: the processor's own counter, calibrated against the kernel's raw clock, or that clock.
+
+use std::sync::OnceLock;
+
+use weir_model::units::Nanos;
+
+/// How long the counter is compared with the kernel's clock.
+const CALIBRATION_NS: u64 = 10_000_000;
+
+/// Attempts at reading both clocks as one; the tightest counts.
+const ATTEMPTS: usize = 16;
+
+/// A source of time that costs little to read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Clock {
+    /// The invariant time-stamp counter (x86) or the generic timer (Arm).
+    Counter {
+        /// Nanoseconds in a tick.
+        tick: f64,
+    },
+    /// `CLOCK_MONOTONIC_RAW`: a call, and so some tens of nanoseconds coarse.
+    Raw,
+}
+
+impl Clock {
+    /// The best clock of this machine, calibrated once for each process.
+    pub fn best() -> Self {
+        static BEST: OnceLock<Clock> = OnceLock::new();
+        *BEST.get_or_init(Self::calibrate)
+    }
+
+    /// Compares the counter with the kernel's clock. Takes about ten milliseconds.
+    pub fn calibrate() -> Self {
+        if !counter_is_invariant() {
+            return Clock::Raw;
+        }
+        let (ticks0, ns0) = both();
+        while raw_nanos().saturating_sub(ns0) < CALIBRATION_NS {
+            std::thread::yield_now();
+        }
+        let (ticks1, ns1) = both();
+        let ticks = ticks1.saturating_sub(ticks0);
+        if ticks == 0 {
+            return Clock::Raw;
+        }
+        Clock::Counter {
+            tick: (ns1 - ns0) as f64 / ticks as f64,
+        }
+    }
+
+    /// The time now, in ticks, once everything before it in the program has happened.
+    #[inline(always)]
+    pub fn start(self) -> u64 {
+        match self {
+            Clock::Counter { .. } => counter::before(),
+            Clock::Raw => raw_nanos(),
+        }
+    }
+
+    /// The time now, in ticks, once everything before it has happened and before anything after.
+    #[inline(always)]
+    pub fn stop(self) -> u64 {
+        match self {
+            Clock::Counter { .. } => counter::after(),
+            Clock::Raw => raw_nanos(),
+        }
+    }
+
+    /// A number of ticks as time.
+    #[inline]
+    pub fn time(self, ticks: u64) -> Nanos {
+        match self {
+            Clock::Counter { tick } => Nanos(ticks as f64 * tick),
+            Clock::Raw => Nanos(ticks as f64),
+        }
+    }
+
+    /// In words, for the record of a run.
+    pub fn describe(self) -> String {
+        match self {
+            Clock::Counter { tick } => {
+                format!("{} at {:.4} GHz", counter::NAME, 1.0 / tick)
+            }
+            Clock::Raw => "timed with CLOCK_MONOTONIC_RAW".to_owned(),
+        }
+    }
+}
+
+/// The kernel's clock that nobody slews, in nanoseconds.
+pub fn raw_nanos() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// Time that the calling thread has spent on a processor, in nanoseconds.
+pub fn thread_nanos() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec on this stack. Both clocks exist in every Linux that
+    // Rust supports, so that the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    (now.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(now.tv_nsec as u64)
+}
+
+/// Both clocks at one moment: the middle of the shortest of some readings.
+fn both() -> (u64, u64) {
+    let mut best = (u64::MAX, 0, 0);
+    for _ in 0..ATTEMPTS {
+        let before = counter::before();
+        let ns = raw_nanos();
+        let after = counter::after();
+        let width = after.saturating_sub(before);
+        if width < best.0 {
+            best = (width, before + width / 2, ns);
+        }
+    }
+    (best.1, best.2)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn counter_is_invariant() -> bool {
+    use std::arch::x86_64::__cpuid;
+    // AMD64 and Intel 64 manuals: leaf 8000_0007h, EDX bit 8: TscInvariant.
+    let advanced_power = 0x8000_0007;
+    __cpuid(0x8000_0000).eax >= advanced_power && __cpuid(advanced_power).edx >> 8 & 1 == 1
+}
+
+#[cfg(target_arch = "x86_64")]
+mod counter {
+    use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
+
+    pub(super) const NAME: &str = "timed with the invariant TSC";
+
+    #[inline(always)]
+    pub(super) fn before() -> u64 {
+        // SAFETY: lfence and rdtsc are in every x86-64 processor and touch no memory. The fence
+        // before makes older instructions finish, the one after holds younger ones back.
+        unsafe {
+            _mm_lfence();
+            let ticks = _rdtsc();
+            _mm_lfence();
+            ticks
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn after() -> u64 {
+        let mut processor = 0;
+        // SAFETY: rdtscp is in every x86-64 processor with an invariant counter, which is the only
+        // case in which this is called; it writes to the local variable alone.
+        unsafe {
+            let ticks = __rdtscp(&raw mut processor);
+            _mm_lfence();
+            ticks
+        }
+    }
+}
+
+/// The architecture demands one rate of the generic timer.
+#[cfg(target_arch = "aarch64")]
+fn counter_is_invariant() -> bool {
+    true
+}
+
+#[cfg(target_arch = "aarch64")]
+mod counter {
+    use std::arch::asm;
+
+    pub(super) const NAME: &str = "timed with the generic timer (CNTVCT_EL0)";
+
+    #[inline(always)]
+    pub(super) fn before() -> u64 {
+        let ticks: u64;
+        // SAFETY: reads the virtual count, which Linux lets programs do; the barriers keep older
+        // instructions before it and younger ones after it.
+        unsafe {
+            asm!("dsb sy", "isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack))
+        };
+        ticks
+    }
+
+    #[inline(always)]
+    pub(super) fn after() -> u64 {
+        before()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_agrees_with_the_kernels_clock_within_one_percent() {
+        let clock = Clock::calibrate();
+        let (ns, start) = (raw_nanos(), clock.start());
+        while raw_nanos() - ns < 50_000_000 {
+            std::hint::spin_loop();
+        }
+        let (ticks, elapsed) = (clock.stop() - start, raw_nanos() - ns);
+        let ratio = clock.time(ticks).get() / elapsed as f64;
+        assert!((ratio - 1.0).abs() < 0.01, "{clock:?}: {ratio}");
+    }
+
+    #[test]
+    fn time_does_not_run_backwards() {
+        for clock in [Clock::best(), Clock::Raw] {
+            let mut last = clock.start();
+            for _ in 0..10_000 {
+                let now = clock.stop();
+                assert!(now >= last);
+                last = now;
+            }
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! x86-64: SSE2, AVX2 and AVX-512 forms.
+//!
+//! AVX-512 code keeps to registers 16 to 31, which older code cannot see, so that no `vzeroupper`
+//! is needed around single lines; AVX2 code ends with one.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, __cpuid_count, _mm_lfence, _mm_mfence, _mm_sfence};
+
+use weir_model::access::Op;
+use weir_model::capability::Feature;
+use weir_model::machine::MachineError;
+
+use super::{Data, Isa, Kernel, Lines, SOURCE_LINES, missing};
+
+pub(super) const NARROWEST: Isa = Isa::Sse2;
+
+/// What the operating system saves and the processor has.
+pub(super) fn families() -> Vec<Isa> {
+    let mut families = vec![Isa::Sse2];
+    if is_x86_feature_detected!("avx2") {
+        families.push(Isa::Avx2);
+        if is_x86_feature_detected!("avx512f") {
+            families.push(Isa::Avx512);
+        }
+    }
+    families
+}
+
+/// Features of leaf 7 that the standard library does not name (Intel SDM volume 2, CPUID).
+enum Leaf7 {
+    Clflushopt,
+    Clwb,
+    Movdir64b,
+}
+
+fn has(feature: Leaf7) -> bool {
+    if __cpuid(0).eax < 7 {
+        return false;
+    }
+    let leaf = __cpuid_count(7, 0);
+    match feature {
+        Leaf7::Clflushopt => leaf.ebx >> 23 & 1 == 1,
+        Leaf7::Clwb => leaf.ebx >> 24 & 1 == 1,
+        Leaf7::Movdir64b => leaf.ecx >> 28 & 1 == 1,
+    }
+}
+
+pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
+    Ok(match (op, isa) {
+        (Op::Ld, Isa::Avx512) => Kernel::of::<Ld512>(op, isa, "vmovdqa64 zmm, [m]"),
+        (Op::Ld, Isa::Avx2) => Kernel::of::<Ld256>(op, isa, "2 x vmovdqa ymm, [m]"),
+        (Op::Ld, _) => Kernel::of::<Ld128>(op, NARROWEST, "4 x movdqa xmm, [m]"),
+        (Op::St, Isa::Avx512) => Kernel::of::<St512>(op, isa, "vmovdqa64 [m], zmm"),
+        (Op::St, Isa::Avx2) => Kernel::of::<St256>(op, isa, "2 x vmovdqa [m], ymm"),
+        (Op::St, _) => Kernel::of::<St128>(op, NARROWEST, "4 x movdqa [m], xmm"),
+        (Op::StClwb, _) if !has(Leaf7::Clwb) => {
+            return Err(missing(
+                Feature::Clwb,
+                "this processor does not have clwb (CPUID 7, EBX bit 24)".into(),
+            ));
+        }
+        (Op::StClwb, Isa::Avx512) => {
+            Kernel::of::<StClwb512>(op, isa, "vmovdqa64 [m], zmm; clwb [m]")
+        }
+        (Op::StClwb, Isa::Avx2) => {
+            Kernel::of::<StClwb256>(op, isa, "2 x vmovdqa [m], ymm; clwb [m]")
+        }
+        (Op::StClwb, _) => Kernel::of::<StClwb128>(op, NARROWEST, "4 x movdqa [m], xmm; clwb [m]"),
+        (Op::NtSt, Isa::Avx512) => Kernel::of::<Nt512>(op, isa, "vmovntdq [m], zmm"),
+        (Op::NtSt, Isa::Avx2) => Kernel::of::<Nt256>(op, isa, "2 x vmovntdq [m], ymm"),
+        (Op::NtSt, _) => Kernel::of::<Nt128>(op, NARROWEST, "4 x movntdq [m], xmm"),
+        (Op::Movdir64b, _) if !has(Leaf7::Movdir64b) => {
+            return Err(missing(
+                Feature::Movdir64b,
+                "this processor does not have movdir64b (CPUID 7, ECX bit 28)".into(),
+            ));
+        }
+        (Op::Movdir64b, _) => Kernel::of::<Movdir64b>(op, NARROWEST, "movdir64b [m], [source]"),
+        (Op::Cas, _) => Kernel::of::<Cas>(op, NARROWEST, "mov rax, [m]; lock cmpxchg [m], r"),
+    })
+}
+
+/// A body for eight lines, so that the loop itself costs little, and one for the remainder.
+macro_rules! line_loop {
+    ($setup:literal, $body:ident, $finish:literal) => {
+        concat!(
+            $setup,
+            "\ntest {eights}, {eights}\njz 3f\n2:\n",
+            $body!("0"),
+            $body!("64"),
+            $body!("128"),
+            $body!("192"),
+            $body!("256"),
+            $body!("320"),
+            $body!("384"),
+            $body!("448"),
+            "add {p}, 512\ndec {eights}\njnz 2b\n3:\ntest {ones}, {ones}\njz 5f\n4:\n",
+            $body!("0"),
+            "add {p}, 64\ndec {ones}\njnz 4b\n5:\n",
+            $finish
+        )
+    };
+}
+
+/// Implements [`Lines`] for one vector form. `{data}` points at the words to store, which the
+/// setup loads and the finish keeps for the next run.
+macro_rules! vector_kernel {
+    ($name:ident, $what:literal, $setup:literal, $body:ident, $finish:literal, [$($clobber:tt),*], $settle:ident) => {
+        #[doc = $what]
+        struct $name;
+
+        impl Lines for $name {
+            #[inline(always)]
+            unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
+                // SAFETY: touches exactly `lines` lines from `first` on, which the caller vouches
+                // for, and the two arrays of `data`, which lie at its start (`repr(C)`); every
+                // register that it changes is declared.
+                unsafe {
+                    asm!(
+                        line_loop!($setup, $body, $finish),
+                        p = inout(reg) first => _,
+                        eights = inout(reg) lines / 8 => _,
+                        ones = inout(reg) lines % 8 => _,
+                        data = in(reg) std::ptr::from_mut(data),
+                        $(out($clobber) _,)*
+                        options(nostack)
+                    );
+                }
+            }
+
+            #[inline(always)]
+            fn settle() {
+                // SAFETY: fences are in every x86-64 processor and touch no memory.
+                unsafe { $settle() }
+            }
+        }
+    };
+}
+
+macro_rules! ld512 {
+    ($d:literal) => {
+        concat!("vmovdqa64 zmm16, [{p} + ", $d, "]\n")
+    };
+}
+macro_rules! ld256 {
+    ($d:literal) => {
+        concat!(
+            "vmovdqa ymm0, [{p} + ",
+            $d,
+            "]\nvmovdqa ymm1, [{p} + ",
+            $d,
+            " + 32]\n"
+        )
+    };
+}
+macro_rules! ld128 {
+    ($d:literal) => {
+        concat!(
+            "movdqa xmm0, [{p} + ",
+            $d,
+            "]\nmovdqa xmm1, [{p} + ",
+            $d,
+            " + 16]\n",
+            "movdqa xmm2, [{p} + ",
+            $d,
+            " + 32]\nmovdqa xmm3, [{p} + ",
+            $d,
+            " + 48]\n"
+        )
+    };
+}
+macro_rules! st512 {
+    ($d:literal) => {
+        concat!(
+            "vmovdqa64 [{p} + ",
+            $d,
+            "], zmm16\nvpaddq zmm16, zmm16, zmm17\n"
+        )
+    };
+}
+macro_rules! st256 {
+    ($d:literal) => {
+        concat!(
+            "vmovdqa [{p} + ",
+            $d,
+            "], ymm0\nvmovdqa [{p} + ",
+            $d,
+            " + 32], ymm1\n",
+            "vpaddq ymm0, ymm0, ymm2\nvpaddq ymm1, ymm1, ymm3\n"
+        )
+    };
+}
+macro_rules! st128 {
+    ($d:literal) => {
+        concat!(
+            "movdqa [{p} + ",
+            $d,
+            "], xmm0\nmovdqa [{p} + ",
+            $d,
+            " + 16], xmm1\n",
+            "movdqa [{p} + ",
+            $d,
+            " + 32], xmm2\nmovdqa [{p} + ",
+            $d,
+            " + 48], xmm3\n",
+            "paddq xmm0, xmm4\npaddq xmm1, xmm4\npaddq xmm2, xmm5\npaddq xmm3, xmm5\n"
+        )
+    };
+}
+macro_rules! clwb512 {
+    ($d:literal) => {
+        concat!(st512!($d), "clwb [{p} + ", $d, "]\n")
+    };
+}
+macro_rules! clwb256 {
+    ($d:literal) => {
+        concat!(st256!($d), "clwb [{p} + ", $d, "]\n")
+    };
+}
+macro_rules! clwb128 {
+    ($d:literal) => {
+        concat!(st128!($d), "clwb [{p} + ", $d, "]\n")
+    };
+}
+macro_rules! nt512 {
+    ($d:literal) => {
+        concat!(
+            "vmovntdq [{p} + ",
+            $d,
+            "], zmm16\nvpaddq zmm16, zmm16, zmm17\n"
+        )
+    };
+}
+macro_rules! nt256 {
+    ($d:literal) => {
+        concat!(
+            "vmovntdq [{p} + ",
+            $d,
+            "], ymm0\nvmovntdq [{p} + ",
+            $d,
+            " + 32], ymm1\n",
+            "vpaddq ymm0, ymm0, ymm2\nvpaddq ymm1, ymm1, ymm3\n"
+        )
+    };
+}
+macro_rules! nt128 {
+    ($d:literal) => {
+        concat!(
+            "movntdq [{p} + ",
+            $d,
+            "], xmm0\nmovntdq [{p} + ",
+            $d,
+            " + 16], xmm1\n",
+            "movntdq [{p} + ",
+            $d,
+            " + 32], xmm2\nmovntdq [{p} + ",
+            $d,
+            " + 48], xmm3\n",
+            "paddq xmm0, xmm4\npaddq xmm1, xmm4\npaddq xmm2, xmm5\npaddq xmm3, xmm5\n"
+        )
+    };
+}
+
+macro_rules! load_kernels {
+    ($($name:ident $body:ident $what:literal $finish:literal [$($clobber:tt),*],)+) => {
+        $(vector_kernel!($name, $what, "/* {data} */", $body, $finish, [$($clobber),*], _mm_lfence);)+
+    };
+}
+
+macro_rules! store_kernels {
+    ($($name512:ident $body512:ident $name256:ident $body256:ident $name128:ident $body128:ident $what:literal $settle:ident,)+) => {
+        $(
+            vector_kernel!(
+                $name512, $what,
+                "vmovdqa64 zmm16, [{data}]\nvmovdqa64 zmm17, [{data} + 64]",
+                $body512,
+                "vmovdqa64 [{data}], zmm16",
+                ["xmm16", "xmm17"], $settle
+            );
+            vector_kernel!(
+                $name256, $what,
+                "vmovdqa ymm0, [{data}]\nvmovdqa ymm1, [{data} + 32]\nvmovdqa ymm2, [{data} + 64]\nvmovdqa ymm3, [{data} + 96]",
+                $body256,
+                "vmovdqa [{data}], ymm0\nvmovdqa [{data} + 32], ymm1\nvzeroupper",
+                ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"], $settle
+            );
+            vector_kernel!(
+                $name128, $what,
+                "movdqa xmm0, [{data}]\nmovdqa xmm1, [{data} + 16]\nmovdqa xmm2, [{data} + 32]\nmovdqa xmm3, [{data} + 48]\nmovdqa xmm4, [{data} + 64]\nmovdqa xmm5, [{data} + 96]",
+                $body128,
+                "movdqa [{data}], xmm0\nmovdqa [{data} + 16], xmm1\nmovdqa [{data} + 32], xmm2\nmovdqa [{data} + 48], xmm3",
+                ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5"], $settle
+            );
+        )+
+    };
+}
+
+load_kernels! {
+    Ld512 ld512 "Loads of whole lines." "" ["xmm16"],
+    Ld256 ld256 "Loads of half lines." "vzeroupper" ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"],
+    Ld128 ld128 "Loads of quarter lines." "" ["xmm0", "xmm1", "xmm2", "xmm3"],
+}
+
+store_kernels! {
+    St512 st512 St256 st256 St128 st128 "Temporal stores." _mm_mfence,
+    StClwb512 clwb512 StClwb256 clwb256 StClwb128 clwb128 "Temporal stores, each line written back." _mm_sfence,
+    Nt512 nt512 Nt256 nt256 Nt128 nt128 "Non-temporal stores." _mm_sfence,
+}
+
+/// 64-byte direct stores from a small ring of source lines that stays in the first-level cache.
+struct Movdir64b;
+
+impl Lines for Movdir64b {
+    #[inline(always)]
+    unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
+        let source = data.source.as_ptr();
+        for line in 0..lines {
+            // SAFETY: writes one line that the caller vouches for, from one line of the ring.
+            unsafe {
+                asm!(
+                    "movdir64b {to}, [{from}]",
+                    to = in(reg) first.add(line * super::LINE),
+                    from = in(reg) source.add((data.now[0] as usize).wrapping_add(line) % SOURCE_LINES),
+                    options(nostack, preserves_flags)
+                );
+            }
+        }
+        // The next run starts elsewhere in the ring, so that no line gets what it holds already.
+        data.now[0] = data.now[0].wrapping_add(lines as u64 | 1);
+    }
+
+    #[inline(always)]
+    fn settle() {
+        // SAFETY: sfence is in every x86-64 processor and touches no memory.
+        unsafe { _mm_sfence() }
+    }
+}
+
+/// Read, add, compare and swap the first word of the line, as a lock-free program does: the swap
+/// always succeeds, and finds the line that the read has fetched.
+struct Cas;
+
+impl Lines for Cas {
+    #[inline(always)]
+    unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
+        // SAFETY: touches one word of each line that the caller vouches for; rax and the flags are
+        // declared.
+        unsafe {
+            asm!(
+                "test {n}, {n}",
+                "jz 3f",
+                "2:",
+                "mov rax, [{p}]",
+                "lea {new}, [rax + {step}]",
+                "lock cmpxchg [{p}], {new}",
+                "add {p}, 64",
+                "dec {n}",
+                "jnz 2b",
+                "3:",
+                p = inout(reg) first => _,
+                n = inout(reg) lines => _,
+                step = in(reg) data.step[0],
+                new = out(reg) _,
+                out("rax") _,
+                options(nostack)
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn settle() {
+        // SAFETY: mfence is in every x86-64 processor and touches no memory.
+        unsafe { _mm_mfence() }
+    }
+}
+
+/// Throws a line out of every cache and waits until it is gone.
+///
+/// # Safety
+/// `line` is mapped.
+#[inline]
+pub unsafe fn flush(line: *mut u8) {
+    static OPTIMISED: std::sync::LazyLock<bool> =
+        std::sync::LazyLock::new(|| has(Leaf7::Clflushopt));
+    // SAFETY: flushing changes no data; the instruction is chosen by what the processor has.
+    unsafe {
+        if *OPTIMISED {
+            asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+        } else {
+            asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+        _mm_mfence();
+    }
+}
+
+/// Follows `eights` times eight pointers and returns the last.
+///
+/// # Safety
+/// `from` is a line of a closed chain of mapped lines, each starting with the next one's address.
+#[inline]
+pub unsafe fn hops(from: *mut u8, eights: usize) -> *mut u8 {
+    let mut line = from;
+    if eights > 0 {
+        // SAFETY: reads only lines of the chain.
+        unsafe {
+            asm!(
+                "2:",
+                "mov {p}, [{p}]", "mov {p}, [{p}]", "mov {p}, [{p}]", "mov {p}, [{p}]",
+                "mov {p}, [{p}]", "mov {p}, [{p}]", "mov {p}, [{p}]", "mov {p}, [{p}]",
+                "dec {n}",
+                "jnz 2b",
+                p = inout(reg) line,
+                n = inout(reg) eights => _,
+                options(nostack, readonly)
+            );
+        }
+    }
+    line
+}

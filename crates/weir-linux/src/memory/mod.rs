@@ -1,0 +1,409 @@
+//! Memory on the node that was asked for, in pages of the size that was asked for, and the
+//! kernel's word for both.
+
+mod policy;
+mod room;
+
+use std::io;
+use std::ptr::NonNull;
+
+use weir_model::access::Op;
+use weir_model::machine::MachineError;
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
+
+pub use policy::Policy;
+pub use room::{Room, room};
+
+use crate::kernels::{self, Data, LINE};
+use crate::root::{Reading, Root};
+
+/// A page of the next size up, on every processor that is supported here with 4 KiB pages.
+pub const HUGE: usize = 2 << 20;
+
+/// Which pages a working set is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// Pages of the base size, 4 KiB on most machines; page walks are in random accesses.
+    Base,
+    /// 2 MiB where the kernel gives them on demand, the base size elsewhere.
+    #[default]
+    Transparent,
+    /// 2 MiB pages that the administrator has reserved.
+    Reserved,
+}
+
+/// A share of a placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The tier, for messages.
+    pub tier: TierName,
+    /// Its node; `None` where the kernel knows no nodes.
+    pub node: Option<u32>,
+    /// Pages in a row before the next share's turn.
+    pub weight: u32,
+}
+
+/// Memory of this process, placed, filled, and freed when dropped.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    bytes: usize,
+    shares: Vec<Share>,
+    pages: Pages,
+    /// Bytes in the unit that placement alternates by.
+    unit: usize,
+    /// Whether the kernel confirmed every page's node.
+    verified: bool,
+}
+
+// SAFETY: a region is the only owner of its memory, as a `Box<[u8]>` is.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Maps, places and fills memory, and asks the kernel where it lies.
+    ///
+    /// # Errors
+    /// The kernel has no such memory, cannot place pages, or put them elsewhere.
+    pub fn allocate(
+        bytes: Bytes,
+        pages: Pages,
+        shares: &[Share],
+        policy: &Policy,
+    ) -> Result<Self, MachineError> {
+        let wanted = usize::try_from(bytes.get()).map_err(|_| no_address_space(bytes))?;
+        if wanted < LINE || shares.is_empty() {
+            return Err(MachineError::Request(format!(
+                "a working set of {bytes} holds no line of {LINE} bytes"
+            )));
+        }
+        let pages = match pages {
+            // Less than one huge page would never be one.
+            Pages::Transparent if wanted < HUGE => Pages::Base,
+            other => other,
+        };
+        let unit = match pages {
+            Pages::Base => base_page(),
+            Pages::Transparent | Pages::Reserved => HUGE,
+        };
+        let length = wanted
+            .checked_next_multiple_of(unit)
+            .ok_or_else(|| no_address_space(bytes))?;
+        let base = map(length, unit, pages).map_err(|e| system(&format!("mmap of {bytes}"), &e))?;
+        let mut region = Self {
+            base,
+            bytes: length,
+            shares: shares.to_vec(),
+            pages,
+            unit,
+            verified: false,
+        };
+        region.advise()?;
+        region.populate(policy)?;
+        region.fill();
+        region.verify(policy)?;
+        Ok(region)
+    }
+
+    /// Its first byte.
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Bytes in it: what was asked for, rounded up to whole pages.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.bytes as u64)
+    }
+
+    /// Whether the kernel confirmed that every page is where it should be.
+    pub fn is_verified(&self) -> bool {
+        self.verified
+    }
+
+    /// Whether it is what a request of this kind would make.
+    pub fn serves(&self, bytes: Bytes, pages: Pages, shares: &[Share]) -> bool {
+        let kind = match pages {
+            Pages::Transparent if bytes.get() < HUGE as u64 => Pages::Base,
+            other => other,
+        };
+        bytes.get().checked_next_multiple_of(self.unit as u64) == Some(self.bytes as u64)
+            && kind == self.pages
+            && shares == self.shares
+    }
+
+    /// Page size as it really is, in words.
+    pub fn describe_pages(&self, root: &Root) -> String {
+        match self.pages {
+            Pages::Base => format!("pages of {}", Bytes(self.unit as u64)),
+            Pages::Reserved => "pages of 2 MiB (reserved)".to_owned(),
+            Pages::Transparent => match huge_share(root, self.base.as_ptr() as u64) {
+                Reading::Known(share) if share > 0.995 => "pages of 2 MiB (transparent)".to_owned(),
+                Reading::Known(share) => format!(
+                    "pages of 2 MiB were asked for and make up {:.0} % (transparent); the rest are of {}",
+                    share * 100.0,
+                    Bytes(base_page() as u64)
+                ),
+                Reading::Absent(why) | Reading::Unreadable(why) => {
+                    format!("pages of 2 MiB were asked for; what came is unknown: {why}")
+                }
+            },
+        }
+    }
+
+    /// Asks the kernel where every page lies.
+    ///
+    /// # Errors
+    /// A page lies elsewhere, or nowhere.
+    pub fn verify(&mut self, policy: &Policy) -> Result<(), MachineError> {
+        self.verified = false;
+        if policy.availability().is_err() || self.shares.iter().any(|s| s.node.is_none()) {
+            return Ok(());
+        }
+        let page = base_page();
+        let found = policy::nodes_of(self.base.as_ptr(), self.bytes / page, page)
+            .map_err(|e| system("move_pages, to ask where pages lie", &e))?;
+        let per_unit = (self.unit / page).max(1);
+        let mut misplaced: Vec<(i32, u64)> = Vec::new();
+        let mut first = None;
+        for (index, &status) in found.iter().enumerate() {
+            let share = self.share_of(index / per_unit);
+            if u32::try_from(status).ok() != share.node {
+                first.get_or_insert_with(|| share.tier.clone());
+                match misplaced.iter_mut().find(|(s, _)| *s == status) {
+                    Some((_, count)) => *count += 1,
+                    None => misplaced.push((status, 1)),
+                }
+            }
+        }
+        if let Some(tier) = first {
+            return Err(MachineError::Misplaced {
+                tier,
+                misplaced: misplaced.iter().map(|(_, count)| count).sum(),
+                pages: found.len() as u64,
+                detail: misplaced
+                    .iter()
+                    .map(|&(status, count)| match u32::try_from(status) {
+                        Ok(node) => format!("{count} on node {node}"),
+                        Err(_) => {
+                            format!("{count}: {}", io::Error::from_raw_os_error(-status))
+                        }
+                    })
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
+        }
+        self.verified = true;
+        Ok(())
+    }
+
+    /// The share whose turn a unit is.
+    fn share_of(&self, unit: usize) -> &Share {
+        let round: usize = self.shares.iter().map(|s| s.weight as usize).sum();
+        let mut place = unit % round.max(1);
+        for share in &self.shares {
+            match place.checked_sub(share.weight as usize) {
+                Some(rest) => place = rest,
+                None => return share,
+            }
+        }
+        &self.shares[0]
+    }
+
+    fn advise(&self) -> Result<(), MachineError> {
+        let advice = match self.pages {
+            Pages::Base => libc::MADV_NOHUGEPAGE,
+            Pages::Transparent => libc::MADV_HUGEPAGE,
+            Pages::Reserved => return Ok(()),
+        };
+        // SAFETY: the range is this region's own mapping; the advice changes no data.
+        let result = unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) };
+        match io::Error::last_os_error() {
+            // A kernel without transparent huge pages knows neither advice, and needs none.
+            e if result != 0 && e.raw_os_error() != Some(libc::EINVAL) => {
+                Err(system("madvise, to choose the page size", &e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes every page exist, each on its node.
+    fn populate(&self, policy: &Policy) -> Result<(), MachineError> {
+        let nodes: Vec<u32> = self.shares.iter().filter_map(|s| s.node).collect();
+        if policy.availability().is_err() || nodes.len() < self.shares.len() {
+            return self.touch(0, self.bytes);
+        }
+        let base = self.base.as_ptr();
+        let bind = |nodes: &[u32]| {
+            policy::bind(base, self.bytes, nodes)
+                .map_err(|e| system(&format!("mbind to node {nodes:?}"), &e))
+        };
+        if let [node] = nodes.as_slice() {
+            bind(&[*node])?;
+            return self.touch(0, self.bytes);
+        }
+        {
+            // The thread's policy places one share after the other: a policy of each page would
+            // need a mapping of each page.
+            let mut thread =
+                policy::ThreadPolicy::save().map_err(|e| system("get_mempolicy", &e))?;
+            for share in &self.shares {
+                let Some(node) = share.node else { continue };
+                thread
+                    .bind(node)
+                    .map_err(|e| system(&format!("set_mempolicy to node {node}"), &e))?;
+                self.touch_share(share)?;
+            }
+        }
+        // Keeps the kernel's balancing from moving them.
+        bind(&nodes)
+    }
+
+    fn touch_share(&self, share: &Share) -> Result<(), MachineError> {
+        let units = self.bytes / self.unit;
+        let mut unit = 0;
+        while unit < units {
+            let run = (unit..units)
+                .take_while(|&u| std::ptr::eq(self.share_of(u), share))
+                .count();
+            if run > 0 {
+                self.touch(unit * self.unit, run * self.unit)?;
+            }
+            unit += run.max(1);
+        }
+        Ok(())
+    }
+
+    fn touch(&self, offset: usize, length: usize) -> Result<(), MachineError> {
+        let start = self.base.as_ptr().wrapping_add(offset);
+        // SAFETY: the range lies in this region's own mapping, whose content is still all zero.
+        let result = unsafe { libc::madvise(start.cast(), length, libc::MADV_POPULATE_WRITE) };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(system(
+                &format!("getting {} of memory from the kernel", Bytes(length as u64)),
+                &error,
+            ));
+        }
+        // Linux before 5.14: a write to each page does the same.
+        for page in (0..length).step_by(base_page()) {
+            // SAFETY: the byte lies in this region's own mapping.
+            unsafe { start.add(page).write_volatile(1) };
+        }
+        Ok(())
+    }
+
+    /// Data that is neither zero nor constant.
+    fn fill(&mut self) {
+        if let Ok(store) = kernels::select(Op::St, None) {
+            let mut data = Data::new(self.bytes as u64);
+            // SAFETY: the region is writable, aligned to pages, and this is its only reference.
+            unsafe { store.run_settled(self.base.as_ptr(), self.bytes / LINE, &mut data) };
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `allocate` with this length, and nobody refers to it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Bytes in a page of the base size.
+pub fn base_page() -> usize {
+    // SAFETY: sysconf takes no pointers and has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes)
+        .ok()
+        .filter(|b| b.is_power_of_two())
+        .unwrap_or(4096)
+}
+
+/// Maps `length` bytes, aligned to `unit`.
+fn map(length: usize, unit: usize, pages: Pages) -> io::Result<NonNull<u8>> {
+    let mut flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let slack = match pages {
+        Pages::Base => 0,
+        Pages::Transparent => unit,
+        Pages::Reserved => {
+            flags |= libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+            0
+        }
+    };
+    let mapped = length
+        .checked_add(slack)
+        .ok_or(io::ErrorKind::OutOfMemory)?;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new private mapping at an address of the kernel's choice touches nothing else.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), mapped, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let start: *mut u8 = start.cast();
+    let skipped = start.align_offset(unit).min(slack);
+    for (offset, bytes) in [(0, skipped), (skipped + length, slack - skipped)] {
+        if bytes > 0 {
+            // SAFETY: both ends of the mapping that was just made and that nobody knows yet.
+            unsafe { libc::munmap(start.wrapping_add(offset).cast(), bytes) };
+        }
+    }
+    NonNull::new(start.wrapping_add(skipped)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// How much of the mapping around an address is in huge pages, from 0 to 1.
+fn huge_share(root: &Root, address: u64) -> Reading<f64> {
+    let path = "/proc/self/smaps";
+    root.head(path, 16 << 20).and_then(|text| {
+        let (mut inside, mut size, mut huge) = (false, 0.0, 0.0);
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let Some(head) = words.next() else { continue };
+            if let Some((from, to)) = range(head) {
+                if inside {
+                    break;
+                }
+                inside = (from..to).contains(&address);
+            } else if inside {
+                let kib = words
+                    .next()
+                    .and_then(|n| n.parse::<f64>().ok())
+                    .unwrap_or(0.0);
+                match head {
+                    "Size:" => size = kib,
+                    "AnonHugePages:" => huge = kib,
+                    _ => {}
+                }
+            }
+        }
+        if size > 0.0 {
+            Ok(huge / size)
+        } else {
+            Err(weir_model::capability::Unavailable::because(format!(
+                "{path} does not list the mapping"
+            )))
+        }
+    })
+}
+
+fn range(word: &str) -> Option<(u64, u64)> {
+    let (from, to) = word.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some((number(from)?, number(to)?))
+}
+
+fn no_address_space(bytes: Bytes) -> MachineError {
+    MachineError::Request(format!("{bytes} is more than a program can address"))
+}
+
+fn system(what: &str, cause: &io::Error) -> MachineError {
+    MachineError::System {
+        what: what.to_owned(),
+        cause: cause.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

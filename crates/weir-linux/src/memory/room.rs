@@ -1,0 +1,118 @@
+//! How much memory can be had, so that nobody asks for what would bring the kernel's killer.
+
+use weir_model::units::Bytes;
+
+use crate::root::Root;
+use crate::topology::node;
+
+/// What the kernel, page tables and everybody else keep.
+const RESERVE: u64 = 64 << 20;
+
+/// What can be had on a node, and what set the limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes.
+    pub free: Bytes,
+    /// The limit that is nearest: the node's own memory or a control group.
+    pub limit: String,
+}
+
+/// What can be had on a node (or of the whole machine), less a reserve for everybody else. `None`
+/// if nothing tells.
+pub fn room(root: &Root, id: Option<u32>) -> Option<Room> {
+    let on_node = match id {
+        Some(id) => node::free_memory(root, id),
+        None => node::machine_memory(root).1,
+    };
+    let on_node = on_node.known().map(|free| Room {
+        free: Bytes(free.get().saturating_sub(RESERVE)),
+        limit: id.map_or("the machine".to_owned(), |id| format!("node {id}")),
+    });
+    on_node
+        .into_iter()
+        .chain(control_groups(root))
+        .min_by_key(|room| room.free)
+}
+
+/// The tightest of this process's control group and those above it (cgroup v2).
+fn control_groups(root: &Root) -> Option<Room> {
+    let groups = root.text("/proc/self/cgroup");
+    let own = groups
+        .known()?
+        .lines()
+        .find_map(|line| line.strip_prefix("0::"))?
+        .to_owned();
+    let mut path = own.as_str();
+    let mut tightest: Option<Room> = None;
+    loop {
+        let base = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
+        let number = |name: &str| {
+            root.value::<u64>(&format!("{base}/{name}"))
+                .known()
+                .copied()
+        };
+        // Without a limit the file says `max`.
+        if let (Some(most), Some(used)) = (number("memory.max"), number("memory.current")) {
+            let stat = root.text(&format!("{base}/memory.stat"));
+            let cached = stat.known().and_then(|text| {
+                let line = text
+                    .lines()
+                    .find_map(|l| l.strip_prefix("inactive_file "))?;
+                line.parse::<u64>().ok()
+            });
+            let free = most
+                .saturating_sub(used)
+                .saturating_add(cached.unwrap_or(0))
+                .saturating_sub(RESERVE);
+            if tightest.as_ref().is_none_or(|room| free < room.free.get()) {
+                tightest = Some(Room {
+                    free: Bytes(free),
+                    limit: format!("the control group {path}"),
+                });
+            }
+        }
+        match path.rfind('/') {
+            Some(end) if path.len() > 1 => path = if end == 0 { "/" } else { &path[..end] },
+            _ => return tightest,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(base: &std::path::Path, path: &str, text: &str) {
+        let file = base.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    #[test]
+    fn the_tightest_of_node_and_control_groups_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path();
+        let meminfo = "Node 1 MemTotal: 4194304 kB\nNode 1 MemFree: 1048576 kB\n";
+        write(base, "sys/devices/system/node/node1/meminfo", meminfo);
+        let root = Root::at(base);
+        let alone = room(&root, Some(1)).unwrap();
+        assert_eq!(alone.free, Bytes((1 << 30) - RESERVE));
+        assert_eq!(room(&root, Some(2)), None);
+
+        write(base, "proc/self/cgroup", "0::/a/b\n");
+        write(base, "sys/fs/cgroup/a/memory.max", "536870912\n");
+        write(base, "sys/fs/cgroup/a/memory.current", "268435456\n");
+        write(
+            base,
+            "sys/fs/cgroup/a/memory.stat",
+            "anon 1\ninactive_file 4096\n",
+        );
+        write(base, "sys/fs/cgroup/a/b/memory.max", "max\n");
+        write(base, "sys/fs/cgroup/a/b/memory.current", "1\n");
+        let limited = room(&root, Some(1)).unwrap();
+        assert_eq!(limited.free, Bytes((256 << 20) + 4096 - RESERVE));
+        assert_eq!(limited.limit, "the control group /a");
+    }
+}

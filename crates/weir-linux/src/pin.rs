@@ -1,0 +1,123 @@
+//! Holding a thread on a processor, and letting it go again.
+
+use std::io;
+
+use weir_model::capability::{Feature, Unavailable};
+use weir_model::machine::MachineError;
+
+/// Enough bits for any Linux: the kernel's own limit is 8192.
+const WORDS: usize = 8192 / 64;
+
+/// A set of processors as the kernel wants it.
+#[derive(Clone, PartialEq, Eq)]
+struct CpuMask([u64; WORDS]);
+
+impl CpuMask {
+    fn of(cpu: u32) -> Option<Self> {
+        let mut mask = [0; WORDS];
+        *mask.get_mut(cpu as usize / 64)? |= 1 << (cpu % 64);
+        Some(Self(mask))
+    }
+
+    fn current() -> io::Result<Self> {
+        let mut mask = Self([0; WORDS]);
+        // SAFETY: the kernel writes at most the stated number of bytes into the array.
+        let written = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                0,
+                size_of_val(&mask.0),
+                mask.0.as_mut_ptr(),
+            )
+        };
+        if written < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(mask)
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        // SAFETY: the kernel reads the stated number of bytes from the array.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_sched_setaffinity,
+                0,
+                size_of_val(&self.0),
+                self.0.as_ptr(),
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    fn cpus(&self) -> Vec<u32> {
+        (0..WORDS as u32 * 64)
+            .filter(|&cpu| self.0[cpu as usize / 64] >> (cpu % 64) & 1 == 1)
+            .collect()
+    }
+}
+
+/// The processors that the calling thread may run on.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn allowed_cpus() -> Result<Vec<u32>, Unavailable> {
+    CpuMask::current()
+        .map(|mask| mask.cpus())
+        .map_err(|e| Unavailable::because(format!("sched_getaffinity: {e}")))
+}
+
+/// Holds the calling thread on one processor until dropped.
+pub struct Pinned {
+    before: CpuMask,
+}
+
+impl Pinned {
+    /// Pins the calling thread.
+    ///
+    /// # Errors
+    /// There is no such processor, or this program may not use it.
+    pub fn to(cpu: u32) -> Result<Self, MachineError> {
+        let missing = |cause: String| MachineError::Missing {
+            feature: Feature::Pinning,
+            reason: format!("cannot pin a thread to CPU {cpu}: {cause}"),
+        };
+        let mask = CpuMask::of(cpu).ok_or_else(|| missing("no Linux has that many".into()))?;
+        let before = CpuMask::current().map_err(|e| missing(e.to_string()))?;
+        mask.apply().map_err(|e| missing(e.to_string()))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // A failure leaves the thread where it is: nothing better can be done on the way out.
+        let _ = self.before.apply();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_pinned_and_set_free_again() {
+        let before = allowed_cpus().unwrap();
+        let target = *before.last().unwrap();
+        {
+            let _pinned = Pinned::to(target).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [target]);
+        }
+        assert_eq!(allowed_cpus().unwrap(), before);
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_refused_by_number() {
+        for cpu in [8000, 1_000_000] {
+            let error = Pinned::to(cpu).err().unwrap().to_string();
+            assert!(error.contains(&cpu.to_string()), "{error}");
+        }
+    }
+}

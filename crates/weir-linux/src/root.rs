@@ -1,0 +1,317 @@
+//! Every path of the system goes through a root, so that a recorded machine is read by the same
+//! code as this one.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Serialize;
+use weir_model::capability::Unavailable;
+
+/// No attribute that is read here is longer; a longer one is not what it seems.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// A value of the system: there, not there, or there and not readable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading<T> {
+    /// What the system says.
+    Known(T),
+    /// The system has no such thing.
+    Absent(Unavailable),
+    /// The system has it, but it cannot be read or makes no sense.
+    Unreadable(Unavailable),
+}
+
+impl<T> Reading<T> {
+    /// The value, if there is one.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Reading::Known(value) => Some(value),
+            Reading::Absent(_) | Reading::Unreadable(_) => None,
+        }
+    }
+
+    /// The value, or why there is none.
+    ///
+    /// # Errors
+    /// The reason, whether the thing is absent or unreadable.
+    pub fn get(&self) -> Result<&T, Unavailable> {
+        match self {
+            Reading::Known(value) => Ok(value),
+            Reading::Absent(why) | Reading::Unreadable(why) => Err(why.clone()),
+        }
+    }
+
+    /// Makes another value of a known one.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
+        self.and_then(|value| Ok(f(value)))
+    }
+
+    /// Makes another value of a known one, which may turn out to make no sense.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Result<U, Unavailable>) -> Reading<U> {
+        match self {
+            Reading::Known(value) => match f(value) {
+                Ok(value) => Reading::Known(value),
+                Err(why) => Reading::Unreadable(why),
+            },
+            Reading::Absent(why) => Reading::Absent(why),
+            Reading::Unreadable(why) => Reading::Unreadable(why),
+        }
+    }
+}
+
+/// Where the system's files begin: `/`, or the folder of a recorded machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    base: PathBuf,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self::live()
+    }
+}
+
+impl Root {
+    /// This machine.
+    pub fn live() -> Self {
+        Self { base: "/".into() }
+    }
+
+    /// A recorded machine: a folder that holds `sys/` and `proc/`.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            base: folder.into(),
+        }
+    }
+
+    /// Whether this is the machine that the program runs on.
+    pub fn is_live(&self) -> bool {
+        self.base == Path::new("/")
+    }
+
+    /// A file's text without surrounding white space. `path` starts with `/`, as in the system.
+    pub fn text(&self, path: &str) -> Reading<String> {
+        self.reading(path, |file| {
+            let mut bytes = Vec::new();
+            file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        })
+        .and_then(|bytes| {
+            if bytes.len() as u64 > LONGEST_FILE {
+                return Err(Unavailable::because(format!(
+                    "{path} is longer than 1 MiB, and so is not an attribute"
+                )));
+            }
+            text_of(path, bytes)
+        })
+    }
+
+    /// The first `length` bytes of a file that may be long, cut at the last whole line.
+    pub fn head(&self, path: &str, length: u64) -> Reading<String> {
+        self.reading(path, |file| {
+            let mut bytes = Vec::new();
+            file.take(length).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 == length
+                && let Some(end) = bytes.iter().rposition(|&b| b == b'\n')
+            {
+                bytes.truncate(end);
+            }
+            Ok(bytes)
+        })
+        .and_then(|bytes| text_of(path, bytes))
+    }
+
+    /// A file that holds one value.
+    pub fn value<T: FromStr>(&self, path: &str) -> Reading<T> {
+        self.text(path).and_then(|text| {
+            text.parse().map_err(|_| {
+                Unavailable::because(format!(
+                    "{path} says `{}`, which is not what belongs there",
+                    shortened(&text)
+                ))
+            })
+        })
+    }
+
+    /// The names in a folder, numbers in their order: `node2` before `node10`.
+    pub fn list(&self, path: &str) -> Reading<Vec<String>> {
+        let names = self.resolve(path).and_then(|folder| {
+            let mut names: Vec<String> = std::fs::read_dir(folder)?
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .collect();
+            names.sort_by_key(|name| numbered(name));
+            Ok(names)
+        });
+        from_io(path, names)
+    }
+
+    /// The entries of a folder that are `prefix` and a number, by number.
+    pub fn numbered(&self, path: &str, prefix: &str) -> Reading<Vec<(u32, String)>> {
+        self.list(path).map(|names| {
+            names
+                .into_iter()
+                .filter_map(|name| {
+                    let number = name.strip_prefix(prefix)?.parse().ok()?;
+                    Some((number, name))
+                })
+                .collect()
+        })
+    }
+
+    /// Whether there is such a path.
+    pub fn exists(&self, path: &str) -> bool {
+        self.resolve(path).is_ok_and(|path| path.exists())
+    }
+
+    /// Where a path leads once every link is followed, as a path of the system.
+    pub fn target(&self, path: &str) -> Reading<PathBuf> {
+        let target = self.resolve(path).and_then(|path| {
+            let (real, base) = (path.canonicalize()?, self.base.canonicalize()?);
+            let inside = real.strip_prefix(&base).unwrap_or(&real);
+            Ok(Path::new("/").join(inside))
+        });
+        from_io(path, target)
+    }
+
+    fn reading<T>(&self, path: &str, read: impl FnOnce(File) -> io::Result<T>) -> Reading<T> {
+        let result = self.resolve(path).and_then(|real| {
+            // A pipe in a recording would block for ever.
+            if !self.is_live() && !real.is_file() {
+                return Err(io::Error::other("it is not a file"));
+            }
+            read(File::open(real)?)
+        });
+        from_io(path, result)
+    }
+
+    /// Follows links, and refuses to leave a recorded machine: a recording is a stranger's file.
+    fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        let inside: PathBuf = Path::new(path)
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .collect();
+        let path = self.base.join(inside);
+        if self.is_live() {
+            return Ok(path);
+        }
+        let real = path.canonicalize()?;
+        if !real.starts_with(self.base.canonicalize()?) {
+            return Err(io::Error::other("it leads out of the recorded machine"));
+        }
+        Ok(real)
+    }
+}
+
+fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Unavailable> {
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Unavailable::because(format!("{path} does not hold text")))?;
+    if text.contains('\0') {
+        return Err(Unavailable::because(format!("{path} does not hold text")));
+    }
+    Ok(text.trim().to_owned())
+}
+
+/// Tells a thing that is not there from one that cannot be read.
+fn from_io<T>(path: &str, result: io::Result<T>) -> Reading<T> {
+    match result {
+        Ok(value) => Reading::Known(value),
+        Err(e) => match e.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {
+                Reading::Absent(Unavailable::because(format!("there is no {path}")))
+            }
+            Some(libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP) => Reading::Absent(
+                Unavailable::because(format!("{path} is there, but nothing is behind it ({e})")),
+            ),
+            _ => Reading::Unreadable(Unavailable::because(format!("cannot read {path}: {e}"))),
+        },
+    }
+}
+
+/// Enough of a text to recognise it by, in one line.
+fn shortened(text: &str) -> String {
+    let line: String = text
+        .chars()
+        .take(40)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if text.chars().count() > 40 {
+        format!("{line}…")
+    } else {
+        line
+    }
+}
+
+/// Orders `cpu2` before `cpu10`.
+fn numbered(name: &str) -> (String, u64, String) {
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let head = &name[..name.len() - digits.len()];
+    let number = digits.split(|c: char| !c.is_ascii_digit()).next();
+    (
+        head.to_owned(),
+        number.and_then(|n| n.parse().ok()).unwrap_or(0),
+        name.to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn absent_unreadable_and_senseless_are_three_different_things() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys/a")).unwrap();
+        fs::write(folder.path().join("sys/a/number"), "42\n").unwrap();
+        fs::write(folder.path().join("sys/a/word"), "many\n").unwrap();
+        fs::write(folder.path().join("sys/a/binary"), [0xff, 0xfe, 0]).unwrap();
+        let root = Root::at(folder.path());
+
+        assert_eq!(root.value::<u32>("/sys/a/number"), Reading::Known(42));
+        assert!(matches!(
+            root.value::<u32>("/sys/a/gone"),
+            Reading::Absent(_)
+        ));
+        assert!(
+            matches!(root.value::<u32>("/sys/a/word"), Reading::Unreadable(why) if why.reason.contains("`many`"))
+        );
+        assert!(matches!(root.text("/sys/a/binary"), Reading::Unreadable(_)));
+        // A folder opens but does not read: EISDIR is no absence.
+        assert!(matches!(root.text("/sys/a"), Reading::Unreadable(_)));
+    }
+
+    #[test]
+    fn a_recording_cannot_point_out_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("sys/leak")).unwrap();
+        let root = Root::at(folder.path());
+        assert!(matches!(root.text("/sys/leak"), Reading::Unreadable(_)));
+        assert!(root.text("/sys/../../etc/passwd").known().is_none());
+    }
+
+    #[test]
+    fn names_are_listed_by_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["node10", "node2", "node1", "online"] {
+            fs::create_dir_all(folder.path().join("sys").join(name)).unwrap();
+        }
+        let root = Root::at(folder.path());
+        let nodes = root.numbered("/sys", "node");
+        let numbers: Vec<u32> = nodes.known().unwrap().iter().map(|n| n.0).collect();
+        assert_eq!(numbers, [1, 2, 10]);
+    }
+
+    #[test]
+    fn an_endless_file_is_not_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("huge"), vec![b'1'; 2 << 20]).unwrap();
+        let root = Root::at(folder.path());
+        assert!(matches!(root.text("/huge"), Reading::Unreadable(_)));
+        assert_eq!(root.head("/huge", 16).known().unwrap().len(), 16);
+    }
+}

@@ -1,0 +1,286 @@
+//! The CXL bus: memory devices, regions, and which memory node each region became.
+
+use std::path::{Component, Path};
+
+use serde::Serialize;
+use weir_model::capability::Unavailable;
+use weir_model::units::Bytes;
+
+use super::node::{NODES, Node};
+use crate::root::{Reading, Root};
+
+const DEVICES: &str = "/sys/bus/cxl/devices";
+const DAX: &str = "/sys/bus/dax/devices";
+const BLOCKS: &str = "/sys/devices/system/memory";
+
+/// What the CXL bus holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cxl {
+    /// Memory devices.
+    pub memdevs: Vec<Memdev>,
+    /// Regions: ranges of physical addresses that devices serve.
+    pub regions: Vec<Region>,
+    /// Nodes that are known to be CXL memory.
+    pub nodes: Vec<CxlNode>,
+}
+
+/// One memory device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Memdev {
+    /// `mem0`.
+    pub name: String,
+    /// Volatile capacity.
+    pub volatile: Reading<Bytes>,
+    /// Persistent capacity.
+    pub persistent: Reading<Bytes>,
+    /// The node of the socket that it is plugged into.
+    pub near_node: Reading<i32>,
+    /// Its link, where it can be read.
+    pub link: Reading<Link>,
+}
+
+/// A PCIe link as trained.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Link {
+    /// Transfers per lane, in GT/s.
+    pub gigatransfers: f64,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+/// One region.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Region {
+    /// `region0`.
+    pub name: String,
+    /// First physical address.
+    pub base: Reading<u64>,
+    /// Bytes.
+    pub size: Reading<u64>,
+    /// The devices that it is interleaved over.
+    pub memdevs: Vec<String>,
+}
+
+/// A node that is CXL memory, and how that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CxlNode {
+    /// Linux's number.
+    pub node: u32,
+    /// The devices behind it, where they are known.
+    pub memdevs: Vec<String>,
+    /// What told.
+    pub evidence: String,
+}
+
+/// Reads the bus. Absent if the kernel has no CXL bus.
+pub fn cxl(root: &Root, nodes: &[Node]) -> Reading<Cxl> {
+    root.list(DEVICES).map(|names| {
+        let memdevs = names
+            .iter()
+            .filter(|name| is_numbered(name, "mem"))
+            .map(|name| memdev(root, name))
+            .collect();
+        let regions = names
+            .iter()
+            .filter(|name| is_numbered(name, "region"))
+            .map(|name| region(root, name, &names))
+            .collect();
+        let mut cxl = Cxl {
+            memdevs,
+            regions,
+            nodes: Vec::new(),
+        };
+        find_by_dax(root, &mut cxl);
+        find_by_address(root, nodes, &mut cxl);
+        find_by_size(nodes, &mut cxl);
+        cxl.nodes.sort_by_key(|n| n.node);
+        cxl
+    })
+}
+
+fn is_numbered(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn memdev(root: &Root, name: &str) -> Memdev {
+    let base = format!("{DEVICES}/{name}");
+    let size = |path| {
+        root.text(&format!("{base}/{path}"))
+            .and_then(|text| hexadecimal(&text).map(Bytes))
+    };
+    Memdev {
+        name: name.to_owned(),
+        volatile: size("ram/size"),
+        persistent: size("pmem/size"),
+        near_node: root.value(&format!("{base}/numa_node")),
+        link: link(root, &base),
+    }
+}
+
+/// The memory device sits in the folder of its PCI function.
+fn link(root: &Root, memdev: &str) -> Reading<Link> {
+    root.target(memdev).and_then(|path| {
+        let function = path
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .display()
+            .to_string();
+        // `32.0 GT/s PCIe`
+        let speed = root
+            .text(&format!("{function}/current_link_speed"))
+            .get()
+            .cloned()?;
+        let lanes = *root
+            .value(&format!("{function}/current_link_width"))
+            .get()?;
+        let gigatransfers = speed
+            .split_ascii_whitespace()
+            .next()
+            .and_then(|number| number.parse().ok())
+            .filter(|&rate: &f64| rate > 0.0 && lanes > 0)
+            .ok_or_else(|| {
+                Unavailable::because(format!("the link of {memdev} is `{speed}`, {lanes} lanes"))
+            })?;
+        Ok(Link {
+            gigatransfers,
+            lanes,
+        })
+    })
+}
+
+fn region(root: &Root, name: &str, devices: &[String]) -> Region {
+    let base = format!("{DEVICES}/{name}");
+    let number = |what| {
+        root.text(&format!("{base}/{what}"))
+            .and_then(|text| hexadecimal(&text))
+    };
+    let ways: u32 = root
+        .value(&format!("{base}/interleave_ways"))
+        .known()
+        .copied()
+        .unwrap_or(0)
+        .min(64);
+    let memdevs = (0..ways)
+        .filter_map(|i| {
+            let decoder = root.text(&format!("{base}/target{i}"));
+            memdev_of(root, decoder.known()?, devices)
+        })
+        .collect();
+    Region {
+        name: name.to_owned(),
+        base: number("resource"),
+        size: number("size"),
+        memdevs,
+    }
+}
+
+/// An endpoint decoder `decoder2.0` belongs to port `endpoint2`, whose upstream is the device.
+fn memdev_of(root: &Root, decoder: &str, devices: &[String]) -> Option<String> {
+    let port = decoder.strip_prefix("decoder")?.split('.').next()?;
+    let endpoint = format!("endpoint{port}");
+    if !devices.contains(&endpoint) {
+        return None;
+    }
+    let device = root.target(&format!("{DEVICES}/{endpoint}/uport"));
+    Some(device.known()?.file_name()?.to_str()?.to_owned())
+}
+
+/// A region that became system memory through a DAX device names its node.
+fn find_by_dax(root: &Root, cxl: &mut Cxl) {
+    let Reading::Known(names) = root.list(DAX) else {
+        return;
+    };
+    for name in names {
+        let path = format!("{DAX}/{name}");
+        let (Reading::Known(node), Reading::Known(target)) = (
+            root.value::<u32>(&format!("{path}/target_node")),
+            root.target(&path),
+        ) else {
+            continue;
+        };
+        let region = target.components().find_map(|part| match part {
+            Component::Normal(part) => part.to_str().filter(|p| is_numbered(p, "region")),
+            _ => None,
+        });
+        if let Some(region) = region {
+            let memdevs = devices_of(cxl, region);
+            add(cxl, node, memdevs, format!("{region} is {name}"));
+        }
+    }
+}
+
+/// A region that the firmware made is ordinary memory to the kernel: its address tells the node.
+fn find_by_address(root: &Root, nodes: &[Node], cxl: &mut Cxl) {
+    let block = root
+        .text(&format!("{BLOCKS}/block_size_bytes"))
+        .and_then(|text| hexadecimal(&format!("0x{}", text.trim_start_matches("0x"))));
+    let Some(&block) = block.known().filter(|&&size| size > 0) else {
+        return;
+    };
+    for region in cxl.regions.clone() {
+        let (Some(base), Some(size)) = (region.base.known(), region.size.known()) else {
+            continue;
+        };
+        // The first block that lies wholly inside: the kernel drops a partial one.
+        let first = base.div_ceil(block);
+        if first.saturating_add(1).saturating_mul(block) > base.saturating_add(*size) {
+            continue;
+        }
+        let holder = nodes
+            .iter()
+            .find(|n| root.exists(&format!("{NODES}/node{}/memory{first}", n.id)));
+        if let Some(node) = holder.filter(|n| !n.has_cpus()) {
+            let evidence = format!("{} is its memory block {first}", region.name);
+            add(cxl, node.id, region.memdevs.clone(), evidence);
+        }
+    }
+}
+
+/// A device of CXL 1.1 has no region; a node without processors of just its size is likely it.
+fn find_by_size(nodes: &[Node], cxl: &mut Cxl) {
+    for memdev in cxl.memdevs.clone() {
+        let taken = cxl.nodes.iter().any(|n| n.memdevs.contains(&memdev.name));
+        let Some(capacity) = memdev.volatile.known().filter(|c| c.get() > 0 && !taken) else {
+            continue;
+        };
+        let unknown = |n: &&Node| !n.has_cpus() && cxl.nodes.iter().all(|c| c.node != n.id);
+        // The kernel's own structures take up to 1/64 of a node, firmware some more.
+        let same_size = |n: &&Node| {
+            n.total.known().is_some_and(|total| {
+                *total <= *capacity && total.get() as f64 >= capacity.get() as f64 * 0.95
+            })
+        };
+        if let Some(node) = nodes.iter().filter(unknown).find(same_size) {
+            let evidence = format!("it has the size of {}", memdev.name);
+            add(cxl, node.id, vec![memdev.name], evidence);
+        }
+    }
+}
+
+fn devices_of(cxl: &Cxl, region: &str) -> Vec<String> {
+    cxl.regions
+        .iter()
+        .find(|r| r.name == region)
+        .map(|r| r.memdevs.clone())
+        .unwrap_or_default()
+}
+
+fn add(cxl: &mut Cxl, node: u32, memdevs: Vec<String>, evidence: String) {
+    if cxl.nodes.iter().all(|n| n.node != node) {
+        cxl.nodes.push(CxlNode {
+            node,
+            memdevs,
+            evidence,
+        });
+    }
+}
+
+/// The CXL bus writes its numbers in hexadecimal, with `0x`; a decimal number is read too.
+fn hexadecimal(text: &str) -> Result<u64, Unavailable> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| Unavailable::because(format!("`{text}` is not a number")))
+}

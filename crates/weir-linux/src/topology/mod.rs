@@ -1,0 +1,219 @@
+//! What this server, or a recorded one, is made of.
+
+mod capabilities;
+pub mod cxl;
+pub mod list;
+pub mod node;
+pub mod processor;
+mod tiers;
+
+use serde::Serialize;
+use weir_model::capability::{Capability, Unavailable};
+use weir_model::machine::MachineError;
+use weir_model::topology::{CacheLevel, Topology};
+use weir_model::units::{Bytes, Gigahertz};
+
+use self::cxl::Cxl;
+use self::node::Node;
+use self::processor::{Cpu, Processor};
+use crate::root::{Reading, Root};
+
+/// Everything that was found, with the reason for everything that was not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HostView {
+    /// Whether this is the machine that the program runs on, rather than a recorded one.
+    pub live: bool,
+    /// The kernel's release.
+    pub kernel: Reading<String>,
+    /// Model, flags, clock.
+    pub processor: Processor,
+    /// Hardware threads that are online.
+    pub cpus: Reading<Vec<Cpu>>,
+    /// Data caches of one core of the first socket, nearest first.
+    pub caches: Reading<Vec<CacheLevel>>,
+    /// Memory nodes.
+    pub nodes: Reading<Vec<Node>>,
+    /// Total and obtainable memory of the machine, whatever its nodes.
+    pub memory: (Reading<Bytes>, Reading<Bytes>),
+    /// The nodes that this program may allocate on.
+    pub allowed_nodes: Reading<Vec<u32>>,
+    /// The CXL bus.
+    pub cxl: Reading<Cxl>,
+    /// The kernel's memory tiers, fastest first.
+    pub memory_tiers: Reading<Vec<MemoryTier>>,
+    /// Weight of each node in the kernel's weighted interleave.
+    pub interleave_weights: Reading<Vec<(u32, u32)>>,
+    /// Whether the kernel demotes cold pages to slower tiers.
+    pub demotion: Reading<bool>,
+    /// `always`, `madvise` or `never`.
+    pub transparent_huge_pages: Reading<String>,
+    /// Event sources of the kernel.
+    pub event_sources: Reading<Vec<String>>,
+    /// The clock that the kernel trusts.
+    pub clock_source: Reading<String>,
+    /// Whether the file system for cache and bandwidth allocation is mounted.
+    pub resctrl: Reading<bool>,
+    /// Bytes in an ordinary page.
+    pub page: Bytes,
+}
+
+/// One of the kernel's memory tiers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryTier {
+    /// The kernel's number: the lower, the faster.
+    pub id: u32,
+    /// Its nodes.
+    pub nodes: Vec<u32>,
+}
+
+impl HostView {
+    /// The machine as experiments see it.
+    ///
+    /// # Errors
+    /// No processor or no memory node could be found; says what stood in the way.
+    pub fn topology(&self) -> Result<Topology, MachineError> {
+        tiers::topology(self)
+    }
+
+    /// Every feature, present or missing, with what the lack of it costs.
+    pub fn capabilities(&self) -> Vec<Capability> {
+        capabilities::list(self)
+    }
+
+    /// What makes results on this machine less than trustworthy, beside missing capabilities.
+    pub fn warnings(&self) -> Vec<String> {
+        tiers::warnings(self)
+    }
+
+    /// Whether a hypervisor says that it is one.
+    pub fn is_virtual(&self) -> bool {
+        self.processor.has("hypervisor")
+    }
+
+    /// The nodes, or none if they are unknown.
+    pub fn known_nodes(&self) -> &[Node] {
+        self.nodes.known().map_or(&[], Vec::as_slice)
+    }
+
+    /// The hardware threads, or none if they are unknown.
+    pub fn known_cpus(&self) -> &[Cpu] {
+        self.cpus.known().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Looks at the machine below `root`. Never fails: what cannot be read is a reason in the result.
+pub fn discover(root: &Root) -> HostView {
+    let cpus = processor::cpus(root);
+    let nodes = node::nodes(root);
+    let cxl = cxl::cxl(root, nodes.known().map_or(&[], Vec::as_slice));
+    let first = cpus
+        .known()
+        .and_then(|cpus| cpus.iter().find(|c| c.allowed).or(cpus.first()));
+    HostView {
+        live: root.is_live(),
+        kernel: root.text("/proc/sys/kernel/osrelease"),
+        processor: processor::processor(root),
+        caches: match first {
+            Some(cpu) => processor::caches(root, cpu),
+            None => Reading::Absent(Unavailable::because("no processor is known")),
+        },
+        cpus,
+        nodes,
+        memory: node::machine_memory(root),
+        allowed_nodes: processor::allowed(root, "Mems_allowed_list"),
+        cxl,
+        memory_tiers: memory_tiers(root),
+        interleave_weights: interleave_weights(root),
+        demotion: root
+            .text("/sys/kernel/mm/numa/demotion_enabled")
+            .map(|text| matches!(text.as_str(), "true" | "1")),
+        transparent_huge_pages: transparent_huge_pages(root),
+        event_sources: root.list("/sys/bus/event_source/devices"),
+        clock_source: root.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        resctrl: root
+            .list("/sys/fs/resctrl")
+            .map(|entries| entries.iter().any(|name| name == "schemata")),
+        page: page_size(root),
+    }
+}
+
+/// A base page is 4 KiB unless the kernel under this very program says otherwise.
+fn page_size(root: &Root) -> Bytes {
+    if !root.is_live() {
+        return Bytes::kib(4);
+    }
+    // SAFETY: sysconf takes no pointers and has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes)
+        .ok()
+        .filter(|b| b.is_power_of_two())
+        .map_or(Bytes::kib(4), Bytes)
+}
+
+fn memory_tiers(root: &Root) -> Reading<Vec<MemoryTier>> {
+    let base = "/sys/devices/virtual/memory_tiering";
+    root.numbered(base, "memory_tier").and_then(|tiers| {
+        tiers
+            .into_iter()
+            .map(|(id, name)| {
+                let nodes = root.text(&format!("{base}/{name}/nodelist"));
+                Ok(MemoryTier {
+                    id,
+                    nodes: list::parse(nodes.get()?)?,
+                })
+            })
+            .collect()
+    })
+}
+
+fn interleave_weights(root: &Root) -> Reading<Vec<(u32, u32)>> {
+    let base = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    root.numbered(base, "node").and_then(|nodes| {
+        nodes
+            .into_iter()
+            .map(|(id, name)| Ok((id, *root.value(&format!("{base}/{name}")).get()?)))
+            .collect()
+    })
+}
+
+fn transparent_huge_pages(root: &Root) -> Reading<String> {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    // `always [madvise] never`
+    root.text(path).and_then(|text| {
+        let chosen = text
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'));
+        chosen.map(|(word, _)| word.to_owned()).ok_or_else(|| {
+            Unavailable::because(format!("{path} says `{text}` and marks no choice"))
+        })
+    })
+}
+
+/// What results depend on, in lines that are hashed into the machine's identity. Sizes of memory
+/// are left out: a virtual machine's change while it runs.
+pub fn fingerprint(view: &HostView) -> String {
+    let mut lines = vec![
+        format!("processor {:?}", view.processor.model.known()),
+        format!("flags {:?}", view.processor.flags.known()),
+        format!(
+            "clock {:?}",
+            view.processor.clock.known().map(|c| Gigahertz::get(*c))
+        ),
+        format!("kernel {:?}", view.kernel.known()),
+        format!("thp {:?}", view.transparent_huge_pages.known()),
+    ];
+    for cache in view.caches.known().into_iter().flatten() {
+        lines.push(format!("cache {cache:?}"));
+    }
+    for cpu in view.known_cpus() {
+        lines.push(format!("cpu {} {} {:?}", cpu.id, cpu.package, cpu.siblings));
+    }
+    for node in view.known_nodes() {
+        let (cpus, distances) = (node.cpus.known(), node.distances.known());
+        lines.push(format!("node {} {cpus:?} {distances:?}", node.id));
+    }
+    for cxl in view.cxl.known().map_or(&[][..], |cxl| &cxl.nodes) {
+        lines.push(format!("cxl {} {:?}", cxl.node, cxl.memdevs));
+    }
+    lines.join("\n")
+}
