@@ -5,14 +5,15 @@ mod common;
 use std::sync::Mutex;
 
 use common::{CXL_BACKLOG, StopAfter, Toy};
-use weir_lab::reproduce::{Published, PublishedKind, Reproduction, rows, rules};
+use weir_lab::reproduce::{Reproduction, rows, rules};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
+use weir_model::published::{self, Published, PublishedKind};
 
 fn row(id: &str, kind: PublishedKind, value: f64, unit: &str) -> Published {
     let paper = match &id[..3] {
         "SUP" => "supmario",
-        "MEM" => "memo_v1",
+        "MEM" => "memo",
         "MIK" => "miku",
         _ => "interplay",
     };
@@ -22,9 +23,10 @@ fn row(id: &str, kind: PublishedKind, value: f64, unit: &str) -> Published {
         platform: "P".into(),
         kind,
         what: "a figure".into(),
-        condition: "-".into(),
+        condition: String::new(),
         value,
         unit: unit.into(),
+        place: "Table 1".into(),
     }
 }
 
@@ -173,7 +175,7 @@ fn one_paper_can_be_chosen_and_an_unknown_one_is_refused_with_the_known() {
     let error = rows(Some("tpp"), &published, &open, 1, &()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no published figures are of `tpp`; there are memo_v1, supmario"
+        "no published figures are of `tpp`; there are memo, supmario"
     );
 }
 
@@ -238,4 +240,29 @@ fn no_row_has_two_rules() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn every_rule_answers_a_published_row_in_its_unit() {
+    let published = published::builtin_rows();
+    for rule in rules::all() {
+        let row = published.iter().find(|row| row.id == rule.id);
+        let row = row.unwrap_or_else(|| panic!("no row {}", rule.id));
+        assert_eq!(rule.statistic.unit(), row.unit, "{}", rule.id);
+    }
+}
+
+#[test]
+fn every_published_result_is_answered_or_says_what_it_needs() {
+    let found = rows(None, &published::builtin_rows(), &open, 1, &()).unwrap();
+    let silent: Vec<&ReproduceRow> = found
+        .rows
+        .iter()
+        .filter(|row| row.note.contains("no experiment answers it"))
+        .collect();
+    assert!(silent.is_empty(), "{silent:#?}");
+    assert_eq!(
+        found.rows.len() + found.left_out,
+        published::builtin_rows().len()
+    );
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
+use weir_model::published::{Published, PublishedKind};
 
 use crate::{LabError, Watcher};
 use bench::Bench;
@@ -20,38 +21,6 @@ use rules::Rule;
 
 /// Opens the testbed of a platform expression, or says why there is none.
 pub type Open<'a> = dyn Fn(&str) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
-
-/// What a published row states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PublishedKind {
-    /// Measured alone on its tier: it may set a parameter of the platform.
-    Calibration,
-    /// What a model must produce by itself.
-    Result,
-    /// Context.
-    Claim,
-}
-
-/// One number printed in a paper.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Published {
-    /// Its id.
-    pub id: String,
-    /// The paper's short name.
-    pub paper: String,
-    /// The platform, as the paper names it.
-    pub platform: String,
-    /// What kind of number it is.
-    pub kind: PublishedKind,
-    /// What was measured.
-    pub what: String,
-    /// Under which condition.
-    pub condition: String,
-    /// The number.
-    pub value: f64,
-    /// Its unit.
-    pub unit: String,
-}
 
 /// Published rows with our figures.
 #[derive(Debug, Clone, PartialEq)]
