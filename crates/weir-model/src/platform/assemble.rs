@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::entry::known;
 use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
-use super::source_file::{SourceFile, known};
+use super::source_file::SourceFile;
 use super::{
     Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram, DramMeasured, Host,
     LastLevelCache, Link, Media, Prefetch, Provenance, ReadLimit, RemoteSocket, Sourced, Tail, Tlb,
@@ -186,8 +187,7 @@ fn report_missing(values: &Values<'_>, mistakes: &mut Collector<'_>) {
             format!("missing key `{}`", key.path),
             Some(format!(
                 "add `{last} = {}`{place}: {}",
-                key.kind.example(),
-                key.meaning
+                key.example, key.meaning
             )),
         );
     }

@@ -10,6 +10,7 @@ mod check;
 mod compose;
 mod device;
 mod embedded;
+mod entry;
 mod host;
 mod library;
 mod limits;

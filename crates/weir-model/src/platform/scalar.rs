@@ -63,24 +63,6 @@ impl Kind {
         }
     }
 
-    /// A value as it would be written.
-    pub const fn example(self) -> &'static str {
-        match self {
-            Kind::Count => "32",
-            Kind::Share => "0.95",
-            Kind::Time => "\"214 ns\"",
-            Kind::Bandwidth => "\"24 GB/s\"",
-            Kind::Frequency => "\"2.1 GHz\"",
-            Kind::TransferRate => "\"32 GT/s\"",
-            Kind::Cycles => "\"14 clk\"",
-            Kind::Size => "\"2 MiB\"",
-            Kind::Media => "\"ddr5-4800\"",
-            Kind::Microarchitecture => "\"emerald-rapids\"",
-            Kind::Controller => "\"asic\"",
-            Kind::ReadLimit => "\"link\"",
-        }
-    }
-
     /// The words that this kind takes; `None` for numbers, and for names that are known only
     /// when all files are.
     pub fn words(self) -> Option<Vec<&'static str>> {
@@ -100,9 +82,9 @@ impl Kind {
                 Ok(Scalar::Number(*x.value()))
             }
             (Kind::Share, Value::Integer(n)) => Ok(Scalar::Number(*n.value() as f64)),
-            (Kind::Count | Kind::Share, other) => Err(self.not(other)),
+            (Kind::Count | Kind::Share, other) => Err(self.mismatch(other)),
             (_, Value::String(text)) => self.read_text(text.value()),
-            (_, other) => Err(self.not(other)),
+            (_, other) => Err(self.mismatch(other)),
         }
     }
 
@@ -145,7 +127,7 @@ impl Kind {
     }
 
     /// That a value is of another type.
-    fn not(self, value: &Value) -> String {
+    fn mismatch(self, value: &Value) -> String {
         let found = match value {
             Value::String(_) => "text in quotes",
             Value::Integer(_) => "a number without a unit",
@@ -156,11 +138,7 @@ impl Kind {
             Value::Array(_) => "a list",
             Value::InlineTable(_) => "a table",
         };
-        format!(
-            "this is {found}, but {} is wanted here; write for example `{}`",
-            self.describe(),
-            self.example()
-        )
+        format!("{found} stands here, but {} is wanted", self.describe())
     }
 
     /// A value as it would be written, without quotes.

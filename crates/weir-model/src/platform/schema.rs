@@ -31,6 +31,8 @@ pub struct Key {
     pub high: f64,
     /// Whether a file must have it.
     pub need: Need,
+    /// A value as it would be written.
+    pub example: &'static str,
     /// What it means.
     pub meaning: &'static str,
 }
@@ -43,13 +45,14 @@ impl Key {
 }
 
 macro_rules! keys {
-    ($($path:literal: $kind:ident $low:literal to $high:literal, $need:ident, $meaning:literal;)+) => {
+    ($($path:literal: $kind:ident $low:literal to $high:literal, $need:ident, $example:literal, $meaning:literal;)+) => {
         &[$(Key {
             path: $path,
             kind: Kind::$kind,
             low: $low as f64,
             high: $high as f64,
             need: Need::$need,
+            example: $example,
             meaning: $meaning,
         },)+]
     };
@@ -57,71 +60,71 @@ macro_rules! keys {
 
 /// Keys of a file with `kind = "host"`; defaults may give any of them.
 pub const HOST_KEYS: &[Key] = keys! {
-    "sockets": Count 1 to 8, Required, "Sockets, all alike.";
-    "core.microarchitecture": Microarchitecture 0 to 0, Required, "Whose defaults apply: the name of a file in `platforms/cores/`.";
-    "core.count": Count 1 to 1024, Required, "Physical cores of one socket.";
-    "core.clock": Frequency 0.1 to 10.0, Required, "Core clock while measured.";
-    "core.reorder_buffer": Count 8 to 4096, Defaulted, "Reorder-buffer entries of a core.";
-    "core.store_buffer": Count 1 to 1024, Defaulted, "Store-buffer entries of a core.";
-    "core.line_fill_buffers": Count 1 to 256, Defaulted, "L1 misses a core has in flight; also its write-combining buffers.";
-    "core.super_queue": Count 1 to 512, Defaulted, "L2 misses a core has in flight.";
-    "core.load_peak": Bandwidth 0.1 to 200.0, Defaulted, "The most one core loads from local DRAM, prefetchers on.";
-    "core.store_peak": Bandwidth 0.1 to 200.0, Defaulted, "The most one core stores to local DRAM, bytes of the program.";
-    "core.nt_store_hold": Time 1 to 1000, Defaulted, "How long an unloaded non-temporal store holds its buffer.";
-    "core.movdir64b_share": Share 0.01 to 1.0, Defaulted, "Rate of movdir64B as a share of non-temporal stores.";
-    "tlb.entries": Count 16 to 65536, Defaulted, "Second-level TLB entries.";
-    "tlb.page": Size 4096 to 1073741824, Defaulted, "Page size in use.";
-    "tlb.walk": Time 0 to 1000, Defaulted, "What a page walk adds to a load.";
-    "prefetch.l1_lines": Count 0 to 64, Defaulted, "Lines the L1 prefetchers run ahead.";
-    "prefetch.l2_lines": Count 0 to 256, Defaulted, "Lines the L2 prefetchers run ahead.";
-    "prefetch.training": Count 1 to 64, Defaulted, "Accesses in a row that train the L2 streamer.";
-    "l1.size": Size 1024 to 16777216, Defaulted, "Capacity of a core's L1 data cache.";
-    "l1.ways": Count 1 to 64, Defaulted, "Its associativity.";
-    "l1.latency": Cycles 1 to 100, Defaulted, "Load-to-use latency of an L1 hit, core cycles.";
-    "l2.size": Size 16384 to 268435456, Defaulted, "Capacity of a core's L2 cache.";
-    "l2.ways": Count 1 to 64, Defaulted, "Its associativity.";
-    "l2.latency": Cycles 1 to 200, Defaulted, "Load-to-use latency of an L2 hit, core cycles.";
-    "llc.size": Size 65536 to 17179869184.0, Required, "Capacity of one socket's last-level cache.";
-    "llc.ways": Count 1 to 64, Defaulted, "Its associativity.";
-    "llc.latency": Time 1 to 1000, Defaulted, "Load-to-use latency of a hit.";
-    "llc.slices": Count 1 to 512, Required, "Slices of one socket, each with a caching-and-home agent.";
-    "uncore.clock": Frequency 0.1 to 10.0, Defaulted, "Clock of mesh and slices.";
-    "uncore.hop": Cycles 0 to 64, Defaulted, "Mesh cycles of one hop.";
-    "uncore.tor": Count 1 to 1024, Defaulted, "Table-of-Requests entries of one slice.";
-    "uncore.irq": Count 1 to 1024, Defaulted, "Ingress-queue entries of one slice.";
-    "uncore.flushed_line": Time 0 to 10000, Defaulted, "What a just-flushed line adds to the next access.";
-    "dram.media": Media 0 to 0, Required, "Speed grade of the DIMMs.";
-    "dram.channels": Count 1 to 64, Required, "Populated channels of one socket.";
-    "dram.ranks": Count 1 to 16, Defaulted, "Ranks of a channel.";
-    "dram.capacity": Size 67108864 to 1125899906842624.0, Required, "DRAM of one socket.";
-    "dram.write_queue": Count 1 to 1024, Defaulted, "Write-pending-queue entries of a subchannel.";
-    "dram.idle": Time 5 to 100000, Required, "Measured: pointer-chase latency of the whole path, without page walks.";
-    "dram.read": Bandwidth 0.1 to 10000.0, Required, "Measured: peak sequential reads of one socket.";
-    "dram.nt_write": Bandwidth 0.1 to 10000.0, Derived, "Measured: peak sequential non-temporal stores of one socket.";
-    "remote.idle": Time 5 to 100000, Optional, "Measured: pointer-chase latency to the other socket's DRAM.";
-    "remote.read": Bandwidth 0.1 to 10000.0, Optional, "Measured: peak sequential reads across the socket link.";
+    "sockets": Count 1 to 8, Required, "2", "Sockets, all alike.";
+    "core.microarchitecture": Microarchitecture 0 to 0, Required, "\"emerald-rapids\"", "Whose defaults apply: the name of a file in `platforms/cores/`.";
+    "core.count": Count 1 to 1024, Required, "32", "Physical cores of one socket.";
+    "core.clock": Frequency 0.1 to 10.0, Required, "\"2.1 GHz\"", "Core clock while measured.";
+    "core.reorder_buffer": Count 8 to 4096, Defaulted, "512", "Reorder-buffer entries of a core.";
+    "core.store_buffer": Count 1 to 1024, Defaulted, "112", "Store-buffer entries of a core.";
+    "core.line_fill_buffers": Count 1 to 256, Defaulted, "16", "L1 misses a core has in flight; also its write-combining buffers.";
+    "core.super_queue": Count 1 to 512, Defaulted, "48", "L2 misses a core has in flight.";
+    "core.load_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"19 GB/s\"", "The most one core loads from local DRAM, prefetchers on.";
+    "core.store_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"10 GB/s\"", "The most one core stores to local DRAM, bytes of the program.";
+    "core.nt_store_hold": Time 1 to 1000, Defaulted, "\"50 ns\"", "How long an unloaded non-temporal store holds its buffer.";
+    "core.movdir64b_share": Share 0.01 to 1.0, Defaulted, "0.7", "Rate of movdir64B as a share of non-temporal stores.";
+    "tlb.entries": Count 16 to 65536, Defaulted, "2048", "Second-level TLB entries.";
+    "tlb.page": Size 4096 to 1073741824, Defaulted, "\"4 KiB\"", "Page size in use.";
+    "tlb.walk": Time 0 to 1000, Defaulted, "\"30 ns\"", "What a page walk adds to a load.";
+    "prefetch.l1_lines": Count 0 to 64, Defaulted, "2", "Lines the L1 prefetchers run ahead.";
+    "prefetch.l2_lines": Count 0 to 256, Defaulted, "32", "Lines the L2 prefetchers run ahead.";
+    "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer.";
+    "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
+    "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";
+    "l1.latency": Cycles 1 to 100, Defaulted, "\"5 clk\"", "Load-to-use latency of an L1 hit, core cycles.";
+    "l2.size": Size 16384 to 268435456, Defaulted, "\"2 MiB\"", "Capacity of a core's L2 cache.";
+    "l2.ways": Count 1 to 64, Defaulted, "16", "Its associativity.";
+    "l2.latency": Cycles 1 to 200, Defaulted, "\"15 clk\"", "Load-to-use latency of an L2 hit, core cycles.";
+    "llc.size": Size 65536 to 17179869184.0, Required, "\"160 MiB\"", "Capacity of one socket's last-level cache.";
+    "llc.ways": Count 1 to 64, Defaulted, "20", "Its associativity.";
+    "llc.latency": Time 1 to 1000, Defaulted, "\"33 ns\"", "Load-to-use latency of a hit.";
+    "llc.slices": Count 1 to 512, Required, "32", "Slices of one socket, each with a caching-and-home agent.";
+    "uncore.clock": Frequency 0.1 to 10.0, Defaulted, "\"2.5 GHz\"", "Clock of mesh and slices.";
+    "uncore.hop": Cycles 0 to 64, Defaulted, "\"1.5 clk\"", "Mesh cycles of one hop.";
+    "uncore.tor": Count 1 to 1024, Defaulted, "32", "Table-of-Requests entries of one slice.";
+    "uncore.irq": Count 1 to 1024, Defaulted, "24", "Ingress-queue entries of one slice.";
+    "uncore.flushed_line": Time 0 to 10000, Defaulted, "\"165 ns\"", "What a just-flushed line adds to the next access.";
+    "dram.media": Media 0 to 0, Required, "\"ddr5-4800\"", "Speed grade of the DIMMs.";
+    "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket.";
+    "dram.ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
+    "dram.capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "DRAM of one socket.";
+    "dram.write_queue": Count 1 to 1024, Defaulted, "48", "Write-pending-queue entries of a subchannel.";
+    "dram.idle": Time 5 to 100000, Required, "\"111 ns\"", "Measured: pointer-chase latency of the whole path, without page walks.";
+    "dram.read": Bandwidth 0.1 to 10000.0, Required, "\"246 GB/s\"", "Measured: peak sequential reads of one socket.";
+    "dram.nt_write": Bandwidth 0.1 to 10000.0, Derived, "\"221 GB/s\"", "Measured: peak sequential non-temporal stores of one socket.";
+    "remote.idle": Time 5 to 100000, Optional, "\"193 ns\"", "Measured: pointer-chase latency to the other socket's DRAM.";
+    "remote.read": Bandwidth 0.1 to 10000.0, Optional, "\"120 GB/s\"", "Measured: peak sequential reads across the socket link.";
 };
 
 /// Keys of a file with `kind = "cxl"`; defaults may give any of them.
 pub const DEVICE_KEYS: &[Key] = keys! {
-    "controller": Controller 0 to 0, Defaulted, "How the controller is built: `asic` or `fpga`. Decides the other defaults.";
-    "lanes": Count 1 to 16, Required, "Lanes of the link.";
-    "rate": TransferRate 8.0 to 64.0, Defaulted, "Transfer rate of a lane.";
-    "efficiency": Share 0.3 to 1.0, Defaulted, "Share of the link's slots that carry something when it is busy.";
-    "queue": Count 1 to 4096, Defaulted, "Requests the controller holds; the host's link credits.";
-    "write_buffer": Count 1 to 65536, Defaulted, "Lines of its write buffer: a write completes when it is in.";
-    "reorder_window": Count 1 to 1024, Defaulted, "Requests it looks over for one that hits an open row; 1 serves in order.";
-    "media": Media 0 to 0, Required, "Speed grade of the DRAM behind it.";
-    "channels": Count 1 to 32, Required, "DRAM channels behind it.";
-    "ranks": Count 1 to 16, Defaulted, "Ranks of a channel.";
-    "capacity": Size 67108864 to 1125899906842624.0, Required, "Capacity.";
-    "idle": Time 50 to 100000, Required, "Measured: pointer-chase latency of the whole path from the socket it hangs on.";
-    "read": Bandwidth 0.1 to 1000.0, Optional, "Measured: peak sequential reads.";
-    "read_limit": ReadLimit 0 to 0, Defaulted, "What limits that peak, so that it sets the right parameter: `link`, `controller` or `media`.";
-    "remote_idle": Time 50 to 100000, Optional, "Measured: pointer-chase latency from the other socket.";
-    "remote_read": Bandwidth 0.1 to 1000.0, Optional, "Measured: peak sequential reads from the other socket.";
-    "tail.share": Share 0.0 to 0.5, Defaulted, "Share of reads that meet a rare long delay.";
-    "tail.mean": Time 1 to 1000000, Defaulted, "Mean of that delay; lengths are exponential.";
+    "controller": Controller 0 to 0, Defaulted, "\"asic\"", "How the controller is built: `asic` or `fpga`. Decides the other defaults.";
+    "lanes": Count 1 to 16, Required, "8", "Lanes of the link.";
+    "rate": TransferRate 8.0 to 64.0, Defaulted, "\"32 GT/s\"", "Transfer rate of a lane.";
+    "efficiency": Share 0.3 to 1.0, Defaulted, "0.95", "Share of the link's slots that carry something when it is busy.";
+    "queue": Count 1 to 4096, Defaulted, "48", "Requests the controller holds; the host's link credits.";
+    "write_buffer": Count 1 to 65536, Defaulted, "256", "Lines of its write buffer: a write completes when it is in.";
+    "reorder_window": Count 1 to 1024, Defaulted, "16", "Requests it looks over for one that hits an open row; 1 serves in order.";
+    "media": Media 0 to 0, Required, "\"ddr5-4800\"", "Speed grade of the DRAM behind it.";
+    "channels": Count 1 to 32, Required, "2", "DRAM channels behind it.";
+    "ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
+    "capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "Capacity.";
+    "idle": Time 50 to 100000, Required, "\"240 ns\"", "Measured: pointer-chase latency of the whole path from the socket it hangs on.";
+    "read": Bandwidth 0.1 to 1000.0, Optional, "\"26 GB/s\"", "Measured: peak sequential reads.";
+    "read_limit": ReadLimit 0 to 0, Defaulted, "\"link\"", "What limits that peak, so that it sets the right parameter: `link`, `controller` or `media`.";
+    "remote_idle": Time 50 to 100000, Optional, "\"375 ns\"", "Measured: pointer-chase latency from the other socket.";
+    "remote_read": Bandwidth 0.1 to 1000.0, Optional, "\"14 GB/s\"", "Measured: peak sequential reads from the other socket.";
+    "tail.share": Share 0.0 to 0.5, Defaulted, "0.001", "Share of reads that meet a rare long delay.";
+    "tail.mean": Time 1 to 1000000, Defaulted, "\"150 ns\"", "Mean of that delay; lengths are exponential.";
 };
 
 /// What a file describes.
@@ -187,12 +190,15 @@ impl FileKind {
         self.keys().iter().find(|key| key.path == path)
     }
 
+    /// The sections that its keys form.
+    pub(crate) fn sections(self) -> impl Iterator<Item = &'static str> {
+        self.keys()
+            .iter()
+            .filter_map(|key| key.path.rsplit_once('.').map(|(section, _)| section))
+    }
+
     /// Whether keys live under this section.
     pub(crate) fn is_section(self, path: &str) -> bool {
-        self.keys().iter().any(|key| {
-            key.path
-                .strip_prefix(path)
-                .is_some_and(|rest| rest.starts_with('.'))
-        })
+        self.sections().any(|section| section == path)
     }
 }
