@@ -12,14 +12,10 @@ use crate::statistics::Estimate;
 /// What a run of one point left behind.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Each window's figure, and the counters over all of them.
+    /// Each window's figure, every timed access, and the counters over all windows.
     pub record: Record,
-    /// Every timed access of every window, where the pattern times them.
-    pub latency: Option<LatencyHistogram>,
     /// What the machine said about the run.
     pub notes: RunNotes,
-    /// The interval that was wanted, as a share of the mean.
-    pub wanted_ci: f64,
 }
 
 /// Why there is no record.
@@ -112,7 +108,11 @@ fn watch(
             return Err(RecordError::Stopped);
         }
         windows.add(&machine.observe(pacing.window)?, goal);
-        if seen >= pacing.least_windows && windows.are_tight(pacing.relative_ci) {
+        if seen >= pacing.least_windows
+            && windows
+                .reached()
+                .is_some_and(|share| share <= pacing.relative_ci)
+        {
             break;
         }
     }
@@ -132,22 +132,10 @@ fn watch(
 }
 
 /// The windows of one run so far.
+#[derive(Default)]
 struct Windows {
     record: Record,
-    latency: Option<LatencyHistogram>,
-}
-
-impl Default for Windows {
-    fn default() -> Self {
-        let record = Record {
-            samples: Vec::new(),
-            counters: Default::default(),
-        };
-        Self {
-            record,
-            latency: None,
-        }
-    }
+    latency: LatencyHistogram,
 }
 
 impl Windows {
@@ -156,35 +144,34 @@ impl Windows {
         let Some(progress) = seen.tenants.first() else {
             return;
         };
-        match (goal, &progress.latency) {
-            (Goal::Bandwidth, _) => {
-                let figure = progress.bandwidth(seen.window).get();
-                self.record.samples.push((seen.window, figure));
+        let figure = match (goal, &progress.latency) {
+            (Goal::Bandwidth, _) => progress.bandwidth(seen.window).get(),
+            (Goal::Latency, Some(latency)) if !latency.is_empty() => {
+                self.latency.merge(latency);
+                latency.mean().get()
             }
             // A window without a completed access has no latency; it is no sample of zero.
-            (Goal::Latency, Some(latency)) if !latency.is_empty() => {
-                self.record
-                    .samples
-                    .push((seen.window, latency.mean().get()));
-                self.latency.get_or_insert_default().merge(latency);
-            }
-            (Goal::Latency, _) => {}
-        }
+            (Goal::Latency, _) => return,
+        };
+        self.record.samples.push((seen.window, figure));
     }
 
-    fn are_tight(&self, wanted: f64) -> bool {
-        Estimate::of(self.record.samples.iter().map(|&(_, figure)| figure))
-            .and_then(|estimate| estimate.relative_ci())
-            .is_some_and(|share| share <= wanted)
+    /// The interval so far, as a share of the mean.
+    fn reached(&self) -> Option<f64> {
+        Estimate::of(self.record.samples.iter().map(|&(_, figure)| figure))?.relative_ci()
     }
 
-    fn into_recorded(self, pacing: Pacing, notes: RunNotes) -> Recorded {
-        let Self { record, latency } = self;
-        Recorded {
-            record,
-            latency,
-            notes,
-            wanted_ci: pacing.relative_ci,
+    fn into_recorded(mut self, pacing: Pacing, mut notes: RunNotes) -> Recorded {
+        if let Some(reached) = self.reached().filter(|&share| share > pacing.relative_ci) {
+            notes.conditions.push(format!(
+                "95 % interval of +-{:.1} % after {} windows; +-{:.1} % was wanted",
+                reached * 100.0,
+                self.record.samples.len(),
+                pacing.relative_ci * 100.0
+            ));
         }
+        self.record.latency = self.latency.buckets();
+        let record = self.record;
+        Recorded { record, notes }
     }
 }

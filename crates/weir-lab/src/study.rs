@@ -1,48 +1,30 @@
 //! From a record to a figure: mean, interval, distribution, and theory beside it.
 
 use weir_model::access::Pattern;
-use weir_model::document::Point;
+use weir_model::document::{Point, Record};
+use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Goal;
 use weir_model::topology::Topology;
 use weir_model::units::GbPerSec;
 
 use crate::PointSpec;
-use crate::record::Recorded;
 use crate::statistics::Estimate;
 use crate::theory;
 
-/// The figure that a record holds.
-pub fn study(spec: &PointSpec, recorded: &Recorded, topology: &Topology) -> Point {
+/// The figure that a record holds, now or when it was stored.
+pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     let mut point = unmeasured(spec);
-    let samples = recorded.record.samples.iter().map(|&(_, figure)| figure);
-    let Some(estimate) = Estimate::of(samples) else {
+    let Some(estimate) = Estimate::of(record.samples.iter().map(|&(_, figure)| figure)) else {
         point.error = Some("the record holds no sample".into());
         return point;
     };
     match spec.goal() {
         Goal::Bandwidth => point.gbps = Some(GbPerSec(estimate.mean)),
-        Goal::Latency => {
-            point.ns = recorded
-                .latency
-                .as_ref()
-                .and_then(|histogram| histogram.summary());
-        }
+        Goal::Latency => point.ns = LatencyHistogram::from_buckets(&record.latency).summary(),
     }
     point.ci95 = estimate.ci95;
     point.samples = estimate.samples;
     point.theory = theory::beside(spec, &estimate, topology);
-    point.conditions.clone_from(&recorded.notes.conditions);
-    if let Some(reached) = estimate
-        .relative_ci()
-        .filter(|&share| share > recorded.wanted_ci)
-    {
-        point.conditions.push(format!(
-            "95 % interval of +-{:.1} % after {} windows; +-{:.1} % was wanted",
-            reached * 100.0,
-            estimate.samples,
-            recorded.wanted_ci * 100.0
-        ));
-    }
     point
 }
 

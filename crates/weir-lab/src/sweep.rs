@@ -77,18 +77,14 @@ pub(crate) fn measure(
         .map_err(RecordError::from)
         .and_then(|mut machine| {
             let recorded = record(machine.as_mut(), spec, &|| watcher.stop())?;
-            Ok((study::study(spec, &recorded, machine.topology()), recorded))
+            let mut point = study::study(spec, &recorded.record, machine.topology());
+            point.conditions = recorded.notes.conditions;
+            Ok((point, recorded.record, recorded.notes.warnings))
         });
     let (point, record, warnings) = match recorded {
-        Ok((point, recorded)) => (point, recorded.record, recorded.notes.warnings),
+        Ok(done) => done,
         Err(RecordError::Stopped) => return None,
-        Err(error) => {
-            let nothing = Record {
-                samples: Vec::new(),
-                counters: Default::default(),
-            };
-            (study::failed(spec, error), nothing, Vec::new())
-        }
+        Err(error) => (study::failed(spec, error), Record::default(), Vec::new()),
     };
     Some(Finished {
         index,

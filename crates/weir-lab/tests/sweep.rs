@@ -4,6 +4,7 @@ mod common;
 
 use common::{StopAfter, Toy};
 use proptest::prelude::*;
+use weir_lab::study::study;
 use weir_lab::{PointSpec, bandwidth, latency, run};
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Experiment;
@@ -154,4 +155,19 @@ fn windows_are_taken_until_the_interval_is_as_tight_as_asked() {
     assert!(quiet.conditions == ["formula"], "{quiet:?}");
     assert!(loud.conditions[1].contains("was wanted"), "{loud:?}");
     assert!(loud.ci95.unwrap() > quiet.ci95.unwrap());
+}
+
+#[test]
+fn a_kept_record_gives_its_point_again() {
+    let toy = Toy::default();
+    let mut plan = bandwidth_plan(&toy);
+    plan.extend(latency::plan(&toy.topology(), &latency::Options::default()).unwrap());
+    for done in run(&toy, &plan, 1, &())
+        .iter()
+        .filter(|done| done.point.error.is_none())
+    {
+        let mut again = study(&done.spec, &done.record, &toy.topology());
+        again.conditions.clone_from(&done.point.conditions);
+        assert_eq!(again, done.point, "{}", done.spec);
+    }
 }

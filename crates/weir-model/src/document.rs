@@ -134,10 +134,13 @@ pub struct Theory {
 }
 
 /// The raw side of a point: what was seen, before any statistics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Each window's length and figure (GB/s, or mean ns).
     pub samples: Vec<(Nanos, f64)>,
+    /// Every latency of timed accesses with its count, shortest first; empty where none is timed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<(Nanos, u64)>,
     /// Counters over all windows.
     pub counters: CounterSet,
 }

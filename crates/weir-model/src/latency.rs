@@ -68,6 +68,28 @@ impl LatencyHistogram {
         Nanos(self.0.value_at_quantile(share) as f64 / 1e3)
     }
 
+    /// Every latency that occurred, to the histogram's resolution, with its count, shortest first.
+    pub fn buckets(&self) -> Vec<(Nanos, u64)> {
+        self.0
+            .iter_recorded()
+            .map(|b| {
+                (
+                    Nanos(b.value_iterated_to() as f64 / 1e3),
+                    b.count_at_value(),
+                )
+            })
+            .collect()
+    }
+
+    /// The distribution with these [buckets](Self::buckets).
+    pub fn from_buckets(buckets: &[(Nanos, u64)]) -> Self {
+        let mut histogram = Self::new();
+        for &(latency, count) in buckets {
+            histogram.record_many(latency, count);
+        }
+        histogram
+    }
+
     /// The summary that documents carry; `None` if nothing was recorded.
     pub fn summary(&self) -> Option<LatencySummary> {
         if self.is_empty() {
@@ -135,5 +157,17 @@ mod tests {
         assert!((s.p50.get() - 500.0).abs() < 1.0);
         assert!(s.p99.is_some() && s.p999.is_none());
         assert!(LatencyHistogram::new().summary().is_none());
+    }
+
+    #[test]
+    fn a_distribution_is_rebuilt_from_its_buckets() {
+        let mut h = LatencyHistogram::new();
+        for i in 1..=20_000_u64 {
+            h.record_many(Nanos(0.7 * (i * i % 7919) as f64), i % 5);
+        }
+        let rebuilt = LatencyHistogram::from_buckets(&h.buckets());
+        assert_eq!(rebuilt.summary(), h.summary());
+        assert_eq!(rebuilt.buckets(), h.buckets());
+        assert!(LatencyHistogram::from_buckets(&[]).is_empty());
     }
 }
