@@ -90,7 +90,6 @@ impl std::error::Error for Mistakes {}
 pub(crate) struct Collector<'t> {
     file: &'t str,
     text: &'t str,
-    line_starts: Vec<usize>,
     /// With the byte offset by which they are sorted.
     found: Vec<(usize, Diagnostic)>,
     more: usize,
@@ -98,18 +97,9 @@ pub(crate) struct Collector<'t> {
 
 impl<'t> Collector<'t> {
     pub(crate) fn new(file: &'t str, text: &'t str) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(
-                text.bytes()
-                    .enumerate()
-                    .filter(|b| b.1 == b'\n')
-                    .map(|b| b.0 + 1),
-            )
-            .collect();
         Self {
             file,
             text,
-            line_starts,
             found: Vec::new(),
             more: 0,
         }
@@ -129,8 +119,11 @@ impl<'t> Collector<'t> {
         }
         let start = self.boundary(span.start);
         let end = self.boundary(span.end).max(start);
-        let line = self.line_starts.partition_point(|&at| at <= start).max(1);
-        let line_start = self.line_starts[line - 1];
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = 1 + self.text[..line_start]
+            .bytes()
+            .filter(|&b| b == b'\n')
+            .count();
         let line_text = self.text[line_start..].lines().next().unwrap_or_default();
         let before = self.text[line_start..start].chars().count();
         let marked = self.text[start..end].lines().next().unwrap_or_default();

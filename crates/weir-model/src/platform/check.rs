@@ -11,32 +11,22 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
         mistakes.report(values.span(key), Some(key), message, Some(help.into()));
     };
 
-    let llc = &host.llc;
-    for (key, size, sets_over, what) in [
-        (
-            "l1.size",
-            host.l1.size.value,
-            u64::from(host.l1.ways.value),
-            "ways",
-        ),
-        (
-            "l2.size",
-            host.l2.size.value,
-            u64::from(host.l2.ways.value),
-            "ways",
-        ),
-        (
-            "llc.size",
-            llc.size.value,
-            u64::from(llc.slices.value) * u64::from(llc.ways.value),
-            "ways of its slices",
-        ),
+    let (l1, l2, llc) = (&host.l1, &host.l2, &host.llc);
+    for (key, size, slices, ways) in [
+        ("l1.size", l1.size.value, 1, l1.ways.value),
+        ("l2.size", l2.size.value, 1, l2.ways.value),
+        ("llc.size", llc.size.value, llc.slices.value, llc.ways.value),
     ] {
-        if !is_whole(size, sets_over) {
+        if !divides(size, slices, ways) {
+            let slices = if slices == 1 {
+                String::new()
+            } else {
+                format!("{slices} slices of ")
+            };
             report(
                 key,
                 format!(
-                    "`{key}` is {size}, which {sets_over} {what} of whole 64 B lines cannot fill"
+                    "`{key}` is {size}, which does not divide into {slices}{ways} ways of whole lines"
                 ),
                 "size, ways and slices come from one processor: all three must be its own",
             );
@@ -63,7 +53,7 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
     let measured = &host.dram.measured;
     let peak = host.dram.peak();
     let rates = format!(
-        "{} channels of {} move at most {peak:.1}",
+        "{} x {} can move {peak:.1} at most",
         host.dram.channels.value,
         host.dram.media.name()
     );
@@ -216,7 +206,8 @@ fn pair(values: &Values<'_>, one: &str, other: &str, mistakes: &mut Collector<'_
     );
 }
 
-/// Whether a cache divides into whole lines over this many ways.
-fn is_whole(size: Bytes, ways: u64) -> bool {
-    size.get() > 0 && size.get().is_multiple_of(ways.max(1) * LINE_BYTES)
+/// Whether a cache divides into whole lines over its slices and ways.
+fn divides(size: Bytes, slices: u32, ways: u32) -> bool {
+    let places = u64::from(slices) * u64::from(ways) * LINE_BYTES;
+    size.get() > 0 && size.get().is_multiple_of(places.max(1))
 }

@@ -113,6 +113,11 @@ fn read_scalar(
     let scalar = match key.kind.read(value) {
         Ok(scalar) => scalar,
         Err(message) => {
+            // The help has an example of this very key.
+            let message = message
+                .split("; write for example")
+                .next()
+                .unwrap_or_default();
             mistakes.report(
                 span.clone(),
                 Some(key.path),

@@ -13,7 +13,7 @@ use crate::diagnostic::{Collector, Mistakes};
 #[derive(Debug, Clone)]
 pub struct Library {
     definitions: BTreeMap<String, Definition>,
-    defaults: Defaults,
+    pub(super) defaults: Defaults,
 }
 
 impl Library {

@@ -16,6 +16,7 @@ mod library;
 mod limits;
 mod media;
 mod parameters;
+mod reference;
 mod scalar;
 mod schema;
 mod source_file;
@@ -32,6 +33,7 @@ pub use host::{
 pub use library::Library;
 pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
+pub use reference::ReferenceRow;
 pub use scalar::Kind;
 pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need};
 pub use source_file::MOST_BYTES;

@@ -156,10 +156,23 @@ impl Kind {
             Kind::Frequency => Gigahertz(n).to_string(),
             Kind::TransferRate => GigaTransfers(n).to_string(),
             Kind::Cycles => Cycles(n).to_string(),
-            Kind::Size => Bytes(n as u64).to_string(),
+            Kind::Size => show_size(n as u64),
             _ => n.to_string(),
         }
     }
+}
+
+/// A size in the largest unit that holds it exactly with at most three decimals.
+fn show_size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    units
+        .into_iter()
+        .map(|(bits, unit)| (1_u64 << bits, unit))
+        .find(|&(size, _)| bytes >= size && (bytes % size * 1000).is_multiple_of(size))
+        .map_or_else(
+            || format!("{bytes} B"),
+            |(size, unit)| format!("{} {unit}", bytes as f64 / size as f64),
+        )
 }
 
 /// A type of the model that stands behind keys of one kind.

@@ -107,7 +107,12 @@ impl SourceFile {
         mistakes: &mut Collector<'_>,
     ) {
         let own = self.text(table, "source", prefix, mistakes);
-        let source = own.as_deref().or(inherited);
+        let source = match (&own, table.contains_key("source")) {
+            (Some(own), _) => Some(own.as_str()),
+            // It was reported; the values below it are not without source.
+            (None, true) => Some("unreadable"),
+            (None, false) => inherited,
+        };
         for (name, item) in table.iter() {
             let path = if prefix.is_empty() {
                 name.to_string()

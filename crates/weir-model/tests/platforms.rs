@@ -1,0 +1,338 @@
+//! What holds for every platform, and for those that come with Weir.
+
+use std::collections::BTreeSet;
+
+use weir_model::platform::{
+    ControllerKind, DEVICE_KEYS, Definition, FileKind, HOST_KEYS, Library, Need, ParameterRow,
+    Platform, Provenance, ReadLimit,
+};
+use weir_model::published;
+use weir_model::topology::TierKind;
+use weir_model::units::{Bytes, GbPerSec, GigaTransfers, Gigahertz, Nanos};
+
+const TEN_LINES: &str = "\
+kind = \"cxl\"
+summary = \"Our new card\"
+source = \"vendor datasheet rev 3\"
+lanes = 8
+media = \"ddr5-4800\"
+channels = 2
+capacity = \"128 GiB\"
+idle = \"240 ns\"
+read = \"26 GB/s\"
+";
+
+fn compose(expression: &str) -> Platform {
+    Library::builtin().compose(expression).unwrap()
+}
+
+#[test]
+fn a_new_device_is_ten_lines() {
+    let mut library = Library::builtin();
+    let added = library.add("somewhere/our-card.toml", TEN_LINES).unwrap();
+    assert_eq!(added.name(), "our-card");
+    let platform = library.compose("emr2s+2xour-card").unwrap();
+    let device = &platform.devices[1].device;
+    assert_eq!(device.measured.idle.value, Nanos(240.0));
+    assert_eq!(device.link.rate.value, GigaTransfers(32.0));
+    assert_eq!(device.controller.kind.value, ControllerKind::Asic);
+    let assumed: Vec<_> = device
+        .parameters()
+        .into_iter()
+        .filter(ParameterRow::is_assumed)
+        .collect();
+    assert!(assumed.iter().any(|row| row.key == "efficiency"));
+    assert!(assumed.iter().all(|row| row.key != "idle"));
+}
+
+#[test]
+fn a_prototype_has_the_defaults_of_prototypes() {
+    let library = Library::builtin();
+    let text = format!("{TEN_LINES}controller = \"fpga\"\n");
+    let Ok(Definition::Device(device)) = library.check("card.toml", &text) else {
+        panic!("a device was given");
+    };
+    assert_eq!(device.controller.reorder_window.value, 1);
+    assert_eq!(device.measured.read_limit.value, ReadLimit::Controller);
+    let without_peak = TEN_LINES.replace("read = \"26 GB/s\"\n", "");
+    let Ok(Definition::Device(device)) = library.check("card.toml", &without_peak) else {
+        panic!("a device was given");
+    };
+    assert_eq!(device.measured.read_limit.value, ReadLimit::Media);
+}
+
+#[test]
+fn every_value_has_a_source_or_a_range_and_a_reason() {
+    for definition in Library::builtin().list() {
+        for row in definition.parameters() {
+            match &row.provenance {
+                Provenance::Source(source) => assert!(source.len() > 10, "{row:?}"),
+                Provenance::Assumed { low, high, why } => {
+                    assert!(
+                        !low.is_empty() && !high.is_empty() && why.len() > 10,
+                        "{row:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_of_the_reference_is_shown_and_every_shown_key_is_in_the_reference() {
+    let library = Library::builtin();
+    for (kind, keys) in [(FileKind::Host, HOST_KEYS), (FileKind::Device, DEVICE_KEYS)] {
+        let known: BTreeSet<&str> = keys.iter().map(|key| key.path).collect();
+        let mut shown = BTreeSet::new();
+        for definition in library.list().into_iter().filter(|d| d.kind() == kind) {
+            let rows = definition.parameters();
+            let here: BTreeSet<String> = rows.iter().map(|row| row.key.clone()).collect();
+            assert_eq!(here.len(), rows.len(), "a key is shown twice");
+            for key in keys.iter().filter(|key| key.need != Need::Optional) {
+                assert!(
+                    here.contains(key.path),
+                    "{} lacks {}",
+                    definition.name(),
+                    key.path
+                );
+            }
+            assert!(rows.iter().all(|row| !row.meaning.is_empty()));
+            shown.extend(here);
+        }
+        let shown: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
+        assert_eq!(shown, known);
+    }
+}
+
+/// A file that states every parameter.
+fn written_out(definition: &Definition) -> String {
+    let mut text = format!(
+        "kind = \"{}\"\nsummary = \"s\"\nsource = \"s\"\n",
+        definition.kind().name()
+    );
+    for row in definition.parameters() {
+        let plain = row.value.parse::<f64>().is_ok();
+        let value = if plain {
+            row.value.clone()
+        } else {
+            format!("\"{}\"", row.value)
+        };
+        text += &format!("{} = {value}\n", row.key);
+    }
+    text
+}
+
+#[test]
+fn a_file_written_from_what_is_shown_gives_the_same_machine() {
+    let library = Library::builtin();
+    for definition in library.list() {
+        let text = written_out(definition);
+        let again = library
+            .check(&format!("{}.toml", definition.name()), &text)
+            .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        for (one, other) in definition.parameters().iter().zip(again.parameters()) {
+            assert_eq!((&one.key, &one.value), (&other.key, &other.value));
+        }
+    }
+}
+
+#[test]
+fn a_digest_tells_machines_apart_by_their_numbers_and_by_nothing_else() {
+    let base = compose("emr2s+cxl-a+cxl-b");
+    assert_eq!(base.digest(), compose(" emr2s + cxl-a + cxl-b ").digest());
+    assert_eq!(base.digest().len(), 16);
+
+    let mut renamed = base.clone();
+    renamed.name = "other".into();
+    renamed.host.summary = "other".into();
+    renamed.host.uncore.tor.provenance = Provenance::Source("a manual that came out".into());
+    assert_eq!(renamed.digest(), base.digest());
+
+    let mut digests = BTreeSet::from([base.digest()]);
+    let mut differs = |change: &dyn Fn(&mut Platform)| {
+        let mut other = base.clone();
+        change(&mut other);
+        assert!(
+            digests.insert(other.digest()),
+            "two machines have one digest"
+        );
+    };
+    differs(&|p| p.host.uncore.tor.value += 1);
+    differs(&|p| p.host.uncore.irq.value += 1);
+    differs(&|p| p.host.dram.measured.idle.value = Nanos(111.5));
+    differs(&|p| p.host.remote = None);
+    differs(&|p| p.devices.swap(0, 1));
+    differs(&|p| p.devices[0].remote = true);
+    differs(&|p| p.devices[1].remote = true);
+    differs(&|p| p.devices.truncate(1));
+    differs(&|p| p.devices[0].device.controller.tail = None);
+    differs(&|p| p.devices[0].device.measured.read_limit.value = ReadLimit::Media);
+}
+
+#[test]
+fn tiers_stand_in_order_and_no_measurement_beats_its_limit() {
+    let platform = compose("emr2s+2xcxl-a+cxl-b@remote");
+    let topology = platform.topology();
+    let names: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["dram", "cxl0", "cxl1", "cxl2", "remote"]);
+    let kinds: Vec<TierKind> = topology.tiers.iter().map(|t| t.kind).collect();
+    assert_eq!(
+        kinds[1..4],
+        [TierKind::Cxl, TierKind::Cxl, TierKind::RemoteCxl]
+    );
+    assert_eq!(
+        topology.tiers[1].description,
+        "cxl-a: 2 x DDR4-3200 behind x8"
+    );
+    assert_eq!(topology.cores.len(), 32);
+    assert_eq!(topology.last_level_cache(), Bytes::mib(160));
+
+    for definition in Library::builtin().list() {
+        match definition {
+            Definition::Host(host) => {
+                let limits = host.dram.limits();
+                assert!(host.dram.measured.read.value <= limits.read);
+                assert!(host.dram.measured.nt_write.value <= limits.write);
+            }
+            Definition::Device(device) => {
+                let limits = device.limits();
+                assert!(limits.read.max(limits.write) <= limits.total);
+                assert!(limits.total <= device.media_peak());
+                if let Some(read) = &device.measured.read {
+                    assert!(read.value <= limits.read);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_lanes_carry_27_gb_s_of_reads_and_24_of_writes() {
+    let limits = compose("emr2s+cxl-a").devices[0].device.limits();
+    assert!((limits.read.get() - 27.37).abs() < 0.01);
+    assert!((limits.write.get() - 23.72).abs() < 0.01);
+}
+
+#[test]
+fn a_host_brings_its_own_devices_unless_others_or_none_are_named() {
+    assert_eq!(compose("memo").devices[0].device.name, "agilex-2666");
+    assert_eq!(compose("interplay-a").devices[0].device.name, "montage");
+    assert_eq!(compose("interplay-b").devices[0].device.name, "agilex-2400");
+    assert_eq!(compose("miku-a").devices.len(), 2);
+    assert_eq!(compose("miku-a+cxl-a").devices.len(), 1);
+    assert!(compose("memo+none").devices.is_empty());
+    assert!(compose("emr2s").devices.is_empty());
+    assert_eq!(compose("cxl-a+emr2s").host.name, "emr2s");
+}
+
+#[test]
+fn an_expression_that_names_no_machine_is_explained() {
+    let library = Library::builtin();
+    for (expression, expected) in [
+        ("", "names nothing; write for example `emr2s+cxl-a`"),
+        ("emr2s++cxl-a", "names nothing beside a `+`"),
+        (
+            "emr2",
+            "no platform or device is called `emr2`; did you mean `emr2s`?",
+        ),
+        (
+            "cxl-a",
+            "names no host; put one first, such as `emr2s+cxl-a`",
+        ),
+        ("emr2s+spr2s", "`emr2s` and `spr2s` are both hosts"),
+        ("memo+cxl-a@remote", "`memo` has one socket"),
+        (
+            "emr2s+montage@remote",
+            "give `remote_idle` and `remote_read`",
+        ),
+        ("emr2s+cxl-a@moon", "`@moon` is no place"),
+        ("emr2s+9xcxl-a", "a machine has 1 to 8"),
+        ("emr2s+5xcxl-a+4xcxl-b", "9 devices are asked for"),
+        ("emr2s+0xcxl-a", "0 devices are asked for"),
+        ("emr2s+99999999999999999999xcxl-a", "a machine has 1 to 8"),
+        ("2xemr2s", "only devices take a count or a place"),
+        ("emr2s+none@remote", "only devices take a count or a place"),
+        ("emr2s+none+cxl-a", "asks for no device and for devices"),
+        ("quux", "there are emr2s, interplay-a"),
+    ] {
+        let error = library.compose(expression).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expression}: {error}");
+    }
+    assert!(library.compose(&"emr2s+".repeat(1000)).is_err());
+}
+
+#[test]
+fn a_file_of_the_users_own_takes_the_place_of_one_that_comes_with_weir() {
+    let mut library = Library::builtin();
+    library.add("cxl-a.toml", TEN_LINES).unwrap();
+    let platform = library.compose("emr2s+cxl-a").unwrap();
+    assert_eq!(platform.devices[0].device.summary, "Our new card");
+    let before = library.list().len();
+    assert!(library.add("cxl-b.toml", "kind = \"cxl\"").is_err());
+    assert_eq!(library.list().len(), before);
+}
+
+/// The ids of published rows in a source text: `SUP-012`.
+fn ids(source: &str) -> Vec<&str> {
+    source
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| {
+            word.len() == 7 && word.as_bytes()[3] == b'-' && word[4..].parse::<u32>().is_ok()
+        })
+        .collect()
+}
+
+/// A shown value in the unit of a published row.
+fn in_unit(value: &str, unit: &str) -> Option<f64> {
+    match unit {
+        "ns" => Some(value.parse::<Nanos>().ok()?.get()),
+        "GB/s" => Some(value.parse::<GbPerSec>().ok()?.get()),
+        "GHz" => Some(value.parse::<Gigahertz>().ok()?.get()),
+        "GB" => Some(value.parse::<Bytes>().ok()?.get() as f64 / f64::from(1 << 30)),
+        "MB" => Some(value.parse::<Bytes>().ok()?.get() as f64 / f64::from(1 << 20)),
+        "MT/s" => value.rsplit('-').next()?.parse().ok(),
+        _ => value.parse().ok(),
+    }
+}
+
+#[test]
+fn a_value_that_cites_a_published_row_is_the_value_printed_there() {
+    // The paper's number is for something else, and the source text says for what.
+    let explained = [
+        ("emr2s", "core.count"),
+        ("spr2s", "core.count"),
+        ("skx2s", "dram.channels"),
+        ("skx2s", "dram.capacity"),
+        ("agilex-2666", "channels"),
+    ];
+    let published = published::builtin_rows();
+    let mut compared = 0;
+    for definition in Library::builtin().list() {
+        for row in definition.parameters() {
+            let Provenance::Source(source) = &row.provenance else {
+                continue;
+            };
+            let [id] = ids(source)[..] else { continue };
+            let printed = published
+                .iter()
+                .find(|p| p.id == id)
+                .unwrap_or_else(|| panic!("{source} cites a row that is not there"));
+            if explained.contains(&(definition.name(), row.key.as_str())) {
+                continue;
+            }
+            let ours = in_unit(&row.value, &printed.unit)
+                .unwrap_or_else(|| panic!("{row:?} has no value in {}", printed.unit));
+            // 13.75 MB are printed as 13.8.
+            let tolerance = if row.key == "llc.size" { 0.06 } else { 1e-9 };
+            assert!(
+                (ours - printed.value).abs() <= tolerance,
+                "{} {} is {ours}, but {id} prints {}",
+                definition.name(),
+                row.key,
+                printed.value
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "only {compared} values cite a row");
+}
