@@ -49,7 +49,7 @@ impl Kind {
     pub const fn describe(self) -> &'static str {
         match self {
             Kind::Count => "a whole number",
-            Kind::Share => "a share from 0 to 1",
+            Kind::Share => "a share",
             Kind::Time => "a time",
             Kind::Bandwidth => "a bandwidth",
             Kind::Frequency => "a frequency",

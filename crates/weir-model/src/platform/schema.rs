@@ -109,7 +109,7 @@ pub const HOST_KEYS: &[Key] = keys! {
 pub const DEVICE_KEYS: &[Key] = keys! {
     "controller": Controller 0 to 0, Defaulted, "\"asic\"", "How the controller is built: `asic` or `fpga`. Decides the other defaults.";
     "lanes": Count 1 to 16, Required, "8", "Lanes of the link.";
-    "rate": TransferRate 8.0 to 64.0, Defaulted, "\"32 GT/s\"", "Transfer rate of a lane.";
+    "rate": TransferRate 8.0 to 32.0, Defaulted, "\"32 GT/s\"", "Transfer rate of a lane.";
     "efficiency": Share 0.3 to 1.0, Defaulted, "0.95", "Share of the link's slots that carry something when it is busy.";
     "queue": Count 1 to 4096, Defaulted, "48", "Requests the controller holds; the host's link credits.";
     "write_buffer": Count 1 to 65536, Defaulted, "256", "Lines of its write buffer: a write completes when it is in.";
