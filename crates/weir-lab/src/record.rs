@@ -56,11 +56,15 @@ pub enum RecordError {
 /// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing
 /// asks for or its budget of windows is spent. The machine is at rest afterwards, whatever happened.
 ///
+/// Where each access is timed, windows go on past the budget until `least_accesses` were seen, for
+/// quantiles that need so many.
+///
 /// # Errors
 /// The machine refused or failed, nothing happened on it, or `stop` said so.
 pub fn record(
     machine: &mut dyn Machine,
     spec: &PointSpec,
+    least_accesses: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recorded, RecordError> {
     let topology = machine.topology();
@@ -73,7 +77,7 @@ pub fn record(
         })?;
     let pacing = machine.pacing(spec.goal());
     machine.start(&[tenant])?;
-    let watched = watch(machine, spec.goal(), pacing, stop);
+    let watched = watch(machine, spec.goal(), pacing, least_accesses, stop);
     match (watched, machine.stop()) {
         (Ok(windows), Ok(notes)) => Ok(windows.into_recorded(pacing, notes)),
         (Ok(windows), Err(then)) => {
@@ -96,6 +100,7 @@ fn watch(
     machine: &mut dyn Machine,
     goal: Goal,
     pacing: Pacing,
+    least_accesses: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Windows, RecordError> {
     if pacing.warm_up > Nanos(0.0) {
@@ -103,16 +108,18 @@ fn watch(
     }
     let most = pacing.most_windows.max(pacing.least_windows).max(1);
     let mut windows = Windows::default();
-    for seen in 1..=most {
+    for seen in 1.. {
         if stop() {
             return Err(RecordError::Stopped);
         }
-        windows.add(&machine.observe(pacing.window)?, goal);
-        if seen >= pacing.least_windows
-            && windows
-                .reached()
-                .is_some_and(|share| share <= pacing.relative_ci)
-        {
+        let accesses = windows.add(&machine.observe(pacing.window)?, goal);
+        let tight = windows
+            .reached()
+            .is_some_and(|share| share <= pacing.relative_ci);
+        let spent = seen >= most || (seen >= pacing.least_windows && tight);
+        // A window without an access would not end the wait for more of them.
+        let enough = goal == Goal::Bandwidth || windows.latency.len() >= least_accesses;
+        if spent && (enough || accesses == 0) {
             break;
         }
     }
@@ -121,12 +128,13 @@ fn watch(
         .samples
         .iter()
         .any(|&(_, figure)| figure > 0.0);
+    let window = pacing.window;
     if busy {
         Ok(windows)
     } else {
         Err(RecordError::Idle {
             windows: most,
-            window: pacing.window,
+            window,
         })
     }
 }
@@ -139,10 +147,11 @@ struct Windows {
 }
 
 impl Windows {
-    fn add(&mut self, seen: &Observation, goal: Goal) {
+    /// Takes a window in and says how many accesses completed in it.
+    fn add(&mut self, seen: &Observation, goal: Goal) -> u64 {
         self.record.counters.accumulate(&seen.counters);
         let Some(progress) = seen.tenants.first() else {
-            return;
+            return 0;
         };
         let figure = match (goal, &progress.latency) {
             (Goal::Bandwidth, _) => progress.bandwidth(seen.window).get(),
@@ -151,9 +160,10 @@ impl Windows {
                 latency.mean().get()
             }
             // A window without a completed access has no latency; it is no sample of zero.
-            (Goal::Latency, _) => return,
+            (Goal::Latency, _) => return 0,
         };
         self.record.samples.push((seen.window, figure));
+        progress.accesses
     }
 
     /// The interval so far, as a share of the mean.

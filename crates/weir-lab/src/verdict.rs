@@ -67,11 +67,7 @@ pub fn verdicts(topology: &Topology, points: &[Point]) -> Vec<Verdict> {
         all.extend(against_dram(points, tier));
         for prefetch in [true, false] {
             for op in Op::ALL {
-                all.extend(thread_curve(
-                    &Curve::of(points, tier, op, prefetch),
-                    tier,
-                    op,
-                ));
+                all.extend(thread_curve(points, tier, op, prefetch));
             }
             all.extend(stores(points, tier, prefetch));
         }
@@ -280,18 +276,32 @@ fn against_dram(points: &[Point], tier: &TierName) -> Option<Verdict> {
 }
 
 /// Peak, knee, and what happens past them.
-fn thread_curve(curve: &Curve, tier: &TierName, op: Op) -> Option<Verdict> {
-    let (&[first, .., last], Some((_, peak)), Some(knee)) =
+fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Option<Verdict> {
+    let curve = Curve::of(points, tier, op, prefetch);
+    let (&[first, .., last], Some((at, peak)), Some(knee)) =
         (curve.points(), curve.peak(), curve.knee())
     else {
         return None;
     };
-    let mut text = format!(
-        "peak {peak:.1} GB/s, reached with {knee} of {} threads",
-        last.0
-    );
+    let interval = |threads| {
+        let sequential = points
+            .iter()
+            .filter(|p| p.pattern == Pattern::Sequential.name());
+        let mut of_curve =
+            sequential.filter(|p| (&p.tier, p.op, p.prefetch) == (tier, op, prefetch));
+        of_curve
+            .find(|p| p.threads == threads)
+            .and_then(|p| p.ci95)
+            .unwrap_or(0.0)
+    };
+    let plural = if knee == 1 { "" } else { "s" };
+    let tried = format!("{} to {} tried", first.0, last.0);
+    let mut text = format!("peak {peak:.1} GB/s, reached with {knee} thread{plural} ({tried})");
     match curve.low_beyond_peak() {
-        Some((threads, low)) if low < peak * (1.0 - DECLINE) => {
+        // A fall within the noise of its two ends is none.
+        Some((threads, low))
+            if low < peak * (1.0 - DECLINE) && peak - low > interval(at) + interval(threads) =>
+        {
             let left = curve.last_at_peak().unwrap_or(knee);
             let loss = (1.0 - low / peak) * 100.0;
             text += &format!(

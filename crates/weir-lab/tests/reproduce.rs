@@ -98,6 +98,13 @@ fn ratios_and_differences_compare_two_points() {
 }
 
 #[test]
+fn tails_are_taken_from_enough_accesses() {
+    // The toy has no tail: its only spread is the resolution of the distribution.
+    assert!(ours(calibration("SUP-094", 45.0, "ns")) < 1.0);
+    assert!((ours(calibration("SUP-099", 1000.0, "ns")) - 220.0).abs() < 1.0);
+}
+
+#[test]
 fn residency_in_the_table_of_requests_is_occupancy_over_inserts_by_the_counted_clock() {
     for id in ["MIK-032", "MIK-033"] {
         assert!((ours(calibration(id, 8.0, "x")) - CXL_BACKLOG).abs() < 0.05);

@@ -170,11 +170,30 @@ fn a_declining_curve_is_told_with_its_knee_and_its_loss() {
     assert_eq!(found.len(), 1, "{found:?}");
     // 12 lines of 64 B in 220 ns are 3.49 GB/s for each thread: six reach 20 GB/s.
     let text = &found[0].text;
-    assert!(text.contains("reached with 6 of 32 threads"), "{text}");
+    assert!(
+        text.contains("reached with 6 threads (1 to 32 tried)"),
+        "{text}"
+    );
     assert!(
         text.contains("declines past 12") && text.contains("(-3"),
         "{text}"
     );
+}
+
+#[test]
+fn a_fall_within_its_noise_is_no_decline() {
+    let toy = Toy::default();
+    let mut points = all_points(&toy);
+    let curve = |p: &&mut Point| p.tier == TierName::cxl(0) && p.op == Op::Ld && p.gbps.is_some();
+    for point in points.iter_mut().filter(curve) {
+        point.ci95 = Some(4.0);
+    }
+    let found = verdicts(&toy.topology(), &points);
+    let found = found
+        .iter()
+        .find(|verdict| verdict.about == "cxl0 ld")
+        .unwrap();
+    assert!(!found.text.contains("declines"), "{found:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ struct Platform {
 /// Platforms and the points that were measured on them.
 pub(super) struct Bench {
     platforms: BTreeMap<&'static str, Opened>,
-    points: HashMap<(&'static str, String), Finished>,
+    points: HashMap<Wanted, Finished>,
     /// Points that were wanted and could be planned.
     planned: usize,
 }
@@ -44,17 +44,13 @@ impl Bench {
 
         // Each point once, in the order in which rows want them.
         let mut seen = HashSet::new();
-        let mut plan: Vec<(&'static str, &Platform, PointSpec)> = Vec::new();
-        for wanted in wanted {
-            let Some(Ok(platform)) = platforms.get(wanted.platform) else {
-                continue;
-            };
-            let Some(spec) = wanted.on(&platform.topology) else {
-                continue;
-            };
-            let enough = platform.topology.cores.len() >= spec.threads as usize;
-            if enough && seen.insert((wanted.platform, spec.to_string())) {
-                plan.push((wanted.platform, platform, spec));
+        let mut plan: Vec<(Wanted, &Platform, PointSpec)> = Vec::new();
+        for &wanted in wanted {
+            if let Some(Ok(platform)) = platforms.get(wanted.platform)
+                && let Ok(spec) = wanted.on(&platform.topology)
+                && seen.insert(wanted)
+            {
+                plan.push((wanted, platform, spec));
             }
         }
 
@@ -63,23 +59,17 @@ impl Bench {
             .map(|(_, platform, _)| platform.testbed.parallelism())
             .min();
         let done = side_by_side(workers.unwrap_or(1), plan.len(), &|index| {
-            let (_, platform, spec) = plan.get(index)?;
-            let done = measure(platform.testbed.as_ref(), index, spec, seed, watcher)?;
+            let (wanted, platform, spec) = plan.get(index)?;
+            let testbed = platform.testbed.as_ref();
+            let done = measure(testbed, index, spec, wanted.least_accesses, seed, watcher)?;
             watcher.finished(&done, plan.len());
-            Some(done)
+            Some((*wanted, done))
         });
         let planned = plan.len();
-        let points = done
-            .into_iter()
-            .filter_map(|done| {
-                let platform = plan.get(done.index)?.0;
-                Some(((platform, done.spec.to_string()), done))
-            })
-            .collect();
         Self {
-            platforms,
-            points,
+            points: done.into_iter().collect(),
             planned,
+            platforms,
         }
     }
 
@@ -101,10 +91,10 @@ impl Bench {
 
     /// What makes points less than trustworthy: each sentence once, with its platform.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let said = self.points.iter().flat_map(|((platform, _), done)| {
+        let said = self.points.iter().flat_map(|(wanted, done)| {
             done.warnings
                 .iter()
-                .map(move |warning| format!("{platform}: {warning}"))
+                .map(move |warning| format!("{}: {warning}", wanted.platform))
         });
         let mut warnings: Vec<String> = said.collect();
         warnings.sort();
@@ -114,18 +104,14 @@ impl Bench {
 
     /// Whether every point of a statistic that could be planned was also measured.
     pub(super) fn has_all(&self, wanted: &[Wanted]) -> bool {
-        wanted.iter().all(|wanted| {
-            let Some(Ok(platform)) = self.platforms.get(wanted.platform) else {
-                return true;
-            };
-            let cores = platform.topology.cores.len();
-            match wanted.on(&platform.topology) {
-                Some(spec) if spec.threads as usize <= cores => self
-                    .points
-                    .contains_key(&(wanted.platform, spec.to_string())),
+        wanted
+            .iter()
+            .all(|wanted| match self.platforms.get(wanted.platform) {
+                Some(Ok(platform)) if wanted.on(&platform.topology).is_ok() => {
+                    self.points.contains_key(wanted)
+                }
                 _ => true,
-            }
-        })
+            })
     }
 
     fn platform(&self, name: &str) -> Result<&Platform, String> {
@@ -143,20 +129,8 @@ impl Results for Bench {
     }
 
     fn point(&self, wanted: &Wanted) -> Result<&Finished, String> {
-        let platform = self.platform(wanted.platform)?;
-        let Wanted {
-            platform: name,
-            tier,
-            threads,
-            ..
-        } = *wanted;
-        let spec = wanted
-            .on(&platform.topology)
-            .ok_or_else(|| format!("platform {name} has no tier {tier}"))?;
-        self.points.get(&(name, spec.to_string())).ok_or_else(|| {
-            let cores = platform.topology.cores.len();
-            format!("{threads} threads wanted, but platform {name} has {cores} cores")
-        })
+        wanted.on(&self.platform(wanted.platform)?.topology)?;
+        self.points.get(wanted).ok_or_else(|| "not measured".into())
     }
 }
 

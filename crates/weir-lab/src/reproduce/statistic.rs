@@ -10,7 +10,7 @@ use crate::curve::Curve;
 use crate::{Finished, PointSpec, bandwidth};
 
 /// A point as a rule names it: platform and tier by name, working set by size or by rule.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The platform expression.
     pub platform: &'static str,
@@ -26,14 +26,33 @@ pub struct Wanted {
     pub working_set: Option<Bytes>,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
+    /// Timed accesses to see at least; 0 leaves it to the machine.
+    pub least_accesses: u64,
 }
 
 impl Wanted {
-    /// The point on a machine of this topology, or `None` if it has no such tier.
-    pub fn on(&self, topology: &Topology) -> Option<PointSpec> {
-        let tier = topology.tier(&TierName::named(self.tier))?;
+    /// The point on a machine of this topology.
+    ///
+    /// # Errors
+    /// The machine has no such tier, or too few cores; in words.
+    pub fn on(&self, topology: &Topology) -> Result<PointSpec, String> {
+        let Self {
+            platform,
+            tier,
+            threads,
+            ..
+        } = *self;
+        let cores = topology.cores.len();
+        if threads as usize > cores {
+            return Err(format!(
+                "{threads} threads wanted, but platform {platform} has {cores} cores"
+            ));
+        }
+        let tier = topology
+            .tier(&TierName::named(tier))
+            .ok_or_else(|| format!("platform {platform} has no tier {tier}"))?;
         let timed = self.pattern.is_timed();
-        Some(PointSpec {
+        Ok(PointSpec {
             experiment: if timed {
                 Experiment::Latency
             } else {
@@ -81,6 +100,7 @@ impl Stream {
             threads,
             working_set: None,
             prefetch,
+            least_accesses: 0,
         }
     }
 }
@@ -158,7 +178,7 @@ pub const fn idle(platform: &'static str, tier: &'static str) -> Statistic {
 }
 
 /// The chase of [`idle`]: 1 GiB (MEMO Fig 2), prefetchers off.
-pub const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
+const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
     Wanted {
         platform,
         tier,
@@ -169,7 +189,18 @@ pub const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
         threads: 1,
         working_set: Some(Bytes::gib(1)),
         prefetch: false,
+        least_accesses: 0,
     }
+}
+
+/// A part of the distribution that the chase of [`idle`] meets in enough hops for 40 of them to
+/// lie beyond its 99.99th percentile.
+pub const fn idle_quantile(platform: &'static str, tier: &'static str, part: Part) -> Statistic {
+    let wanted = Wanted {
+        least_accesses: 400_000,
+        ..chase(platform, tier)
+    };
+    Statistic::Latency(wanted, part)
 }
 
 /// One access at a time on a flushed line, prefetchers off.
@@ -184,6 +215,7 @@ pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Stat
         threads: 1,
         working_set,
         prefetch: false,
+        least_accesses: 0,
     };
     Statistic::Latency(wanted, Part::Mean)
 }
