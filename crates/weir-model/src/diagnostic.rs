@@ -143,17 +143,6 @@ impl<'t> Collector<'t> {
         ));
     }
 
-    /// Notes that the text is not TOML at all.
-    pub(crate) fn report_syntax(&mut self, error: &toml_edit::TomlError) {
-        let message = error.message().trim().replace('\n', "; ");
-        self.report(
-            error.span().unwrap_or(0..0),
-            None,
-            format!("this is not TOML: {message}"),
-            None,
-        );
-    }
-
     /// The nearest character boundary at or before a byte offset.
     fn boundary(&self, at: usize) -> usize {
         let mut at = at.min(self.text.len());

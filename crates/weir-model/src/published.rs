@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml_edit::{Document, Item, Table, TableLike};
+use toml_edit::{Item, Table, TableLike};
 
 use crate::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
+use crate::recover;
 
 /// Larger files are refused unread.
 const MOST_BYTES: usize = 1 << 20;
@@ -152,15 +153,16 @@ fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<Paper> {
         mistakes.report(0..0, None, message, Some("is this the right file?".into()));
         return None;
     }
-    let document = match Document::parse(text) {
-        Ok(document) => document,
-        Err(error) => {
-            mistakes.report_syntax(&error);
-            return None;
-        }
-    };
-    let root = document.as_table();
-    let mut header = Fields::new(root, 0..0, "a paper", &PAPER_KEYS, mistakes);
+    let parsed = recover::parse(text, mistakes)?;
+    let root = parsed.document.as_table();
+    let mut header = Fields::new(
+        root,
+        0..0,
+        "a paper",
+        &PAPER_KEYS,
+        parsed.is_whole,
+        mistakes,
+    );
     let name = header.text("paper");
     let title = header.text("title");
     let authors = header.text("authors");
@@ -180,8 +182,12 @@ fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<Paper> {
         ),
         Some(Some(tables)) => {
             for table in tables {
-                let Some(row) = read_row(table, name.as_deref().unwrap_or_default(), mistakes)
-                else {
+                let Some(row) = read_row(
+                    table,
+                    name.as_deref().unwrap_or_default(),
+                    parsed.is_whole,
+                    mistakes,
+                ) else {
                     continue;
                 };
                 if !ids.insert(row.id.clone()) {
@@ -207,9 +213,14 @@ fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<Paper> {
     })
 }
 
-fn read_row(table: &Table, paper: &str, mistakes: &mut Collector<'_>) -> Option<Published> {
+fn read_row(
+    table: &Table,
+    paper: &str,
+    is_whole: bool,
+    mistakes: &mut Collector<'_>,
+) -> Option<Published> {
     let head = table.span().unwrap_or(0..0);
-    let mut fields = Fields::new(table, head, "a row", &ROW_KEYS, mistakes);
+    let mut fields = Fields::new(table, head, "a row", &ROW_KEYS, is_whole, mistakes);
     let id = fields.text("id");
     let platform = fields.text("platform");
     let kind = fields.kind();
@@ -238,8 +249,10 @@ fn read_row(table: &Table, paper: &str, mistakes: &mut Collector<'_>) -> Option<
 /// The keys of one table, all of them texts or numbers.
 struct Fields<'t, 'm, 'c> {
     table: &'t dyn TableLike,
-    /// Where the table starts, for what is missing.
+    /// Where the table starts, for what is missing. Nothing is said to be missing from a file with
+    /// broken lines: it may be on one of them.
     head: Range<usize>,
+    is_whole: bool,
     mistakes: &'m mut Collector<'c>,
 }
 
@@ -249,6 +262,7 @@ impl<'t, 'm, 'c> Fields<'t, 'm, 'c> {
         head: Range<usize>,
         what: &str,
         known: &[&'static str],
+        is_whole: bool,
         mistakes: &'m mut Collector<'c>,
     ) -> Self {
         for (name, _) in table.iter().filter(|(name, _)| !known.contains(name)) {
@@ -263,13 +277,14 @@ impl<'t, 'm, 'c> Fields<'t, 'm, 'c> {
         Self {
             table,
             head,
+            is_whole,
             mistakes,
         }
     }
 
     fn item(&mut self, key: &str) -> Option<&'t Item> {
         let item = self.table.get(key);
-        if item.is_none() {
+        if item.is_none() && self.is_whole {
             let message = format!("missing key `{key}`");
             self.mistakes
                 .report(self.head.clone(), Some(key), message, None);

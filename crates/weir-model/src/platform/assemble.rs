@@ -112,7 +112,9 @@ pub(crate) fn assemble(
         FileKind::HostDefaults | FileKind::DeviceDefaults => return None,
     }
     let values = Values { file, layers };
-    report_missing(&values, mistakes);
+    if file.is_whole {
+        report_missing(&values, mistakes);
+    }
     match file.kind {
         FileKind::Host => {
             let host = host(&values, name)?;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use toml_edit::{Document, Item, Key as TomlKey, TableLike};
+use toml_edit::{Item, Key as TomlKey, TableLike};
 
 use super::entry::{self, Entry, Outcome};
 use super::schema::{FileKind, Key};
 use crate::diagnostic::{Collector, closest, did_you_mean, quote};
+use crate::recover;
 
 /// Larger files are refused unread: a platform file has a few kilobytes.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -23,6 +24,8 @@ pub(crate) struct SourceFile {
     pub unreadable: Vec<&'static str>,
     /// Values that stand under no source, and where.
     without_source: Vec<(&'static Key, Range<usize>)>,
+    /// Whether every line is TOML; where not, nothing is said to be missing.
+    pub is_whole: bool,
     /// Where `kind` stands: the place of mistakes that have no other.
     pub head: Range<usize>,
 }
@@ -38,15 +41,9 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
         );
         return None;
     }
-    let document = match Document::parse(text) {
-        Ok(document) => document,
-        Err(error) => {
-            mistakes.report_syntax(&error);
-            return None;
-        }
-    };
-    let root: &dyn TableLike = document.as_table();
-    let (kind, head) = read_kind(root, mistakes)?;
+    let parsed = recover::parse(text, mistakes)?;
+    let root: &dyn TableLike = parsed.document.as_table();
+    let (kind, head) = read_kind(root, parsed.is_whole, mistakes)?;
     let mut file = SourceFile {
         kind,
         summary: String::new(),
@@ -54,11 +51,14 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
         entries: BTreeMap::new(),
         unreadable: Vec::new(),
         without_source: Vec::new(),
+        is_whole: parsed.is_whole,
         head,
     };
     file.read_table(root, "", None, mistakes);
-    file.report_missing_sources(mistakes);
-    if file.summary.is_empty() && root.get("summary").is_none() {
+    if file.is_whole {
+        file.report_missing_sources(mistakes);
+    }
+    if file.is_whole && file.summary.is_empty() && root.get("summary").is_none() {
         mistakes.report(
             file.head.clone(),
             Some("summary"),
@@ -71,12 +71,15 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
 
 fn read_kind(
     root: &dyn TableLike,
+    is_whole: bool,
     mistakes: &mut Collector<'_>,
 ) -> Option<(FileKind, Range<usize>)> {
     let names = FileKind::ALL.map(FileKind::name);
     let help = || Some("write `kind = \"host\"` or `kind = \"cxl\"`".to_string());
     let Some((key, item)) = root.get_key_value("kind") else {
-        mistakes.report(0..0, Some("kind"), "missing key `kind`", help());
+        if is_whole {
+            mistakes.report(0..0, Some("kind"), "missing key `kind`", help());
+        }
         return None;
     };
     let span = item.span().or(key.span()).unwrap_or(0..0);
