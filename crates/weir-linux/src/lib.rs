@@ -23,5 +23,5 @@ pub mod pin;
 pub mod root;
 pub mod topology;
 
-//pub use machine::{LinuxTestbed, Options};
+pub use machine::{LinuxTestbed, Options};
 pub use root::{Reading, Root};

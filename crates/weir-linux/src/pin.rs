@@ -98,6 +98,20 @@ impl Drop for Pinned {
     }
 }
 
+/// How often the kernel took the processor from the calling thread.
+pub fn preemptions() -> i64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel fills the structure, for which all zeros are valid too. The call cannot
+    // fail with these arguments.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    // A C long: narrower than this on some machines.
+    #[allow(clippy::useless_conversion)]
+    i64::from(usage.ru_nivcsw)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -178,6 +178,13 @@ fn barrier() {
     unsafe { asm!("dsb sy", "isb", options(nostack, preserves_flags)) }
 }
 
+/// Orders the stores before it before those after it.
+#[inline(always)]
+pub(super) fn store_fence() {
+    // SAFETY: a barrier touches no memory.
+    unsafe { asm!("dmb st", options(nostack, preserves_flags)) }
+}
+
 /// Throws a line out of every cache and waits until it is gone.
 ///
 /// # Safety

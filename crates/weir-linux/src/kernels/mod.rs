@@ -77,7 +77,7 @@ impl Data {
     /// Words drawn from `seed`, none of them zero.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mut words = || std::array::from_fn(|_| random.next() | 1);
+        let mut words = || std::array::from_fn(|_| random.word() | 1);
         let (now, step) = (words(), words());
         let mut source = Box::new([SourceLine([0; 8]); SOURCE_LINES]);
         for line in source.iter_mut() {
@@ -99,7 +99,7 @@ impl Random {
 
     /// The next word.
     #[inline(always)]
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -110,7 +110,7 @@ impl Random {
     /// A number below `bound`.
     #[inline(always)]
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+        ((u128::from(self.word()) * bound as u128) >> 64) as usize
     }
 }
 
@@ -133,7 +133,7 @@ trait Lines {
     unsafe fn run(first: *mut u8, lines: usize, data: &mut Data);
 
     /// Waits until everything that `run` did is done: loads have their data, stores are seen by
-    /// every other agent.
+    /// every other agent, and what was sent past the caches or written back has been taken.
     fn settle();
 }
 
@@ -152,6 +152,7 @@ pub struct Kernel {
     run: Run,
     run_settled: Run,
     scatter: Scatter,
+    scatter_fenced: Scatter,
 }
 
 impl fmt::Debug for Kernel {
@@ -168,11 +169,8 @@ impl Kernel {
             mnemonic,
             run: L::run,
             run_settled: run_settled::<L>,
-            scatter: if op.is_posted() {
-                scatter_settled::<L>
-            } else {
-                scatter::<L>
-            },
+            scatter: scatter::<L>,
+            scatter_fenced: scatter_fenced::<L>,
         }
     }
 
@@ -197,8 +195,8 @@ impl Kernel {
         unsafe { (self.run_settled)(first, lines, data) }
     }
 
-    /// Touches `times` blocks drawn at random, each in ascending order; posted stores are fenced
-    /// after each block.
+    /// Touches `times` blocks drawn at random, each in ascending order, and where `fenced` ends each
+    /// with a store fence, as a program does that hands the block over.
     ///
     /// # Safety
     /// As for [`Kernel::run`], for every line of every block from `base` on.
@@ -207,11 +205,17 @@ impl Kernel {
         base: *mut u8,
         blocks: Blocks,
         times: usize,
+        fenced: bool,
         random: &mut Random,
         data: &mut Data,
     ) {
+        let scatter = if fenced {
+            self.scatter_fenced
+        } else {
+            self.scatter
+        };
         // SAFETY: as the caller promises; `select` only builds kernels that the processor has.
-        unsafe { (self.scatter)(base, blocks, times, random, data) }
+        unsafe { scatter(base, blocks, times, random, data) }
     }
 }
 
@@ -235,7 +239,7 @@ unsafe fn scatter<L: Lines>(
     }
 }
 
-unsafe fn scatter_settled<L: Lines>(
+unsafe fn scatter_fenced<L: Lines>(
     base: *mut u8,
     blocks: Blocks,
     times: usize,
@@ -246,7 +250,7 @@ unsafe fn scatter_settled<L: Lines>(
         let offset = random.below(blocks.count) * blocks.lines * LINE;
         // SAFETY: the offset is that of one of the blocks that the caller vouches for.
         unsafe { L::run(base.add(offset), blocks.lines, data) };
-        L::settle();
+        arch::store_fence();
     }
 }
 

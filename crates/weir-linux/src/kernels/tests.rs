@@ -109,6 +109,7 @@ proptest! {
                     memory.as_mut_ptr().add(1).cast(),
                     blocks,
                     200,
+                    op == Op::NtSt,
                     &mut Random::new(seed),
                     &mut Data::new(seed),
                 );

@@ -1,1 +1,274 @@
-//! Placeholder
+//! This server as a [`Machine`]: tenants are threads that run one instruction each, pinned, on
+//! memory whose place the kernel confirmed.
+
+mod assignment;
+mod crew;
+mod notes;
+mod worker;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use weir_model::action::{Action, Applied};
+use weir_model::capability::{Capability, Feature, Unavailable};
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::machine::{
+    Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes, Testbed,
+};
+use weir_model::tenant::Tenant;
+use weir_model::topology::Topology;
+use weir_model::units::Nanos;
+
+use crate::clock;
+use crate::kernels::Isa;
+use crate::memory::{Pages, Policy, Region};
+use crate::root::Root;
+use crate::topology::{self, HostView};
+
+use crew::Crew;
+
+/// How to measure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Which pages working sets are made of.
+    pub pages: Pages,
+    /// The widest vector instructions to use; `None` for the widest there are.
+    pub widest: Option<Isa>,
+    /// Length of windows and warm-ups, as a multiple of the usual: 0.25 for a quick look, 4 for a
+    /// careful one.
+    pub budget: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            pages: Pages::default(),
+            widest: None,
+            budget: 1.0,
+        }
+    }
+}
+
+/// What all machines of one testbed share.
+struct Host {
+    root: Root,
+    options: Options,
+    view: HostView,
+    topology: Topology,
+    identity: Identity,
+    capabilities: Vec<Capability>,
+    policy: Policy,
+    /// Counters, all of them with the reason why they have no value.
+    counters: CounterSet,
+    /// Memory of the last run, which the next one often wants again.
+    kept: Mutex<Vec<Region>>,
+}
+
+/// This server, to be measured one run at a time.
+pub struct LinuxTestbed {
+    host: Arc<Host>,
+}
+
+impl LinuxTestbed {
+    /// Looks at the machine below `root`. A recorded machine can be looked at, but not loaded.
+    ///
+    /// # Errors
+    /// Not even one processor and one memory node could be found, or an option makes no sense.
+    pub fn new(root: Root, options: Options) -> Result<Self, MachineError> {
+        if !(options.budget.is_finite() && options.budget > 0.0) {
+            return Err(MachineError::Request(format!(
+                "a budget of {} is no multiple; 1 is the usual",
+                options.budget
+            )));
+        }
+        let view = topology::discover(&root);
+        let capabilities = view.capabilities();
+        let policy = if root.is_live() {
+            Policy::probe()
+        } else {
+            Policy::denied(Unavailable::because("this is a recorded machine"))
+        };
+        let host = Host {
+            topology: view.topology()?,
+            identity: Identity {
+                kind: MachineKind::Host,
+                name: "host".to_owned(),
+                digest: topology::digest(&view),
+            },
+            counters: no_counters(&capabilities),
+            capabilities,
+            policy,
+            view,
+            root,
+            options,
+            kept: Mutex::new(Vec::new()),
+        };
+        Ok(Self {
+            host: Arc::new(host),
+        })
+    }
+
+    /// Everything that was found, for `topo` and `doctor`.
+    pub fn view(&self) -> &HostView {
+        &self.host.view
+    }
+}
+
+impl Testbed for LinuxTestbed {
+    fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError> {
+        Ok(Box::new(LinuxMachine {
+            host: Arc::clone(&self.host),
+            seed,
+            crew: None,
+        }))
+    }
+
+    fn parallelism(&self) -> usize {
+        1
+    }
+}
+
+/// One run at a time on this server.
+pub struct LinuxMachine {
+    host: Arc<Host>,
+    seed: u64,
+    crew: Option<Crew>,
+}
+
+impl Machine for LinuxMachine {
+    fn identity(&self) -> Identity {
+        self.host.identity.clone()
+    }
+
+    fn topology(&self) -> &Topology {
+        &self.host.topology
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &self.host.capabilities
+    }
+
+    fn pacing(&self, goal: Goal) -> Pacing {
+        let (warm_up, window) = match goal {
+            Goal::Latency => (20.0, 20.0),
+            Goal::Bandwidth => (30.0, 40.0),
+        };
+        // Below a few milliseconds, one slice of another thread fills a window.
+        let scaled = |ms: f64| Nanos((ms * self.host.options.budget).max(4.0) * 1e6);
+        Pacing {
+            warm_up: scaled(warm_up),
+            window: scaled(window),
+            least_windows: 3,
+            most_windows: 10,
+            relative_ci: 0.02,
+        }
+    }
+
+    fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        if self.crew.is_some() {
+            return Err(MachineError::Request(
+                "a run is under way; stop it before the next".into(),
+            ));
+        }
+        if !self.host.root.is_live() {
+            return Err(MachineError::Request(
+                "a recorded machine can be looked at, but not loaded".into(),
+            ));
+        }
+        let jobs = assignment::jobs(&self.host, tenants, self.seed)?;
+        self.crew = Some(Crew::assemble(jobs, tenants, &self.host)?);
+        Ok(())
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
+        let Some(crew) = &mut self.crew else {
+            return Err(MachineError::Request(
+                "no run is under way; start one before observing".into(),
+            ));
+        };
+        if !(window.get().is_finite() && window.get() > 0.0) {
+            return Err(MachineError::Request(format!(
+                "a window of {window} is none"
+            )));
+        }
+        crew.begin_window();
+        let began = clock::raw_nanos();
+        std::thread::sleep(Duration::from_nanos(window.get() as u64));
+        let tenants = crew.end_window()?;
+        let elapsed = clock::raw_nanos().saturating_sub(began);
+        Ok(Observation {
+            window: Nanos(elapsed as f64),
+            tenants,
+            counters: self.host.counters.clone(),
+        })
+    }
+
+    fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
+        let (feature, reason) = match action {
+            Action::Prefetchers { .. } => (
+                Feature::PrefetchControl,
+                self.reason(Feature::PrefetchControl),
+            ),
+            Action::CacheWays { .. } => (
+                Feature::Resctrl,
+                "cache ways are not allocated on a host by this version".to_owned(),
+            ),
+        };
+        Err(MachineError::Missing { feature, reason })
+    }
+
+    fn stop(&mut self) -> Result<RunNotes, MachineError> {
+        let Some(crew) = self.crew.take() else {
+            return Ok(RunNotes::default());
+        };
+        let (notes, regions) = crew.dismiss()?;
+        *self
+            .host
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = regions;
+        Ok(notes)
+    }
+}
+
+impl LinuxMachine {
+    fn reason(&self, feature: Feature) -> String {
+        let capability = self.host.capabilities.iter().find(|c| c.feature == feature);
+        capability.map_or_else(|| "it was not looked for".to_owned(), |c| c.detail.clone())
+    }
+}
+
+impl Drop for LinuxMachine {
+    fn drop(&mut self) {
+        // Whoever forgot to stop has no use for the notes.
+        let _ = self.stop();
+    }
+}
+
+/// Every counter with the reason why it cannot be read.
+fn no_counters(capabilities: &[Capability]) -> CounterSet {
+    let why = |feature: Feature, unit: &str| {
+        let missing = capabilities
+            .iter()
+            .find(|c| c.feature == feature && !c.present);
+        Unavailable::because(missing.map_or_else(
+            || format!("there is a {unit} PMU, but this version has no events for it"),
+            |c| c.detail.clone(),
+        ))
+    };
+    let core = why(Feature::CorePmu, "core");
+    let uncore = why(Feature::UncorePmu, "uncore");
+    let mut set = CounterSet::default();
+    for &counter in Counter::ALL {
+        let reason = if counter.name().starts_with("unc_") {
+            &uncore
+        } else {
+            &core
+        };
+        set.set_unavailable(counter, reason.clone());
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests;

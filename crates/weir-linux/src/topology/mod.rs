@@ -189,9 +189,20 @@ fn transparent_huge_pages(root: &Root) -> Reading<String> {
     })
 }
 
-/// What results depend on, in lines that are hashed into the machine's identity. Sizes of memory
-/// are left out: a virtual machine's change while it runs.
-pub fn fingerprint(view: &HostView) -> String {
+/// What results depend on, hashed: the processor, its caches, cores and nodes, and the kernel.
+///
+/// Sizes of memory are left out: a virtual machine's change while it runs. Sixteen hexadecimal
+/// digits (64-bit FNV-1a: stable across versions, unlike the standard library's hasher).
+pub fn digest(view: &HostView) -> String {
+    let hash = fingerprint(view)
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}
+
+fn fingerprint(view: &HostView) -> String {
     let mut lines = vec![
         format!("processor {:?}", view.processor.model.known()),
         format!("flags {:?}", view.processor.flags.known()),

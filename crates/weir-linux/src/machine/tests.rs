@@ -1,0 +1,368 @@
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
+
+use super::*;
+
+fn testbed() -> LinuxTestbed {
+    LinuxTestbed::new(Root::live(), Options::default()).unwrap()
+}
+
+fn machine(testbed: &LinuxTestbed) -> Box<dyn Machine> {
+    testbed.open(1).unwrap()
+}
+
+fn tenant(machine: &dyn Machine, op: Op, pattern: Pattern, bytes: Bytes) -> Tenant {
+    Tenant {
+        cores: machine.topology().cores[..1].to_vec(),
+        ..Tenant::on_first_cores(op, pattern, &TierName::dram(), 1, bytes)
+    }
+}
+
+const FRIENDLY: Pattern = Pattern::Chase {
+    locality: Locality::TlbFriendly,
+};
+
+fn request(error: &MachineError) -> bool {
+    matches!(error, MachineError::Request(_))
+}
+
+#[test]
+fn every_instruction_moves_bytes_at_a_rate_that_memory_can_have() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    for op in Op::ALL {
+        for pattern in [
+            Pattern::Sequential,
+            Pattern::RandomLine,
+            Pattern::RandomBlock {
+                block: Bytes::kib(1),
+            },
+        ] {
+            let tenant = tenant(machine.as_ref(), op, pattern, Bytes::mib(16));
+            match machine.start(&[tenant]) {
+                Ok(()) => {}
+                Err(MachineError::Missing { .. }) => continue,
+                Err(other) => panic!("{op}: {other}"),
+            }
+            let seen = machine.observe(Nanos(20e6)).unwrap();
+            let notes = machine.stop().unwrap();
+            let done = &seen.tenants[0];
+            assert_eq!(done.bytes.get(), done.accesses * 64);
+            assert!(done.latency.is_none());
+            let rate = done.bandwidth(seen.window).get();
+            // Random lines and atomics of one thread may go slower than half a gigabyte a second.
+            let least = if op == Op::Cas || pattern == Pattern::RandomLine {
+                0.05
+            } else {
+                0.5
+            };
+            assert!(
+                (least..1000.0).contains(&rate),
+                "{op} {}: {rate} GB/s",
+                pattern.name()
+            );
+            assert!(
+                notes.conditions.iter().any(|c| c.starts_with(op.name())),
+                "{notes:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn latencies_come_with_their_conditions() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    for (op, pattern, samples_are) in [
+        (Op::Ld, FRIENDLY, "mean of"),
+        (Op::Ld, Pattern::FlushedLine, "timed alone"),
+        (Op::NtSt, Pattern::FlushedLine, "timed alone"),
+    ] {
+        let tenant = Tenant {
+            prefetch: false,
+            ..tenant(machine.as_ref(), op, pattern, Bytes::mib(8))
+        };
+        machine.start(&[tenant]).unwrap();
+        let seen = machine.observe(Nanos(20e6)).unwrap();
+        let notes = machine.stop().unwrap();
+        let latency = seen.tenants[0].latency.as_ref().unwrap();
+        assert!(latency.len() > 100);
+        let middle = latency.quantile(0.5).get();
+        assert!((0.3..100_000.0).contains(&middle), "{op}: {middle} ns");
+        let said = notes.conditions.join("\n");
+        assert!(
+            said.contains(samples_are) && said.contains("prefetchers on"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn verified_pages_are_in_the_notes() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let tenant = tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(4));
+    machine.start(&[tenant]).unwrap();
+    let notes = machine.stop().unwrap();
+    let placed = testbed.host.policy.availability().is_ok();
+    assert_eq!(
+        notes
+            .conditions
+            .iter()
+            .any(|c| c.contains("verified on node")),
+        placed
+    );
+    assert_eq!(
+        notes.warnings.iter().any(|w| w.contains("not verified")),
+        !placed
+    );
+}
+
+#[test]
+fn a_missing_instruction_is_a_missing_capability_and_nothing_runs() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let foreign = if cfg!(target_arch = "x86_64") {
+        None
+    } else {
+        Some(Op::Movdir64b)
+    };
+    let lacks = |f: Feature| {
+        machine
+            .capabilities()
+            .iter()
+            .any(|c| c.feature == f && !c.present)
+    };
+    let op = foreign.or(lacks(Feature::Movdir64b).then_some(Op::Movdir64b));
+    let Some(op) = op else { return };
+    let tenant = tenant(machine.as_ref(), op, Pattern::Sequential, Bytes::mib(1));
+    let error = machine.start(&[tenant]).unwrap_err();
+    assert!(
+        matches!(&error, MachineError::Missing { feature: Feature::Movdir64b, reason } if reason.contains("movdir64b")),
+        "{error}"
+    );
+    assert!(request(&machine.observe(Nanos(1e6)).unwrap_err()));
+}
+
+#[test]
+fn more_memory_than_there_is_is_refused_before_it_is_touched() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    for bytes in [Bytes::gib(1 << 20), Bytes::gib(1 << 30)] {
+        let tenant = tenant(machine.as_ref(), Op::St, Pattern::Sequential, bytes);
+        let error = machine.start(&[tenant]).unwrap_err();
+        assert!(
+            matches!(&error, MachineError::NoMemory { wanted, .. } if *wanted >= bytes),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_words() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let good = tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(1));
+    let cpu = good.cores[0];
+    let wrong: Vec<(Vec<Tenant>, &str)> = vec![
+        (vec![], "no tenant"),
+        (
+            vec![Tenant {
+                cores: vec![],
+                ..good.clone()
+            }],
+            "no core",
+        ),
+        (
+            vec![Tenant {
+                cores: vec![7999],
+                ..good.clone()
+            }],
+            "CPU 7999",
+        ),
+        (
+            vec![Tenant {
+                cores: vec![cpu, cpu],
+                ..good.clone()
+            }],
+            "taken",
+        ),
+        (vec![good.clone(), good.clone()], "same name"),
+        (
+            vec![Tenant {
+                working_set: Bytes(10),
+                ..good.clone()
+            }],
+            "too small",
+        ),
+        (
+            vec![Tenant {
+                op: Op::St,
+                pattern: FRIENDLY,
+                ..good.clone()
+            }],
+            "made of loads",
+        ),
+        (
+            vec![Tenant {
+                pattern: Pattern::RandomBlock { block: Bytes(100) },
+                ..good.clone()
+            }],
+            "multiple of 64",
+        ),
+        (
+            vec![Tenant {
+                placement: Placement::Interleave(vec![]),
+                ..good.clone()
+            }],
+            "weight",
+        ),
+        (
+            vec![Tenant {
+                placement: Placement::Bind(TierName::cxl(9)),
+                ..good.clone()
+            }],
+            "no tier `cxl9`",
+        ),
+    ];
+    for (tenants, expected) in wrong {
+        let error = machine.start(&tenants).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(machine.observe(Nanos(1e6)).is_err());
+    }
+    // After all that the machine still works.
+    machine.start(std::slice::from_ref(&good)).unwrap();
+    assert!(request(&machine.start(&[good]).unwrap_err()));
+    assert!(request(&machine.observe(Nanos(-1.0)).unwrap_err()));
+    machine.stop().unwrap();
+    assert_eq!(machine.stop().unwrap(), RunNotes::default());
+}
+
+#[test]
+fn memory_of_one_run_serves_the_next_and_is_verified_again() {
+    let testbed = testbed();
+    for _ in 0..2 {
+        let mut machine = machine(&testbed);
+        let tenant = tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(6));
+        machine.start(&[tenant]).unwrap();
+        assert!(testbed.host.kept.lock().unwrap().is_empty());
+        machine.stop().unwrap();
+        let kept = testbed.host.kept.lock().unwrap();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(
+            kept[0].is_verified(),
+            testbed.host.policy.availability().is_ok()
+        );
+    }
+}
+
+#[test]
+fn threads_of_several_tenants_are_told_apart() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let cores = machine.topology().cores.clone();
+    let [first, second, ..] = cores[..] else {
+        return;
+    };
+    let reader = tenant(machine.as_ref(), Op::Ld, FRIENDLY, Bytes::mib(2));
+    let reader = Tenant {
+        cores: vec![first],
+        ..reader
+    };
+    let writer = tenant(
+        machine.as_ref(),
+        Op::NtSt,
+        Pattern::Sequential,
+        Bytes::mib(2),
+    );
+    let writer = Tenant {
+        cores: vec![second],
+        ..writer
+    };
+    machine.start(&[reader, writer]).unwrap();
+    let seen = machine.observe(Nanos(30e6)).unwrap();
+    let notes = machine.stop().unwrap();
+    assert!(seen.tenants[0].latency.is_some() && seen.tenants[1].latency.is_none());
+    assert!(seen.tenants.iter().all(|t| t.accesses > 0));
+    assert!(
+        notes
+            .conditions
+            .iter()
+            .any(|c| c.starts_with("nt_st@dram: ")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn actions_that_this_machine_cannot_do_are_missing_with_a_reason() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let off = Action::Prefetchers {
+        l1: false,
+        l2: false,
+    };
+    let error = machine.act(&off).unwrap_err();
+    assert!(
+        matches!(&error, MachineError::Missing { feature: Feature::PrefetchControl, reason } if !reason.is_empty())
+    );
+}
+
+#[test]
+fn counters_that_cannot_be_read_say_why() {
+    let testbed = testbed();
+    for &counter in Counter::ALL {
+        let why = testbed.host.counters.get(counter).unwrap_err();
+        assert!(!why.reason.is_empty() && why.reason != "this machine does not count it");
+    }
+}
+
+#[test]
+fn a_budget_that_is_no_multiple_is_refused() {
+    for budget in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let options = Options {
+            budget,
+            ..Options::default()
+        };
+        assert!(LinuxTestbed::new(Root::live(), options).is_err());
+    }
+    let half = Options {
+        budget: 0.5,
+        ..Options::default()
+    };
+    let half = LinuxTestbed::new(Root::live(), half).unwrap();
+    let pacing = machine(&half).pacing(Goal::Bandwidth);
+    assert_eq!(pacing.window, Nanos(20e6));
+}
+
+#[test]
+fn a_kernel_that_refuses_placement_still_lets_local_memory_be_measured() {
+    let mut testbed = testbed();
+    let host = Arc::get_mut(&mut testbed.host).unwrap();
+    host.policy = Policy::denied(Unavailable::because("mbind: Operation not permitted"));
+    let mut other = host.topology.tiers[0].clone();
+    other.name = TierName::remote();
+    host.topology.tiers.push(other);
+
+    let mut machine = machine(&testbed);
+    let local = tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(2));
+    let remote = Tenant {
+        placement: Placement::Bind(TierName::remote()),
+        ..local.clone()
+    };
+    assert!(matches!(
+        machine.start(&[remote]).unwrap_err(),
+        MachineError::Missing {
+            feature: Feature::NumaPolicy,
+            ..
+        }
+    ));
+    machine.start(&[local]).unwrap();
+    assert!(machine.observe(Nanos(10e6)).unwrap().tenants[0].bytes.get() > 0);
+    let notes = machine.stop().unwrap();
+    assert!(
+        notes.warnings.iter().any(|w| w.contains("not permitted")),
+        "{notes:?}"
+    );
+}
