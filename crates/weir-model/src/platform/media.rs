@@ -81,17 +81,17 @@ impl Media {
     /// JEDEC timing (JESD79-4 and JESD79-5 speed bins, 16 Gb dies for DDR5 and 8 Gb for DDR4).
     pub const fn timing(self) -> MediaTiming {
         match self {
-            Media::Ddr4_2400 => ddr4(2.4, 14.2, 21.0),
-            Media::Ddr4_2666 => ddr4(2.666, 14.25, 21.0),
-            Media::Ddr4_2933 => ddr4(2.933, 14.32, 21.0),
-            Media::Ddr4_3200 => ddr4(3.2, 13.75, 21.0),
+            Media::Ddr4_2400 => ddr4(2.4, 14.2),
+            Media::Ddr4_2666 => ddr4(2.666, 14.25),
+            Media::Ddr4_2933 => ddr4(2.933, 14.32),
+            Media::Ddr4_3200 => ddr4(3.2, 13.75),
             Media::Ddr5_4800 => ddr5(4.8, 16.7, 16.3),
             Media::Ddr5_5600 => ddr5(5.6, 16.4, 16.4),
         }
     }
 }
 
-const fn ddr4(rate: f64, cl: f64, faw: f64) -> MediaTiming {
+const fn ddr4(rate: f64, cl: f64) -> MediaTiming {
     MediaTiming {
         rate: GigaTransfers(rate),
         subchannels: 1,
@@ -102,7 +102,8 @@ const fn ddr4(rate: f64, cl: f64, faw: f64) -> MediaTiming {
         ras: Nanos(32.0),
         wr: Nanos(15.0),
         rtp: Nanos(7.5),
-        faw: Nanos(faw),
+        // 16 clocks: x4 devices with a 512-byte page, as server modules have (JESD79-4 table 168).
+        faw: Nanos(32.0 / rate),
         wtr: Nanos(5.0),
         rtw: Nanos(22.0 / rate),
         rfc: Nanos(350.0),

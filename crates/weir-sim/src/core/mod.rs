@@ -1,0 +1,11 @@
+//! Cores: what they may have in flight, and which line comes next.
+
+mod private;
+mod thread;
+mod walk;
+mod window;
+
+pub use private::{Level, Private, PrivateConfig, Tagged};
+pub use thread::{Limits, Progress, Thread};
+pub use walk::{Place, Region, Walk};
+pub use window::Window;

@@ -1,0 +1,101 @@
+//! A thread of a tenant on its core.
+
+use weir_model::access::{Op, Pattern};
+use weir_model::latency::LatencyHistogram;
+
+use super::private::Private;
+use super::walk::Walk;
+use super::window::Window;
+use crate::clock::Ps;
+
+/// What a thread may have in flight, from its core's resources, its instruction and the
+/// prefetchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests that hold a buffer of the core (line-fill buffers, or super-queue entries once the
+    /// L2 prefetcher runs ahead).
+    pub outstanding: u32,
+    /// Accesses between the oldest unfinished one and the newest.
+    pub window: u64,
+    /// Accesses that demand alone reaches ahead; further ones are the prefetchers'.
+    pub demand: u64,
+    /// Of those, accesses at the far end that the L1 prefetchers ask for.
+    pub l1_ahead: u64,
+    /// Least time between two requests.
+    pub gap: Ps,
+}
+
+/// What a thread has done.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// Accesses that completed.
+    pub accesses: u64,
+    /// Latencies, for timed patterns, since last taken.
+    pub latency: LatencyHistogram,
+}
+
+/// A thread.
+pub struct Thread {
+    /// Position of its tenant.
+    pub tenant: u16,
+    /// Its core, for the mesh.
+    pub core: u16,
+    /// Its instruction.
+    pub op: Op,
+    /// Its order.
+    pub pattern: Pattern,
+    /// Where its lines are.
+    pub walk: Walk,
+    /// What it may have in flight.
+    pub limits: Limits,
+    /// Its private caches.
+    pub private: Private,
+    /// Ways of the last-level cache that it fills.
+    pub llc_mask: u32,
+    /// Accesses in flight.
+    pub window: Window,
+    /// Requests that hold a buffer.
+    pub outstanding: u32,
+    /// Write-backs that the uncore has not taken yet.
+    pub write_backs: u32,
+    /// Posted stores that memory has not taken yet.
+    pub unobserved: u32,
+    /// When it may issue next.
+    pub next_issue: Ps,
+    /// Whether an event will wake it.
+    pub asleep: bool,
+    /// For timed accesses: when the one under way began.
+    pub began: Ps,
+    /// What it has done.
+    pub progress: Progress,
+}
+
+impl Thread {
+    /// Whether it may start its next access now.
+    #[inline]
+    pub fn may_issue(&self) -> bool {
+        self.outstanding + self.write_backs < self.limits.outstanding
+            && self.window.span() < self.limits.window
+            && !self.at_fence()
+            && !self.past_run()
+    }
+
+    /// Whether it stands before a fence with stores still unobserved.
+    #[inline]
+    fn at_fence(&self) -> bool {
+        self.unobserved > 0
+            && self.op.is_posted()
+            && self.walk.fenced_block().is_some_and(|n| self.window.next() % n == 0)
+    }
+
+    /// Whether the next access lies beyond both demand and the run that a prefetcher follows.
+    #[inline]
+    fn past_run(&self) -> bool {
+        let run = self.walk.run_lines();
+        if run == u64::MAX || self.window.span() < self.limits.demand {
+            return false;
+        }
+        let next = self.window.next();
+        (next - self.window.span()) / run != next / run
+    }
+}

@@ -1,0 +1,227 @@
+//! From the number of an access to the line it touches.
+//!
+//! Order is a function of the number, so that any access can be placed without walking to it: the
+//! one that a write-back belongs to, thousands back, as easily as the next.
+
+use weir_model::access::{Locality, Pattern};
+use weir_model::units::{Bytes, LINE_BYTES};
+
+use crate::rng::{self, Permutation};
+
+/// Where a line lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Tier, as a position in the machine's list.
+    pub tier: u8,
+    /// The line's number within the tier.
+    pub line: u64,
+}
+
+/// A part of a thread's memory on one tier.
+#[derive(Debug, Clone, Copy)]
+pub struct Region {
+    /// The tier.
+    pub tier: u8,
+    /// First line, within the tier.
+    pub first: u64,
+    /// Pages in a row that lie here before it is the next region's turn.
+    pub weight: u64,
+}
+
+/// The order in which a thread touches its lines.
+#[derive(Debug, Clone)]
+pub struct Walk {
+    order: Order,
+    lines: u64,
+    regions: Vec<Region>,
+    total_weight: u64,
+    lines_per_page: u64,
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Sequential,
+    RandomLine,
+    RandomBlock { lines: u64 },
+    Chase(Permutation),
+    LocalChase { window: Permutation, windows: u64 },
+}
+
+impl Walk {
+    /// A walk over `working_set` bytes that lie in `regions`, page by page. A TLB-friendly chase
+    /// stays within `reach` bytes at a time.
+    pub fn new(
+        pattern: Pattern,
+        working_set: Bytes,
+        regions: Vec<Region>,
+        page: Bytes,
+        reach: Bytes,
+        seed: u64,
+    ) -> Self {
+        let lines = working_set.lines().max(1);
+        let order = match pattern {
+            Pattern::Sequential => Order::Sequential,
+            Pattern::RandomLine | Pattern::FlushedLine => Order::RandomLine,
+            Pattern::RandomBlock { block } => Order::RandomBlock { lines: block.lines().max(1) },
+            Pattern::Chase { locality: Locality::Random } => {
+                Order::Chase(Permutation::new(lines, seed))
+            }
+            Pattern::Chase { locality: Locality::TlbFriendly } => {
+                let size = reach.lines().clamp(1, lines);
+                Order::LocalChase {
+                    window: Permutation::new(size, seed),
+                    windows: (lines / size).max(1),
+                }
+            }
+        };
+        Self {
+            order,
+            lines,
+            total_weight: regions.iter().map(|r| r.weight).sum::<u64>().max(1),
+            regions,
+            lines_per_page: (page.get() / LINE_BYTES).max(1),
+            seed,
+        }
+    }
+
+    /// Lines in the working set.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Whether it stays within reach of the TLB.
+    pub fn is_local(&self) -> bool {
+        !matches!(self.order, Order::Chase(_) | Order::RandomLine)
+    }
+
+    /// Lines of a block after which posted stores are fenced; `None` if they are not.
+    pub fn fenced_block(&self) -> Option<u64> {
+        match self.order {
+            Order::RandomBlock { lines } => Some(lines),
+            _ => None,
+        }
+    }
+
+    /// Lines in a row that a prefetcher can follow from the start of a run; `u64::MAX` if it never
+    /// ends.
+    pub fn run_lines(&self) -> u64 {
+        match self.order {
+            Order::Sequential => u64::MAX,
+            Order::RandomBlock { lines } => lines,
+            _ => 1,
+        }
+    }
+
+    /// The line of access `index`, from the start of the working set.
+    #[inline]
+    pub fn offset(&self, index: u64) -> u64 {
+        match self.order {
+            Order::Sequential => index % self.lines,
+            Order::RandomLine => rng::below(self.seed, index, self.lines),
+            Order::RandomBlock { lines } => {
+                let blocks = (self.lines / lines).max(1);
+                rng::below(self.seed, index / lines, blocks) * lines + index % lines
+            }
+            Order::Chase(order) => order.at(index % self.lines),
+            Order::LocalChase { window, windows } => {
+                let size = self.lines / windows;
+                let n = index / size % windows;
+                n * size + window.at(index % size) % size
+            }
+        }
+    }
+
+    /// The place of access `index`.
+    #[inline]
+    pub fn place(&self, index: u64) -> Place {
+        self.place_of_offset(self.offset(index))
+    }
+
+    /// The place of the line `offset` of the working set.
+    #[inline]
+    pub fn place_of_offset(&self, offset: u64) -> Place {
+        if let [only] = self.regions.as_slice() {
+            return Place { tier: only.tier, line: only.first + offset };
+        }
+        let (page, within) = (offset / self.lines_per_page, offset % self.lines_per_page);
+        let (round, mut turn) = (page / self.total_weight, page % self.total_weight);
+        for region in &self.regions {
+            if turn < region.weight {
+                let page = round * region.weight + turn;
+                let line = region.first + page * self.lines_per_page + within;
+                return Place { tier: region.tier, line };
+            }
+            turn -= region.weight;
+        }
+        Place { tier: 0, line: offset }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    fn regions(weights: &[u64]) -> Vec<Region> {
+        weights
+            .iter()
+            .enumerate()
+            .map(|(i, &weight)| Region { tier: i as u8, first: 1000, weight })
+            .collect()
+    }
+
+    #[test]
+    fn interleaved_pages_follow_the_weights_exactly() {
+        let walk = Walk::new(
+            Pattern::Sequential,
+            Bytes::kib(4 * 50),
+            regions(&[3, 2]),
+            Bytes::kib(4),
+            Bytes::mib(1),
+            1,
+        );
+        let mut pages: HashMap<u8, HashSet<u64>> = HashMap::new();
+        for i in 0..walk.lines() {
+            let place = walk.place(i);
+            assert!(place.line >= 1000);
+            pages.entry(place.tier).or_default().insert((place.line - 1000) / 64);
+        }
+        assert_eq!(pages[&0].len(), 30);
+        assert_eq!(pages[&1].len(), 20);
+        // Each tier's pages are packed without holes.
+        assert!(pages[&0].iter().all(|&p| p < 30) && pages[&1].iter().all(|&p| p < 20));
+    }
+
+    #[test]
+    fn a_chase_visits_every_line_once_before_any_again() {
+        for locality in [Locality::Random, Locality::TlbFriendly] {
+            let walk = Walk::new(
+                Pattern::Chase { locality },
+                Bytes::kib(256),
+                regions(&[1]),
+                Bytes::kib(4),
+                Bytes::kib(64),
+                7,
+            );
+            let seen: HashSet<u64> = (0..walk.lines()).map(|i| walk.offset(i)).collect();
+            assert_eq!(seen.len() as u64, walk.lines());
+        }
+    }
+
+    #[test]
+    fn a_friendly_chase_stays_in_its_window() {
+        let walk = Walk::new(
+            Pattern::Chase { locality: Locality::TlbFriendly },
+            Bytes::mib(1),
+            regions(&[1]),
+            Bytes::kib(4),
+            Bytes::kib(64),
+            7,
+        );
+        for i in 0..1024 {
+            assert!(walk.offset(i) < 1024);
+        }
+    }
+}

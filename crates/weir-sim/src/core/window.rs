@@ -1,0 +1,83 @@
+//! The accesses of a thread that are between their first and their last cycle.
+//!
+//! Accesses are numbered in program order. They complete in any order, but the window moves on only
+//! past its oldest: retirement is in order, and so is the store buffer.
+
+/// A sliding window of at most [`Window::MOST`] accesses.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    base: u64,
+    next: u64,
+    done: u128,
+}
+
+impl Window {
+    /// The widest window that can be asked for.
+    pub const MOST: u64 = 128;
+
+    /// An empty window whose first access is `first`.
+    pub fn new(first: u64) -> Self {
+        Self { base: first, next: first, done: 0 }
+    }
+
+    /// The number of the next access to start.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// How far the next access lies ahead of the oldest unfinished one.
+    #[inline]
+    pub fn span(&self) -> u64 {
+        self.next - self.base
+    }
+
+    /// Starts the next access.
+    #[inline]
+    pub fn start(&mut self) {
+        self.next += 1;
+    }
+
+    /// Marks a started access as complete, and moves on past all that are.
+    #[inline]
+    pub fn complete(&mut self, index: u64) {
+        debug_assert!(index >= self.base && index < self.next, "{index} is not in {self:?}");
+        self.done |= 1 << (index - self.base);
+        if self.done & 1 == 1 {
+            let n = self.done.trailing_ones();
+            self.base += u64::from(n);
+            self.done = if n == 128 { 0 } else { self.done >> n };
+        }
+    }
+
+    /// How far a started access lies ahead of the oldest unfinished one.
+    #[inline]
+    pub fn ahead(&self, index: u64) -> u64 {
+        index.saturating_sub(self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn completing_everything_empties_the_window(order in prop::collection::vec(any::<u32>(), 1..128)) {
+            let mut window = Window::new(1 << 32);
+            let n = order.len() as u64;
+            for _ in 0..n {
+                window.start();
+            }
+            let mut indices: Vec<u64> = (0..n).collect();
+            indices.sort_by_key(|&i| order[i as usize]);
+            for (k, i) in indices.iter().enumerate() {
+                prop_assert!(window.span() >= n - k as u64);
+                window.complete((1 << 32) + i);
+            }
+            prop_assert_eq!(window.span(), 0);
+        }
+    }
+}

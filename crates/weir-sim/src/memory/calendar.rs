@@ -1,0 +1,108 @@
+//! A resource that serves one line at a time, booked ahead: a data bus, one direction of a link.
+//!
+//! Time is cut into slots of one line each. A request takes the first free slot at or after it is
+//! ready, so that one that waits for its row leaves room for others: what a scheduler with a full
+//! queue does, at the price of a bit scan.
+
+use crate::clock::Ps;
+
+/// Words of 64 slots that are open for booking; older slots are closed.
+const WORDS: usize = 16;
+const SLOTS: u64 = 64 * WORDS as u64;
+
+/// The bookings of one resource.
+pub struct Calendar {
+    slot: Ps,
+    /// Number of the first open slot; a multiple of 64.
+    base: u64,
+    /// Ring of bookings: word `(n / 64) % WORDS` holds slot n.
+    taken: [u64; WORDS],
+}
+
+impl Calendar {
+    /// A free resource that serves a line in `slot` (not zero).
+    pub fn new(slot: Ps) -> Self {
+        Self { slot: slot.max(1), base: 0, taken: [0; WORDS] }
+    }
+
+    /// Books the first free slot that starts at or after `ready`; returns its start.
+    #[inline]
+    pub fn book(&mut self, ready: Ps) -> Ps {
+        let first = ready.div_ceil(self.slot).max(self.base);
+        self.open(first);
+        let mut word = first / 64;
+        let mut free = !self.taken[word as usize % WORDS] & (u64::MAX << (first % 64));
+        let end = self.base / 64 + WORDS as u64;
+        while free == 0 {
+            word += 1;
+            if word == end {
+                // All that is open is taken: the slot after it is free by definition.
+                self.open(word * 64);
+                return self.take(word * 64);
+            }
+            free = !self.taken[word as usize % WORDS];
+        }
+        self.take(word * 64 + u64::from(free.trailing_zeros()))
+    }
+
+    /// The time of one line.
+    pub fn slot(&self) -> Ps {
+        self.slot
+    }
+
+    #[inline]
+    fn take(&mut self, slot: u64) -> Ps {
+        self.taken[(slot / 64) as usize % WORDS] |= 1 << (slot % 64);
+        slot * self.slot
+    }
+
+    /// Moves the open window so that it includes `slot`, closing the oldest.
+    #[inline]
+    fn open(&mut self, slot: u64) {
+        if slot < self.base + SLOTS {
+            return;
+        }
+        // Half a window stays open behind the newest booking.
+        let base = (slot - SLOTS / 2) & !63;
+        let from = (self.base / 64).max((base / 64).saturating_sub(WORDS as u64));
+        for word in from..base / 64 {
+            self.taken[word as usize % WORDS] = 0;
+        }
+        self.base = base;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_slot_is_sold_twice_and_none_before_it_is_ready(
+            slot in 1u64..5000,
+            requests in prop::collection::vec(0u64..3_000_000, 1..1500),
+        ) {
+            let mut bus = Calendar::new(slot);
+            let mut sold = HashSet::new();
+            for ready in requests {
+                let start = bus.book(ready);
+                prop_assert!(start >= ready);
+                prop_assert_eq!(start % slot, 0);
+                prop_assert!(sold.insert(start));
+            }
+        }
+    }
+
+    #[test]
+    fn a_gap_is_filled_by_a_later_request() {
+        let mut bus = Calendar::new(10);
+        assert_eq!(bus.book(100), 100);
+        assert_eq!(bus.book(0), 0);
+        assert_eq!(bus.book(0), 10);
+        assert_eq!(bus.book(95), 110);
+    }
+}

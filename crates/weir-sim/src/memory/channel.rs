@@ -1,0 +1,339 @@
+//! One independently scheduled DRAM channel: banks, data bus, write queue, refresh.
+
+use super::bank::{Bank, BankTiming, RowState};
+use super::calendar::Calendar;
+use super::credits::Credits;
+use crate::clock::Ps;
+
+/// Constants of a channel.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    /// Bank timing.
+    pub bank: BankTiming,
+    /// Banks of a rank.
+    pub banks: u32,
+    /// Bank groups of a rank.
+    pub groups: u32,
+    /// Ranks.
+    pub ranks: u32,
+    /// Lines of a row.
+    pub row_lines: u32,
+    /// Time of one line read on the data bus, everything the standard's timing does not show
+    /// included.
+    pub read_slot: Ps,
+    /// Time of one line written.
+    pub write_slot: Ps,
+    /// Bus turnaround, read to write and write to read.
+    pub read_to_write: Ps,
+    /// See `read_to_write`.
+    pub write_to_read: Ps,
+    /// Write-queue entries; a write is accepted when it is in.
+    pub write_queue: u32,
+    /// Requests the scheduler looks over for an open row; 1 keeps the order of arrival.
+    pub window: u32,
+    /// Whether a refresh stops the rank, or one bank.
+    pub refresh_stops_rank: bool,
+}
+
+/// What a channel counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChannelCounts {
+    /// Lines read.
+    pub reads: u64,
+    /// Lines written.
+    pub writes: u64,
+    /// Rows activated.
+    pub activations: u64,
+    /// Picoseconds that writes spent in the write queue, summed.
+    pub write_queue_time: u64,
+}
+
+#[derive(Clone, Copy)]
+struct PendingWrite {
+    bank: u32,
+    row: u32,
+    accepted: Ps,
+}
+
+/// A channel.
+pub struct Channel {
+    config: ChannelConfig,
+    banks: Vec<Bank>,
+    /// Activations of each rank, at most one in a quarter of tFAW; empty where that is never less
+    /// than the bus takes for a line.
+    activations: Vec<Calendar>,
+    bus: Calendar,
+    /// In-order controllers do not let data overtake.
+    last_data: Ps,
+    requests: u64,
+    pending: Vec<PendingWrite>,
+    write_credits: Credits,
+    drain_at: usize,
+    drain_to: usize,
+    reads_at_drain: u64,
+    owed: Ps,
+    counts: ChannelCounts,
+}
+
+impl Channel {
+    /// An idle channel; `phase` (0..1) shifts its refreshes against other channels'.
+    pub fn new(config: ChannelConfig, phase: f64) -> Self {
+        let n = config.banks * config.ranks;
+        let t = &config.bank;
+        let banks = (0..n)
+            .map(|b| {
+                // All banks of a rank refresh together, or the members of each bank group in turn.
+                let turn = if config.refresh_stops_rank {
+                    f64::from(b / config.banks) / f64::from(config.ranks)
+                } else {
+                    f64::from(b / config.groups) / f64::from(n / config.groups)
+                };
+                Bank::new((t.refi as f64 * ((phase + turn) % 1.0)) as Ps)
+            })
+            .collect();
+        let drain_at = (config.write_queue as usize * 3 / 4).max(1);
+        Self {
+            banks,
+            activations: (0..if t.faw / 4 > config.read_slot { config.ranks } else { 0 })
+                .map(|_| Calendar::new(t.faw / 4))
+                .collect(),
+            bus: Calendar::new(config.read_slot),
+            last_data: 0,
+            requests: 0,
+            pending: Vec::with_capacity(drain_at),
+            write_credits: Credits::new(config.write_queue),
+            drain_at,
+            drain_to: config.write_queue as usize * 5 / 12,
+            reads_at_drain: 0,
+            owed: 0,
+            counts: ChannelCounts::default(),
+            config,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> ChannelCounts {
+        self.counts
+    }
+
+    /// Bank and row of a line of this channel. Consecutive lines rotate over the bank groups, so
+    /// that bursts follow each other at tCCD_S; bank bits are permuted with row bits (Zhang, Zhu
+    /// and Zhang, MICRO 2000) so that equal strides do not meet in one bank.
+    #[inline]
+    fn locate(&self, line: u64) -> (u32, u32) {
+        let c = &self.config;
+        let group = line as u32 % c.groups;
+        let rest = line / u64::from(c.groups) / u64::from(c.row_lines);
+        let per_group = u64::from(c.banks * c.ranks / c.groups);
+        let row = rest / per_group;
+        let bank = (rest ^ row ^ (row >> 5)) % per_group;
+        (group + c.groups * bank as u32, row as u32)
+    }
+
+    /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
+    #[inline]
+    pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
+        let (bank, row) = self.locate(line);
+        self.counts.reads += 1;
+        let data = self.access(bank, row, ready);
+        self.banks[bank as usize].column(row, data, false, self.config.read_slot, &self.config.bank);
+        data + self.config.read_slot
+    }
+
+    /// Hands a line to the write queue at `ready`; returns when the queue has taken it.
+    #[inline]
+    pub fn write(&mut self, line: u64, ready: Ps) -> Ps {
+        let (bank, row) = self.locate(line);
+        self.counts.writes += 1;
+        let accepted = self.write_credits.entry(ready);
+        self.pending.push(PendingWrite { bank, row, accepted });
+        if self.pending.len() >= self.drain_at {
+            self.drain(accepted);
+        }
+        accepted
+    }
+
+    /// Books a column access: the first data slot after its row is open.
+    #[inline]
+    fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
+        self.requests += 1;
+        let ordered = self.config.window <= 1;
+        let mut from = self.row_open(bank, row, ready) + self.config.bank.cl;
+        if ordered {
+            from = from.max(self.last_data);
+        }
+        let data = self.book_outside_refresh(bank, from);
+        self.last_data = self.last_data.max(data);
+        data
+    }
+
+    #[inline]
+    fn book_outside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
+        let data = self.bus.book(from);
+        if self.config.refresh_stops_rank {
+            let t = self.config.bank;
+            let after = self.banks[bank as usize].after_refresh(data, &t);
+            if after > data {
+                // The slot falls into a refresh and stays unused.
+                return self.bus.book(after + t.rcd + t.cl);
+            }
+        }
+        data
+    }
+
+    /// When the column command of an access to `row` may be given.
+    #[inline]
+    fn row_open(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
+        let t = self.config.bank;
+        let b = &mut self.banks[bank as usize];
+        let ready = b.after_refresh(ready, &t);
+        match b.look(row, ready, self.requests, self.config.window, &t) {
+            RowState::Hit => ready,
+            RowState::Activate(from) => {
+                let rank = (bank / self.config.banks) as usize;
+                let activate = self.activations.get_mut(rank).map_or(from, |a| a.book(from));
+                b.activate(row, activate, self.requests, &t);
+                self.counts.activations += 1;
+                activate + t.rcd
+            }
+        }
+    }
+
+    /// Writes the older part of the queue. The turn of the bus is paid once for all of them; each
+    /// then takes the first data slot after its row is open, so that one that waits for its bank
+    /// holds up no other.
+    fn drain(&mut self, now: Ps) {
+        let n = (self.pending.len() - self.drain_to).max(1);
+        let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
+        // What a write takes beyond a read's slot, and what the turn takes if there were reads to
+        // turn from, adds up until it fills slots.
+        self.owed += n as Ps * write_slot.saturating_sub(read_slot);
+        if self.counts.reads > self.reads_at_drain {
+            self.owed += self.config.read_to_write + self.config.write_to_read;
+            self.reads_at_drain = self.counts.reads;
+        }
+        while self.owed >= read_slot {
+            self.owed -= read_slot;
+            self.bus.book(now);
+        }
+        for i in 0..n {
+            let PendingWrite { bank, row, accepted } = self.pending[i];
+            let data = self.access(bank, row, accepted.max(now));
+            self.banks[bank as usize].column(row, data, true, write_slot, &self.config.bank);
+            self.write_credits.enter(data + write_slot);
+            self.counts.write_queue_time += data + write_slot - accepted;
+        }
+        self.pending.drain(..n);
+    }
+}
+
+/// How lines of a tier spread over its channels.
+#[derive(Debug, Clone, Copy)]
+pub struct Interleave {
+    channels: u32,
+    mask: Option<u64>,
+}
+
+impl Interleave {
+    /// Over `channels` channels.
+    pub fn over(channels: u32) -> Self {
+        let mask = channels.is_power_of_two().then(|| u64::from(channels) - 1);
+        Self { channels, mask }
+    }
+
+    /// The channel of a line, and the line's number within it. Higher bits are folded in so that
+    /// strides spread.
+    #[inline]
+    pub fn locate(&self, line: u64) -> (u32, u64) {
+        match self.mask {
+            Some(mask) => {
+                let shift = mask.count_ones();
+                let fold = line ^ (line >> (shift + 3)) ^ (line >> (shift + 9)) ^ (line >> (shift + 14));
+                ((fold & mask) as u32, line >> shift)
+            }
+            None => {
+                let n = u64::from(self.channels);
+                let within = line / n;
+                (((line + within / 8 + within / 64) % n) as u32, within)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One channel of DDR4-2666, one rank (JESD79-4 speed bin).
+    fn ddr4() -> ChannelConfig {
+        ChannelConfig {
+            bank: BankTiming {
+                cl: 14_250,
+                rcd: 14_250,
+                rp: 14_250,
+                ras: 32_000,
+                wr: 15_000,
+                rtp: 7_500,
+                faw: 21_000,
+                rfc: 350_000,
+                refi: 7_800_000,
+                idle_close: 1_500_000,
+            },
+            banks: 16,
+            groups: 4,
+            ranks: 1,
+            row_lines: 128,
+            read_slot: 3_000,
+            write_slot: 3_000,
+            read_to_write: 8_000,
+            write_to_read: 5_000,
+            write_queue: 48,
+            window: 48,
+            refresh_stops_rank: true,
+        }
+    }
+
+    /// Lines a microsecond of a closed loop of `depth` requests.
+    fn throughput(depth: usize, n: u64, mut access: impl FnMut(u64, Ps) -> Ps) -> f64 {
+        let mut slots = vec![0; depth];
+        let mut last = 0;
+        for i in 0..n {
+            let free = (0..depth).min_by_key(|&s| slots[s]).unwrap();
+            slots[free] = access(i, slots[free]);
+            last = last.max(slots[free]);
+        }
+        n as f64 / (last as f64 / 1e6)
+    }
+
+    #[test]
+    fn sequential_lines_fill_the_bus_but_for_refresh() {
+        let peak = 1e6 / 3000.0 * (1.0 - 350.0 / 7800.0);
+        let mut channel = Channel::new(ddr4(), 0.0);
+        let reads = throughput(64, 100_000, |i, t| channel.read(i, t));
+        let mut channel = Channel::new(ddr4(), 0.0);
+        let writes = throughput(64, 100_000, |i, t| channel.write(i, t));
+        for (what, lines) in [("reads", reads), ("writes", writes)] {
+            assert!(lines > 0.96 * peak && lines < 1.005 * peak, "{what}: {lines} of {peak}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_has_a_place_of_its_own(channels in 1u32..17, start in 0u64..1 << 30) {
+            let interleave = Interleave::over(channels);
+            let mut places = HashSet::new();
+            let mut load = vec![0u32; channels as usize];
+            for line in start..start + 960 {
+                let (channel, within) = interleave.locate(line);
+                prop_assert!(places.insert((channel, within)));
+                load[channel as usize] += 1;
+            }
+            let (low, high) = (load.iter().min().unwrap(), load.iter().max().unwrap());
+            prop_assert!(*high - *low <= 960 / channels / 2 + 2, "{load:?}");
+        }
+    }
+}

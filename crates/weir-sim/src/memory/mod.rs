@@ -1,0 +1,13 @@
+//! Where lines live: tiers, the links that lead to them, and DRAM channels.
+
+mod bank;
+mod calendar;
+mod channel;
+mod credits;
+mod link;
+mod tier;
+
+pub use bank::BankTiming;
+pub use channel::ChannelConfig;
+pub use link::LinkConfig;
+pub use tier::{DeviceConfig, TailConfig, Tier, TierConfig, TierCounts};

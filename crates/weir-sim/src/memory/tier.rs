@@ -1,0 +1,209 @@
+//! A tier: the way from the home agent to a set of channels and back.
+
+use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
+use super::credits::Credits;
+use super::link::{Link, LinkConfig};
+use crate::clock::Ps;
+use crate::rng;
+
+/// Constants of a tier.
+#[derive(Debug, Clone)]
+pub struct TierConfig {
+    /// Fixed time from the home agent to the first queue of the tier.
+    pub way_out: Ps,
+    /// Fixed time back.
+    pub way_back: Ps,
+    /// The socket link, for tiers of another socket.
+    pub socket_link: Option<LinkConfig>,
+    /// Least time between lines that the far socket hands over, where it was measured to be a
+    /// limit of its own; else zero.
+    pub socket_gap: Ps,
+    /// The CXL link and controller, for CXL tiers.
+    pub device: Option<DeviceConfig>,
+    /// Channels, all alike.
+    pub channels: u32,
+    /// One of them.
+    pub channel: ChannelConfig,
+}
+
+/// Constants of a CXL device.
+#[derive(Debug, Clone)]
+pub struct DeviceConfig {
+    /// The link.
+    pub link: LinkConfig,
+    /// Fixed time through the controller, each way.
+    pub pass: Ps,
+    /// Least time between reads that the controller lets pass; zero if it is no limit.
+    pub gap: Ps,
+    /// Requests it holds.
+    pub queue: u32,
+    /// Lines of its write buffer.
+    pub write_buffer: u32,
+    /// Rare long reads.
+    pub tail: Option<TailConfig>,
+}
+
+/// A rare delay.
+#[derive(Debug, Clone, Copy)]
+pub struct TailConfig {
+    /// Share of reads.
+    pub share: f64,
+    /// Mean of the exponential delay.
+    pub mean: Ps,
+}
+
+/// What a tier counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TierCounts {
+    /// Channel counts, summed.
+    pub dram: ChannelCounts,
+    /// Lines that came in over the tier's link.
+    pub lines_in: u64,
+    /// Lines that went out over it.
+    pub lines_out: u64,
+    /// Requests without data that went out over it.
+    pub requests_out: u64,
+}
+
+struct Device {
+    config: DeviceConfig,
+    link: Link,
+    queue: Credits,
+    write_buffer: Credits,
+    next_read: Ps,
+}
+
+/// A tier in use.
+pub struct Tier {
+    config: TierConfig,
+    socket_link: Option<Link>,
+    next_from_socket: Ps,
+    device: Option<Device>,
+    channels: Vec<Channel>,
+    interleave: Interleave,
+    seed: u64,
+    reads: u64,
+    counts: TierCounts,
+}
+
+impl Tier {
+    /// An idle tier.
+    pub fn new(config: TierConfig, seed: u64) -> Self {
+        let channels = (0..config.channels)
+            .map(|n| Channel::new(config.channel.clone(), rng::unit(seed, u64::from(n))))
+            .collect();
+        Self {
+            socket_link: config.socket_link.map(Link::new),
+            next_from_socket: 0,
+            device: config.device.as_ref().map(|d| Device {
+                link: Link::new(d.link),
+                queue: Credits::new(d.queue),
+                write_buffer: Credits::new(d.write_buffer),
+                next_read: 0,
+                config: d.clone(),
+            }),
+            channels,
+            interleave: Interleave::over(config.channels),
+            seed: rng::mix(seed),
+            reads: 0,
+            counts: TierCounts::default(),
+            config,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> TierCounts {
+        let mut counts = self.counts;
+        for channel in &self.channels {
+            let c = channel.counts();
+            counts.dram.reads += c.reads;
+            counts.dram.writes += c.writes;
+            counts.dram.activations += c.activations;
+            counts.dram.write_queue_time += c.write_queue_time;
+        }
+        counts
+    }
+
+    /// Reads a line for a request that leaves the home agent at `now`; returns when the home agent
+    /// has the data.
+    #[inline]
+    pub fn read(&mut self, line: u64, now: Ps) -> Ps {
+        let (channel, within) = self.interleave.locate(line);
+        let channel = &mut self.channels[channel as usize];
+        let mut at = now + self.config.way_out;
+        if let Some(link) = &mut self.socket_link {
+            at = link.send_request(at);
+        }
+        self.reads += 1;
+        let mut data = match &mut self.device {
+            None => channel.read(within, at),
+            Some(d) => {
+                self.counts.requests_out += 1;
+                self.counts.lines_in += 1;
+                let sent = d.queue.entry(at);
+                let mut ready = d.link.send_request(sent) + d.config.pass;
+                if d.config.gap > 0 {
+                    ready = ready.max(d.next_read);
+                    d.next_read = ready + d.config.gap;
+                }
+                let mut done = channel.read(within, ready);
+                if let Some(tail) = d.config.tail
+                    && rng::unit(self.seed, self.reads) < tail.share
+                {
+                    let u = rng::unit(self.seed ^ 1, self.reads);
+                    done += (-(1.0 - u).ln() * tail.mean as f64) as Ps;
+                }
+                let back = d.link.return_line(done + d.config.pass);
+                d.queue.enter(back);
+                back
+            }
+        };
+        if let Some(link) = &mut self.socket_link {
+            if self.device.is_none() {
+                self.counts.lines_in += 1;
+                self.counts.requests_out += 1;
+            }
+            if self.config.socket_gap > 0 {
+                data = data.max(self.next_from_socket);
+                self.next_from_socket = data + self.config.socket_gap;
+            }
+            data = link.return_line(data);
+        }
+        data + self.config.way_back
+    }
+
+    /// Writes a line that leaves the home agent at `now`; returns when the home agent knows that
+    /// the write is where it is safe: in the write queue of a DRAM channel, or, for a CXL device,
+    /// in the device's buffer and its completion back.
+    #[inline]
+    pub fn write(&mut self, line: u64, now: Ps) -> Ps {
+        let (channel, within) = self.interleave.locate(line);
+        let channel = &mut self.channels[channel as usize];
+        let mut at = now + self.config.way_out;
+        if let Some(link) = &mut self.socket_link {
+            at = link.send_line(at);
+            if self.device.is_none() {
+                self.counts.lines_out += 1;
+            }
+        }
+        let mut done = match &mut self.device {
+            None => channel.write(within, at),
+            Some(d) => {
+                self.counts.lines_out += 1;
+                let sent = d.queue.entry(at);
+                let arrived = d.link.send_line(sent) + d.config.pass;
+                let buffered = d.write_buffer.entry(arrived);
+                // The buffer feeds the channel's own queue, whose acceptance frees the entry.
+                let drained = channel.write(within, buffered);
+                d.write_buffer.enter(drained);
+                let back = d.link.return_completion(buffered + d.config.pass);
+                d.queue.enter(back);
+                back
+            }
+        };
+        if let Some(link) = &mut self.socket_link {
+            done = link.return_completion(done);
+        }
+        done + self.config.way_back
+    }
+}

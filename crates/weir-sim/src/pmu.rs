@@ -1,0 +1,171 @@
+//! Counters of the uncore and the cores, counted where the event happens.
+
+use weir_model::counters::{Counter, CounterSet};
+
+use crate::clock::Ps;
+use crate::memory::TierCounts;
+use crate::params::{Params, TierClass};
+use crate::uncore::Kind;
+
+/// What holds ToR entries, as the hardware's filters tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TorClass {
+    /// Hits in the last-level cache.
+    Hit,
+    /// Misses by where they go.
+    Miss(TierClass),
+}
+
+impl TorClass {
+    const COUNT: usize = 4;
+
+    fn slot(self) -> usize {
+        match self {
+            TorClass::Hit => 0,
+            TorClass::Miss(TierClass::Ddr) => 1,
+            TorClass::Miss(TierClass::Cxl) => 2,
+            TorClass::Miss(TierClass::Remote) => 3,
+        }
+    }
+}
+
+/// A number of things and its integral over time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Level {
+    count: u64,
+    since: Ps,
+    area: u64,
+    /// Times that something came.
+    pub arrivals: u64,
+}
+
+impl Level {
+    /// One more.
+    #[inline]
+    pub fn up(&mut self, now: Ps) {
+        self.settle(now);
+        self.count += 1;
+        self.arrivals += 1;
+    }
+
+    /// One less.
+    #[inline]
+    pub fn down(&mut self, now: Ps) {
+        self.settle(now);
+        self.count -= 1;
+    }
+
+    /// Count times time so far, in picoseconds.
+    pub fn area(&mut self, now: Ps) -> u64 {
+        self.settle(now);
+        self.area
+    }
+
+    #[inline]
+    fn settle(&mut self, now: Ps) {
+        // Events of one wheel bucket may be a fraction of a nanosecond out of order.
+        let span = now.saturating_sub(self.since);
+        self.area += self.count * span;
+        self.since += span;
+    }
+}
+
+/// All counters of a machine since it started.
+#[derive(Debug, Clone, Default)]
+pub struct Pmu {
+    /// Entries of all ToRs, by class.
+    pub tor: [Level; TorClass::COUNT],
+    /// Entries of all ingress queues.
+    pub irq: Level,
+    /// Requests that found it full.
+    pub irq_rejected: u64,
+    /// Loads by where they found their line.
+    pub l1_hits: u64,
+    /// See `l1_hits`.
+    pub l1_misses: u64,
+    /// See `l1_hits`.
+    pub fb_hits: u64,
+    /// See `l1_hits`.
+    pub l2_hits: u64,
+    /// See `l1_hits`.
+    pub l3_hits: u64,
+    /// See `l1_hits`.
+    pub l3_misses: u64,
+    /// Requests that left the cores, by kind.
+    pub offcore: [u64; 8],
+    /// Time that demand reads were outstanding, summed.
+    pub demand_read_time: u64,
+}
+
+impl Pmu {
+    /// The level of a class.
+    #[inline]
+    pub fn tor(&mut self, class: TorClass) -> &mut Level {
+        &mut self.tor[class.slot()]
+    }
+
+    /// A request leaves a core.
+    #[inline]
+    pub fn leaves_core(&mut self, kind: Kind) {
+        self.offcore[kind as usize] += 1;
+    }
+
+    /// The counters as hardware would show them at `now`, with `cores` cores running.
+    pub fn read(&mut self, now: Ps, cores: usize, tiers: &[TierCounts], p: &Params) -> CounterSet {
+        let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
+        let core_cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
+        let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
+        let [hit, ddr, cxl, remote] = &mut self.tor;
+        let inserts = [hit.arrivals, ddr.arrivals, cxl.arrivals, remote.arrivals];
+        let areas = [hit.area(now), ddr.area(now), cxl.area(now), remote.area(now)];
+        let offcore = |kinds: &[Kind]| kinds.iter().map(|&k| self.offcore[k as usize]).sum::<u64>();
+
+        let mut set = CounterSet::default();
+        let mut put = |counter, value| set.set(counter, value);
+        put(Counter::Cycles, core_cycles(now * cores as u64));
+        put(Counter::L1Hit, self.l1_hits);
+        put(Counter::L1Miss, self.l1_misses);
+        put(Counter::FbHit, self.fb_hits);
+        put(Counter::L2Hit, self.l2_hits);
+        put(Counter::L3Hit, self.l3_hits);
+        put(Counter::L3Miss, self.l3_misses);
+        put(Counter::OffcoreDemandDataRd, offcore(&[Kind::Drd]));
+        put(Counter::OffcoreOutstandingDemandDataRd, core_cycles(self.demand_read_time));
+        put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo]));
+        put(Counter::OffcoreAllRequests, self.offcore.iter().sum());
+        put(Counter::HwpfL1d, offcore(&[Kind::DrdL1Pref]));
+        put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));
+        put(Counter::StreamingWr, offcore(&[Kind::Wcilf]));
+        put(Counter::IrqInserts, self.irq.arrivals);
+        put(Counter::IrqOccupancy, uncore_cycles(self.irq.area(now)));
+        put(Counter::IrqRejected, self.irq_rejected);
+        put(Counter::TorInsertsIa, inserts.iter().sum());
+        put(Counter::TorOccupancyIa, uncore_cycles(areas.iter().sum()));
+        put(Counter::TorInsertsIaHit, inserts[0]);
+        put(Counter::TorInsertsIaMiss, inserts[1..].iter().sum());
+        put(Counter::TorOccupancyIaMiss, uncore_cycles(areas[1..].iter().sum()));
+        put(Counter::TorInsertsIaMissDdr, inserts[1]);
+        put(Counter::TorOccupancyIaMissDdr, uncore_cycles(areas[1]));
+        put(Counter::TorInsertsIaMissCxl, inserts[2]);
+        put(Counter::TorOccupancyIaMissCxl, uncore_cycles(areas[2]));
+        put(Counter::TorInsertsIaMissRemote, inserts[3]);
+        put(Counter::TorOccupancyIaMissRemote, uncore_cycles(areas[3]));
+        put(Counter::TorInsertsIaWcilf, offcore(&[Kind::Wcilf]));
+        put(Counter::TorInsertsIaWbmtoi, offcore(&[Kind::WbMtoI]));
+        put(Counter::ChaClockticks, uncore_cycles(now));
+
+        let sum = |class: TierClass, f: fn(&TierCounts) -> u64| -> u64 {
+            p.tiers.iter().zip(tiers).filter(|(t, _)| t.class == class).map(|(_, c)| f(c)).sum()
+        };
+        put(Counter::CasRd, sum(TierClass::Ddr, |c| c.dram.reads));
+        put(Counter::CasWr, sum(TierClass::Ddr, |c| c.dram.writes));
+        put(Counter::ActCount, sum(TierClass::Ddr, |c| c.dram.activations));
+        put(Counter::WpqOccupancy, dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)));
+        put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
+        put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));
+        put(Counter::CxlTxMemReq, sum(TierClass::Cxl, |c| c.requests_out));
+        put(Counter::UpiRxData, sum(TierClass::Remote, |c| c.lines_in));
+        put(Counter::UpiTxData, sum(TierClass::Remote, |c| c.lines_out));
+        set
+    }
+}

@@ -1,0 +1,165 @@
+//! The shared last-level cache: non-inclusive, filled by lines that leave a private cache, cut into
+//! slices, with a mask of ways for each class of tenants (CAT).
+//!
+//! Lines are tracked only while it can matter: when some tenant's lines can survive in it. Streams
+//! that are larger than the cache push their own past out line by line; then every line that comes
+//! in drives one of the same stream out, and no tags are needed to know which.
+
+/// Constants of the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct LlcConfig {
+    /// Lines of the whole cache.
+    pub lines: u64,
+    /// Ways of a set.
+    pub ways: u32,
+}
+
+/// A line that left the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Victim {
+    /// The line, numbered within its tier.
+    pub line: u64,
+    /// Its tier.
+    pub tier: u8,
+    /// Whether memory must be written.
+    pub dirty: bool,
+}
+
+const VALID: u64 = 1 << 63;
+const DIRTY: u64 = 1 << 62;
+const USED: u64 = 1 << 61;
+const TIER_SHIFT: u32 = 48;
+const LINE: u64 = (1 << TIER_SHIFT) - 1;
+
+/// The cache's tags. Allocated on first use, a page at a time.
+pub struct LastLevel {
+    config: LlcConfig,
+    sets: u64,
+    tags: Vec<u64>,
+    hands: Vec<u8>,
+}
+
+impl LastLevel {
+    /// An empty cache.
+    pub fn new(config: LlcConfig) -> Self {
+        let sets = (config.lines / u64::from(config.ways)).max(1);
+        Self {
+            config,
+            sets,
+            tags: vec![0; (sets * u64::from(config.ways)) as usize],
+            hands: vec![0; sets as usize],
+        }
+    }
+
+    #[inline]
+    fn set_of(&self, line: u64, tier: u8) -> usize {
+        // Slice and set are both taken from hashed bits, so that one index serves for the pair.
+        let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((u128::from(h) * u128::from(self.sets)) >> 64) as usize
+    }
+
+    #[inline]
+    fn key(line: u64, tier: u8) -> u64 {
+        VALID | (u64::from(tier) << TIER_SHIFT) | (line & LINE)
+    }
+
+    /// Looks a line up for a core that takes it; `own` removes it, since the copy moves into the
+    /// private cache with its dirtiness. Returns whether it was there, and dirty.
+    pub fn take(&mut self, line: u64, tier: u8, own: bool) -> Option<bool> {
+        let ways = self.config.ways as usize;
+        let set = self.set_of(line, tier);
+        let key = Self::key(line, tier);
+        let tags = &mut self.tags[set * ways..(set + 1) * ways];
+        let way = tags.iter().position(|&t| t & !(DIRTY | USED) == key)?;
+        let dirty = tags[way] & DIRTY != 0;
+        if own {
+            tags[way] = 0;
+        } else {
+            tags[way] |= USED;
+        }
+        Some(dirty)
+    }
+
+    /// Puts a line in that left a private cache; returns what had to leave for it. Only ways in
+    /// `mask` are filled; a hit may be in any.
+    pub fn put(&mut self, line: u64, tier: u8, dirty: bool, mask: u32) -> Option<Victim> {
+        let ways = self.config.ways as usize;
+        let set = self.set_of(line, tier);
+        let key = Self::key(line, tier);
+        let tags = &mut self.tags[set * ways..(set + 1) * ways];
+        let flags = if dirty { DIRTY } else { 0 };
+        if let Some(tag) = tags.iter_mut().find(|t| **t & !(DIRTY | USED) == key) {
+            *tag |= flags;
+            return None;
+        }
+        // Not recently used, from the hand on: the first allowed way without its bit.
+        let hand = &mut self.hands[set];
+        let mut way = usize::from(*hand) % ways;
+        for step in 0..2 * ways {
+            let here = (usize::from(*hand) + step) % ways;
+            if mask & (1 << here) == 0 {
+                continue;
+            }
+            way = here;
+            if tags[here] & VALID == 0 || tags[here] & USED == 0 {
+                break;
+            }
+            tags[here] &= !USED;
+        }
+        if mask & (1 << way) == 0 {
+            // An empty mask fills nothing: the line passes through.
+            return Some(Victim { line, tier, dirty });
+        }
+        *hand = ((way + 1) % ways) as u8;
+        let old = std::mem::replace(&mut tags[way], key | flags);
+        (old & VALID != 0).then(|| Victim {
+            line: old & LINE,
+            tier: ((old & !(VALID | DIRTY | USED)) >> TIER_SHIFT) as u8,
+            dirty: old & DIRTY != 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SMALL: LlcConfig = LlcConfig { lines: 1024, ways: 8 };
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out_once_or_stays(
+            lines in prop::collection::vec(0u64..4000, 1..3000),
+            mask in 1u32..256,
+        ) {
+            let mut llc = LastLevel::new(SMALL);
+            let mut inside = std::collections::HashSet::new();
+            for line in lines {
+                let victim = llc.put(line, 1, line % 2 == 0, mask);
+                inside.insert(line);
+                if let Some(v) = victim {
+                    prop_assert!(inside.remove(&v.line));
+                    prop_assert_eq!(v.dirty, v.line % 2 == 0);
+                    prop_assert_eq!(v.tier, 1);
+                }
+            }
+            for &line in &inside {
+                prop_assert_eq!(llc.take(line, 1, true), Some(line % 2 == 0));
+                prop_assert_eq!(llc.take(line, 1, true), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_masked_class_holds_no_more_than_its_ways() {
+        let mut llc = LastLevel::new(SMALL);
+        for line in 0..10_000 {
+            llc.put(line, 0, false, 0b11);
+        }
+        let held = (0..10_000).filter(|&line| llc.take(line, 0, false).is_some()).count();
+        assert_eq!(held, 1024 / 8 * 2);
+    }
+}

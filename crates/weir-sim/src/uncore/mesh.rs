@@ -1,0 +1,58 @@
+//! The mesh: how long a message takes from a core to a slice.
+//!
+//! Cores and slices sit on a near-square grid, slices on every tile and cores spread evenly among
+//! them. A hop costs one mesh cycle vertically and two horizontally (as on Skylake-SP and later).
+//! The mesh has no queues of its own here: its links are never the narrowest point of the traffic
+//! that is modelled.
+
+use crate::clock::Ps;
+
+/// One-way delays from each core to each slice.
+pub struct Mesh {
+    delays: Vec<Ps>,
+    slices: usize,
+}
+
+impl Mesh {
+    /// A mesh of `slices` tiles with `cores` cores on them, `hop` per vertical hop.
+    pub fn new(cores: u32, slices: u32, hop: Ps) -> Self {
+        let columns = (f64::from(slices).sqrt().ceil() as u32).max(1);
+        let place = |tile: u32| (tile % columns, tile / columns);
+        let mut delays = Vec::with_capacity((cores * slices) as usize);
+        for core in 0..cores {
+            let (cx, cy) = place(core * slices / cores.max(1));
+            for slice in 0..slices {
+                let (sx, sy) = place(slice);
+                let hops = 2 * cx.abs_diff(sx) + cy.abs_diff(sy);
+                delays.push(hop * Ps::from(hops + 1));
+            }
+        }
+        Self { delays, slices: slices as usize }
+    }
+
+    /// One-way delay.
+    #[inline]
+    pub fn delay(&self, core: u16, slice: u16) -> Ps {
+        self.delays[core as usize * self.slices + slice as usize]
+    }
+
+    /// Mean one-way delay from a core to a slice.
+    pub fn mean_from(&self, core: u16) -> f64 {
+        let from = core as usize * self.slices;
+        let row = &self.delays[from..from + self.slices];
+        row.iter().sum::<Ps>() as f64 / self.slices as f64
+    }
+
+    /// Mean one-way delay over all pairs.
+    pub fn mean(&self) -> f64 {
+        self.delays.iter().sum::<Ps>() as f64 / self.delays.len().max(1) as f64
+    }
+}
+
+/// The slice of a line. The real hash is an undocumented XOR of address bits and near uniform; so is
+/// this one.
+#[inline]
+pub fn slice_of(line: u64, tier: u8, slices: u32) -> u16 {
+    let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (((h >> 32) * u64::from(slices)) >> 32) as u16
+}

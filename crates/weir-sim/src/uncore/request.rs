@@ -1,0 +1,117 @@
+//! One request for one line, from the core's miss until its last queue lets go of it.
+
+use crate::clock::Ps;
+
+/// Names a request in the pool.
+pub type RequestId = u32;
+
+/// No request.
+pub const NO_REQUEST: RequestId = u32::MAX;
+
+/// What a request asks of the uncore, with the hardware's opcode names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Data read on demand (DRd).
+    Drd,
+    /// Data read by an L1 prefetcher.
+    DrdL1Pref,
+    /// Data read by the L2 prefetcher (DRd_Pref).
+    DrdL2Pref,
+    /// Read for ownership on demand (RFO).
+    Rfo,
+    /// Read for ownership by the L2 prefetcher (RFO_Pref).
+    RfoPref,
+    /// Full-line streaming write (WCiLF).
+    Wcilf,
+    /// Write-back of a modified line from L2 (WbMtoI).
+    WbMtoI,
+    /// Write-back asked for by `clwb`: through to memory, the line stays (WbMtoE).
+    Clwb,
+}
+
+impl Kind {
+    /// Whether it brings a line to the core.
+    pub const fn is_read(self) -> bool {
+        matches!(self, Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref)
+    }
+
+    /// Whether a prefetcher asked.
+    pub const fn is_prefetch(self) -> bool {
+        matches!(self, Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::RfoPref)
+    }
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// The line, numbered within its tier.
+    pub line: u64,
+    /// The access of the core's program that caused it.
+    pub index: u64,
+    /// When the core issued it.
+    pub issued: Ps,
+    /// When it entered the ToR.
+    pub admitted: Ps,
+    /// The next in the same queue.
+    pub next: RequestId,
+    /// Core, as a position in the engine's list.
+    pub core: u16,
+    /// Slice.
+    pub slice: u16,
+    /// Tier, as a position in the engine's list.
+    pub tier: u8,
+    /// What it asks.
+    pub kind: Kind,
+    /// Whether it missed the last-level cache.
+    pub missed: bool,
+}
+
+/// All requests in flight.
+#[derive(Default)]
+pub struct Pool {
+    requests: Vec<Request>,
+    free: Vec<RequestId>,
+}
+
+impl Pool {
+    /// Takes a request in.
+    #[inline]
+    pub fn insert(&mut self, request: Request) -> RequestId {
+        match self.free.pop() {
+            Some(id) => {
+                self.requests[id as usize] = request;
+                id
+            }
+            None => {
+                self.requests.push(request);
+                (self.requests.len() - 1) as RequestId
+            }
+        }
+    }
+
+    /// Lets a request go.
+    #[inline]
+    pub fn remove(&mut self, id: RequestId) {
+        self.free.push(id);
+    }
+
+    /// How many are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.requests.len() - self.free.len()
+    }
+}
+
+impl std::ops::Index<RequestId> for Pool {
+    type Output = Request;
+    #[inline]
+    fn index(&self, id: RequestId) -> &Request {
+        &self.requests[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<RequestId> for Pool {
+    #[inline]
+    fn index_mut(&mut self, id: RequestId) -> &mut Request {
+        &mut self.requests[id as usize]
+    }
+}
