@@ -1,8 +1,12 @@
 //! No text makes the readers panic, and every mistake lies in the text.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use weir_model::platform::{Library, MOST_BYTES, Mistakes};
 use weir_model::published;
+
+static LIBRARY: LazyLock<Library> = LazyLock::new(Library::builtin);
 
 /// Whole files to break, one of each kind.
 const FILES: [&str; 4] = [
@@ -65,7 +69,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_explained(text in "(?s).{0,400}") {
-        check(&Library::builtin(), &text)?;
+        check(&LIBRARY, &text)?;
     }
 
     #[test]
@@ -75,8 +79,8 @@ proptest! {
             0..12,
         ),
     ) {
-        check(&Library::builtin(), &lines.join("\n"))?;
-        check(&Library::builtin(), &format!("kind = \"cxl\"\n{}", lines.join("\n")))?;
+        check(&LIBRARY, &lines.join("\n"))?;
+        check(&LIBRARY, &format!("kind = \"cxl\"\n{}", lines.join("\n")))?;
     }
 
     #[test]
@@ -90,14 +94,14 @@ proptest! {
             let end = (at + length).min(text.len());
             text.splice(at..end, replacement.chars());
         }
-        check(&Library::builtin(), &text.into_iter().collect::<String>())?;
+        check(&LIBRARY, &text.into_iter().collect::<String>())?;
     }
 
     #[test]
     fn any_expression_is_a_machine_or_explained(
         expression in "(emr2s|memo|cxl-a|cxl-b|none|[0-9]{1,3}x|@remote|@|\\+|x|é| ){0,7}",
     ) {
-        let library = Library::builtin();
+        let library = &LIBRARY;
         match library.compose(&expression) {
             Ok(platform) => prop_assert_eq!(platform.digest().len(), 16),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
@@ -107,7 +111,7 @@ proptest! {
 
 #[test]
 fn a_file_beyond_a_mebibyte_is_refused_without_being_read() {
-    let library = Library::builtin();
+    let library = &LIBRARY;
     // 100 MB of what would be expensive to parse.
     let text = "[a]\n".repeat(25_000_000);
     let started = std::time::Instant::now();
@@ -120,7 +124,7 @@ fn a_file_beyond_a_mebibyte_is_refused_without_being_read() {
 
 #[test]
 fn a_file_of_the_largest_size_is_explained_in_reasonable_time() {
-    let library = Library::builtin();
+    let library = &LIBRARY;
     let mut unknown_keys = String::from("kind = \"cxl\"\n");
     let mut n = 0;
     while unknown_keys.len() < MOST_BYTES - 32 {

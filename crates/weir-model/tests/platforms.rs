@@ -48,11 +48,15 @@ fn a_new_device_is_ten_lines() {
 #[test]
 fn a_prototype_has_the_defaults_of_prototypes() {
     let library = Library::builtin();
+    let Ok(Definition::Device(product)) = library.check("card.toml", TEN_LINES) else {
+        panic!("a device was given");
+    };
     let text = format!("{TEN_LINES}controller = \"fpga\"\n");
     let Ok(Definition::Device(device)) = library.check("card.toml", &text) else {
         panic!("a device was given");
     };
-    assert_eq!(device.controller.reorder_window.value, 1);
+    assert_eq!(device.controller.kind.value, ControllerKind::Fpga);
+    assert!(device.controller.reorder_window.value < product.controller.reorder_window.value);
     assert_eq!(device.measured.read_limit.value, ReadLimit::Controller);
     let without_peak = TEN_LINES.replace("read = \"26 GB/s\"\n", "");
     let Ok(Definition::Device(device)) = library.check("card.toml", &without_peak) else {

@@ -43,7 +43,7 @@ pub struct Link {
 pub enum ControllerKind {
     /// A product: deep queues, reorders for open rows.
     Asic,
-    /// A prototype in programmable logic: serves in order of arrival.
+    /// A prototype in programmable logic: looks over fewer requests for an open row.
     Fpga,
 }
 
