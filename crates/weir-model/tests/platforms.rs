@@ -1,6 +1,8 @@
 //! What holds for every platform, and for those that come with Weir.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use weir_model::platform::{
     ControllerKind, DEVICE_KEYS, Definition, FileKind, HOST_KEYS, Library, Need, ParameterRow,
@@ -274,6 +276,86 @@ fn a_file_of_the_users_own_takes_the_place_of_one_that_comes_with_weir() {
     let before = library.list().len();
     assert!(library.add("cxl-b.toml", "kind = \"cxl\"").is_err());
     assert_eq!(library.list().len(), before);
+}
+
+#[test]
+fn a_host_whose_own_device_is_unknown_says_so() {
+    let mut library = Library::builtin();
+    let text = include_str!("../../../platforms/memo.toml").replace("agilex-2666", "agilex-9");
+    library.add("lost.toml", &text).unwrap();
+    let error = library.compose("lost").unwrap_err().to_string();
+    assert!(error.contains("`lost` comes with `agilex-9`"), "{error}");
+    assert!(library.compose("lost+cxl-a").is_ok());
+}
+
+/// The names of the TOML files in a folder of the repository.
+fn files_in(folder: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(folder);
+    fs::read_dir(path)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_string))
+        .collect()
+}
+
+#[test]
+fn every_file_in_the_folders_is_known_without_them() {
+    let library = Library::builtin();
+    let known = library
+        .list()
+        .iter()
+        .map(|d| d.name().to_string())
+        .collect();
+    assert_eq!(files_in("platforms"), known);
+    let cores = library
+        .microarchitectures()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(files_in("platforms/cores"), cores);
+    let papers = published::builtin()
+        .into_iter()
+        .map(|paper| paper.name)
+        .collect();
+    assert_eq!(files_in("published"), papers);
+}
+
+#[test]
+fn one_core_of_sapphire_rapids_loads_what_the_logs_show() {
+    let logs = include_str!("../../../published/measured/eurosys24_mlc.csv");
+    // One core of the DDR5 server, reads only, in order: the peak over all delays.
+    let measured = logs
+        .lines()
+        .filter(|line| line.starts_with("ddr5,m,1,0,0,"))
+        .filter_map(|line| line.split(',').nth(7)?.parse::<f64>().ok())
+        .fold(0.0, f64::max)
+        / 1000.0;
+    let ours = compose("spr2s").host.core.load_peak.value.get();
+    assert!(
+        (ours - measured).abs() < 0.05 * measured,
+        "{ours} and {measured}"
+    );
+}
+
+#[test]
+fn a_byte_order_mark_and_foreign_line_ends_are_no_mistake() {
+    let library = Library::builtin();
+    let windows = format!("\u{feff}{}", TEN_LINES.replace('\n', "\r\n"));
+    assert_eq!(
+        library.check("card.toml", &windows).unwrap(),
+        library.check("card.toml", TEN_LINES).unwrap()
+    );
+    let mistaken = windows.replace("240 ns", "240");
+    let shown = library
+        .check("card.toml", &mistaken)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        shown.contains("card.toml:8:8\n  |\n8 | idle = \"240\"\n  |        ^^^^^\n"),
+        "{shown}"
+    );
 }
 
 /// The ids of published rows in a source text: `SUP-012`.

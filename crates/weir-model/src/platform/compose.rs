@@ -36,6 +36,16 @@ pub enum ComposeError {
         /// What was perhaps meant, or what there is.
         help: String,
     },
+    /// A host's own device that is not known.
+    #[error(
+        "`{host}` comes with `{name}`, but no device is called so; name its devices, or `+none`"
+    )]
+    UnknownDefault {
+        /// The host.
+        host: String,
+        /// The device in its `default_devices`.
+        name: String,
+    },
     /// What stands behind `@` is not known.
     #[error("`@{place}` is no place for a device; `@remote` puts it on the other socket")]
     UnknownPlace {
@@ -189,7 +199,12 @@ impl Library {
             for name in &host.default_devices {
                 match self.get(name) {
                     Some(Definition::Device(device)) => devices.push((device, false)),
-                    _ => return Err(self.unknown(name)),
+                    _ => {
+                        return Err(ComposeError::UnknownDefault {
+                            host: host.name.clone(),
+                            name: quote(name),
+                        });
+                    }
                 }
             }
         }
