@@ -10,6 +10,8 @@ mod aarch64;
 pub mod chase;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_scalar;
 
 use std::fmt;
 

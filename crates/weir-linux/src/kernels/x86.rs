@@ -14,7 +14,8 @@ use weir_model::access::Op;
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 
-use super::{Data, Isa, Kernel, Lines, SOURCE_LINES, missing};
+use super::x86_scalar::{Cas, Movdir64b};
+use super::{Data, Isa, Kernel, Lines, missing};
 
 pub(super) const NARROWEST: Isa = Isa::Sse2;
 
@@ -309,73 +310,6 @@ store_kernels! {
     St512 st512 St256 st256 St128 st128 "Temporal stores." _mm_mfence,
     StClwb512 clwb512 StClwb256 clwb256 StClwb128 clwb128 "Temporal stores, each line written back." _mm_mfence,
     Nt512 nt512 Nt256 nt256 Nt128 nt128 "Non-temporal stores." _mm_mfence,
-}
-
-/// 64-byte direct stores from a small ring of source lines that stays in the first-level cache.
-struct Movdir64b;
-
-impl Lines for Movdir64b {
-    #[inline(always)]
-    unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
-        let source = data.source.as_ptr();
-        for line in 0..lines {
-            // SAFETY: writes one line that the caller vouches for, from one line of the ring.
-            unsafe {
-                asm!(
-                    "movdir64b {to}, [{from}]",
-                    to = in(reg) first.add(line * super::LINE),
-                    from = in(reg) source.add((data.now[0] as usize).wrapping_add(line) % SOURCE_LINES),
-                    options(nostack, preserves_flags)
-                );
-            }
-        }
-        // The next run starts elsewhere in the ring, so that no line gets what it holds already.
-        data.now[0] = data.now[0].wrapping_add(lines as u64 | 1);
-    }
-
-    #[inline(always)]
-    fn settle() {
-        // SAFETY: mfence is in every x86-64 processor and touches no memory.
-        unsafe { _mm_mfence() }
-    }
-}
-
-/// Read, add, compare and swap the first word of the line, as a lock-free program does: the swap
-/// always succeeds, and finds the line that the read has fetched.
-struct Cas;
-
-impl Lines for Cas {
-    #[inline(always)]
-    unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
-        // SAFETY: touches one word of each line that the caller vouches for; rax and the flags are
-        // declared.
-        unsafe {
-            asm!(
-                "test {n}, {n}",
-                "jz 3f",
-                "2:",
-                "mov rax, [{p}]",
-                "lea {new}, [rax + {step}]",
-                "lock cmpxchg [{p}], {new}",
-                "add {p}, 64",
-                "dec {n}",
-                "jnz 2b",
-                "3:",
-                p = inout(reg) first => _,
-                n = inout(reg) lines => _,
-                step = in(reg) data.step[0],
-                new = out(reg) _,
-                out("rax") _,
-                options(nostack)
-            );
-        }
-    }
-
-    #[inline(always)]
-    fn settle() {
-        // SAFETY: mfence is in every x86-64 processor and touches no memory.
-        unsafe { _mm_mfence() }
-    }
 }
 
 /// Orders the stores before it before those after it, non-temporal ones too.

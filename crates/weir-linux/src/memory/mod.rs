@@ -3,6 +3,7 @@
 
 mod policy;
 mod room;
+mod smaps;
 
 use std::io;
 use std::ptr::NonNull;
@@ -136,7 +137,7 @@ impl Region {
         match self.pages {
             Pages::Base => format!("pages of {}", Bytes(self.unit as u64)),
             Pages::Reserved => "pages of 2 MiB (reserved)".to_owned(),
-            Pages::Transparent => match huge_share(root, self.base.as_ptr() as u64) {
+            Pages::Transparent => match smaps::huge_share(root, self.base.as_ptr() as u64) {
                 Reading::Known(share) if share > 0.995 => "pages of 2 MiB (transparent)".to_owned(),
                 Reading::Known(share) => format!(
                     "pages of 2 MiB were asked for and make up {:.0} % (transparent); the rest are of {}",
@@ -351,47 +352,6 @@ fn map(length: usize, unit: usize, pages: Pages) -> io::Result<NonNull<u8>> {
         }
     }
     NonNull::new(start.wrapping_add(skipped)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
-}
-
-/// How much of the mapping around an address is in huge pages, from 0 to 1.
-fn huge_share(root: &Root, address: u64) -> Reading<f64> {
-    let path = "/proc/self/smaps";
-    root.head(path, 16 << 20).and_then(|text| {
-        let (mut inside, mut size, mut huge) = (false, 0.0, 0.0);
-        for line in text.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let Some(head) = words.next() else { continue };
-            if let Some((from, to)) = range(head) {
-                if inside {
-                    break;
-                }
-                inside = (from..to).contains(&address);
-            } else if inside {
-                let kib = words
-                    .next()
-                    .and_then(|n| n.parse::<f64>().ok())
-                    .unwrap_or(0.0);
-                match head {
-                    "Size:" => size = kib,
-                    "AnonHugePages:" => huge = kib,
-                    _ => {}
-                }
-            }
-        }
-        if size > 0.0 {
-            Ok(huge / size)
-        } else {
-            Err(weir_model::capability::Unavailable::because(format!(
-                "{path} does not list the mapping"
-            )))
-        }
-    })
-}
-
-fn range(word: &str) -> Option<(u64, u64)> {
-    let (from, to) = word.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    Some((number(from)?, number(to)?))
 }
 
 fn no_address_space(bytes: Bytes) -> MachineError {

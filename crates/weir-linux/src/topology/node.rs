@@ -149,13 +149,9 @@ fn access(root: &Root, base: &str) -> Reading<Access> {
             write_bandwidth: bandwidth("write_bandwidth"),
         };
         // Without firmware tables the kernel still links initiators, and gives no numbers.
-        match access
-            .read_latency
-            .get()
-            .or(access.read_bandwidth.get().map(|_| &Nanos(0.0)))
-        {
-            Ok(_) => Ok(access),
-            Err(why) => Err(why),
+        match (access.read_latency.get(), access.read_bandwidth.get()) {
+            (Err(why), Err(_)) => Err(why),
+            _ => Ok(access),
         }
     })
 }

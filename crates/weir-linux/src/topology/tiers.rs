@@ -274,12 +274,20 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
         (TierKind::Dram, None) if placed.node.id != home.id => {
             parts.push("memory of the same socket, another cluster".to_owned());
         }
+        (TierKind::Dram, None) if !placed.node.has_cpus() => {
+            parts.push("the nearest memory; its node has no processors".to_owned());
+        }
         (kind, None) => parts.push(kind.describe().to_owned()),
     }
     if let Some(cpus) = placed.node.cpus.known().filter(|c| !c.is_empty()) {
         parts.push(format!("CPUs {}", list::format(cpus)));
     }
-    if let Ok(access) = placed.node.access1.get().or(placed.node.access0.get()) {
+    // What the firmware says of another socket's accesses is nothing about ours.
+    let access = placed.node.access1.get().or(placed.node.access0.get());
+    let ours = access
+        .ok()
+        .filter(|a| a.initiators.is_empty() || a.initiators.contains(&home.id));
+    if let Some(access) = ours {
         if let Some(latency) = access.read_latency.known() {
             parts.push(format!("HMAT {latency} read"));
         }

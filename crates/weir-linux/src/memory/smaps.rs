@@ -1,0 +1,46 @@
+//! The size of the pages that a mapping really has, from `/proc/self/smaps`.
+
+use weir_model::capability::Unavailable;
+
+use crate::root::{Reading, Root};
+
+/// How much of the mapping around an address is in huge pages, from 0 to 1.
+pub(super) fn huge_share(root: &Root, address: u64) -> Reading<f64> {
+    let path = "/proc/self/smaps";
+    root.head(path, 16 << 20).and_then(|text| {
+        let (mut inside, mut size, mut huge) = (false, 0.0, 0.0);
+        for line in text.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let Some(head) = words.next() else { continue };
+            if let Some((from, to)) = range(head) {
+                if inside {
+                    break;
+                }
+                inside = (from..to).contains(&address);
+            } else if inside {
+                let kib = words
+                    .next()
+                    .and_then(|n| n.parse::<f64>().ok())
+                    .unwrap_or(0.0);
+                match head {
+                    "Size:" => size = kib,
+                    "AnonHugePages:" => huge = kib,
+                    _ => {}
+                }
+            }
+        }
+        if size > 0.0 {
+            Ok(huge / size)
+        } else {
+            Err(Unavailable::because(format!(
+                "{path} does not list the mapping"
+            )))
+        }
+    })
+}
+
+fn range(word: &str) -> Option<(u64, u64)> {
+    let (from, to) = word.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some((number(from)?, number(to)?))
+}

@@ -1,0 +1,213 @@
+//! Every recorded machine is read as its golden file says. `WEIR_BLESS=1 cargo test` rewrites them.
+
+mod machines;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use machines::Recorded;
+use proptest::prelude::*;
+use weir_linux::topology::{self, HostView, list};
+use weir_linux::{LinuxTestbed, Options, Reading, Root};
+use weir_model::access::{Op, Pattern};
+use weir_model::capability::Feature;
+use weir_model::machine::{MachineError, Testbed};
+use weir_model::tenant::Tenant;
+use weir_model::topology::{TierKind, TierName};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+/// What a machine was read as, in lines that a person can check.
+fn render(view: &HostView) -> String {
+    let mut text = String::new();
+    match view.topology() {
+        Err(error) => writeln!(text, "error: {error}").unwrap(),
+        Ok(t) => {
+            writeln!(text, "{}, {} socket(s)", t.processor, t.sockets).unwrap();
+            let mut sorted = t.cores.clone();
+            sorted.sort_unstable();
+            let order = if sorted == t.cores {
+                list::format(&t.cores)
+            } else {
+                format!("{:?}", t.cores)
+            };
+            writeln!(text, "cores {order}; clock {:?}", t.clock.map(|c| c.get())).unwrap();
+            for cache in &t.caches {
+                let ways = cache.ways.map_or("?".into(), |w| w.to_string());
+                writeln!(
+                    text,
+                    "cache {} {}, {ways} ways, shared by {} core(s)",
+                    cache.name, cache.size, cache.shared_by
+                )
+                .unwrap();
+            }
+            for tier in &t.tiers {
+                let node = tier.node.map_or("-".into(), |n| n.to_string());
+                let (name, kind) = (&tier.name, tier.kind);
+                writeln!(text, "tier {name} {kind:?}, node {node}, {}", tier.capacity).unwrap();
+                writeln!(text, "  {}", tier.description).unwrap();
+                if let Some(l) = &tier.limits {
+                    writeln!(text, "  at most {:.2} each way: {}", l.read, l.basis).unwrap();
+                }
+            }
+        }
+    }
+    for c in view.capabilities() {
+        let state = if c.present { "has" } else { "lacks" };
+        writeln!(text, "{state} {}: {}", c.feature, c.detail).unwrap();
+    }
+    for warning in view.warnings() {
+        writeln!(text, "warning: {warning}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn every_recorded_machine_is_read_as_its_golden_file_says() {
+    let names = machines::names();
+    assert!(names.len() >= 7, "{names:?}");
+    for name in names {
+        let recorded = Recorded::named(&name);
+        let text = render(&topology::discover(&recorded.root()));
+        let golden = machines::home().join("golden").join(format!("{name}.txt"));
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            fs::write(&golden, &text).unwrap();
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        assert!(
+            text == expected,
+            "{name} is now read as:\n{text}\n-- instead of:\n{expected}"
+        );
+    }
+}
+
+#[test]
+fn everything_that_is_missing_says_why_and_what_it_costs() {
+    for name in machines::names() {
+        let recorded = Recorded::named(&name);
+        for c in topology::discover(&recorded.root()).capabilities() {
+            assert!(!c.detail.is_empty(), "{name}: {c:?}");
+            assert_eq!(c.cost.is_empty(), c.present, "{name}: {c:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cxl_card_is_found_with_its_link_and_its_firmware_figures() {
+    let recorded = Recorded::named("spr2s-cxl");
+    let view = topology::discover(&recorded.root());
+    let topology = view.topology().unwrap();
+    let names: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["dram", "remote", "cxl0"]);
+    assert_eq!(topology.cores, (0..56).collect::<Vec<u32>>());
+    let cxl = topology.tier(&TierName::cxl(0)).unwrap();
+    assert_eq!((cxl.kind, cxl.node), (TierKind::Cxl, Some(2)));
+    // 32 GT/s x8: 32 GB/s raw, 29.65 after coding and framing.
+    let limits = cxl.limits.as_ref().unwrap();
+    assert!((limits.read.get() - 29.65).abs() < 0.01, "{limits:?}");
+    let access = view.known_nodes()[2].access0.known().unwrap();
+    assert_eq!(access.read_latency, Reading::Known(Nanos(220.0)));
+    assert_eq!(access.read_bandwidth, Reading::Known(GbPerSec(24.0)));
+}
+
+#[test]
+fn garbage_never_becomes_a_value() {
+    let recorded = Recorded::named("garbage");
+    let view = topology::discover(&recorded.root());
+    let node = &view.known_nodes()[0];
+    assert!(matches!(node.free, Reading::Unreadable(_)), "{node:?}");
+    assert!(matches!(node.distances, Reading::Unreadable(_)));
+    assert!(node.access0.known().is_none() && node.huge_pages.is_empty());
+    assert!(matches!(view.memory_tiers, Reading::Unreadable(_)));
+    assert!(matches!(
+        view.transparent_huge_pages,
+        Reading::Unreadable(_)
+    ));
+    assert!(matches!(view.caches, Reading::Unreadable(_)));
+    assert!(view.cxl.known().unwrap().nodes.is_empty());
+}
+
+#[test]
+fn a_folder_that_is_no_machine_is_an_error_that_says_what_is_missing() {
+    let empty = tempfile::tempdir().unwrap();
+    for root in [Root::at(empty.path()), Root::at("/nowhere/at/all")] {
+        let error = LinuxTestbed::new(root, Options::default()).err().unwrap();
+        assert!(error.to_string().contains("processors"), "{error}");
+    }
+}
+
+#[test]
+fn a_recorded_machine_can_be_looked_at_but_not_loaded() {
+    let recorded = Recorded::named("spr2s-cxl");
+    let testbed = LinuxTestbed::new(recorded.root(), Options::default()).unwrap();
+    let mut machine = testbed.open(0).unwrap();
+    assert_eq!(machine.topology().tiers.len(), 3);
+    let tenant = Tenant::on_first_cores(
+        Op::Ld,
+        Pattern::Sequential,
+        &TierName::dram(),
+        1,
+        Bytes::mib(1),
+    );
+    assert!(matches!(
+        machine.start(&[tenant]),
+        Err(MachineError::Request(_))
+    ));
+}
+
+#[test]
+fn machines_differ_in_their_digests_and_a_machine_keeps_its_own() {
+    let digest = |name: &str| topology::digest(&topology::discover(&Recorded::named(name).root()));
+    let mut digests: Vec<String> = machines::names().iter().map(|n| digest(n)).collect();
+    assert_eq!(digest("garbage"), digest("garbage"));
+    digests.sort();
+    let all = digests.len();
+    digests.dedup();
+    assert_eq!(digests.len(), all);
+}
+
+#[test]
+fn this_machine_has_local_memory_and_a_core() {
+    let view = topology::discover(&Root::live());
+    let topology = view.topology().unwrap();
+    assert_eq!(topology.tiers[0].name, TierName::dram());
+    assert!(topology.tiers[0].capacity > Bytes::mib(64));
+    assert!(!topology.cores.is_empty());
+    let listed: Vec<Feature> = view.capabilities().iter().map(|c| c.feature).collect();
+    assert!(listed.contains(&Feature::NumaPolicy) && listed.contains(&Feature::Pinning));
+}
+
+/// The machine that is broken file by file, and each of its paths with what it says.
+struct Victim {
+    recorded: Recorded,
+    entries: Vec<(String, String)>,
+}
+
+static VICTIM: LazyLock<Mutex<Victim>> = LazyLock::new(|| {
+    let text = fs::read_to_string(machines::home().join("spr2s-cxl.machine")).unwrap();
+    let entries = text
+        .lines()
+        .filter(|line| line.starts_with("/sys"))
+        .filter_map(|line| line.split_once(": "))
+        .map(|(path, content)| (path.to_owned(), content.to_owned()))
+        .collect();
+    let recorded = Recorded::named("spr2s-cxl");
+    Mutex::new(Victim { recorded, entries })
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// A file of a good machine, or one for each of its nodes or processors, is replaced by
+    /// anything: local memory is still found, and nothing panics.
+    #[test]
+    fn one_broken_file_breaks_nothing_else(entry in 0usize..1000, junk in ".{0,60}") {
+        let victim = VICTIM.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, content) = &victim.entries[entry % victim.entries.len()];
+        victim.recorded.replace(path, &junk);
+        let view = topology::discover(&victim.recorded.root());
+        let text = render(&view);
+        victim.recorded.replace(path, content);
+        prop_assert!(text.contains("tier dram Dram"), "{}: {:?}\n{}", path, junk, text);
+    }
+}
