@@ -89,8 +89,12 @@ fn latencies_come_with_their_conditions() {
         let notes = machine.stop().unwrap();
         let latency = seen.tenants[0].latency.as_ref().unwrap();
         assert!(latency.len() > 100);
-        let middle = latency.quantile(0.5).get();
-        assert!((0.3..100_000.0).contains(&middle), "{op}: {middle} ns");
+        // An access alone may be shorter than a step of the clock: most, but never all.
+        let (mean, slow) = (latency.mean().get(), latency.quantile(0.99).get());
+        assert!(
+            mean < 100_000.0 && slow > 0.3,
+            "{op}: mean {mean} ns, 99 % within {slow} ns"
+        );
         let said = notes.conditions.join("\n");
         assert!(
             said.contains(samples_are) && said.contains("prefetchers on"),
