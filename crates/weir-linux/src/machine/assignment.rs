@@ -176,6 +176,15 @@ pub(super) fn check_room<'a>(
             .get()
             .checked_next_multiple_of(unit)
             .unwrap_or(u64::MAX);
+        if let (Pattern::Chase { .. }, Some(home)) = (job.pattern, host.topology.tiers.first()) {
+            // The order of a chase is drawn in local memory, four bytes for each line.
+            let entry = wanted
+                .entry(home.node)
+                .or_insert_with(|| (home.name.clone(), 0));
+            entry.1 = entry
+                .1
+                .saturating_add(job.working_set.lines().saturating_mul(4));
+        }
         for share in &job.shares {
             let part = u128::from(bytes) * u128::from(share.weight) / u128::from(round.max(1));
             let part = u64::try_from(part).unwrap_or(u64::MAX);
