@@ -129,7 +129,9 @@ impl fmt::Display for Counter {
 /// What was counted in a window. A counter the machine cannot read carries the reason.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterSet {
+    /// What was counted, by counter.
     values: BTreeMap<Counter, u64>,
+    /// Counters that could not be read, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     unavailable: BTreeMap<Counter, Unavailable>,
 }

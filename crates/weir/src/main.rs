@@ -1,3 +1,7 @@
-//! The `weir` command.
+//! The `weir` command: hands the arguments to the library and its verdict to the shell.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    weir::run(std::env::args_os())
+}

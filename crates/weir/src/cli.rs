@@ -1,0 +1,100 @@
+//! The arguments, and their help.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::verbs;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default());
+
+const AFTER_HELP: &str = "\
+Examples:
+  weir tour                                    a first look, and weir-report.html
+  weir topo                                    what this machine has and lacks
+  weir bench bandwidth --op ld,nt_st --threads 1..16
+  weir bench latency --on emr2s+cxl-a --format json
+
+Exit codes:
+  0  done
+  1  the work failed, or was stopped (finished points are kept)
+  2  the request was wrong: an argument, or a file it names
+  3  this machine lacks a capability that the request needs";
+
+/// Measures and regulates memory traffic on servers whose memory comes in tiers: on this machine,
+/// or on a model of one.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, styles = STYLES, after_help = AFTER_HELP)]
+#[command(
+    term_width = 80,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What every verb takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Arguments that every verb takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Global {
+    /// Which machine: `host`, a platform (`emr2s+2xcxl-a@remote`), or a platform file.
+    ///
+    /// A platform is a server and the devices behind its CXL ports, joined by `+`; `2x` in front
+    /// of a device takes two, `@remote` behind it hangs it on the other socket. Each part may be
+    /// the path of a TOML file instead of a name that `weir platforms list` knows.
+    #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
+    pub on: String,
+    /// How results are printed.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Where runs are kept [default: weir/runs.sqlite in the user's data directory].
+    #[arg(long, global = true, value_name = "PATH", env = "WEIR_STORE")]
+    pub store: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// No progress on standard error; warnings and errors stay.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For reading: at most 80 columns.
+    Table,
+    /// One document, as docs/json.md describes.
+    Json,
+    /// One row for each figure, with a head.
+    Csv,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show tiers, caches and cores, and what is missing for trustworthy results.
+    Topo(verbs::topo::Args),
+    /// List, show and check machines as files.
+    Platforms(verbs::platforms::Args),
+    /// Characterise a machine.
+    Bench(verbs::bench::Args),
+    /// Take a first look at this machine and a simulated CXL server, and leave a report.
+    Tour(verbs::tour::Args),
+    /// Compare published figures with ours, row by row.
+    Reproduce(verbs::reproduce::Args),
+    /// List, show and export what was measured.
+    Runs(verbs::runs::Args),
+    /// Write runs as one HTML page with charts.
+    Report(verbs::report::Args),
+    /// Print a completion script for a shell.
+    Completions(verbs::completions::Args),
+}

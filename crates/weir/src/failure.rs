@@ -1,0 +1,118 @@
+//! How a command ends when it does not end well, and what the shell learns of it.
+
+use std::io;
+
+use weir_model::machine::MachineError;
+
+/// What every verb returns.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command did not do all it was asked to.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request was right, but the work failed.
+    Work(anyhow::Error),
+    /// The request was wrong: an argument, or a file it names.
+    Request(anyhow::Error),
+    /// The machine lacks a capability that the request needs.
+    Missing(anyhow::Error),
+    /// Stopped before the end; what was finished is kept and has been shown.
+    Partial(String),
+    /// Whoever read the results has gone away.
+    Closed,
+}
+
+impl Failure {
+    /// The exit code, as documented in `weir --help`.
+    pub const fn code(&self) -> u8 {
+        match self {
+            Failure::Closed => 0,
+            Failure::Work(_) | Failure::Partial(_) => 1,
+            Failure::Request(_) => 2,
+            Failure::Missing(_) => 3,
+        }
+    }
+
+    /// What the user is told; nothing if nobody is listening.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Failure::Work(error) | Failure::Request(error) | Failure::Missing(error) => {
+                Some(format!("{error:#}"))
+            }
+            Failure::Partial(text) => Some(text.clone()),
+            Failure::Closed => None,
+        }
+    }
+
+    /// A wrong request, in words.
+    pub fn request(text: impl Into<String>) -> Self {
+        Failure::Request(anyhow::Error::msg(text.into()))
+    }
+
+    /// Work that failed, in words.
+    pub fn work(text: impl Into<String>) -> Self {
+        Failure::Work(anyhow::Error::msg(text.into()))
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Failure::Work(error)
+    }
+}
+
+impl From<MachineError> for Failure {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Request(_) | MachineError::NoSuchTier { .. } => {
+                Failure::Request(error.into())
+            }
+            MachineError::Missing { .. } => Failure::Missing(error.into()),
+            _ => Failure::Work(error.into()),
+        }
+    }
+}
+
+/// Errors of standard output: a reader that has seen enough is not an error of ours.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Failure::Closed
+        } else {
+            Failure::Work(anyhow::Error::new(error).context("cannot write to standard output"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_model::capability::Feature;
+    use weir_model::topology::TierName;
+
+    #[test]
+    fn machine_errors_are_told_apart_by_whose_fault_they_are() {
+        let unknown = MachineError::NoSuchTier {
+            name: TierName::named("cxl9"),
+            known: "dram".into(),
+        };
+        assert_eq!(Failure::from(unknown).code(), 2);
+        let missing = MachineError::Missing {
+            feature: Feature::Movdir64b,
+            reason: "cpuid does not list it".into(),
+        };
+        assert_eq!(Failure::from(missing).code(), 3);
+        let system = MachineError::System {
+            what: "mbind".into(),
+            cause: "EPERM".into(),
+        };
+        assert_eq!(Failure::from(system).code(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_left_is_no_failure() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.code(), 0);
+        assert_eq!(failure.message(), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! The `weir` command as a library: arguments, run store, tables, and the report.
+//!
+//! One module for each verb, in [`verbs`]; `main` only hands over the arguments. This is the one
+//! crate that knows both kinds of machine, and it alone chooses which one an experiment meets.
+
+pub mod cli;
+pub mod context;
+pub mod documents;
+pub mod failure;
+pub mod host;
+pub mod interrupt;
+pub mod machine;
+pub mod measure;
+pub mod output;
+pub mod progress;
+pub mod report;
+pub mod store;
+pub mod summary;
+pub mod verbs;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Verb};
+use context::{Context, say};
+use failure::{Failure, Result};
+use interrupt::Stop;
+
+/// Runs the command with these arguments, the program's name first.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output, mistakes to standard error; a closed one is no matter.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let typed = arguments
+        .iter()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    match dispatch(cli, typed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                say(&format!("weir: {message}"));
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
+    let stop = Stop::on_signals().map_err(|error| {
+        Failure::Work(anyhow::Error::new(error).context("cannot listen for Ctrl-C"))
+    })?;
+    let context = Context {
+        global: cli.global,
+        typed,
+        stop,
+    };
+    match cli.verb {
+        Verb::Topo(args) => verbs::topo::run(&args, &context),
+        Verb::Platforms(args) => verbs::platforms::run(&args, &context),
+        Verb::Bench(args) => verbs::bench::run(&args, &context),
+        Verb::Tour(args) => verbs::tour::run(&args, &context),
+        Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
+        Verb::Runs(args) => verbs::runs::run(&args, &context),
+        Verb::Report(args) => verbs::report::run(&args, &context),
+        Verb::Completions(args) => verbs::completions::run(&args),
+    }
+}

@@ -1,0 +1,145 @@
+//! Which machine an experiment meets: the only place that knows both kinds.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use weir_linux::LinuxTestbed;
+use weir_model::capability::Capability;
+use weir_model::machine::{Identity, Testbed};
+use weir_model::platform::{Library, MOST_BYTES, Mistakes, Platform};
+use weir_model::topology::Topology;
+use weir_sim::SimTestbed;
+
+use crate::failure::{Failure, Result};
+
+/// A machine that was chosen, and what it says of itself.
+pub struct Chosen {
+    /// Where its machines come from.
+    pub testbed: Box<dyn Testbed>,
+    /// Who it is.
+    pub identity: Identity,
+    /// What it is made of.
+    pub topology: Topology,
+    /// What it offers and lacks.
+    pub capabilities: Vec<Capability>,
+}
+
+/// The name that means the machine Weir runs on.
+pub const HOST: &str = "host";
+
+/// The machine of this name: `host`, or a platform expression.
+///
+/// # Errors
+/// The expression names no platform, a file it names has mistakes, or this host cannot be read.
+pub fn choose(on: &str) -> Result<Chosen> {
+    let testbed: Box<dyn Testbed> = if on == HOST {
+        Box::new(LinuxTestbed::new(
+            weir_linux::Root::live(),
+            weir_linux::Options::default(),
+        )?)
+    } else {
+        simulate(on)?
+    };
+    let machine = testbed.open(0)?;
+    Ok(Chosen {
+        identity: machine.identity(),
+        topology: machine.topology().clone(),
+        capabilities: machine.capabilities().to_vec(),
+        testbed,
+    })
+}
+
+/// The model of a platform.
+///
+/// # Errors
+/// As [`compose`], or the simulator cannot build the platform.
+pub fn simulate(on: &str) -> Result<Box<dyn Testbed>> {
+    let testbed = SimTestbed::new(&compose(on)?).map_err(|error| {
+        Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
+    })?;
+    Ok(Box::new(testbed))
+}
+
+/// A platform from an expression whose parts are names or paths of TOML files.
+///
+/// # Errors
+/// A part is unknown, or its file cannot be read or has mistakes.
+pub fn compose(on: &str) -> Result<Platform> {
+    let mut library = Library::builtin();
+    let mut terms = Vec::new();
+    for term in on.split('+') {
+        let (count, rest) = match term.split_once('x') {
+            Some((n, rest)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
+                (&term[..=n.len()], rest)
+            }
+            _ => ("", term),
+        };
+        let (part, place) = match rest.rfind('@') {
+            Some(at) if !rest[at..].contains('/') => rest.split_at(at),
+            _ => (rest, ""),
+        };
+        if is_path(part) {
+            let text = read_platform_file(Path::new(part))?;
+            let name = add(&mut library, part, &text)?;
+            terms.push(format!("{count}{name}{place}"));
+        } else {
+            terms.push(term.to_owned());
+        }
+    }
+    library
+        .compose(&terms.join("+"))
+        .map_err(|error| Failure::Request(anyhow!(error).context("--on")))
+}
+
+fn is_path(part: &str) -> bool {
+    part.ends_with(".toml") || part.contains('/')
+}
+
+fn add(library: &mut Library, path: &str, text: &str) -> Result<String> {
+    let read = |library: &mut Library| {
+        let definition = library.check(path, text)?;
+        library.add(path, text)?;
+        Ok::<_, Mistakes>(definition.name().to_owned())
+    };
+    read(library).map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
+
+/// The text of a platform file; a file that is far too large is not read to its end.
+///
+/// # Errors
+/// It cannot be read, is too large, or is no text.
+pub fn read_platform_file(path: &Path) -> Result<String> {
+    let request = |error: anyhow::Error| Failure::Request(error);
+    let name = path.display();
+    let context = || format!("cannot read the platform file {name}");
+    if fs::metadata(path)
+        .with_context(context)
+        .map_err(request)?
+        .is_dir()
+    {
+        return Err(Failure::request(format!(
+            "{name} is a folder; name a TOML file in it"
+        )));
+    }
+    let file = File::open(path).with_context(context).map_err(request)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)
+        .with_context(context)
+        .map_err(request)?;
+    if bytes.len() > MOST_BYTES {
+        return Err(Failure::request(format!(
+            "{name} is longer than {MOST_BYTES} bytes, and so is no platform file"
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&b| b == b'\n').count() + 1;
+        let column = valid.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
+        Failure::request(format!(
+            "{name}:{line}:{column}: not text in UTF-8, and so no platform file"
+        ))
+    })
+}

@@ -1,0 +1,40 @@
+//! Standard output: results, in the format that was asked for, and nothing else.
+
+mod csv;
+mod number;
+pub mod points;
+mod prose;
+mod table;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::failure::Result;
+
+pub use self::csv::{point_rows, to_csv};
+pub use number::{figure, percent, seconds};
+pub use prose::{WIDTH, wrap};
+pub use table::{Column, Table};
+
+/// Prints text as it is.
+///
+/// # Errors
+/// Standard output cannot be written to, or is closed.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// A document as indented JSON with a newline at its end.
+///
+/// # Errors
+/// The document holds something that JSON cannot.
+pub fn to_json(document: &impl Serialize) -> Result<String> {
+    let mut text = serde_json::to_string_pretty(document)
+        .map_err(|error| anyhow::Error::new(error).context("cannot write JSON"))?;
+    text.push('\n');
+    Ok(text)
+}

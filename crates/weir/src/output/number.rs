@@ -1,0 +1,64 @@
+//! Figures as people read them.
+
+/// A figure to about three significant digits, never in exponents: `0.91`, `24.3`, `214`, `1250`.
+pub fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".into();
+    }
+    match value.abs() {
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A signed difference in percent with one decimal: `+1.3`, `-12.0`, `0.0`.
+pub fn percent(value: f64) -> String {
+    // A small negative number would otherwise print as `-0.0`.
+    let rounded = (value * 10.0).round() / 10.0 + 0.0;
+    if rounded == 0.0 {
+        "0.0".into()
+    } else {
+        format!("{rounded:+.1}")
+    }
+}
+
+/// A length of time: `0.4 s`, `12 s`, `3 min 20 s`.
+pub fn seconds(value: f64) -> String {
+    if value < 9.95 {
+        format!("{value:.1} s")
+    } else if value < 119.5 {
+        format!("{value:.0} s")
+    } else {
+        let whole = value.round() as u64;
+        format!("{} min {} s", whole / 60, whole % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_three_digits() {
+        assert_eq!(figure(0.914), "0.91");
+        assert_eq!(figure(9.999), "10.0");
+        assert_eq!(figure(99.96), "100");
+        assert_eq!(figure(1250.4), "1250");
+        assert_eq!(figure(f64::NAN), "-");
+    }
+
+    #[test]
+    fn differences_carry_their_sign_but_zero_has_none() {
+        assert_eq!(percent(1.26), "+1.3");
+        assert_eq!(percent(-12.0), "-12.0");
+        assert_eq!(percent(-0.01), "0.0");
+    }
+
+    #[test]
+    fn long_times_are_in_minutes() {
+        assert_eq!(seconds(0.42), "0.4 s");
+        assert_eq!(seconds(59.6), "60 s");
+        assert_eq!(seconds(200.0), "3 min 20 s");
+    }
+}

@@ -1,0 +1,139 @@
+//! Tables that fit the terminal whatever they hold.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, TableStyle,
+};
+
+use super::WIDTH;
+
+/// Only a rule under the head: tables are read, and pasted into mails.
+const STYLE: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction(' '))
+    .header_separator(LineStyle::none().fill('─').junction(' '))
+    .content_lines(ContentLineStyle::none().junction(' '));
+
+/// Numbers are never broken over lines as long as all of them together leave this much to words.
+const LEFT_FOR_WORDS: usize = 24;
+
+/// The head of a column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    head: Cow<'static, str>,
+    number: bool,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(head: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            head: head.into(),
+            number: false,
+        }
+    }
+
+    /// A column of numbers, with the unit in its head.
+    pub fn number(head: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            head: head.into(),
+            number: true,
+        }
+    }
+}
+
+/// A table under construction.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    inner: comfy_table::Table,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub fn new(columns: &[Column]) -> Self {
+        let mut inner = comfy_table::Table::new();
+        inner
+            .load_style(STYLE)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(WIDTH as u16)
+            .set_header(columns.iter().map(|c| c.head.as_ref()));
+        Self {
+            columns: columns.to_vec(),
+            inner,
+        }
+    }
+
+    /// Adds a row. Control characters are shown as spaces.
+    pub fn row<I: IntoIterator<Item = String>>(&mut self, cells: I) {
+        let clean = |cell: String| cell.replace(char::is_control, " ");
+        self.inner.add_row(cells.into_iter().map(clean));
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.inner.row_count() == 0
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut inner = self.inner.clone();
+        let widths = inner.column_max_content_widths();
+        let numbers: usize = (self.columns.iter().zip(&widths))
+            .filter(|(column, _)| column.number)
+            .map(|(_, &width)| usize::from(width) + 2)
+            .sum();
+        for (column, shown) in self.columns.iter().zip(inner.column_iter_mut()) {
+            shown.set_padding((0, 1));
+            if column.number {
+                shown.set_cell_alignment(CellAlignment::Right);
+                if numbers + LEFT_FOR_WORDS <= WIDTH {
+                    shown.set_constraint(ColumnConstraint::ContentWidth);
+                }
+            }
+        }
+        for line in inner.lines() {
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use unicode_width::UnicodeWidthStr;
+
+    #[test]
+    fn numbers_are_right_aligned_under_a_head_with_their_unit() {
+        let mut table = Table::new(&[Column::words("tier"), Column::number("GB/s")]);
+        table.row(["dram".into(), "214".into()]);
+        table.row(["cxl0".into(), "24.1".into()]);
+        let text = table.to_string();
+        assert_eq!(text, "tier  GB/s\n───── ─────\ndram   214\ncxl0  24.1\n");
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_is_never_wider_than_the_terminal(
+            numbers in proptest::collection::vec(any::<bool>(), 1..9),
+            rows in proptest::collection::vec(
+                proptest::collection::vec(".{0,200}", 9), 0..6),
+        ) {
+            let columns: Vec<Column> = numbers
+                .iter()
+                .map(|&n| if n { Column::number("head [GB/s]") } else { Column::words("words") })
+                .collect();
+            let mut table = Table::new(&columns);
+            for row in rows {
+                table.row(row.into_iter().take(columns.len()));
+            }
+            for line in table.to_string().lines() {
+                prop_assert!(line.width() <= WIDTH, "{} {line:?}", line.width());
+            }
+        }
+    }
+}

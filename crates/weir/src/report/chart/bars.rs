@@ -1,0 +1,130 @@
+//! Bars side by side, lying, so that names have room on a phone.
+
+use maud::{Markup, html};
+
+use super::{CHARACTER, Look, Room, Scale, Spread, legend, paper, px};
+
+/// A chart of bars in groups.
+#[derive(Debug, Clone)]
+pub struct BarChart {
+    /// For those who cannot see it.
+    pub label: String,
+    /// What the length means, with its unit.
+    pub title: String,
+    /// The legend; empty where bars carry their names.
+    pub legend: Vec<(String, Look)>,
+    /// The groups, from the top.
+    pub groups: Vec<Group>,
+}
+
+/// Bars that belong together.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Its heading.
+    pub name: String,
+    /// Its bars, from the top.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Debug, Clone)]
+pub struct Bar {
+    /// Its name on the left.
+    pub name: String,
+    /// Its colour.
+    pub look: Look,
+    /// Its length.
+    pub value: f64,
+    /// The printed figure at its end.
+    pub figure: String,
+    /// The known limit, marked across it.
+    pub limit: Option<f64>,
+    /// How far single samples reach, as a thin line.
+    pub reach: Option<f64>,
+    /// What is shown on touching it.
+    pub tip: String,
+}
+
+const BAR: f64 = 16.0;
+const PITCH: f64 = 21.0;
+const HEADING: f64 = 20.0;
+const GAP: f64 = 10.0;
+
+impl BarChart {
+    /// The chart on paper of the given room.
+    pub fn draw(&self, room: Room) -> Markup {
+        let bars = || self.groups.iter().flat_map(|g| &g.bars);
+        let longest = bars().map(|b| b.name.chars().count()).max().unwrap_or(0);
+        let left = 10.0 + (longest as f64 * CHARACTER).min(room.width() * 0.35);
+        let (legend, legend_height) = legend(room, 2.0, &self.legend, false);
+        let top = legend_height + 8.0;
+        let right = room.width() - 44.0;
+        let figures = bars()
+            .flat_map(|b| [Some(b.value), b.limit, b.reach])
+            .flatten();
+        let x = Scale::over(Spread::Linear, figures, (left, right));
+        let height: f64 = (self.groups.iter())
+            .map(|g| HEADING + PITCH * g.bars.len() as f64 + GAP)
+            .sum();
+        let bottom = top + height;
+        let drawing = html! {
+            (legend)
+            @for (value, label) in x.ticks(54.0) {
+                @let at = x.place(value);
+                path class="grid" d={ "M" (px(at)) " " (px(top)) "V" (px(bottom)) } {}
+                text class="tick" x=(px(at)) y=(px(bottom + 15.0)) text-anchor="middle" { (label) }
+            }
+            path class="axis" d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
+            (self.groups(&x, left, top))
+            text class="title" x=(px((left + right) / 2.0)) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
+        };
+        paper(room, bottom + 38.0, &self.label, drawing)
+    }
+
+    fn groups(&self, x: &Scale, left: f64, top: f64) -> Markup {
+        let mut y = top;
+        let mut drawn = Vec::new();
+        for group in &self.groups {
+            let heading = y + 14.0;
+            y += HEADING;
+            let bars: Vec<Markup> = group
+                .bars
+                .iter()
+                .map(|bar| {
+                    let at = y;
+                    y += PITCH;
+                    draw_bar(bar, x, left, at)
+                })
+                .collect();
+            y += GAP;
+            drawn.push(html! {
+                text class="heading" x="2" y=(px(heading)) { (group.name) }
+                @for bar in &bars { (bar) }
+            });
+        }
+        html! { @for group in &drawn { (group) } }
+    }
+}
+
+fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
+    let end = x.place(bar.value);
+    let middle = y + BAR / 2.0;
+    // The figure stands behind everything on its line.
+    let far = [bar.limit, bar.reach]
+        .into_iter()
+        .flatten()
+        .map(|v| x.place(v) + 2.0);
+    let behind = far.fold(end, f64::max) + 5.0;
+    html! {
+        text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
+        rect class={ "bar " (bar.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
+            data-x=(px(end)) data-y=(px(middle)) data-tip=(bar.tip) {}
+        @if let Some(reach) = bar.reach {
+            path class={ "whisker " (bar.look.class()) } d={ "M" (px(end)) " " (px(middle)) "H" (px(x.place(reach))) "m0 -4v8" } {}
+        }
+        @if let Some(limit) = bar.limit {
+            path class="theory" d={ "M" (px(x.place(limit))) " " (px(y - 2.0)) "v" (BAR + 4.0) } {}
+        }
+        text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (bar.figure) }
+    }
+}

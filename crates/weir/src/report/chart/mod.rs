@@ -1,0 +1,121 @@
+//! Charts as SVG: drawn here, coloured by the page's style sheet, alive by its script.
+//!
+//! Each chart is drawn twice, for a wide and for a narrow place, so that its letters keep their
+//! size on a phone; the style sheet shows the one that fits.
+
+mod bars;
+mod line;
+mod scale;
+
+use maud::{Markup, html};
+
+pub use bars::{Bar, BarChart, Group};
+pub use line::{Limit, LineChart, Sample, Series, Wall};
+pub use scale::{Scale, Spread};
+
+/// Mean width of a character at the charts' letter size of 12, in SVG units.
+const CHARACTER: f64 = 6.6;
+
+/// How much room a chart has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// Half a desk screen, or a printed page.
+    Wide,
+    /// A phone.
+    Narrow,
+}
+
+impl Room {
+    /// The width of the paper in SVG units, which are pixels where the room is just filled.
+    pub const fn width(self) -> f64 {
+        match self {
+            Room::Wide => 560.0,
+            Room::Narrow => 350.0,
+        }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Room::Wide => "wide",
+            Room::Narrow => "narrow",
+        }
+    }
+}
+
+/// The look of a series: a colour and a mark, so that colour alone never tells two apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Number of the colour in the style sheet, 0 to 7.
+    pub colour: usize,
+    /// Whether the line is dashed and its marks are hollow.
+    pub dashed: bool,
+}
+
+impl Look {
+    fn class(self) -> String {
+        let dashed = if self.dashed { " dashed" } else { "" };
+        format!("c{}{dashed}", self.colour % COLOURS)
+    }
+}
+
+/// How many colours the style sheet knows.
+pub const COLOURS: usize = 8;
+
+/// The paper with a drawing on it.
+fn paper(room: Room, height: f64, label: &str, drawing: Markup) -> Markup {
+    let (width, class) = (room.width(), room.class());
+    html! {
+        svg class=(class) viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(label)
+            xmlns="http://www.w3.org/2000/svg" { (drawing) }
+    }
+}
+
+/// A coordinate with a tenth of a pixel, which is all that can be seen.
+fn px(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
+}
+
+/// A mark of the shape that goes with a colour: circle, square, diamond, triangle, and again.
+fn mark(x: f64, y: f64, look: Look, tip: Option<&str>) -> Markup {
+    let class = format!("mark {}", look.class());
+    let path = match look.colour % 4 {
+        0 => format!(
+            "M{} {}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
+            px(x),
+            px(y)
+        ),
+        1 => format!("M{} {}h6.4v6.4h-6.4z", px(x - 3.2), px(y - 3.2)),
+        2 => format!("M{} {}l4.4 4.4l-4.4 4.4l-4.4 -4.4z", px(x), px(y - 4.4)),
+        _ => format!("M{} {}l4.2 7.4h-8.4z", px(x), px(y - 4.6)),
+    };
+    html! { path class=(class) d=(path) data-x=(px(x)) data-y=(px(y)) data-tip=[tip] {} }
+}
+
+/// A legend in as many rows as it needs; its markup and the height it takes.
+fn legend(room: Room, left: f64, entries: &[(String, Look)], line: bool) -> (Markup, f64) {
+    const ROW: f64 = 18.0;
+    let (mut x, mut y) = (left, 12.0);
+    let mut placed = Vec::new();
+    for (name, look) in entries {
+        let width = 30.0 + name.chars().count() as f64 * CHARACTER;
+        if x > left && x + width > room.width() {
+            (x, y) = (left, y + ROW);
+        }
+        placed.push((x, y, name, *look));
+        x += width + 8.0;
+    }
+    let height = if entries.is_empty() { 0.0 } else { y + 10.0 };
+    let markup = html! {
+        @for (x, y, name, look) in placed {
+            @if line {
+                path class={ "line " (look.class()) } d={ "M" (px(x)) " " (px(y - 4.0)) "h22" } {}
+                (mark(x + 11.0, y - 4.0, look, None))
+            } @else {
+                rect class={ "bar " (look.class()) } x=(px(x + 8.0)) y=(px(y - 10.0)) width="12" height="12" {}
+            }
+            text class="legend" x=(px(x + 26.0)) y=(px(y)) { (name) }
+        }
+    };
+    (markup, height)
+}

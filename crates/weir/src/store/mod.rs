@@ -1,0 +1,212 @@
+//! The store: every run in one SQLite file, each finished figure in a transaction of its own, so
+//! that whatever ends a run leaves its finished figures behind.
+
+mod error;
+mod read;
+mod run;
+mod schema;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, params};
+use serde::Serialize;
+
+pub use error::StoreError;
+pub use run::{NewRun, RunId, RunState, RunSummary, StoredRun};
+
+use error::Located;
+
+/// How long one Weir waits for another that writes to the same store.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// One figure to keep.
+#[derive(Debug)]
+pub struct Figure<'a, B: Serialize, R: Serialize> {
+    /// Its place in the run's plan.
+    pub seq: usize,
+    /// The figure, as documents carry it.
+    pub body: &'a B,
+    /// What was seen, before any statistics.
+    pub record: Option<&'a R>,
+    /// What makes it less than trustworthy.
+    pub warnings: &'a [String],
+    /// Seconds since the run began.
+    pub elapsed_s: f64,
+}
+
+impl Store {
+    /// Where runs are kept if nobody says otherwise: `weir/runs.sqlite` in the user's data
+    /// directory (XDG base directory specification).
+    ///
+    /// # Errors
+    /// There is neither `XDG_DATA_HOME` nor a home directory.
+    pub fn default_path() -> Result<PathBuf, StoreError> {
+        let data = std::env::var_os("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| std::env::home_dir().map(|home| home.join(".local/share")))
+            .ok_or(StoreError::NoHome)?;
+        Ok(data.join("weir/runs.sqlite"))
+    }
+
+    /// Opens a store to add to it, and makes it where there is none.
+    ///
+    /// # Errors
+    /// The file cannot be made or opened, is damaged, is something else, or comes from a newer
+    /// Weir. It is left as it is then.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|cause| StoreError::Open {
+                path: path.into(),
+                cause: cause.to_string(),
+            })?;
+        }
+        Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens a store to read it; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        match path.try_exists() {
+            Ok(false) => Ok(None),
+            _ => Self::connect(path, OpenFlags::empty()).map(Some),
+        }
+    }
+
+    fn connect(path: &Path, create: OpenFlags) -> Result<Self, StoreError> {
+        refuse_fragment(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
+        let mut db = Connection::open_with_flags(path, flags).at(path)?;
+        db.busy_timeout(PATIENCE).at(path)?;
+        schema::prepare(&mut db, path)?;
+        Ok(Self {
+            db,
+            path: path.into(),
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Enters a run that is about to begin.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(&mut self, run: &NewRun) -> Result<RunId, StoreError> {
+        self.db
+            .execute(
+                "INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir,
+                                   arguments, host, document, list_key, planned, state)
+                 VALUES (unixepoch(), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
+                params![
+                    run.verb,
+                    run.machine,
+                    run.machine_kind,
+                    run.digest,
+                    // SQLite's integers are signed; the bits are what matters.
+                    run.seed.cast_signed(),
+                    env!("CARGO_PKG_VERSION"),
+                    run.arguments.to_string(),
+                    run.host.to_string(),
+                    run.document.to_string(),
+                    run.list_key,
+                    run.planned,
+                ],
+            )
+            .at(&self.path)?;
+        Ok(RunId(self.db.last_insert_rowid()))
+    }
+
+    /// Keeps one finished figure.
+    ///
+    /// # Errors
+    /// The file cannot be written; what was kept before stays.
+    pub fn add<B: Serialize, R: Serialize>(
+        &mut self,
+        run: RunId,
+        figure: &Figure<'_, B, R>,
+    ) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let body = to_text(figure.body, &path)?;
+        let record = figure.record.map(|r| to_text(r, &path)).transpose()?;
+        let warnings = to_text(&figure.warnings, &path)?;
+        let step = self
+            .db
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .at(&path)?;
+        step.execute(
+            "INSERT INTO results (run, seq, body, record, warnings) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![run.0, figure.seq, body, record, warnings],
+        )
+        .at(&path)?;
+        step.execute(
+            "UPDATE runs SET elapsed_s = ?2 WHERE id = ?1",
+            params![run.0, figure.elapsed_s],
+        )
+        .at(&path)?;
+        step.commit().at(&path)
+    }
+
+    /// Closes a run.
+    ///
+    /// # Errors
+    /// The file cannot be written; the run then stays partial.
+    pub fn finish(
+        &mut self,
+        run: RunId,
+        state: RunState,
+        elapsed_s: f64,
+        warnings: &[String],
+    ) -> Result<(), StoreError> {
+        let warnings = to_text(&warnings, &self.path)?;
+        self.db
+            .execute(
+                "UPDATE runs SET state = ?2, elapsed_s = ?3, warnings = ?4 WHERE id = ?1",
+                params![run.0, state.name(), elapsed_s, warnings],
+            )
+            .at(&self.path)
+            .map(drop)
+    }
+}
+
+/// SQLite takes a file that is too short to be a database for a new one, and writes over it.
+fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
+    const LEAST_PAGE: u64 = 512;
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_dir() => Err(StoreError::Open {
+            path: path.into(),
+            cause: "it is a folder".into(),
+        }),
+        Ok(file) if (1..LEAST_PAGE).contains(&file.len()) => Err(StoreError::Damaged {
+            path: path.into(),
+            cause: format!("it has only {} bytes", file.len()),
+        }),
+        // What else is wrong with it SQLite tells.
+        _ => Ok(()),
+    }
+}
+
+fn to_text(value: &impl Serialize, path: &Path) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|cause| StoreError::Other {
+        path: path.into(),
+        cause: cause.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! A run as the store keeps it.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A run's number: short, counted from 1, never used twice in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct RunId(pub i64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Every figure was taken.
+    Done,
+    /// It was stopped, it was killed, it failed, or it is still under way.
+    Partial,
+}
+
+impl RunState {
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RunState::Done => "done",
+            RunState::Partial => "partial",
+        }
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What is known of a run before it begins: all that it takes to repeat it.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// `bench bandwidth`, `tour`, `reproduce`.
+    pub verb: String,
+    /// The machine's name, or what stands for it where there are several.
+    pub machine: String,
+    /// `host`, `sim`.
+    pub machine_kind: String,
+    /// The machine's digest, empty where there are several.
+    pub digest: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The arguments as they were typed.
+    pub arguments: Value,
+    /// The computer that ran this, whichever machine was measured.
+    pub host: Value,
+    /// The document, its list of figures left out.
+    pub document: Value,
+    /// The name of that list: `points`, `rows`.
+    pub list_key: &'static str,
+    /// How many figures it will have.
+    pub planned: usize,
+}
+
+/// A line of the list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// Its number.
+    pub id: RunId,
+    /// When it began, in UTC: `2026-03-01 14:05:09`.
+    pub started: String,
+    /// `bench bandwidth`, `tour`, `reproduce`.
+    pub verb: String,
+    /// The machine's name.
+    pub machine: String,
+    /// `host`, `sim`.
+    pub machine_kind: String,
+    /// The machine's digest.
+    pub digest: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The version of Weir that ran it.
+    pub weir: String,
+    /// Figures kept.
+    pub kept: usize,
+    /// Figures planned.
+    pub planned: usize,
+    /// How it ended.
+    pub state: RunState,
+    /// Seconds until it ended, or until its last figure.
+    pub elapsed_s: f64,
+}
+
+/// A run with everything that was kept of it.
+#[derive(Debug, Clone)]
+pub struct StoredRun {
+    /// The line in the list.
+    pub summary: RunSummary,
+    /// The arguments as they were typed.
+    pub arguments: Value,
+    /// The computer that ran it.
+    pub host: Value,
+    /// The whole document.
+    pub document: Value,
+    /// What was seen, before any statistics; one for each figure that has any.
+    pub records: Vec<Value>,
+}
+
+impl StoredRun {
+    /// The document's kind: `weir/bench/1`.
+    pub fn schema(&self) -> &str {
+        self.document["schema"].as_str().unwrap_or_default()
+    }
+
+    /// The document as a type.
+    ///
+    /// # Errors
+    /// It is of another kind, or a later version wrote it.
+    pub fn parse<D: DeserializeOwned>(&self) -> Result<D, serde_json::Error> {
+        serde_json::from_value(self.document.clone())
+    }
+}

@@ -1,0 +1,96 @@
+//! The tables, their version, and the way from older versions.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::StoreError;
+use super::error::Located;
+
+/// Marks the file as ours: "Weir" in ASCII, in SQLite's `application_id`.
+const APPLICATION: i64 = 0x5765_6972;
+
+/// Each step takes a store from the version of its index to the next; version 0 is an empty file.
+const STEPS: &[&str] = &["
+    CREATE TABLE runs (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        started_s    INTEGER NOT NULL,
+        verb         TEXT NOT NULL,
+        machine      TEXT NOT NULL,
+        machine_kind TEXT NOT NULL,
+        digest       TEXT NOT NULL,
+        seed         INTEGER NOT NULL,
+        weir         TEXT NOT NULL,
+        arguments    TEXT NOT NULL,
+        host         TEXT NOT NULL,
+        document     TEXT NOT NULL,
+        list_key     TEXT NOT NULL,
+        planned      INTEGER NOT NULL,
+        state        TEXT NOT NULL,
+        elapsed_s    REAL NOT NULL DEFAULT 0,
+        warnings     TEXT NOT NULL DEFAULT '[]'
+    );
+    CREATE TABLE results (
+        run      INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        seq      INTEGER NOT NULL,
+        body     TEXT NOT NULL,
+        record   TEXT,
+        warnings TEXT NOT NULL DEFAULT '[]',
+        PRIMARY KEY (run, seq)
+    );
+"];
+
+/// The version that this Weir writes.
+pub(super) const VERSION: i64 = STEPS.len() as i64;
+
+/// Checks whose file this is and brings it to this version.
+pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let (application, version, tables) = look(db).at(path)?;
+    if application != APPLICATION && tables > 0 {
+        return Err(StoreError::Foreign { path: path.into() });
+    }
+    if version > VERSION {
+        return Err(StoreError::Newer {
+            path: path.into(),
+            found: version,
+            known: VERSION,
+        });
+    }
+    if version < VERSION {
+        upgrade(db).at(path)?;
+    }
+    // Readers do not wait for a writer, and a commit costs no disk flush; a killed process loses
+    // nothing, only a power cut may lose the last figures.
+    let mode: String = db
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .at(path)?;
+    if mode == "wal" {
+        db.pragma_update(None, "synchronous", "NORMAL").at(path)?;
+    }
+    db.pragma_update(None, "foreign_keys", true).at(path)
+}
+
+/// All in one transaction, so that another process cannot make the tables between two looks.
+fn look(db: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let snapshot = db.transaction()?;
+    let tables = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let (application, version) = identity(&snapshot)?;
+    Ok((application, version, tables))
+}
+
+fn identity(db: &Connection) -> rusqlite::Result<(i64, i64)> {
+    let read = |pragma| db.pragma_query_value(None, pragma, |row| row.get(0));
+    Ok((read("application_id")?, read("user_version")?))
+}
+
+fn upgrade(db: &mut Connection) -> rusqlite::Result<()> {
+    let step = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it while this one waited for the lock.
+    let (_, version) = identity(&step)?;
+    for sql in STEPS.iter().skip(usize::try_from(version).unwrap_or(0)) {
+        step.execute_batch(sql)?;
+    }
+    step.pragma_update(None, "application_id", APPLICATION)?;
+    step.pragma_update(None, "user_version", VERSION)?;
+    step.commit()
+}

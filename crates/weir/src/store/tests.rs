@@ -1,0 +1,229 @@
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("runs.sqlite");
+    (folder, path)
+}
+
+fn a_run(machine: &str) -> NewRun {
+    NewRun {
+        verb: "bench latency".into(),
+        machine: machine.into(),
+        machine_kind: "sim".into(),
+        digest: "d1".into(),
+        seed: u64::MAX,
+        arguments: json!(["bench", "latency"]),
+        host: json!({"processor": "a processor"}),
+        document: json!({"schema": "weir/bench/1"}),
+        list_key: "points",
+        planned: 3,
+    }
+}
+
+fn add(store: &mut Store, run: RunId, seq: usize) -> Result<(), StoreError> {
+    store.add(
+        run,
+        &Figure {
+            seq,
+            body: &json!({"seq": seq, "padding": "x".repeat(500)}),
+            record: Some(&json!({"raw": seq})),
+            warnings: &["the clock wanders".to_owned()],
+            elapsed_s: seq as f64,
+        },
+    )
+}
+
+#[test]
+fn a_finished_run_reads_back_whole_and_in_plan_order() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin(&a_run("emr2s")).unwrap();
+    for seq in [2, 0, 1] {
+        add(&mut store, run, seq).unwrap();
+    }
+    store
+        .finish(run, RunState::Done, 9.5, &["a warning".into()])
+        .unwrap();
+
+    let stored = Store::open_existing(&path)
+        .unwrap()
+        .unwrap()
+        .load(run)
+        .unwrap();
+    assert_eq!(stored.summary.seed, u64::MAX);
+    assert_eq!(stored.summary.state, RunState::Done);
+    assert_eq!(stored.document["partial"], json!(false));
+    assert_eq!(stored.document["elapsed_s"], json!(9.5));
+    assert_eq!(
+        stored.document["warnings"],
+        json!(["a warning", "the clock wanders"])
+    );
+    let order: Vec<u64> = stored.document["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| point["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(order, [0, 1, 2]);
+    assert_eq!(stored.records.len(), 3);
+}
+
+#[test]
+fn a_run_that_never_finished_is_partial_with_what_it_had() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin(&a_run("host")).unwrap();
+    add(&mut store, run, 0).unwrap();
+    drop(store);
+    let stored = Store::open(&path).unwrap().load(run).unwrap();
+    assert_eq!((stored.summary.kept, stored.summary.planned), (1, 3));
+    assert_eq!(stored.document["partial"], json!(true));
+}
+
+#[test]
+fn runs_are_found_by_number_by_last_and_by_machine() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    for machine in ["host", "emr2s+cxl-a", "host", "emr2s"] {
+        store.begin(&a_run(machine)).unwrap();
+    }
+    let found = |name: &str| store.find(name).map(|id| id.0).ok();
+    assert_eq!(found("2"), Some(2));
+    assert_eq!(found("last"), Some(4));
+    assert_eq!(found("host"), Some(3));
+    assert_eq!(found("emr2s"), Some(4));
+    assert_eq!(found("emr2s+"), Some(2));
+    assert_eq!(found("5"), None);
+    assert_eq!(found(""), None);
+}
+
+#[test]
+fn a_store_from_a_newer_version_is_refused_and_left_alone() {
+    let (_folder, path) = place();
+    drop(Store::open(&path).unwrap());
+    let db = Connection::open(&path).unwrap();
+    db.pragma_update(None, "user_version", schema::VERSION + 1)
+        .unwrap();
+    drop(db);
+    let before = fs::read(&path).unwrap();
+    let error = Store::open(&path).unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found, .. } if found == schema::VERSION + 1));
+    assert!(error.to_string().contains("update Weir"));
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let (_folder, path) = place();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE theirs (x)")
+        .unwrap();
+    assert!(matches!(
+        Store::open(&path),
+        Err(StoreError::Foreign { .. })
+    ));
+}
+
+#[test]
+fn a_store_cut_anywhere_is_damaged_and_never_replaced() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin(&a_run("host")).unwrap();
+    for seq in 0..200 {
+        add(&mut store, run, seq).unwrap();
+    }
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    for keep in [1, 99, 600, 4096, 5000, whole.len() / 2, whole.len() - 4096] {
+        fs::write(&path, &whole[..keep]).unwrap();
+        let read = Store::open(&path).and_then(|store| store.load(run).map(drop));
+        let error = read.expect_err("a cut store is no store");
+        assert!(
+            matches!(error, StoreError::Damaged { .. }),
+            "{keep}: {error}"
+        );
+        assert_eq!(fs::read(&path).unwrap(), &whole[..keep], "cut at {keep}");
+    }
+}
+
+#[test]
+fn a_file_of_something_else_is_no_store() {
+    let (_folder, path) = place();
+    fs::write(&path, "to be or not to be\n".repeat(500)).unwrap();
+    assert!(matches!(
+        Store::open(&path),
+        Err(StoreError::Damaged { .. })
+    ));
+}
+
+#[test]
+fn a_full_disk_is_told_and_keeps_what_was_written_before() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin(&a_run("host")).unwrap();
+    // SQLite reports its own page limit as it reports a full disk.
+    store.db.pragma_update(None, "max_page_count", 20).unwrap();
+    let mut kept = 0;
+    let error = loop {
+        match add(&mut store, run, kept) {
+            Ok(()) => kept += 1,
+            Err(error) => break error,
+        }
+        assert!(kept < 1000, "the disk never fills");
+    };
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    assert!(kept > 0);
+    assert_eq!(store.load(run).unwrap().summary.kept, kept);
+}
+
+#[test]
+fn two_writers_wait_for_each_other_and_lose_nothing() {
+    let (_folder, path) = place();
+    let write = || {
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin(&a_run("host")).unwrap();
+        for seq in 0..50 {
+            add(&mut store, run, seq).unwrap();
+        }
+        store.finish(run, RunState::Done, 1.0, &[]).unwrap();
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(write);
+        }
+    });
+    let runs = Store::open(&path).unwrap().list().unwrap();
+    assert_eq!(runs.len(), 4);
+    assert!(
+        runs.iter()
+            .all(|run| run.kept == 50 && run.state == RunState::Done)
+    );
+}
+
+#[test]
+fn reading_where_there_is_no_store_makes_none() {
+    let (_folder, path) = place();
+    assert!(Store::open_existing(&path).unwrap().is_none());
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_document_that_is_no_object_is_damage_and_no_panic() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = store
+        .begin(&NewRun {
+            document: Value::Null,
+            ..a_run("host")
+        })
+        .unwrap();
+    assert!(matches!(store.load(run), Err(StoreError::Damaged { .. })));
+}

@@ -1,0 +1,29 @@
+//! `weir completions`: a script that teaches a shell the arguments.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::failure::Result;
+use crate::output::print;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  weir completions bash > ~/.local/share/bash-completion/completions/weir")]
+pub struct Args {
+    /// Which shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn run(args: &Args) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "weir", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,10 @@
+//! The verbs, one file each: arguments with their help, and what the verb does.
+
+pub mod bench;
+pub mod completions;
+pub mod platforms;
+pub mod report;
+pub mod reproduce;
+pub mod runs;
+pub mod topo;
+pub mod tour;

@@ -1,0 +1,185 @@
+//! `weir platforms`: machines as files.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde::Serialize;
+use weir_model::platform::{Definition, Library, ParameterRow};
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::output::{Column, Table, print, to_csv, to_json};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir platforms list
+  weir platforms show emr2s+cxl-a
+  weir platforms check my-device.toml")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List servers and devices that have a platform file.
+    #[command(after_help = "Example:\n  weir platforms list --format json")]
+    List,
+    /// Show every number of a machine and where it comes from.
+    #[command(after_help = "Example:\n  weir platforms show emr2s+2xcxl-a")]
+    Show {
+        /// A platform expression; parts may be paths of TOML files.
+        platform: String,
+    },
+    /// Look for mistakes in platform files.
+    #[command(after_help = "Example:\n  weir platforms check my-device.toml")]
+    Check {
+        /// TOML files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+}
+
+/// Lists, shows or checks.
+///
+/// # Errors
+/// An expression names no machine, or a file has mistakes.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    match &args.what {
+        What::List => list(context.global.format),
+        What::Show { platform } => show(platform, context.global.format),
+        What::Check { files } => check(files),
+    }
+}
+
+fn list(format: Format) -> Result<()> {
+    let library = Library::builtin();
+    let line = |definition: &Definition| PlatformLine {
+        name: definition.name().into(),
+        kind: match definition {
+            Definition::Host(_) => "host".into(),
+            Definition::Device(_) => "cxl".into(),
+        },
+        summary: definition.summary().into(),
+    };
+    let platforms: Vec<PlatformLine> = library.list().into_iter().map(line).collect();
+    print(&match format {
+        Format::Json => to_json(&PlatformsDocument {
+            schema: PlatformsDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            platforms,
+        })?,
+        Format::Csv => to_csv(platforms)?,
+        Format::Table => {
+            let mut table = Table::new(&[
+                Column::words("name"),
+                Column::words("kind"),
+                Column::words("what"),
+            ]);
+            for line in platforms {
+                table.row([line.name, line.kind, line.summary]);
+            }
+            table.to_string()
+        }
+    })
+}
+
+fn show(platform: &str, format: Format) -> Result<()> {
+    let parameters = match Library::builtin().get(platform) {
+        // A device alone is no machine, but has numbers to show.
+        Some(device @ Definition::Device(_)) => device.parameters(),
+        _ => machine::compose(platform)?.describe(),
+    };
+    print(&match format {
+        Format::Json => to_json(&PlatformDocument {
+            schema: PlatformDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            name: platform.into(),
+            parameters,
+        })?,
+        Format::Csv => to_csv(parameters.iter().map(Row::from))?,
+        Format::Table => tables(&parameters),
+    })
+}
+
+/// A parameter as one row of CSV.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    part: &'a str,
+    key: &'a str,
+    value: &'a str,
+    meaning: &'a str,
+    assumed: bool,
+    provenance: String,
+}
+
+impl<'a> From<&'a ParameterRow> for Row<'a> {
+    fn from(row: &'a ParameterRow) -> Self {
+        Self {
+            part: &row.part,
+            key: &row.key,
+            value: &row.value,
+            meaning: &row.meaning,
+            assumed: row.is_assumed(),
+            provenance: row.provenance.to_string(),
+        }
+    }
+}
+
+/// One table for each part of the machine.
+fn tables(parameters: &[ParameterRow]) -> String {
+    let mut text = String::new();
+    for part in parameters.chunk_by(|a, b| a.part == b.part) {
+        let mut table = Table::new(&[
+            Column::words("parameter"),
+            Column::words("value"),
+            Column::words("where it comes from"),
+        ]);
+        for row in part {
+            table.row([
+                row.key.clone(),
+                row.value.clone(),
+                row.provenance.to_string(),
+            ]);
+        }
+        let name = part.first().map_or("", |row| row.part.as_str());
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{gap}{name}\n{table}");
+    }
+    let assumed = parameters.iter().filter(|row| row.is_assumed()).count();
+    let _ = writeln!(
+        text,
+        "\n{assumed} of {} values are assumed",
+        parameters.len()
+    );
+    text
+}
+
+fn check(files: &[PathBuf]) -> Result<()> {
+    let library = Library::builtin();
+    let mut good = String::new();
+    let mut bad = Vec::new();
+    for file in files {
+        let name = file.display().to_string();
+        match machine::read_platform_file(file) {
+            Err(failure) => bad.extend(failure.message()),
+            Ok(text) => match library.check(&name, &text) {
+                Err(mistakes) => bad.push(mistakes.to_string()),
+                Ok(definition) => {
+                    let _ = writeln!(good, "{name}: {} is in order", definition.name());
+                }
+            },
+        }
+    }
+    print(&good)?;
+    if bad.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::request(bad.join("\n\n")))
+}

@@ -1,0 +1,293 @@
+//! `weir runs`: what was measured before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Subcommand, ValueEnum};
+use weir_model::document::{BenchDocument, ReproduceDocument};
+
+use super::{bench, reproduce};
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{RecordDocument, RunLine, RunsDocument};
+use crate::failure::{Failure, Result};
+use crate::output::{Column, Table, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::store::{RunState, RunSummary, Store, StoredRun};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir runs list
+  weir runs show last
+  weir runs export 3 --format csv -o run3.csv
+
+A run is named by its number, by `last`, or by the beginning of its machine's
+name, which means the newest run on that machine.")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List every run, newest first.
+    #[command(after_help = "Example:\n  weir runs list --format csv")]
+    List,
+    /// Show a run as it was printed, and how to repeat it.
+    #[command(after_help = "Examples:\n  weir runs show 3\n  weir runs show emr2s")]
+    Show {
+        /// A number, `last`, or the beginning of a machine's name.
+        run: String,
+    },
+    /// Write a run to a file, or to standard output.
+    #[command(after_help = "\
+Examples:
+  weir runs export 3 --as csv -o run3.csv
+  weir runs export last --as record | jq '.records[0].counters'")]
+    Export {
+        /// A number, `last`, or the beginning of a machine's name.
+        run: String,
+        /// What to write [default: the document as JSON, or CSV with --format csv].
+        #[arg(long = "as", value_enum)]
+        kind: Option<Export>,
+        /// The file [default: standard output].
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// What an export holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Export {
+    /// The document, as the run printed it with --format json.
+    Json,
+    /// One row for each figure.
+    Csv,
+    /// The document with raw samples, counters, arguments and the computer.
+    Record,
+}
+
+/// Lists, shows or exports.
+///
+/// # Errors
+/// The store cannot be read, or has no such run.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let path = context.store_path()?;
+    let store = Store::open_existing(&path)?;
+    match &args.what {
+        What::List => list(store.as_ref(), &path, context),
+        What::Show { run } => {
+            let stored = load(store.as_ref(), &path, run)?;
+            let text = match context.global.format {
+                Format::Table => describe(&stored)?,
+                Format::Json => to_json(&stored.document)?,
+                Format::Csv => as_csv(&stored)?,
+            };
+            print(&text)
+        }
+        What::Export { run, kind, output } => {
+            let stored = load(store.as_ref(), &path, run)?;
+            let kind = kind.unwrap_or(match context.global.format {
+                Format::Csv => Export::Csv,
+                Format::Table | Format::Json => Export::Json,
+            });
+            let text = match kind {
+                Export::Json => to_json(&stored.document)?,
+                Export::Csv => as_csv(&stored)?,
+                Export::Record => to_json(&record(stored))?,
+            };
+            match output {
+                None => print(&text),
+                Some(file) => fs::write(file, text)
+                    .with_context(|| format!("cannot write {}", file.display()))
+                    .map_err(Failure::Work),
+            }
+        }
+    }
+}
+
+/// The run of this name from a store that may not exist yet.
+///
+/// # Errors
+/// There is no such run, or no store.
+pub fn load(store: Option<&Store>, path: &Path, name: &str) -> Result<StoredRun> {
+    let store = store.ok_or_else(|| {
+        Failure::request(format!(
+            "there are no runs in {} yet; `weir bench` makes one",
+            path.display()
+        ))
+    })?;
+    Ok(store.load(store.find(name)?)?)
+}
+
+fn line(run: RunSummary) -> RunLine {
+    RunLine {
+        id: run.id.0,
+        started: run.started,
+        verb: run.verb,
+        machine: run.machine,
+        machine_kind: run.machine_kind,
+        digest: run.digest,
+        seed: run.seed,
+        weir: run.weir,
+        kept: run.kept,
+        planned: run.planned,
+        partial: run.state == RunState::Partial,
+        elapsed_s: run.elapsed_s,
+    }
+}
+
+fn list(store: Option<&Store>, path: &Path, context: &Context) -> Result<()> {
+    let runs = store.map(Store::list).transpose()?.unwrap_or_default();
+    let runs: Vec<RunLine> = runs.into_iter().map(line).collect();
+    match context.global.format {
+        Format::Json => print(&to_json(&RunsDocument {
+            schema: RunsDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            runs,
+        })?),
+        Format::Csv => print(&to_csv(&runs)?),
+        Format::Table if runs.is_empty() => {
+            context.note(&format!(
+                "no runs in {} yet; `weir bench` makes one",
+                path.display()
+            ));
+            Ok(())
+        }
+        Format::Table => {
+            let mut table = Table::new(&[
+                Column::number("run"),
+                Column::words("began (UTC)"),
+                Column::words("what"),
+                Column::words("machine"),
+                Column::number("figures"),
+                Column::number("took"),
+                Column::words("state"),
+            ]);
+            for run in &runs {
+                let partial = run.partial;
+                table.row([
+                    run.id.to_string(),
+                    run.started.clone(),
+                    run.verb.clone(),
+                    run.machine.clone(),
+                    if partial {
+                        format!("{}/{}", run.kept, run.planned)
+                    } else {
+                        run.kept.to_string()
+                    },
+                    seconds(run.elapsed_s),
+                    if partial {
+                        "partial".into()
+                    } else {
+                        "done".into()
+                    },
+                ]);
+            }
+            print(&table.to_string())
+        }
+    }
+}
+
+fn describe(run: &StoredRun) -> Result<String> {
+    let summary = &run.summary;
+    let mut text = wrap(
+        &format!(
+            "run {} ({}): {} on {}, {} of {} figures, began {} UTC, took {}",
+            summary.id,
+            summary.state,
+            summary.verb,
+            summary.machine,
+            summary.kept,
+            summary.planned,
+            summary.started,
+            seconds(summary.elapsed_s)
+        ),
+        "",
+        "  ",
+    );
+    let words = |value: &serde_json::Value| {
+        let words = value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|w| w.as_str());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    text.push_str(&wrap(
+        &format!("weir {}", words(&run.arguments)),
+        "repeat  ",
+        "        ",
+    ));
+    let made = format!(
+        "Weir {}, seed {}, machine {}",
+        summary.weir, summary.seed, summary.digest
+    );
+    text.push_str(&wrap(&made, "made by ", "        "));
+    for warning in run.document["warnings"].as_array().into_iter().flatten() {
+        text.push_str(&wrap(
+            warning.as_str().unwrap_or_default(),
+            "warning ",
+            "        ",
+        ));
+    }
+    text.push('\n');
+    text.push_str(&match run.schema() {
+        BenchDocument::SCHEMA => bench::table(&bench_document(run)?),
+        ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
+        other => wrap(
+            &format!("a document of kind {other}; see it with --format json"),
+            "",
+            "",
+        ),
+    });
+    Ok(text)
+}
+
+/// The run's document, if it is a bench.
+///
+/// # Errors
+/// It is another, or this version does not understand it.
+pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
+    understood(run, run.parse())
+}
+
+fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
+    understood(run, run.parse())
+}
+
+fn understood<D>(run: &StoredRun, parsed: serde_json::Result<D>) -> Result<D> {
+    parsed.map_err(|error| {
+        Failure::Request(anyhow::Error::new(error).context(format!(
+            "run {} holds a document of kind {}, written by Weir {}, that this command does not read",
+            run.summary.id,
+            run.schema(),
+            run.summary.weir
+        )))
+    })
+}
+
+fn as_csv(run: &StoredRun) -> Result<String> {
+    if run.schema() == ReproduceDocument::SCHEMA {
+        return to_csv(reproduce_document(run)?.rows);
+    }
+    let document = bench_document(run)?;
+    to_csv(point_rows(&document.header.machine.name, &document.points))
+}
+
+fn record(run: StoredRun) -> RecordDocument {
+    let words = run.arguments.as_array().into_iter().flatten();
+    RecordDocument {
+        schema: RecordDocument::SCHEMA.into(),
+        arguments: words
+            .filter_map(|w| w.as_str())
+            .map(str::to_owned)
+            .collect(),
+        run: line(run.summary),
+        host: run.host,
+        document: run.document,
+        records: run.records,
+    }
+}

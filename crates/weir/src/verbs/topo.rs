@@ -1,0 +1,173 @@
+//! `weir topo`: what a machine is made of, and what it lacks for trustworthy results.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use weir_model::capability::Capability;
+use weir_model::machine::{Identity, MachineKind};
+use weir_model::topology::{Tier, Topology};
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::TopoDocument;
+use crate::failure::Result;
+use crate::machine;
+use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir topo
+  weir topo --on emr2s+2xcxl-a
+  weir topo --format json | jq '.topology.tiers[].name'")]
+pub struct Args {}
+
+/// Shows the machine.
+///
+/// # Errors
+/// There is no such machine, or it cannot be read.
+pub fn run(_: &Args, context: &Context) -> Result<()> {
+    let chosen = machine::choose(&context.global.on)?;
+    print(&match context.global.format {
+        Format::Json => to_json(&TopoDocument {
+            schema: TopoDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            machine: chosen.identity,
+            topology: chosen.topology,
+            capabilities: chosen.capabilities,
+        })?,
+        Format::Csv => to_csv(chosen.topology.tiers.iter().map(TierRow::from))?,
+        Format::Table => describe(&chosen.identity, &chosen.topology, &chosen.capabilities),
+    })
+}
+
+/// A tier as one row of CSV.
+#[derive(Debug, Serialize)]
+struct TierRow<'a> {
+    tier: &'a str,
+    kind: &'a str,
+    node: Option<u32>,
+    capacity_bytes: u64,
+    description: &'a str,
+    limit_read_gbps: Option<f64>,
+    limit_write_gbps: Option<f64>,
+    limit_total_gbps: Option<f64>,
+    limit_basis: Option<&'a str>,
+}
+
+impl<'a> From<&'a Tier> for TierRow<'a> {
+    fn from(tier: &'a Tier) -> Self {
+        let limits = tier.limits.as_ref();
+        Self {
+            tier: tier.name.as_str(),
+            kind: tier.kind.describe(),
+            node: tier.node,
+            capacity_bytes: tier.capacity.get(),
+            description: &tier.description,
+            limit_read_gbps: limits.map(|l| l.read.get()),
+            limit_write_gbps: limits.map(|l| l.write.get()),
+            limit_total_gbps: limits.map(|l| l.total.get()),
+            limit_basis: limits.map(|l| l.basis.as_str()),
+        }
+    }
+}
+
+/// The whole picture in at most 80 columns.
+pub fn describe(identity: &Identity, topology: &Topology, capabilities: &[Capability]) -> String {
+    let mut text = heading(identity, topology);
+    let _ = write!(text, "\n{}", tiers(topology));
+    if !topology.caches.is_empty() {
+        let _ = write!(text, "\n{}", caches(topology));
+    }
+    text.push('\n');
+    let (present, missing): (Vec<_>, Vec<_>) = capabilities.iter().partition(|c| c.present);
+    if !present.is_empty() {
+        let names: Vec<&str> = present.iter().map(|c| c.feature.name()).collect();
+        text.push_str(&wrap(&names.join(", "), "has     ", "        "));
+    }
+    for capability in missing {
+        let Capability {
+            feature,
+            detail,
+            cost,
+            remedy,
+            ..
+        } = capability;
+        text.push_str(&wrap(
+            &format!("{feature}: {detail}"),
+            "lacks   ",
+            "        ",
+        ));
+        for (label, line) in [("costs:", cost), ("remedy:", remedy)] {
+            if !line.is_empty() {
+                text.push_str(&wrap(&format!("{label} {line}"), "        ", "          "));
+            }
+        }
+    }
+    text
+}
+
+fn heading(identity: &Identity, topology: &Topology) -> String {
+    let kind = match identity.kind {
+        MachineKind::Host => "this machine",
+        MachineKind::Sim => "simulated",
+    };
+    let mut line = format!(
+        "{} ({kind}): {}, {}, {}",
+        identity.name,
+        topology.processor,
+        count(topology.sockets as usize, "socket"),
+        count(topology.cores.len(), "usable core"),
+    );
+    if let Some(clock) = topology.clock {
+        let _ = write!(line, ", {} GHz", figure(clock.get()));
+    }
+    let _ = write!(line, ", pages of {}", topology.page);
+    wrap(&line, "", "  ")
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn tiers(topology: &Topology) -> Table {
+    let mut table = Table::new(&[
+        Column::words("tier"),
+        Column::words("kind"),
+        Column::number("node"),
+        Column::number("capacity"),
+        Column::number("read limit\nGB/s"),
+        Column::words("made of"),
+    ]);
+    for tier in &topology.tiers {
+        let limits = tier.limits.as_ref();
+        table.row([
+            tier.name.to_string(),
+            tier.kind.describe().into(),
+            tier.node.map_or("-".into(), |node| node.to_string()),
+            tier.capacity.to_string(),
+            limits.map_or("-".into(), |l| figure(l.read.get())),
+            tier.description.clone(),
+        ]);
+    }
+    table
+}
+
+fn caches(topology: &Topology) -> Table {
+    let mut table = Table::new(&[
+        Column::words("cache"),
+        Column::number("size"),
+        Column::number("ways"),
+        Column::number("cores that share it"),
+    ]);
+    for cache in &topology.caches {
+        table.row([
+            cache.name.clone(),
+            cache.size.to_string(),
+            cache.ways.map_or("-".into(), |ways| ways.to_string()),
+            cache.shared_by.to_string(),
+        ]);
+    }
+    table
+}

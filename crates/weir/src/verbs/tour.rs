@@ -1,0 +1,131 @@
+//! `weir tour`: a first look at this machine and a simulated one, and a page to take along.
+
+use std::path::PathBuf;
+
+use weir_lab::{bandwidth, latency};
+use weir_model::access::Op;
+
+use super::{bench, report, topo};
+use crate::cli::Format;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::machine::{self, Chosen};
+use crate::measure::{Measured, measure};
+use crate::output::{Column, Table, figure, print, seconds, to_json};
+use crate::store::Store;
+use crate::summary::summarise;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir tour
+  weir tour --beside spr2s+2xcxl-a -o compare.html")]
+pub struct Args {
+    /// The machine to set beside this one.
+    #[arg(long, value_name = "MACHINE", default_value = "emr2s+cxl-a")]
+    beside: String,
+    /// The page.
+    #[arg(long, short, value_name = "FILE", default_value = "weir-report.html")]
+    output: PathBuf,
+}
+
+/// Measures both machines, prints a summary and writes the page.
+///
+/// # Errors
+/// A machine is not to be had, a figure could not be taken or kept, or the tour was stopped.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let began = std::time::Instant::now();
+    let machines = [
+        machine::choose(&context.global.on)?,
+        machine::choose(&args.beside)?,
+    ];
+    if context.global.format == Format::Table {
+        for chosen in &machines {
+            let text = topo::describe(&chosen.identity, &chosen.topology, &chosen.capabilities);
+            print(&format!("{text}\n"))?;
+        }
+    }
+    let mut measured = Vec::new();
+    for chosen in &machines {
+        measured.push(characterise(context, chosen)?);
+        if context.stop.requested() {
+            break;
+        }
+    }
+    print(&match context.global.format {
+        Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
+        Format::Table | Format::Csv => summary(&measured).to_string(),
+    })?;
+    write_page(args, context, &measured)?;
+    context.note(&format!(
+        "took {}; look at {}",
+        seconds(began.elapsed().as_secs_f64()),
+        args.output.display()
+    ));
+    for measured in measured {
+        measured.verdict()?;
+    }
+    Ok(())
+}
+
+fn characterise(context: &Context, chosen: &Chosen) -> Result<Measured> {
+    let request = |error: weir_lab::LabError| Failure::Request(error.into());
+    let quick_latency = latency::Options {
+        quick: true,
+        ..Default::default()
+    };
+    let quick_bandwidth = bandwidth::Options {
+        quick: true,
+        ..Default::default()
+    };
+    let mut plan = latency::plan(&chosen.topology, &quick_latency).map_err(request)?;
+    plan.extend(bandwidth::plan(&chosen.topology, &quick_bandwidth).map_err(request)?);
+    let (plan, warnings) = bench::runnable(plan, &[], &chosen.identity.name, &chosen.capabilities)?;
+    measure(context, "tour", chosen, &plan, warnings)
+}
+
+fn write_page(args: &Args, context: &Context, measured: &[Measured]) -> Result<()> {
+    let store = Store::open(&context.store_path()?)?;
+    let mut sections = Vec::new();
+    for measured in measured {
+        let mut section = report::section(&store.load(measured.run)?)?;
+        // The store may have been too full for what was measured.
+        section.document = measured.document.clone();
+        sections.push(section);
+    }
+    report::write(&sections, &args.output)
+}
+
+/// Each tier of each machine in one line.
+fn summary(measured: &[Measured]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("machine"),
+        Column::words("tier"),
+        Column::number("idle\nns"),
+        Column::number("loads\nGB/s"),
+        Column::number("stores\nGB/s"),
+        Column::number("nt-stores\nGB/s"),
+        Column::number("read limit\nGB/s"),
+    ]);
+    for measured in measured {
+        for line in summarise(&measured.document) {
+            let peak = |op: Op| line.peaks.get(&op).map_or("-".into(), |p| figure(p.gbps));
+            table.row([
+                measured.document.header.machine.name.clone(),
+                line.tier.name.to_string(),
+                line.idle
+                    .as_ref()
+                    .map_or("-".into(), |idle| figure(idle.ns)),
+                peak(Op::Ld),
+                peak(Op::St),
+                peak(Op::NtSt),
+                line.tier
+                    .limits
+                    .as_ref()
+                    .map_or("-".into(), |l| figure(l.read.get())),
+            ]);
+        }
+    }
+    table
+}

@@ -1,0 +1,161 @@
+//! Bad luck: full disks, damaged stores, interrupts, and two Weirs at once. Nothing is lost.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Done, LONG, Place, SMALL, signal, with};
+
+#[test]
+fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
+    let place = Place::new();
+    let child = place.start(&with(LONG, &["--format", "json"]));
+    place.wait_for_figures(1);
+    signal(&child, "INT");
+    let done = Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(done.err().contains("stopped"), "{}", done.err());
+    let document = done.json();
+    assert_eq!(document["partial"], true);
+    let printed = document["points"].as_array().unwrap().len();
+    assert!(printed >= 1);
+
+    let stored = place
+        .run(&["runs", "show", "last", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(stored["partial"], true);
+    assert_eq!(stored["points"], document["points"]);
+    let line = &place.run(&["runs", "list", "--format", "json"]).json()["runs"][0];
+    assert!(line["kept"].as_u64() < line["planned"].as_u64(), "{line}");
+}
+
+#[test]
+fn a_killed_run_keeps_what_it_had() {
+    let place = Place::new();
+    let mut child = place.start(LONG);
+    place.wait_for_figures(2);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let stored = place
+        .run(&["runs", "show", "last", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(stored["partial"], true);
+    assert!(stored["points"].as_array().unwrap().len() >= 2);
+    place.run(SMALL).expect(0);
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once() {
+    let place = Place::new();
+    let mut child = place.start(LONG);
+    place.wait_for_figures(1);
+    // The second must come before the first has been obeyed, so both are sent to a stopped process.
+    signal(&child, "STOP");
+    signal(&child, "INT");
+    signal(&child, "TERM");
+    signal(&child, "CONT");
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+}
+
+#[test]
+fn two_processes_on_one_store_both_finish() {
+    let place = Place::new();
+    let children: Vec<_> = (0..3).map(|_| place.start(SMALL)).collect();
+    for child in children {
+        Done(child.wait_with_output().unwrap()).expect(0);
+    }
+    let runs = place
+        .run(&["runs", "list", "--format", "json"])
+        .expect(0)
+        .json();
+    let runs = runs["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    assert!(
+        runs.iter()
+            .all(|run| run["partial"] == false && run["kept"] == run["planned"])
+    );
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_results_are_still_printed() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    // A limit on file size stands in for a full disk: writes fail in the middle of the run.
+    let limit = "trap '' XFSZ; ulimit -f 120";
+    let threads = ["--threads", "1..8", "--format", "json"];
+    let sweep = with(
+        &["bench", "bandwidth", "--on", "emr2s", "--op", "ld,st,nt_st"],
+        &threads,
+    );
+    let done = Done(place.under_shell(limit, &sweep).output().unwrap()).expect(1);
+    assert!(
+        done.err().contains("no room") && done.err().contains("runs.sqlite"),
+        "{}",
+        done.err()
+    );
+    let document = done.json();
+    let planned = 24 * document["topology"]["tiers"].as_array().unwrap().len();
+    assert_eq!(document["points"].as_array().unwrap().len(), planned);
+    // What was kept before is whole.
+    assert_eq!(
+        place
+            .run(&["runs", "show", "1", "--format", "json"])
+            .expect(0)
+            .json()["partial"],
+        false
+    );
+}
+
+#[test]
+fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
+    let place = Place::new();
+    place.file("file", "");
+    let began = std::time::Instant::now();
+    place
+        .run(&with(LONG, &["--store", "file/runs.sqlite"]))
+        .refuses(2, &["file/runs.sqlite", "--store"]);
+    place
+        .run(&with(LONG, &["--store", "."]))
+        .refuses(2, &["folder"]);
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_half_written_store_is_refused_and_left_alone() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let whole = std::fs::read(place.store()).unwrap();
+    let cut = &whole[..whole.len() / 2];
+    std::fs::write(place.store(), cut).unwrap();
+    for arguments in [SMALL, &["runs", "list"], &["report"]] {
+        place
+            .run(arguments)
+            .refuses(2, &["runs.sqlite", "damaged", "move it aside"]);
+    }
+    assert_eq!(std::fs::read(place.store()).unwrap(), cut);
+}
+
+#[test]
+fn a_store_from_a_newer_version_is_refused() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.pragma_update(None, "user_version", 99).unwrap();
+    drop(db);
+    for arguments in [SMALL, &["runs", "list"]] {
+        place
+            .run(arguments)
+            .refuses(2, &["format 99", "update Weir"]);
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    place
+        .run(&["report", "-o", "no/such/folder/page.html"])
+        .refuses(1, &["page.html", "No such file"]);
+}

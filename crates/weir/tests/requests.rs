@@ -1,0 +1,192 @@
+//! Wrong requests: each is refused with code 2, says what and where, and measures nothing.
+
+mod common;
+
+use common::{Place, SMALL, with};
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    let place = Place::new();
+    for verb in [
+        "topo",
+        "platforms",
+        "platforms list",
+        "platforms show",
+        "platforms check",
+        "bench",
+        "bench latency",
+        "bench bandwidth",
+        "tour",
+        "reproduce",
+        "runs",
+        "runs list",
+        "runs show",
+        "runs export",
+        "report",
+        "completions",
+    ] {
+        let mut arguments: Vec<&str> = verb.split(' ').collect();
+        arguments.push("--help");
+        let help = place.run(&arguments).expect(0).out();
+        assert!(help.contains("Example"), "{verb} has no example:\n{help}");
+        assert!(help.contains(&format!("weir {verb}")), "{verb}:\n{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{verb} is too wide:\n{help}"
+        );
+    }
+}
+
+#[test]
+fn completions_know_every_verb() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]).expect(0).out();
+        assert!(
+            script.contains("reproduce") && script.contains("bandwidth"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_verb_or_option_is_refused() {
+    let place = Place::new();
+    place.run(&["measure"]).refuses(2, &["measure"]);
+    place.run(&["topo", "--speed"]).refuses(2, &["--speed"]);
+    place
+        .run(&["topo", "--format", "xml"])
+        .refuses(2, &["xml", "json"]);
+}
+
+#[test]
+fn an_unknown_instruction_names_the_known() {
+    let place = Place::new();
+    place
+        .run(&["bench", "bandwidth", "--op", "prefetch"])
+        .refuses(2, &["prefetch", "nt_st"]);
+}
+
+#[test]
+fn an_unknown_tier_names_the_known() {
+    let place = Place::new();
+    for what in ["latency", "bandwidth"] {
+        place
+            .run(&["bench", what, "--on", "emr2s+cxl-a", "--tier", "cxl7"])
+            .refuses(2, &["cxl7", "dram", "cxl0"]);
+    }
+    assert!(!place.store().exists(), "a refused request leaves no run");
+}
+
+#[test]
+fn an_unknown_platform_suggests_one() {
+    let place = Place::new();
+    place
+        .run(&["topo", "--on", "emr2"])
+        .refuses(2, &["emr2", "emr2s"]);
+    place
+        .run(&["topo", "--on", "emr2s+cxl-z"])
+        .refuses(2, &["cxl-z"]);
+    place.run(&["topo", "--on", "cxl-a"]).refuses(2, &["host"]);
+    place
+        .run(&["topo", "--on", ""])
+        .refuses(2, &["names nothing"]);
+}
+
+#[test]
+fn thread_counts_beyond_the_machine_are_refused() {
+    let place = Place::new();
+    place
+        .run(&with(SMALL, &["--threads", "4000"]))
+        .refuses(2, &["4000"]);
+    place
+        .run(&with(SMALL, &["--threads", "0"]))
+        .refuses(2, &["1..32"]);
+    place
+        .run(&with(SMALL, &["--size", "fast"]))
+        .refuses(2, &["fast", "MiB"]);
+    place
+        .run(&with(SMALL, &["--size", "3 ns"]))
+        .refuses(2, &["time"]);
+}
+
+#[test]
+fn an_unknown_paper_or_row_is_refused() {
+    let place = Place::new();
+    place
+        .run(&["reproduce", "shakespeare"])
+        .refuses(2, &["shakespeare", "memo"]);
+    place
+        .run(&["reproduce", "--only", "XYZ-1"])
+        .refuses(2, &["XYZ-1"]);
+}
+
+#[test]
+fn a_platform_file_of_garbage_is_explained_at_line_and_column() {
+    let place = Place::new();
+    place.file("words.toml", "to be\nor not to be\n");
+    place
+        .run(&["platforms", "check", "words.toml"])
+        .refuses(2, &["words.toml:1:"]);
+    place
+        .run(&["topo", "--on", "words.toml"])
+        .refuses(2, &["words.toml:1:"]);
+    place
+        .run(&["topo", "--on", "emr2s+./words.toml"])
+        .refuses(2, &["words.toml:1:"]);
+
+    place.file("bytes.toml", b"kind = \"cxl\"\nsummary = \"\xff\xfe\"\n");
+    place
+        .run(&["platforms", "check", "bytes.toml"])
+        .refuses(2, &["bytes.toml:2:12", "UTF-8"]);
+    place
+        .run(&["platforms", "check", "nowhere.toml"])
+        .refuses(2, &["nowhere.toml", "No such file"]);
+    place
+        .run(&["platforms", "check", "."])
+        .refuses(2, &["folder"]);
+}
+
+#[test]
+fn a_huge_platform_file_is_refused_without_being_read() {
+    let place = Place::new();
+    let file = std::fs::File::create(place.path("huge.toml")).unwrap();
+    file.set_len(100 << 30).unwrap();
+    let began = std::time::Instant::now();
+    place
+        .run(&["topo", "--on", "huge.toml"])
+        .refuses(2, &["huge.toml", "no platform file"]);
+    assert!(began.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn a_missing_run_is_told_with_what_there_is() {
+    let place = Place::new();
+    place
+        .run(&["runs", "show", "1"])
+        .refuses(2, &["no runs", "weir bench"]);
+    place.run(&["report"]).refuses(2, &["no runs"]);
+    assert!(!place.store().exists(), "looking makes no store");
+    place.run(SMALL).expect(0);
+    place
+        .run(&["runs", "show", "77"])
+        .refuses(2, &["77", "newest run is 1"]);
+    place.run(&["report", "nothing"]).refuses(2, &["nothing"]);
+}
+
+#[test]
+fn an_instruction_that_the_host_lacks_is_a_missing_capability() {
+    let place = Place::new();
+    let topo = place.run(&["topo", "--format", "json"]).expect(0).json();
+    let capabilities = topo["capabilities"].as_array().unwrap();
+    let movdir64b = capabilities
+        .iter()
+        .find(|c| c["feature"] == "movdir64b")
+        .unwrap();
+    let asked = place.run(&["bench", "bandwidth", "--op", "movdir64b", "--threads", "1"]);
+    if movdir64b["present"] == false {
+        asked.refuses(3, &["movdir64b", "--op"]);
+    } else {
+        asked.expect(0);
+    }
+}

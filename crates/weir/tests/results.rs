@@ -1,0 +1,236 @@
+//! Results: whole on standard output, in documents that read back, and nothing else beside them.
+
+mod common;
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Done, Place, SMALL, text, with};
+use weir::documents::{PlatformsDocument, RecordDocument, RunsDocument, TopoDocument};
+use weir_model::document::{BenchDocument, ReproduceDocument};
+
+/// A document that reads back and says the same again.
+#[track_caller]
+fn reads_back<D: serde::Serialize + serde::de::DeserializeOwned>(done: &Done) -> D {
+    let document: D = serde_json::from_slice(&done.0.stdout).unwrap();
+    assert_eq!(serde_json::to_value(&document).unwrap(), done.json());
+    document
+}
+
+#[test]
+fn every_json_document_reads_back_into_its_type() {
+    let place = Place::new();
+    let json = |arguments: &[&str]| place.run(&with(arguments, &["--format", "json"])).expect(0);
+
+    let topo: TopoDocument = reads_back(&json(&["topo", "--on", "emr2s+2xcxl-a"]));
+    assert_eq!(topo.schema, TopoDocument::SCHEMA);
+    assert!(topo.topology.tiers.len() >= 3);
+
+    let platforms: PlatformsDocument = reads_back(&json(&["platforms", "list"]));
+    assert!(platforms.platforms.iter().any(|p| p.name == "emr2s"));
+    assert_eq!(
+        json(&["platforms", "show", "emr2s"]).json()["schema"],
+        "weir/platform/1"
+    );
+
+    let bench: BenchDocument = reads_back(&json(SMALL));
+    assert_eq!(bench.header.schema, BenchDocument::SCHEMA);
+    assert_eq!(
+        bench.points.len(),
+        2 * 2 * bench.header.topology.tiers.len()
+    );
+    assert!(!bench.header.partial);
+    assert!(
+        bench
+            .points
+            .iter()
+            .all(|p| p.gbps.is_some_and(|g| g.get() > 0.0))
+    );
+
+    let again: BenchDocument = reads_back(&json(&["runs", "show", "last"]));
+    assert_eq!(again, bench, "the store gives back what was printed");
+
+    let reproduce: ReproduceDocument = reads_back(&json(&["reproduce", "--only", "SUP-00"]));
+    assert!(!reproduce.rows.is_empty());
+
+    let runs: RunsDocument = reads_back(&json(&["runs", "list"]));
+    assert_eq!(runs.runs.len(), 2);
+    let record: RecordDocument = reads_back(
+        &place
+            .run(&["runs", "export", "1", "--as", "record"])
+            .expect(0),
+    );
+    assert_eq!(record.records.len(), bench.points.len());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_points() {
+    let place = Place::new();
+    let points = |seed: &str| {
+        place
+            .run(&with(SMALL, &["--format", "json", "--seed", seed]))
+            .expect(0)
+            .json()["points"]
+            .clone()
+    };
+    assert_eq!(points("7"), points("7"));
+}
+
+#[test]
+fn csv_has_a_head_and_a_row_for_each_figure() {
+    let place = Place::new();
+    let csv = place
+        .run(&with(SMALL, &["--format", "csv"]))
+        .expect(0)
+        .out();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("machine,experiment,tier,op,"));
+    assert!(lines.len() > 4 && lines[1].starts_with("emr2s+cxl-a,bandwidth,dram,ld,"));
+
+    place
+        .run(&["runs", "export", "last", "--as", "csv", "-o", "run.csv"])
+        .expect(0);
+    assert_eq!(text(&place.path("run.csv")), csv);
+}
+
+#[test]
+fn tables_fit_eighty_columns() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let wide = ["--on", "miku-a+cxl-b", "--quick"];
+    let latency = with(
+        &["bench", "latency", "--op", "ld", "--size", "4K,1G"],
+        &wide,
+    );
+    for arguments in [
+        &["topo"][..],
+        &["topo", "--on", "emr2s+cxl-a+cxl-b+cxl-c+cxl-d"],
+        &["platforms", "list"],
+        &["platforms", "show", "interplay-a"],
+        &latency,
+        &["bench", "bandwidth", "--on", "emr2s", "--threads", "1,2,32"],
+        &["reproduce", "memo"],
+        &["runs", "list"],
+        &["runs", "show", "1"],
+    ] {
+        let out = place.run(arguments).expect(0).out();
+        assert!(out.lines().count() > 2, "{arguments:?}");
+        for line in out.lines() {
+            assert!(
+                line.chars().count() <= 80,
+                "{arguments:?} is too wide:\n{line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
+    let place = Place::new();
+    let loud = place.run(&with(SMALL, &["--format", "json"])).expect(0);
+    loud.json();
+    assert!(loud.err().contains("figures"), "{}", loud.err());
+    let quiet = place
+        .run(&with(SMALL, &["--format", "json", "--quiet"]))
+        .expect(0);
+    let warnings_only = quiet
+        .err()
+        .lines()
+        .all(|line| line.starts_with("weir: warning: "));
+    assert!(warnings_only, "{}", quiet.err());
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let place = Place::new();
+    let mut child = place.command(&["platforms", "show", "emr2s"]);
+    let mut child = child
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = Done(child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(done.err(), "");
+}
+
+#[test]
+fn results_that_cannot_be_written_are_told() {
+    let place = Place::new();
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let done = Done(place.command(SMALL).stdout(full()).output().unwrap()).expect(1);
+    assert!(done.err().contains("standard output"), "{}", done.err());
+    // What could not be printed is kept all the same.
+    assert_eq!(
+        place.run(&["runs", "list", "--format", "json"]).json()["runs"][0]["partial"],
+        false
+    );
+    // And nobody is left to be told of this one.
+    Done(
+        place
+            .command(&["runs", "show", "9"])
+            .stderr(full())
+            .output()
+            .unwrap(),
+    )
+    .expect(2);
+}
+
+#[test]
+fn the_report_stands_alone_and_names_its_runs() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    place
+        .run(&[
+            "bench",
+            "latency",
+            "--on",
+            "emr2s+cxl-a",
+            "--op",
+            "ld",
+            "--size",
+            "4K,1M,64M",
+        ])
+        .expect(0);
+    place
+        .run(&["report", "1", "2", "-o", "page.html"])
+        .expect(0);
+    let page = text(&place.path("page.html"));
+    for needed in [
+        "<svg",
+        "run 1 ·",
+        "run 2 ·",
+        "prefers-color-scheme",
+        "save figure",
+        "data-tip",
+        "L1d",
+    ] {
+        assert!(page.contains(needed), "{needed}");
+    }
+    let fetched = ["src=", "<link", "@import", "url("];
+    assert!(
+        fetched.iter().all(|f| !page.contains(f)),
+        "the page fetches something"
+    );
+    let addresses = page.matches("http").count();
+    assert_eq!(
+        addresses,
+        page.matches("http://www.w3.org/2000/svg").count()
+    );
+    assert_eq!(
+        place.run(&["report", "1", "2", "-o", "-"]).expect(0).out(),
+        page
+    );
+}
+
+#[test]
+fn a_platform_file_of_a_user_is_a_machine() {
+    let place = Place::new();
+    let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms/cxl-a.toml");
+    place.file("my-card.toml", text(&card));
+    place.run(&["platforms", "check", "my-card.toml"]).expect(0);
+    let on = ["--on", "emr2s+2x./my-card.toml", "--format", "json"];
+    let topo = place.run(&with(&["topo"], &on)).expect(0).json();
+    assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
+}
