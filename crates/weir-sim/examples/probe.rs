@@ -35,18 +35,33 @@ fn run(bed: &SimTestbed, tenants: &[Tenant], goal: Goal) -> (Vec<f64>, Vec<f64>,
     machine.observe(pacing.warm_up).expect("a running machine");
     let scale: f64 = std::env::var("WEIR_SCALE").map_or(1.0, |s| s.parse().expect("a number"));
     let window = pacing.window * f64::from(pacing.least_windows) * scale;
-    let o = machine.observe(Nanos(window.get())).expect("a running machine");
-    let bw = o.tenants.iter().map(|t| t.bandwidth(o.window).get()).collect();
+    let o = machine
+        .observe(Nanos(window.get()))
+        .expect("a running machine");
+    let bw = o
+        .tenants
+        .iter()
+        .map(|t| t.bandwidth(o.window).get())
+        .collect();
     let lat = o
         .tenants
         .iter()
         .map(|t| t.latency.as_ref().map_or(0.0, |h| h.mean().get()))
         .collect();
-    let cycles = o.counters.ratio(Counter::ChaClockticks, Counter::ChaClockticks).map(|_| ());
+    let cycles = o
+        .counters
+        .ratio(Counter::ChaClockticks, Counter::ChaClockticks)
+        .map(|_| ());
     let _ = cycles;
     let c = |k| o.counters.get(k).unwrap_or(0) as f64;
     let ghz = c(Counter::ChaClockticks) / o.window.get();
-    let res = |occ, ins: Counter| if c(ins) > 0.0 { c(occ) / c(ins) / ghz } else { 0.0 };
+    let res = |occ, ins: Counter| {
+        if c(ins) > 0.0 {
+            c(occ) / c(ins) / ghz
+        } else {
+            0.0
+        }
+    };
     let note = format!(
         "ToR ddr {:.0} ns cxl {:.0} ns, mean ToR {:.0}, IRQ {:.0}, act/cas {:.2}, gbps ddr {:.1}+{:.1} cxl {:.1}+{:.1}",
         res(Counter::TorOccupancyIaMissDdr, Counter::TorInsertsIaMissDdr),
@@ -66,7 +81,10 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let a: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut library = Library::builtin();
-    for file in std::env::var("WEIR_PLATFORMS").unwrap_or_default().split(':') {
+    for file in std::env::var("WEIR_PLATFORMS")
+        .unwrap_or_default()
+        .split(':')
+    {
         if !file.is_empty() {
             let text = std::fs::read_to_string(file).expect("a readable file");
             library.add(file, &text).expect("a valid file");
@@ -81,8 +99,11 @@ fn main() {
                 let n: u32 = n.parse().expect("a number");
                 for op in a[2].split(',') {
                     let t = std::time::Instant::now();
-                    let (bw, _, note) =
-                        run(&bed, &[tenant("a", op, a[3], 0..n, prefetch)], Goal::Bandwidth);
+                    let (bw, _, note) = run(
+                        &bed,
+                        &[tenant("a", op, a[3], 0..n, prefetch)],
+                        Goal::Bandwidth,
+                    );
                     let wall = t.elapsed();
                     println!("{op:9} {n:3} {:7.2} GB/s  {note}  [{wall:.1?}]", bw[0]);
                 }
@@ -90,11 +111,41 @@ fn main() {
         }
         "lat" => {
             for (op, pattern, size) in [
-                (Op::Ld, Pattern::Chase { locality: Locality::TlbFriendly }, Bytes::kib(32)),
-                (Op::Ld, Pattern::Chase { locality: Locality::TlbFriendly }, Bytes::mib(1)),
-                (Op::Ld, Pattern::Chase { locality: Locality::TlbFriendly }, Bytes::mib(32)),
-                (Op::Ld, Pattern::Chase { locality: Locality::TlbFriendly }, Bytes::gib(1)),
-                (Op::Ld, Pattern::Chase { locality: Locality::Random }, Bytes::gib(1)),
+                (
+                    Op::Ld,
+                    Pattern::Chase {
+                        locality: Locality::TlbFriendly,
+                    },
+                    Bytes::kib(32),
+                ),
+                (
+                    Op::Ld,
+                    Pattern::Chase {
+                        locality: Locality::TlbFriendly,
+                    },
+                    Bytes::mib(1),
+                ),
+                (
+                    Op::Ld,
+                    Pattern::Chase {
+                        locality: Locality::TlbFriendly,
+                    },
+                    Bytes::mib(32),
+                ),
+                (
+                    Op::Ld,
+                    Pattern::Chase {
+                        locality: Locality::TlbFriendly,
+                    },
+                    Bytes::gib(1),
+                ),
+                (
+                    Op::Ld,
+                    Pattern::Chase {
+                        locality: Locality::Random,
+                    },
+                    Bytes::gib(1),
+                ),
                 (Op::Ld, Pattern::FlushedLine, Bytes::mib(64)),
                 (Op::StClwb, Pattern::FlushedLine, Bytes::mib(64)),
                 (Op::NtSt, Pattern::FlushedLine, Bytes::mib(64)),
@@ -103,7 +154,11 @@ fn main() {
                 t.pattern = pattern;
                 t.working_set = size;
                 let (_, lat, note) = run(&bed, &[t], Goal::Latency);
-                println!("{op:8} {:20} {size:8} {:7.1} ns  {note}", pattern.name(), lat[0]);
+                println!(
+                    "{op:8} {:20} {size:8} {:7.1} ns  {note}",
+                    pattern.name(),
+                    lat[0]
+                );
             }
         }
         "pair" => {

@@ -10,24 +10,16 @@ use std::sync::Arc;
 
 use weir_model::access::{Op, Pattern};
 
-use crate::clock::{Ps, nanos};
+use crate::clock::Ps;
 use crate::core::{Level, Place, Private, Thread};
 use crate::memory::Tier;
 use crate::params::Params;
 use crate::pmu::{Pmu, TorClass};
 use crate::rng;
 use crate::uncore::{
-    Arrival, Kind, LastLevel, Mesh, Pool, Request, RequestId, Slice, slice_of,
+    Arrival, Kind, LastLevel, Mesh, Pool, Request, RequestId, Slice, Stage, slice_of,
 };
 use crate::wheel::Wheel;
-
-/// What an event is about, in its top bits.
-const EVENT_SHIFT: u32 = 29;
-const ARRIVE: u32 = 0;
-const RELEASE: u32 = 1;
-const BUFFER_FREE: u32 = 2;
-const WAKE: u32 = 3;
-const PAYLOAD: u32 = (1 << EVENT_SHIFT) - 1;
 
 /// Accesses that hit private caches are worked off in batches of this many, so that other cores get
 /// their turn.
@@ -55,7 +47,12 @@ pub struct Engine {
 
 impl Engine {
     /// An idle machine with these threads, which start when time does.
-    pub fn new(params: Arc<Params>, threads: Vec<Thread>, llc: Option<LastLevel>, seed: u64) -> Self {
+    pub fn new(
+        params: Arc<Params>,
+        threads: Vec<Thread>,
+        llc: Option<LastLevel>,
+        seed: u64,
+    ) -> Self {
         let u = &params.uncore;
         let mut engine = Self {
             now: 0,
@@ -75,27 +72,28 @@ impl Engine {
             threads,
             params,
         };
-        for i in 0..engine.threads.len() {
+        for t in 0..engine.threads.len() {
             // Threads of a real program do not start in the same nanosecond either.
-            let start = rng::below(engine.seed, i as u64, 1_000_000);
-            engine.threads[i].asleep = true;
-            engine.wheel.push(start, event(WAKE, i as u32));
+            let start = rng::below(engine.seed, t as u64, 1_000_000);
+            engine.sleep(t, start);
         }
         engine
     }
 
     /// Moves time on to `until`.
     pub fn run(&mut self, until: Ps) {
-        while let Some((time, event)) = self.wheel.pop_until(until) {
-            self.now = self.now.max(time);
-            let payload = event & PAYLOAD;
-            match event >> EVENT_SHIFT {
-                ARRIVE => self.arrive(payload, time),
-                RELEASE => self.release(payload, time),
-                BUFFER_FREE => self.buffer_free(payload, time),
-                _ => {
-                    self.threads[payload as usize].asleep = false;
-                    self.pump(payload as usize, time);
+        while let Some(mut bucket) = self.wheel.take(until) {
+            while let Some((time, id)) = self.wheel.next(&mut bucket) {
+                match self.pool[id].stage {
+                    Stage::Arrives => self.arrive(id, time),
+                    Stage::Answered => self.release(id, time),
+                    Stage::Pulled => self.buffer_free(id, time),
+                    Stage::Wakes => {
+                        let t = self.pool[id].core as usize;
+                        self.pool.remove(id);
+                        self.threads[t].asleep = false;
+                        self.pump(t, time);
+                    }
                 }
             }
         }
@@ -120,7 +118,8 @@ impl Engine {
     /// Everything counted so far.
     pub fn counters(&mut self) -> weir_model::counters::CounterSet {
         let tiers: Vec<_> = self.tiers.iter().map(Tier::counts).collect();
-        self.pmu.read(self.now, self.threads.len(), &tiers, &self.params)
+        self.pmu
+            .read(self.now, self.threads.len(), &tiers, &self.params)
     }
 
     /// Requests in flight anywhere.
@@ -153,8 +152,7 @@ impl Engine {
                 budget -= 1;
                 if budget == 0 {
                     let wake = thread.next_issue;
-                    thread.asleep = true;
-                    self.wheel.push(wake, event(WAKE, t as u32));
+                    self.sleep(t, wake);
                     return;
                 }
                 continue;
@@ -191,13 +189,12 @@ impl Engine {
                 };
                 thread.window.complete(index);
                 thread.progress.accesses += 1;
-                thread.progress.latency.record(nanos(latency));
+                thread.progress.record(latency);
                 count_hit(&mut self.pmu, Op::Ld, level);
                 at += latency;
                 budget -= 1;
                 if budget == 0 {
-                    thread.asleep = true;
-                    self.wheel.push(at, event(WAKE, t as u32));
+                    self.sleep(t, at);
                     return;
                 }
                 continue;
@@ -221,6 +218,24 @@ impl Engine {
         }
     }
 
+    /// Lets a thread do nothing until `time`.
+    fn sleep(&mut self, t: usize, time: Ps) {
+        self.threads[t].asleep = true;
+        let id = self.pool.insert(Request {
+            line: 0,
+            index: 0,
+            issued: time,
+            next: 0,
+            core: t as u16,
+            slice: 0,
+            tier: 0,
+            kind: Kind::Drd,
+            stage: Stage::Wakes,
+            missed: false,
+        });
+        self.wheel.push(time, id);
+    }
+
     /// What address translation adds to a hop of a chase.
     fn translation(&self, t: usize, index: u64) -> Ps {
         let (thread, core) = (&self.threads[t], &self.params.core);
@@ -228,29 +243,44 @@ impl Engine {
             return 0;
         }
         let reach = core.tlb_reach.lines() as f64 / thread.walk.lines() as f64;
-        if rng::unit(self.seed ^ 0x71b, index) < reach { 0 } else { core.walk }
+        if rng::unit(self.seed ^ 0x71b, index) < reach {
+            0
+        } else {
+            core.walk
+        }
     }
 
-    /// Sends a request from a core to its slice.
+    /// Sends a request from a core to its slice. If the slice has an entry for it, nobody else can
+    /// take it before the request arrives: then the arrival needs no event of its own.
+    #[inline]
     fn issue(&mut self, t: usize, index: u64, place: Place, kind: Kind, at: Ps) {
         let core = self.threads[t].core;
         let slice = slice_of(place.line, place.tier, self.params.uncore.slices);
-        let miss = if kind.is_read() { self.params.core.l2_hit } else { 0 };
-        let request = Request {
+        let miss = if kind.is_read() {
+            self.params.core.l2_hit
+        } else {
+            0
+        };
+        let id = self.pool.insert(Request {
             line: place.line,
             index,
             issued: at,
-            admitted: 0,
             next: 0,
             core: t as u16,
             slice,
             tier: place.tier,
             kind,
+            stage: Stage::Arrives,
             missed: false,
-        };
-        let id = self.pool.insert(request);
+        });
         self.pmu.leaves_core(kind);
-        self.wheel.push(at + miss + self.mesh.delay(core, slice), event(ARRIVE, id));
+        let arrives = at + miss + self.mesh.delay(core, slice);
+        if kind.is_read() && self.slices[slice as usize].reserve() {
+            self.pmu.irq.pass();
+            self.admit_read(id, arrives);
+        } else {
+            self.wheel.push(arrives, id);
+        }
     }
 
     // ----- slices -----
@@ -259,7 +289,7 @@ impl Engine {
         let slice = self.pool[id].slice as usize;
         match self.slices[slice].arrive(id, &mut self.pool) {
             Arrival::Admitted => {
-                self.pmu.irq.arrivals += 1;
+                self.pmu.irq.pass();
                 self.admit(id, now);
             }
             Arrival::Queued => self.pmu.irq.up(now),
@@ -271,22 +301,24 @@ impl Engine {
         let request = self.pool[id];
         let class = self.class(&request);
         self.pmu.tor(class).down(now);
+        self.pool.remove(id);
         let slice = &mut self.slices[request.slice as usize];
-        let queued = slice.queued();
-        if let Some(next) = slice.release(&self.pool) {
+        if slice.release() {
+            let queued = slice.queued();
+            let next = slice.next(&self.pool);
             // One leaves the ingress queue; if one was pushed back, it moves up.
             if slice.queued() < queued {
                 self.pmu.irq.down(now);
             } else {
-                self.pmu.irq.arrivals += 1;
+                self.pmu.irq.pass();
             }
             self.admit(next, now);
         }
-        self.pool.remove(id);
         let core = self.threads[request.core as usize].core;
         self.answered(&request, now + self.mesh.delay(core, request.slice));
     }
 
+    #[inline]
     fn class(&self, request: &Request) -> TorClass {
         if request.missed {
             TorClass::Miss(self.params.tiers[request.tier as usize].class)
@@ -297,87 +329,104 @@ impl Engine {
 
     /// A request gets its ToR entry: everything up to giving it back is booked.
     fn admit(&mut self, id: RequestId, now: Ps) {
-        let request = self.pool[id];
-        let until = match request.kind {
-            Kind::Wcilf => self.admit_streaming(&request, id, now),
+        match self.pool[id].kind {
+            Kind::Wcilf => self.admit_streaming(id, now),
             Kind::WbMtoI | Kind::Clwb => self.admit_write_back(id, now),
             _ => self.admit_read(id, now),
-        };
-        let class = self.class(&self.pool[id]);
-        self.pool[id].admitted = now;
-        self.pmu.tor(class).up(now);
-        self.wheel.push(until, event(RELEASE, id));
+        }
     }
 
-    fn admit_read(&mut self, id: RequestId, now: Ps) -> Ps {
-        let request = self.pool[id];
+    /// A read: its data is at the slice when its tier, or the last-level cache, has answered.
+    #[inline]
+    fn admit_read(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
         let u = &self.params.uncore;
-        let hit = self
-            .llc
-            .as_mut()
-            .is_some_and(|llc| llc.take(request.line, request.tier, false).is_some());
+        let hit = match &mut self.llc {
+            Some(llc) => llc.take(request.line, request.tier, false).is_some(),
+            None => false,
+        };
+        request.stage = Stage::Answered;
+        request.missed = !hit;
         if request.kind == Kind::Drd {
-            if hit { self.pmu.l3_hits += 1 } else { self.pmu.l3_misses += 1 }
+            self.pmu.l3_hits += u64::from(hit);
+            self.pmu.l3_misses += u64::from(!hit);
         }
-        self.pool[id].missed = !hit;
         if hit {
-            return now + u.hit;
+            self.pmu.tor(TorClass::Hit).up(now);
+            self.wheel.push(now + u.hit, id);
+            return;
         }
-        self.tiers[request.tier as usize].read(request.line, now + u.lookup)
+        let tier = request.tier as usize;
+        self.pmu
+            .tor(TorClass::Miss(self.params.tiers[tier].class))
+            .up(now);
+        let answered = self.tiers[tier].read(request.line, now + u.lookup);
+        self.wheel.push(answered, id);
     }
 
     /// A streaming write: the slice pulls the data, which frees the core's buffer, and passes it to
     /// memory; the entry stays until memory has it.
-    fn admit_streaming(&mut self, request: &Request, id: RequestId, now: Ps) -> Ps {
-        let core = self.threads[request.core as usize].core;
-        let mesh = self.mesh.delay(core, request.slice);
-        self.pool[id].missed = true;
+    fn admit_streaming(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        let mesh = self
+            .mesh
+            .delay(self.threads[request.core as usize].core, request.slice);
         if let Some(llc) = &mut self.llc {
             llc.take(request.line, request.tier, true);
         }
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
-        self.wheel.push(free, event(BUFFER_FREE, id));
-        let data = free + mesh;
-        self.tiers[request.tier as usize].write(request.line, data).max(free + 1_000)
+        let tier = request.tier as usize;
+        let written = self.tiers[tier].write(request.line, free + mesh);
+        request.missed = true;
+        request.stage = Stage::Pulled;
+        request.issued = written.max(free + 1_000);
+        self.pmu
+            .tor(TorClass::Miss(self.params.tiers[tier].class))
+            .up(now);
+        self.wheel.push(free, id);
     }
 
     /// A write-back: the core's part ends here. The line goes into the last-level cache and drives
-    /// another out, or, for `clwb`, through to memory.
-    fn admit_write_back(&mut self, id: RequestId, now: Ps) -> Ps {
-        let request = self.pool[id];
+    /// another out, or, for `clwb`, through to memory; the entry stays until memory has that.
+    fn admit_write_back(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
         let t = request.core as usize;
         let after = now + self.params.uncore.lookup;
-        let flushed = self.threads[t].pattern == Pattern::FlushedLine;
-        let until = match (&mut self.llc, request.kind) {
-            (Some(llc), Kind::WbMtoI) => {
-                let mask = self.threads[t].llc_mask;
-                match llc.put(request.line, request.tier, true, mask) {
-                    Some(victim) if victim.dirty => {
-                        self.pool[id].missed = true;
-                        self.pool[id].tier = victim.tier;
-                        self.tiers[victim.tier as usize].write(victim.line, after)
-                    }
-                    _ => now + self.params.uncore.hit,
-                }
-            }
-            _ => {
-                self.pool[id].missed = true;
-                self.tiers[request.tier as usize].write(request.line, after)
-            }
+        let out = match &mut self.llc {
+            Some(llc) if request.kind == Kind::WbMtoI => llc
+                .put(request.line, request.tier, true, self.threads[t].llc_mask)
+                .filter(|victim| victim.dirty)
+                .map(|victim| (victim.tier, victim.line)),
+            _ => Some((request.tier, request.line)),
         };
-        if !flushed {
+        request.stage = Stage::Answered;
+        let (class, until) = match out {
+            Some((tier, line)) => {
+                request.missed = true;
+                request.tier = tier;
+                let tier = tier as usize;
+                let written = self.tiers[tier].write(line, after);
+                (TorClass::Miss(self.params.tiers[tier].class), written)
+            }
+            None => (TorClass::Hit, now + self.params.uncore.hit),
+        };
+        self.pmu.tor(class).up(now);
+        self.wheel.push(until, id);
+        if self.threads[t].pattern != Pattern::FlushedLine {
             self.threads[t].write_backs -= 1;
             self.pump(t, now);
         }
-        until
     }
 
     // ----- back at the core -----
 
     /// The data pull of a streaming write has freed its buffer.
     fn buffer_free(&mut self, id: RequestId, now: Ps) {
-        let (t, index) = (self.pool[id].core as usize, self.pool[id].index);
+        let request = &mut self.pool[id];
+        request.stage = Stage::Answered;
+        let (t, index, written) = (request.core as usize, request.index, request.issued);
+        self.wheel.push(written, id);
         let thread = &mut self.threads[t];
         if thread.pattern == Pattern::FlushedLine {
             return;
@@ -423,7 +472,10 @@ impl Engine {
                 self.pmu.fb_hits += 1;
             }
         }
-        let place = Place { tier: request.tier, line: request.line };
+        let place = Place {
+            tier: request.tier,
+            line: request.line,
+        };
         match thread.op {
             Op::Ld => self.leave_private(t, request.index, place, false, at),
             Op::St | Op::Cas => self.leave_private(t, request.index, place, true, at),
@@ -486,7 +538,7 @@ impl Engine {
         thread.outstanding -= 1;
         thread.window.complete(index);
         thread.progress.accesses += 1;
-        thread.progress.latency.record(nanos(at - thread.began));
+        thread.progress.record(at - thread.began);
         let pause = if thread.pattern == Pattern::FlushedLine {
             // Uneven, so that samples do not lock step with refresh.
             SETTLE + rng::below(self.seed, index, SETTLE)
@@ -496,14 +548,9 @@ impl Engine {
         if pause == 0 {
             self.pump(t, at);
         } else {
-            thread.asleep = true;
-            self.wheel.push(at + pause, event(WAKE, t as u32));
+            self.sleep(t, at + pause);
         }
     }
-}
-
-fn event(kind: u32, payload: u32) -> u32 {
-    (kind << EVENT_SHIFT) | payload
 }
 
 /// Lines of different tiers as one key for the private caches.
@@ -512,7 +559,10 @@ fn key(place: Place) -> u64 {
 }
 
 fn place_of(key: u64) -> Place {
-    Place { tier: (key >> 48) as u8, line: key & ((1 << 48) - 1) }
+    Place {
+        tier: (key >> 48) as u8,
+        line: key & ((1 << 48) - 1),
+    }
 }
 
 fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {

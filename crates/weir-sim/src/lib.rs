@@ -11,6 +11,7 @@
 
 mod clock;
 mod core;
+mod divide;
 mod engine;
 pub mod machine;
 mod memory;

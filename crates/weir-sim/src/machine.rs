@@ -57,7 +57,14 @@ impl SimTestbed {
         .map(|(feature, detail)| Capability::present(feature, detail))
         .into();
         let topology = platform.topology();
-        Ok(Self { model: Arc::new(Model { identity, topology, capabilities, params }) })
+        Ok(Self {
+            model: Arc::new(Model {
+                identity,
+                topology,
+                capabilities,
+                params,
+            }),
+        })
     }
 }
 
@@ -89,7 +96,11 @@ struct Run {
 impl SimMachine {
     /// A machine at rest.
     pub fn new(testbed: &SimTestbed, seed: u64) -> Self {
-        Self { model: Arc::clone(&testbed.model), seed, run: None }
+        Self {
+            model: Arc::clone(&testbed.model),
+            seed,
+            run: None,
+        }
     }
 }
 
@@ -145,7 +156,9 @@ impl Machine for SimMachine {
 
     fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
         let Some(run) = &mut self.run else {
-            return Err(MachineError::Request("nothing runs: start tenants first".into()));
+            return Err(MachineError::Request(
+                "nothing runs: start tenants first".into(),
+            ));
         };
         let from = run.engine.now();
         run.engine.run(from + ps(window));
@@ -155,12 +168,14 @@ impl Machine for SimMachine {
 
         let mut tenants = vec![TenantProgress::default(); run.tenants.len()];
         for thread in run.engine.threads_mut() {
-            let (i, timed) = (thread.tenant as usize, thread.pattern.is_timed());
-            tenants[i].accesses += thread.progress.accesses;
-            if timed {
-                let all = tenants[i].latency.get_or_insert_with(LatencyHistogram::new);
-                all.merge(&thread.progress.latency);
-                thread.progress.latency.clear();
+            let tenant = &mut tenants[thread.tenant as usize];
+            tenant.accesses += thread.progress.accesses;
+            if let Some(latency) = &mut thread.progress.latency {
+                tenant
+                    .latency
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .merge(latency);
+                latency.clear();
             }
         }
         for (tenant, before) in tenants.iter_mut().zip(&mut run.accesses) {
@@ -178,7 +193,9 @@ impl Machine for SimMachine {
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
         let Some(run) = &mut self.run else {
-            return Err(MachineError::Request("nothing runs: start tenants first".into()));
+            return Err(MachineError::Request(
+                "nothing runs: start tenants first".into(),
+            ));
         };
         match action {
             Action::Prefetchers { l1, l2 } => {
@@ -204,7 +221,9 @@ impl Machine for SimMachine {
                     )));
                 }
                 let Some(i) = run.tenants.iter().position(|t| t.name == *tenant) else {
-                    return Err(MachineError::Request(format!("no tenant is called `{tenant}`")));
+                    return Err(MachineError::Request(format!(
+                        "no tenant is called `{tenant}`"
+                    )));
                 };
                 for thread in run.engine.threads_mut() {
                     if thread.tenant as usize == i {
@@ -213,7 +232,10 @@ impl Machine for SimMachine {
                 }
             }
         }
-        Ok(Applied { requested: action.clone(), applied: action.clone() })
+        Ok(Applied {
+            requested: action.clone(),
+            applied: action.clone(),
+        })
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
@@ -226,7 +248,10 @@ impl Machine for SimMachine {
 fn since(later: &CounterSet, earlier: &CounterSet) -> CounterSet {
     let mut window = CounterSet::default();
     for (counter, value) in later.iter() {
-        window.set(counter, value.saturating_sub(earlier.get(counter).unwrap_or(0)));
+        window.set(
+            counter,
+            value.saturating_sub(earlier.get(counter).unwrap_or(0)),
+        );
     }
     window
 }
@@ -245,22 +270,28 @@ fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
         }
         if tenant.working_set.lines() == 0 {
             return request(format!(
-                "tenant `{name}` has a working set of {}, less than one line", tenant.working_set
+                "tenant `{name}` has a working set of {}, less than one line",
+                tenant.working_set
             ));
         }
         for &core in &tenant.cores {
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
-                    "tenant `{name}` wants core {core}, but there are {}", topology.cores.len()
+                    "tenant `{name}` wants core {core}, but there are {}",
+                    topology.cores.len()
                 ));
             };
             if let Some(other) = owner.replace(name) {
-                return request(format!("core {core} is wanted by `{other}` and by `{name}`"));
+                return request(format!(
+                    "core {core} is wanted by `{other}` and by `{name}`"
+                ));
             }
         }
         if tenant.pattern.is_timed() && !timed(tenant.op, tenant.pattern) {
             return request(format!(
-                "tenant `{name}`: {} cannot be timed with {}", tenant.op, tenant.pattern.name()
+                "tenant `{name}`: {} cannot be timed with {}",
+                tenant.op,
+                tenant.pattern.name()
             ));
         }
         if tenant.placement.tiers().next().is_none() {
@@ -269,7 +300,9 @@ fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
         if let Placement::Interleave(weights) = &tenant.placement
             && weights.iter().all(|(_, w)| *w == 0)
         {
-            return request(format!("tenant `{name}` interleaves with weights that are all zero"));
+            return request(format!(
+                "tenant `{name}` interleaves with weights that are all zero"
+            ));
         }
     }
     Ok(())
@@ -310,7 +343,11 @@ fn place_threads(
                 // Regions lie apart by an odd number of pages, as allocations do.
                 let share = tenant.working_set.lines() * weight / total + 64;
                 let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
-                regions.push(Region { tier: tier as u8, first: used[tier] + gap, weight });
+                regions.push(Region {
+                    tier: tier as u8,
+                    first: used[tier] + gap,
+                    weight,
+                });
                 used[tier] += gap + share;
                 let capacity = params.tiers[tier].capacity;
                 if used[tier] > capacity.lines() {
@@ -341,6 +378,7 @@ fn place_threads(
                 // Far from zero, so that what left the caches before has a number too; a multiple
                 // of every working set, so that a walk starts at its beginning.
                 window: Window::new(first_index(walk.lines())),
+                unending: walk.run_lines() == u64::MAX,
                 walk,
                 outstanding: 0,
                 write_backs: 0,
@@ -348,7 +386,10 @@ fn place_threads(
                 next_issue: 0,
                 asleep: false,
                 began: 0,
-                progress: Progress::default(),
+                progress: Progress {
+                    accesses: 0,
+                    latency: tenant.pattern.is_timed().then(Box::default),
+                },
             });
         }
     }
@@ -394,7 +435,13 @@ fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> Limi
     .min(Window::MOST);
     if pattern.is_timed() || op == Op::Cas {
         // Dependent, fenced, or locked: one at a time. A write-back may overlap it.
-        return Limits { outstanding: 2, window: 1, demand: 1, l1_ahead: 0, gap: 0 };
+        return Limits {
+            outstanding: 2,
+            window: 1,
+            demand: 1,
+            l1_ahead: 0,
+            gap: 0,
+        };
     }
     let gap = match op {
         Op::Ld => c.load_gap,
@@ -431,7 +478,11 @@ fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> Limi
 fn warm_llc(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     let lines = params.uncore.llc.lines;
     let per_tenant = |tenant: u16| -> u64 {
-        threads.iter().filter(|t| t.tenant == tenant).map(|t| t.walk.lines()).sum()
+        threads
+            .iter()
+            .filter(|t| t.tenant == tenant)
+            .map(|t| t.walk.lines())
+            .sum()
     };
     threads
         .iter()

@@ -13,9 +13,7 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use crate::clock::{Ps, ps};
 use crate::core::PrivateConfig;
-use crate::memory::{
-    BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailConfig, TierConfig,
-};
+use crate::memory::{BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailConfig, TierConfig};
 use crate::uncore::{LlcConfig, Mesh};
 
 /// Why a platform cannot be simulated.
@@ -163,13 +161,19 @@ impl Params {
             tiers.push(tier);
         }
         let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
-        Ok(Self { core, uncore, tiers, dram_clock_ghz })
+        Ok(Self {
+            core,
+            uncore,
+            tiers,
+            dram_clock_ghz,
+        })
     }
 }
 
 fn core_params(host: &Host) -> CoreParams {
     let (c, cycle) = (&host.core, 1.0 / host.core.clock.get());
-    let nt_peak = GbPerSec(f64::from(*c.line_fill_buffers) * LINE_BYTES as f64 / c.nt_store_hold.get());
+    let nt_peak =
+        GbPerSec(f64::from(*c.line_fill_buffers) * LINE_BYTES as f64 / c.nt_store_hold.get());
     CoreParams {
         count: *c.count,
         cycle,
@@ -219,7 +223,10 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
         // Tags are read before data: half of a hit's time shows that there is none.
         lookup: ps(hit * 0.5),
         clock_ghz: host.uncore.clock.get(),
-        llc: LlcConfig { lines: host.llc.size.lines(), ways: *host.llc.ways },
+        llc: LlcConfig {
+            lines: host.llc.size.lines(),
+            ways: *host.llc.ways,
+        },
     })
 }
 
@@ -246,7 +253,12 @@ fn left_over(
 fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(), SimError> {
     // Papers round; a row may print half a percent more than physics.
     if measured.get() > limit.get() * 1.005 {
-        return Err(SimError::TooWide { what: what.into(), measured, limit, of: of.into() });
+        return Err(SimError::TooWide {
+            what: what.into(),
+            measured,
+            limit,
+            of: of.into(),
+        });
     }
     Ok(())
 }
@@ -263,13 +275,23 @@ impl Path {
         let timing = d.media.timing();
         let channels = *d.channels * timing.subchannels;
         let limit = timing.channel_peak() * f64::from(*d.channels);
-        within("the DRAM's read peak", *d.measured.read, limit, "its channels")?;
+        within(
+            "the DRAM's read peak",
+            *d.measured.read,
+            limit,
+            "its channels",
+        )?;
         let share = GbPerSec(d.measured.read.get() / f64::from(channels));
         let read_slot = share.line_time() * (1.0 - timing.refresh_share());
         let write_share = GbPerSec(d.measured.nt_write.get() / f64::from(channels));
         let write_slot = write_share.line_time() * (1.0 - timing.refresh_share());
         let channel = channel(
-            &timing, *d.ranks, read_slot, write_slot, *d.write_queue, HOST_WINDOW,
+            &timing,
+            *d.ranks,
+            read_slot,
+            write_slot,
+            *d.write_queue,
+            HOST_WINDOW,
         );
         let known = self.near + media_time(&timing, read_slot);
         let rest = left_over(
@@ -294,7 +316,9 @@ impl Path {
     }
 
     fn remote(&self, host: &Host) -> Result<Option<TierParams>, SimError> {
-        let Some(remote) = &host.remote else { return Ok(None) };
+        let Some(remote) = &host.remote else {
+            return Ok(None);
+        };
         let mut tier = self.dram(host)?;
         let link = socket_link(*remote.read);
         let timing = host.dram.media.timing();
@@ -327,15 +351,19 @@ impl Path {
             share: *t.share,
             mean: ps(*t.mean),
         });
-        let tail_mean = d.controller.tail.as_ref().map_or(0.0, |t| *t.share * t.mean.get());
+        let tail_mean = d
+            .controller
+            .tail
+            .as_ref()
+            .map_or(0.0, |t| *t.share * t.mean.get());
         let crossing = crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
         let mut known = self.near + media_time(&timing, burst) + crossing + Nanos(tail_mean);
         let mut socket = None;
         let idle = match (&d.measured.remote_idle, attached.remote, &host.remote) {
             (Some(idle), true, Some(remote)) => {
                 let link = socket_link(*remote.read);
-                known = known
-                    + crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
+                known =
+                    known + crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
                 socket = Some(link);
                 idle
             }
@@ -419,7 +447,12 @@ fn channel(
 /// a message without data takes an eighth of a line (UPI: one flit of nine).
 fn socket_link(read: GbPerSec) -> LinkConfig {
     let line = ps(read.line_time());
-    LinkConfig { line_in: line, line_out: line, request_out: line / 8, completion_in: line / 8 }
+    LinkConfig {
+        line_in: line,
+        line_out: line,
+        request_out: line / 8,
+        completion_in: line / 8,
+    }
 }
 
 /// The CXL link, and the controller's own limit. A measured read peak sets whichever of the two the

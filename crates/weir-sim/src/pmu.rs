@@ -29,44 +29,55 @@ impl TorClass {
     }
 }
 
-/// A number of things and its integral over time.
+/// A number of things and its integral over time: what each leaving adds minus what each coming
+/// took, so that either costs one addition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Level {
-    count: u64,
-    since: Ps,
-    area: u64,
-    /// Times that something came.
-    pub arrivals: u64,
+    came: u64,
+    left: u64,
+    entry_times: u64,
+    exit_times: u64,
 }
 
 impl Level {
     /// One more.
     #[inline]
     pub fn up(&mut self, now: Ps) {
-        self.settle(now);
-        self.count += 1;
-        self.arrivals += 1;
+        self.came += 1;
+        self.entry_times = self.entry_times.wrapping_add(now);
     }
 
     /// One less.
     #[inline]
     pub fn down(&mut self, now: Ps) {
-        self.settle(now);
-        self.count -= 1;
+        self.left += 1;
+        self.exit_times = self.exit_times.wrapping_add(now);
+    }
+
+    /// One that came and left at once.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.came += 1;
+        self.left += 1;
+    }
+
+    /// Times that something came.
+    pub fn arrivals(&self) -> u64 {
+        self.came
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.came - self.left
     }
 
     /// Count times time so far, in picoseconds.
-    pub fn area(&mut self, now: Ps) -> u64 {
-        self.settle(now);
-        self.area
-    }
-
-    #[inline]
-    fn settle(&mut self, now: Ps) {
-        // Events of one wheel bucket may be a fraction of a nanosecond out of order.
-        let span = now.saturating_sub(self.since);
-        self.area += self.count * span;
-        self.since += span;
+    pub fn area(&self, now: Ps) -> u64 {
+        // Sums may wrap; their difference is right as long as it fits.
+        let present = self.count().wrapping_mul(now);
+        self.exit_times
+            .wrapping_sub(self.entry_times)
+            .wrapping_add(present)
     }
 }
 
@@ -111,13 +122,13 @@ impl Pmu {
     }
 
     /// The counters as hardware would show them at `now`, with `cores` cores running.
-    pub fn read(&mut self, now: Ps, cores: usize, tiers: &[TierCounts], p: &Params) -> CounterSet {
+    pub fn read(&self, now: Ps, cores: usize, tiers: &[TierCounts], p: &Params) -> CounterSet {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
         let core_cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
-        let [hit, ddr, cxl, remote] = &mut self.tor;
-        let inserts = [hit.arrivals, ddr.arrivals, cxl.arrivals, remote.arrivals];
-        let areas = [hit.area(now), ddr.area(now), cxl.area(now), remote.area(now)];
+        let [hit, ddr, cxl, remote] = &self.tor;
+        let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
+        let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let offcore = |kinds: &[Kind]| kinds.iter().map(|&k| self.offcore[k as usize]).sum::<u64>();
 
         let mut set = CounterSet::default();
@@ -130,20 +141,26 @@ impl Pmu {
         put(Counter::L3Hit, self.l3_hits);
         put(Counter::L3Miss, self.l3_misses);
         put(Counter::OffcoreDemandDataRd, offcore(&[Kind::Drd]));
-        put(Counter::OffcoreOutstandingDemandDataRd, core_cycles(self.demand_read_time));
+        put(
+            Counter::OffcoreOutstandingDemandDataRd,
+            core_cycles(self.demand_read_time),
+        );
         put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo]));
         put(Counter::OffcoreAllRequests, self.offcore.iter().sum());
         put(Counter::HwpfL1d, offcore(&[Kind::DrdL1Pref]));
         put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));
         put(Counter::StreamingWr, offcore(&[Kind::Wcilf]));
-        put(Counter::IrqInserts, self.irq.arrivals);
+        put(Counter::IrqInserts, self.irq.arrivals());
         put(Counter::IrqOccupancy, uncore_cycles(self.irq.area(now)));
         put(Counter::IrqRejected, self.irq_rejected);
         put(Counter::TorInsertsIa, inserts.iter().sum());
         put(Counter::TorOccupancyIa, uncore_cycles(areas.iter().sum()));
         put(Counter::TorInsertsIaHit, inserts[0]);
         put(Counter::TorInsertsIaMiss, inserts[1..].iter().sum());
-        put(Counter::TorOccupancyIaMiss, uncore_cycles(areas[1..].iter().sum()));
+        put(
+            Counter::TorOccupancyIaMiss,
+            uncore_cycles(areas[1..].iter().sum()),
+        );
         put(Counter::TorInsertsIaMissDdr, inserts[1]);
         put(Counter::TorOccupancyIaMissDdr, uncore_cycles(areas[1]));
         put(Counter::TorInsertsIaMissCxl, inserts[2]);
@@ -155,15 +172,29 @@ impl Pmu {
         put(Counter::ChaClockticks, uncore_cycles(now));
 
         let sum = |class: TierClass, f: fn(&TierCounts) -> u64| -> u64 {
-            p.tiers.iter().zip(tiers).filter(|(t, _)| t.class == class).map(|(_, c)| f(c)).sum()
+            p.tiers
+                .iter()
+                .zip(tiers)
+                .filter(|(t, _)| t.class == class)
+                .map(|(_, c)| f(c))
+                .sum()
         };
         put(Counter::CasRd, sum(TierClass::Ddr, |c| c.dram.reads));
         put(Counter::CasWr, sum(TierClass::Ddr, |c| c.dram.writes));
-        put(Counter::ActCount, sum(TierClass::Ddr, |c| c.dram.activations));
-        put(Counter::WpqOccupancy, dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)));
+        put(
+            Counter::ActCount,
+            sum(TierClass::Ddr, |c| c.dram.activations),
+        );
+        put(
+            Counter::WpqOccupancy,
+            dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)),
+        );
         put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
         put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));
-        put(Counter::CxlTxMemReq, sum(TierClass::Cxl, |c| c.requests_out));
+        put(
+            Counter::CxlTxMemReq,
+            sum(TierClass::Cxl, |c| c.requests_out),
+        );
         put(Counter::UpiRxData, sum(TierClass::Remote, |c| c.lines_in));
         put(Counter::UpiTxData, sum(TierClass::Remote, |c| c.lines_out));
         set

@@ -35,7 +35,11 @@ impl Permutation {
     /// An order of 0..n; n must not be zero.
     pub fn new(n: u64, seed: u64) -> Self {
         let bits = 64 - (n.max(2) - 1).leading_zeros();
-        Self { n, half_bits: bits.div_ceil(2), seed }
+        Self {
+            n,
+            half_bits: bits.div_ceil(2),
+            seed,
+        }
     }
 
     /// The value at `index` (below n).

@@ -42,7 +42,10 @@ pub struct Tagged {
 impl Tagged {
     /// Empty caches.
     pub fn new(config: PrivateConfig) -> Self {
-        Self { l1: Tags::new(config.l1), l2: Tags::new(config.l2) }
+        Self {
+            l1: Tags::new(config.l1),
+            l2: Tags::new(config.l2),
+        }
     }
 
     /// Looks a line up, and makes it most recent. A write marks it modified.
@@ -85,7 +88,11 @@ impl Tags {
     fn new((lines, ways): (u64, u32)) -> Self {
         let ways = ways.max(1) as usize;
         let sets = (lines / ways as u64).max(1);
-        Self { ways, sets, keys: vec![0; sets as usize * ways] }
+        Self {
+            ways,
+            sets,
+            keys: vec![0; sets as usize * ways],
+        }
     }
 
     fn set(&mut self, line: u64) -> &mut [u64] {
@@ -120,7 +127,10 @@ impl Tags {
 mod tests {
     use super::*;
 
-    const CONFIG: PrivateConfig = PrivateConfig { l1: (64, 4), l2: (512, 8) };
+    const CONFIG: PrivateConfig = PrivateConfig {
+        l1: (64, 4),
+        l2: (512, 8),
+    };
 
     #[test]
     fn a_set_that_fits_is_found_and_one_that_does_not_is_never() {

@@ -6,7 +6,7 @@ use weir_model::latency::LatencyHistogram;
 use super::private::Private;
 use super::walk::Walk;
 use super::window::Window;
-use crate::clock::Ps;
+use crate::clock::{Ps, nanos};
 
 /// What a thread may have in flight, from its core's resources, its instruction and the
 /// prefetchers.
@@ -30,8 +30,17 @@ pub struct Limits {
 pub struct Progress {
     /// Accesses that completed.
     pub accesses: u64,
-    /// Latencies, for timed patterns, since last taken.
-    pub latency: LatencyHistogram,
+    /// Latencies since last taken, of a pattern that times its accesses.
+    pub latency: Option<Box<LatencyHistogram>>,
+}
+
+impl Progress {
+    /// Keeps the latency of a timed access.
+    pub fn record(&mut self, latency: Ps) {
+        if let Some(histogram) = &mut self.latency {
+            histogram.record(nanos(latency));
+        }
+    }
 }
 
 /// A thread.
@@ -52,6 +61,8 @@ pub struct Thread {
     pub private: Private,
     /// Ways of the last-level cache that it fills.
     pub llc_mask: u32,
+    /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
+    pub unending: bool,
     /// Accesses in flight.
     pub window: Window,
     /// Requests that hold a buffer.
@@ -76,26 +87,25 @@ impl Thread {
     pub fn may_issue(&self) -> bool {
         self.outstanding + self.write_backs < self.limits.outstanding
             && self.window.span() < self.limits.window
-            && !self.at_fence()
-            && !self.past_run()
+            && (self.unending || !(self.at_fence() || self.past_run()))
     }
 
     /// Whether it stands before a fence with stores still unobserved.
-    #[inline]
     fn at_fence(&self) -> bool {
         self.unobserved > 0
             && self.op.is_posted()
-            && self.walk.fenced_block().is_some_and(|n| self.window.next() % n == 0)
+            && self
+                .walk
+                .fenced_block()
+                .is_some_and(|n| self.window.next().is_multiple_of(n))
     }
 
     /// Whether the next access lies beyond both demand and the run that a prefetcher follows.
-    #[inline]
     fn past_run(&self) -> bool {
-        let run = self.walk.run_lines();
-        if run == u64::MAX || self.window.span() < self.limits.demand {
+        if self.window.span() < self.limits.demand {
             return false;
         }
-        let next = self.window.next();
+        let (run, next) = (self.walk.run_lines(), self.window.next());
         (next - self.window.span()) / run != next / run
     }
 }

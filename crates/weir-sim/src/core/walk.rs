@@ -6,6 +6,7 @@
 use weir_model::access::{Locality, Pattern};
 use weir_model::units::{Bytes, LINE_BYTES};
 
+use crate::divide::Divisor;
 use crate::rng::{self, Permutation};
 
 /// Where a line lies.
@@ -32,7 +33,7 @@ pub struct Region {
 #[derive(Debug, Clone)]
 pub struct Walk {
     order: Order,
-    lines: u64,
+    lines: Divisor,
     regions: Vec<Region>,
     total_weight: u64,
     lines_per_page: u64,
@@ -63,11 +64,15 @@ impl Walk {
         let order = match pattern {
             Pattern::Sequential => Order::Sequential,
             Pattern::RandomLine | Pattern::FlushedLine => Order::RandomLine,
-            Pattern::RandomBlock { block } => Order::RandomBlock { lines: block.lines().max(1) },
-            Pattern::Chase { locality: Locality::Random } => {
-                Order::Chase(Permutation::new(lines, seed))
-            }
-            Pattern::Chase { locality: Locality::TlbFriendly } => {
+            Pattern::RandomBlock { block } => Order::RandomBlock {
+                lines: block.lines().max(1),
+            },
+            Pattern::Chase {
+                locality: Locality::Random,
+            } => Order::Chase(Permutation::new(lines, seed)),
+            Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            } => {
                 let size = reach.lines().clamp(1, lines);
                 Order::LocalChase {
                     window: Permutation::new(size, seed),
@@ -77,7 +82,7 @@ impl Walk {
         };
         Self {
             order,
-            lines,
+            lines: Divisor::new(lines),
             total_weight: regions.iter().map(|r| r.weight).sum::<u64>().max(1),
             regions,
             lines_per_page: (page.get() / LINE_BYTES).max(1),
@@ -87,7 +92,7 @@ impl Walk {
 
     /// Lines in the working set.
     pub fn lines(&self) -> u64 {
-        self.lines
+        self.lines.get()
     }
 
     /// Whether it stays within reach of the TLB.
@@ -117,15 +122,15 @@ impl Walk {
     #[inline]
     pub fn offset(&self, index: u64) -> u64 {
         match self.order {
-            Order::Sequential => index % self.lines,
-            Order::RandomLine => rng::below(self.seed, index, self.lines),
+            Order::Sequential => self.lines.div_rem(index).1,
+            Order::RandomLine => rng::below(self.seed, index, self.lines()),
             Order::RandomBlock { lines } => {
-                let blocks = (self.lines / lines).max(1);
+                let blocks = (self.lines() / lines).max(1);
                 rng::below(self.seed, index / lines, blocks) * lines + index % lines
             }
-            Order::Chase(order) => order.at(index % self.lines),
+            Order::Chase(order) => order.at(self.lines.div_rem(index).1),
             Order::LocalChase { window, windows } => {
-                let size = self.lines / windows;
+                let size = self.lines() / windows;
                 let n = index / size % windows;
                 n * size + window.at(index % size) % size
             }
@@ -142,7 +147,10 @@ impl Walk {
     #[inline]
     pub fn place_of_offset(&self, offset: u64) -> Place {
         if let [only] = self.regions.as_slice() {
-            return Place { tier: only.tier, line: only.first + offset };
+            return Place {
+                tier: only.tier,
+                line: only.first + offset,
+            };
         }
         let (page, within) = (offset / self.lines_per_page, offset % self.lines_per_page);
         let (round, mut turn) = (page / self.total_weight, page % self.total_weight);
@@ -150,11 +158,17 @@ impl Walk {
             if turn < region.weight {
                 let page = round * region.weight + turn;
                 let line = region.first + page * self.lines_per_page + within;
-                return Place { tier: region.tier, line };
+                return Place {
+                    tier: region.tier,
+                    line,
+                };
             }
             turn -= region.weight;
         }
-        Place { tier: 0, line: offset }
+        Place {
+            tier: 0,
+            line: offset,
+        }
     }
 }
 
@@ -168,7 +182,11 @@ mod tests {
         weights
             .iter()
             .enumerate()
-            .map(|(i, &weight)| Region { tier: i as u8, first: 1000, weight })
+            .map(|(i, &weight)| Region {
+                tier: i as u8,
+                first: 1000,
+                weight,
+            })
             .collect()
     }
 
@@ -186,7 +204,10 @@ mod tests {
         for i in 0..walk.lines() {
             let place = walk.place(i);
             assert!(place.line >= 1000);
-            pages.entry(place.tier).or_default().insert((place.line - 1000) / 64);
+            pages
+                .entry(place.tier)
+                .or_default()
+                .insert((place.line - 1000) / 64);
         }
         assert_eq!(pages[&0].len(), 30);
         assert_eq!(pages[&1].len(), 20);
@@ -213,7 +234,9 @@ mod tests {
     #[test]
     fn a_friendly_chase_stays_in_its_window() {
         let walk = Walk::new(
-            Pattern::Chase { locality: Locality::TlbFriendly },
+            Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            },
             Bytes::mib(1),
             regions(&[1]),
             Bytes::kib(4),

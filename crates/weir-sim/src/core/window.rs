@@ -17,7 +17,11 @@ impl Window {
 
     /// An empty window whose first access is `first`.
     pub fn new(first: u64) -> Self {
-        Self { base: first, next: first, done: 0 }
+        Self {
+            base: first,
+            next: first,
+            done: 0,
+        }
     }
 
     /// The number of the next access to start.
@@ -41,7 +45,10 @@ impl Window {
     /// Marks a started access as complete, and moves on past all that are.
     #[inline]
     pub fn complete(&mut self, index: u64) {
-        debug_assert!(index >= self.base && index < self.next, "{index} is not in {self:?}");
+        debug_assert!(
+            index >= self.base && index < self.next,
+            "{index} is not in {self:?}"
+        );
         self.done |= 1 << (index - self.base);
         if self.done & 1 == 1 {
             let n = self.done.trailing_ones();

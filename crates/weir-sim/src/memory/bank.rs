@@ -27,23 +27,23 @@ pub struct BankTiming {
     pub idle_close: Ps,
 }
 
-/// The state of a bank.
+/// The state of a bank, after the last access that was booked.
 #[derive(Debug, Clone, Copy)]
 pub struct Bank {
-    /// Row that the last booked access leaves open.
+    /// The row it leaves open.
     row: u32,
-    /// The row before that, which requests already in the queue may still use.
+    /// The row before that, which requests that are already waiting may still use.
     previous_row: u32,
-    /// Requests of the channel when the row was switched, to bound how far the scheduler looks.
-    switched_at_request: u64,
+    /// Until which request of the channel the scheduler looks for such.
+    previous_until: u64,
     /// When the current row's activation starts.
     activated: Ps,
     /// Earliest precharge.
     precharge_from: Ps,
-    /// When the bank was last used.
-    last_use: Ps,
+    /// When an idle row is closed.
+    closes: Ps,
     /// Start of the next refresh.
-    pub refresh_at: Ps,
+    refresh_at: Ps,
 }
 
 /// A row number no bank ever holds.
@@ -52,9 +52,10 @@ const CLOSED: u32 = u32::MAX;
 /// How an access finds its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// The row is open (or will be when the access is served).
-    Hit,
-    /// The row must be activated, at the earliest at this time, after any precharge.
+    /// The row is open, or will be when the access is served: a column access may come at this
+    /// time.
+    Open(Ps),
+    /// The row must be activated, at this time at the earliest.
     Activate(Ps),
 }
 
@@ -64,10 +65,10 @@ impl Bank {
         Self {
             row: CLOSED,
             previous_row: CLOSED,
-            switched_at_request: 0,
+            previous_until: 0,
             activated: 0,
             precharge_from: 0,
-            last_use: 0,
+            closes: 0,
             refresh_at,
         }
     }
@@ -79,61 +80,54 @@ impl Bank {
             self.refresh_at += t.refi;
         }
         // Bookings are not in order of time: the refresh before the next may be the one.
-        let start = if time >= self.refresh_at {
-            self.refresh_at
-        } else if time + t.refi < self.refresh_at + t.rfc && self.refresh_at >= t.refi {
-            self.refresh_at - t.refi
+        let end = if time >= self.refresh_at {
+            self.refresh_at + t.rfc
+        } else if time + t.refi >= self.refresh_at && time + t.refi < self.refresh_at + t.rfc {
+            self.refresh_at + t.rfc - t.refi
         } else {
             return time;
         };
-        if time < start {
-            return time;
-        }
         self.row = CLOSED;
         self.previous_row = CLOSED;
-        start + t.rfc
+        end
     }
 
-    /// How an access that arrives at `ready` as the channel's `request`th finds row `row`, where
-    /// the scheduler looks over `window` requests.
+    /// How the channel's `request`th access, which arrives at `ready`, finds row `row`.
     #[inline]
-    pub fn look(&self, row: u32, ready: Ps, request: u64, window: u32, t: &BankTiming) -> RowState {
-        if row == self.row {
-            let stale = ready > self.last_use + t.idle_close;
-            if !stale {
-                return RowState::Hit;
-            }
-            return RowState::Activate(ready);
+    pub fn look(&mut self, row: u32, ready: Ps, request: u64, t: &BankTiming) -> RowState {
+        let ready = self.after_refresh(ready, t);
+        let idle = ready > self.closes;
+        if row == self.row && !idle {
+            return RowState::Open(ready);
         }
-        if row == self.previous_row
-            && ready < self.activated
-            && request - self.switched_at_request < u64::from(window)
-        {
+        if row == self.previous_row && ready < self.activated && request < self.previous_until {
             // The switch away from this row has not begun, and the scheduler can see this far.
-            return RowState::Hit;
+            return RowState::Open(ready);
         }
-        let closed = self.row == CLOSED || ready > self.last_use + t.idle_close;
-        let precharge = if closed { 0 } else { t.rp };
-        RowState::Activate(ready.max(self.precharge_from) + precharge)
+        if idle || self.row == CLOSED {
+            return RowState::Activate(ready.max(self.precharge_from));
+        }
+        RowState::Activate(ready.max(self.precharge_from) + t.rp)
     }
 
-    /// Opens `row` at `activate`.
+    /// Opens `row` at `activate`, for the channel's `request`th access; a scheduler looks over
+    /// `window` more for ones that want the row before.
     #[inline]
-    pub fn activate(&mut self, row: u32, activate: Ps, request: u64, t: &BankTiming) {
+    pub fn activate(&mut self, row: u32, activate: Ps, request: u64, window: u32, t: &BankTiming) {
         self.previous_row = self.row;
+        self.previous_until = request + u64::from(window);
         self.row = row;
-        self.switched_at_request = request;
         self.activated = activate;
         self.precharge_from = activate + t.ras;
     }
 
-    /// Books a column access whose data starts at `data`.
+    /// Books a column access to `row` after which the bank may be precharged at `recovered`, and
+    /// whose data starts at `data`.
     #[inline]
-    pub fn column(&mut self, row: u32, data: Ps, write: bool, burst: Ps, t: &BankTiming) {
-        let recovery = if write { data + burst + t.wr } else { data - t.cl.min(data) + t.rtp };
+    pub fn column(&mut self, row: u32, data: Ps, recovered: Ps, t: &BankTiming) {
         if row == self.row {
-            self.precharge_from = self.precharge_from.max(recovery);
+            self.precharge_from = self.precharge_from.max(recovered);
         }
-        self.last_use = self.last_use.max(data);
+        self.closes = self.closes.max(data + t.idle_close);
     }
 }

@@ -5,6 +5,7 @@
 //! queue does, at the price of a bit scan.
 
 use crate::clock::Ps;
+use crate::divide::Divisor;
 
 /// Words of 64 slots that are open for booking; older slots are closed.
 const WORDS: usize = 16;
@@ -12,7 +13,7 @@ const SLOTS: u64 = 64 * WORDS as u64;
 
 /// The bookings of one resource.
 pub struct Calendar {
-    slot: Ps,
+    slot: Divisor,
     /// Number of the first open slot; a multiple of 64.
     base: u64,
     /// Ring of bookings: word `(n / 64) % WORDS` holds slot n.
@@ -22,13 +23,17 @@ pub struct Calendar {
 impl Calendar {
     /// A free resource that serves a line in `slot` (not zero).
     pub fn new(slot: Ps) -> Self {
-        Self { slot: slot.max(1), base: 0, taken: [0; WORDS] }
+        Self {
+            slot: Divisor::new(slot),
+            base: 0,
+            taken: [0; WORDS],
+        }
     }
 
     /// Books the first free slot that starts at or after `ready`; returns its start.
     #[inline]
     pub fn book(&mut self, ready: Ps) -> Ps {
-        let first = ready.div_ceil(self.slot).max(self.base);
+        let first = self.slot.div_ceil(ready).max(self.base);
         self.open(first);
         let mut word = first / 64;
         let mut free = !self.taken[word as usize % WORDS] & (u64::MAX << (first % 64));
@@ -47,13 +52,13 @@ impl Calendar {
 
     /// The time of one line.
     pub fn slot(&self) -> Ps {
-        self.slot
+        self.slot.get()
     }
 
     #[inline]
     fn take(&mut self, slot: u64) -> Ps {
         self.taken[(slot / 64) as usize % WORDS] |= 1 << (slot % 64);
-        slot * self.slot
+        slot * self.slot.get()
     }
 
     /// Moves the open window so that it includes `slot`, closing the oldest.

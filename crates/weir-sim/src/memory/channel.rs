@@ -4,6 +4,7 @@ use super::bank::{Bank, BankTiming, RowState};
 use super::calendar::Calendar;
 use super::credits::Credits;
 use crate::clock::Ps;
+use crate::divide::Divisor;
 
 /// Constants of a channel.
 #[derive(Debug, Clone)]
@@ -48,6 +49,26 @@ pub struct ChannelCounts {
     pub write_queue_time: u64,
 }
 
+/// How many bits of a line's number choose what. Counts that are no power of two are rounded down:
+/// DRAM has none.
+#[derive(Clone, Copy)]
+struct AddressMap {
+    group_bits: u32,
+    column_bits: u32,
+    /// Banks of a group, over all ranks.
+    bank_bits: u32,
+}
+
+impl AddressMap {
+    fn new(c: &ChannelConfig) -> Self {
+        Self {
+            group_bits: c.groups.max(1).ilog2(),
+            column_bits: c.row_lines.max(1).ilog2(),
+            bank_bits: (c.banks * c.ranks / c.groups.max(1)).max(1).ilog2(),
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct PendingWrite {
     bank: u32,
@@ -58,12 +79,13 @@ struct PendingWrite {
 /// A channel.
 pub struct Channel {
     config: ChannelConfig,
+    map: AddressMap,
     banks: Vec<Bank>,
     /// Activations of each rank, at most one in a quarter of tFAW; empty where that is never less
     /// than the bus takes for a line.
     activations: Vec<Calendar>,
     bus: Calendar,
-    /// In-order controllers do not let data overtake.
+    /// Start of the latest data.
     last_data: Ps,
     requests: u64,
     pending: Vec<PendingWrite>,
@@ -94,7 +116,11 @@ impl Channel {
         let drain_at = (config.write_queue as usize * 3 / 4).max(1);
         Self {
             banks,
-            activations: (0..if t.faw / 4 > config.read_slot { config.ranks } else { 0 })
+            activations: (0..if t.faw / 4 > config.read_slot {
+                config.ranks
+            } else {
+                0
+            })
                 .map(|_| Calendar::new(t.faw / 4))
                 .collect(),
             bus: Calendar::new(config.read_slot),
@@ -107,6 +133,7 @@ impl Channel {
             reads_at_drain: 0,
             owed: 0,
             counts: ChannelCounts::default(),
+            map: AddressMap::new(&config),
             config,
         }
     }
@@ -121,13 +148,12 @@ impl Channel {
     /// and Zhang, MICRO 2000) so that equal strides do not meet in one bank.
     #[inline]
     fn locate(&self, line: u64) -> (u32, u32) {
-        let c = &self.config;
-        let group = line as u32 % c.groups;
-        let rest = line / u64::from(c.groups) / u64::from(c.row_lines);
-        let per_group = u64::from(c.banks * c.ranks / c.groups);
-        let row = rest / per_group;
-        let bank = (rest ^ row ^ (row >> 5)) % per_group;
-        (group + c.groups * bank as u32, row as u32)
+        let m = &self.map;
+        let group = line as u32 & ((1 << m.group_bits) - 1);
+        let rest = line >> (m.group_bits + m.column_bits);
+        let row = rest >> m.bank_bits;
+        let bank = (rest ^ row ^ (row >> 5)) as u32 & ((1 << m.bank_bits) - 1);
+        (group | (bank << m.group_bits), row as u32)
     }
 
     /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
@@ -135,8 +161,10 @@ impl Channel {
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.locate(line);
         self.counts.reads += 1;
+        let t = self.config.bank;
         let data = self.access(bank, row, ready);
-        self.banks[bank as usize].column(row, data, false, self.config.read_slot, &self.config.bank);
+        let recovered = data.saturating_sub(t.cl) + t.rtp;
+        self.banks[bank as usize].column(row, data, recovered, &t);
         data + self.config.read_slot
     }
 
@@ -146,7 +174,11 @@ impl Channel {
         let (bank, row) = self.locate(line);
         self.counts.writes += 1;
         let accepted = self.write_credits.entry(ready);
-        self.pending.push(PendingWrite { bank, row, accepted });
+        self.pending.push(PendingWrite {
+            bank,
+            row,
+            accepted,
+        });
         if self.pending.len() >= self.drain_at {
             self.drain(accepted);
         }
@@ -157,46 +189,36 @@ impl Channel {
     #[inline]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
         self.requests += 1;
-        let ordered = self.config.window <= 1;
-        let mut from = self.row_open(bank, row, ready) + self.config.bank.cl;
-        if ordered {
-            from = from.max(self.last_data);
-        }
-        let data = self.book_outside_refresh(bank, from);
-        self.last_data = self.last_data.max(data);
-        data
-    }
-
-    #[inline]
-    fn book_outside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
-        let data = self.bus.book(from);
-        if self.config.refresh_stops_rank {
-            let t = self.config.bank;
-            let after = self.banks[bank as usize].after_refresh(data, &t);
-            if after > data {
-                // The slot falls into a refresh and stays unused.
-                return self.bus.book(after + t.rcd + t.cl);
-            }
-        }
-        data
-    }
-
-    /// When the column command of an access to `row` may be given.
-    #[inline]
-    fn row_open(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
-        let t = self.config.bank;
+        let t = &self.config.bank;
         let b = &mut self.banks[bank as usize];
-        let ready = b.after_refresh(ready, &t);
-        match b.look(row, ready, self.requests, self.config.window, &t) {
-            RowState::Hit => ready,
+        let column = match b.look(row, ready, self.requests, t) {
+            RowState::Open(at) => at,
             RowState::Activate(from) => {
-                let rank = (bank / self.config.banks) as usize;
-                let activate = self.activations.get_mut(rank).map_or(from, |a| a.book(from));
-                b.activate(row, activate, self.requests, &t);
+                let activate = if self.activations.is_empty() {
+                    from
+                } else {
+                    self.activations[(bank / self.config.banks) as usize].book(from)
+                };
+                b.activate(row, activate, self.requests, self.config.window, t);
                 self.counts.activations += 1;
                 activate + t.rcd
             }
+        };
+        let mut from = column + t.cl;
+        if self.config.window <= 1 {
+            // Data of an in-order controller does not overtake.
+            from = from.max(self.last_data);
         }
+        let mut data = self.bus.book(from);
+        if self.config.refresh_stops_rank {
+            let after = b.after_refresh(data, t);
+            if after > data {
+                // The slot falls into a refresh and stays unused.
+                data = self.bus.book(after + t.rcd + t.cl);
+            }
+        }
+        self.last_data = self.last_data.max(data);
+        data
     }
 
     /// Writes the older part of the queue. The turn of the bus is paid once for all of them; each
@@ -217,9 +239,15 @@ impl Channel {
             self.bus.book(now);
         }
         for i in 0..n {
-            let PendingWrite { bank, row, accepted } = self.pending[i];
+            let PendingWrite {
+                bank,
+                row,
+                accepted,
+            } = self.pending[i];
             let data = self.access(bank, row, accepted.max(now));
-            self.banks[bank as usize].column(row, data, true, write_slot, &self.config.bank);
+            let t = &self.config.bank;
+            let recovered = data + write_slot + t.wr;
+            self.banks[bank as usize].column(row, data, recovered, t);
             self.write_credits.enter(data + write_slot);
             self.counts.write_queue_time += data + write_slot - accepted;
         }
@@ -230,7 +258,7 @@ impl Channel {
 /// How lines of a tier spread over its channels.
 #[derive(Debug, Clone, Copy)]
 pub struct Interleave {
-    channels: u32,
+    channels: Divisor,
     mask: Option<u64>,
 }
 
@@ -238,7 +266,10 @@ impl Interleave {
     /// Over `channels` channels.
     pub fn over(channels: u32) -> Self {
         let mask = channels.is_power_of_two().then(|| u64::from(channels) - 1);
-        Self { channels, mask }
+        Self {
+            channels: Divisor::new(u64::from(channels)),
+            mask,
+        }
     }
 
     /// The channel of a line, and the line's number within it. Higher bits are folded in so that
@@ -248,13 +279,14 @@ impl Interleave {
         match self.mask {
             Some(mask) => {
                 let shift = mask.count_ones();
-                let fold = line ^ (line >> (shift + 3)) ^ (line >> (shift + 9)) ^ (line >> (shift + 14));
+                let fold =
+                    line ^ (line >> (shift + 3)) ^ (line >> (shift + 9)) ^ (line >> (shift + 14));
                 ((fold & mask) as u32, line >> shift)
             }
             None => {
-                let n = u64::from(self.channels);
-                let within = line / n;
-                (((line + within / 8 + within / 64) % n) as u32, within)
+                let within = self.channels.div_rem(line).0;
+                let channel = self.channels.div_rem(line + within / 8 + within / 64).1;
+                (channel as u32, within)
             }
         }
     }
@@ -317,7 +349,10 @@ mod tests {
         let mut channel = Channel::new(ddr4(), 0.0);
         let writes = throughput(64, 100_000, |i, t| channel.write(i, t));
         for (what, lines) in [("reads", reads), ("writes", writes)] {
-            assert!(lines > 0.96 * peak && lines < 1.005 * peak, "{what}: {lines} of {peak}");
+            assert!(
+                lines > 0.96 * peak && lines < 1.005 * peak,
+                "{what}: {lines} of {peak}"
+            );
         }
     }
 

@@ -14,7 +14,10 @@ pub struct Credits {
 impl Credits {
     /// An empty buffer of `capacity` entries (at least one).
     pub fn new(capacity: u32) -> Self {
-        Self { leaves: vec![0; capacity.max(1) as usize], next: 0 }
+        Self {
+            leaves: vec![0; capacity.max(1) as usize],
+            next: 0,
+        }
     }
 
     /// When a request that arrives at `ready` can enter.

@@ -29,7 +29,10 @@ struct Direction {
 
 impl Direction {
     fn new(line: Ps) -> Self {
-        Self { bus: Calendar::new(line), crumbs: 0 }
+        Self {
+            bus: Calendar::new(line),
+            crumbs: 0,
+        }
     }
 
     /// Sends a line; returns when it has arrived.
@@ -61,7 +64,11 @@ pub struct Link {
 impl Link {
     /// An idle link.
     pub fn new(config: LinkConfig) -> Self {
-        Self { config, inward: Direction::new(config.line_in), outward: Direction::new(config.line_out) }
+        Self {
+            config,
+            inward: Direction::new(config.line_in),
+            outward: Direction::new(config.line_out),
+        }
     }
 
     /// Sends a read request; returns when the far end has it.

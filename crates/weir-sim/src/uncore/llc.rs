@@ -127,7 +127,10 @@ mod tests {
 
     use super::*;
 
-    const SMALL: LlcConfig = LlcConfig { lines: 1024, ways: 8 };
+    const SMALL: LlcConfig = LlcConfig {
+        lines: 1024,
+        ways: 8,
+    };
 
     proptest! {
         #[test]
@@ -159,7 +162,9 @@ mod tests {
         for line in 0..10_000 {
             llc.put(line, 0, false, 0b11);
         }
-        let held = (0..10_000).filter(|&line| llc.take(line, 0, false).is_some()).count();
+        let held = (0..10_000)
+            .filter(|&line| llc.take(line, 0, false).is_some())
+            .count();
         assert_eq!(held, 1024 / 8 * 2);
     }
 }

@@ -27,7 +27,10 @@ impl Mesh {
                 delays.push(hop * Ps::from(hops + 1));
             }
         }
-        Self { delays, slices: slices as usize }
+        Self {
+            delays,
+            slices: slices as usize,
+        }
     }
 
     /// One-way delay.

@@ -7,5 +7,5 @@ mod tor;
 
 pub use llc::{LastLevel, LlcConfig};
 pub use mesh::{Mesh, slice_of};
-pub use request::{Kind, Pool, Request, RequestId};
+pub use request::{Kind, Pool, Request, RequestId, Stage};
 pub use tor::{Arrival, Slice};

@@ -32,13 +32,29 @@ pub enum Kind {
 impl Kind {
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
-        matches!(self, Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref)
+        matches!(
+            self,
+            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref
+        )
     }
 
     /// Whether a prefetcher asked.
     pub const fn is_prefetch(self) -> bool {
         matches!(self, Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::RfoPref)
     }
+}
+
+/// What happens to a request next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It reaches its slice.
+    Arrives,
+    /// The slice has pulled a streaming write's data.
+    Pulled,
+    /// Its tier has answered, and it gives its ToR entry back.
+    Answered,
+    /// It is none: its thread wakes up.
+    Wakes,
 }
 
 /// A request.
@@ -48,10 +64,8 @@ pub struct Request {
     pub line: u64,
     /// The access of the core's program that caused it.
     pub index: u64,
-    /// When the core issued it.
+    /// When the core issued it; for a streaming write whose data was pulled, when memory has it.
     pub issued: Ps,
-    /// When it entered the ToR.
-    pub admitted: Ps,
     /// The next in the same queue.
     pub next: RequestId,
     /// Core, as a position in the engine's list.
@@ -62,6 +76,8 @@ pub struct Request {
     pub tier: u8,
     /// What it asks.
     pub kind: Kind,
+    /// What happens to it next.
+    pub stage: Stage,
     /// Whether it missed the last-level cache.
     pub missed: bool,
 }

@@ -31,7 +31,24 @@ pub struct Slice {
 impl Slice {
     /// An empty slice with this many entries of each queue.
     pub fn new(tor: u32, irq: u32) -> Self {
-        Self { entries: tor, used: 0, irq, waiting: 0, head: NO_REQUEST, tail: NO_REQUEST }
+        Self {
+            entries: tor,
+            used: 0,
+            irq,
+            waiting: 0,
+            head: NO_REQUEST,
+            tail: NO_REQUEST,
+        }
+    }
+
+    /// Takes an entry for a request that is on its way, if one is free.
+    #[inline]
+    pub fn reserve(&mut self) -> bool {
+        let free = self.used < self.entries;
+        if free {
+            self.used += 1;
+        }
+        free
     }
 
     /// A request arrives.
@@ -50,23 +67,33 @@ impl Slice {
         }
         self.tail = id;
         self.waiting += 1;
-        if self.waiting <= self.irq { Arrival::Queued } else { Arrival::PushedBack }
+        if self.waiting <= self.irq {
+            Arrival::Queued
+        } else {
+            Arrival::PushedBack
+        }
     }
 
-    /// An entry is given back; returns the request that gets it, if one waits.
+    /// An entry is given back. Returns whether a request waits for it: then the entry is its, and
+    /// [`Slice::next`] says which.
     #[inline]
-    pub fn release(&mut self, pool: &Pool) -> Option<RequestId> {
-        if self.head == NO_REQUEST {
-            self.used -= 1;
-            return None;
+    pub fn release(&mut self) -> bool {
+        if self.head != NO_REQUEST {
+            return true;
         }
+        self.used -= 1;
+        false
+    }
+
+    /// Takes the request that has waited longest.
+    pub fn next(&mut self, pool: &Pool) -> RequestId {
         let id = self.head;
         self.head = pool[id].next;
         if self.head == NO_REQUEST {
             self.tail = NO_REQUEST;
         }
         self.waiting -= 1;
-        Some(id)
+        id
     }
 
     /// Requests in the ingress queue.
@@ -77,5 +104,68 @@ impl Slice {
     /// Entries in use.
     pub fn used(&self) -> u32 {
         self.used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::request::{Kind, Request, Stage};
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            line: 0,
+            index: 0,
+            issued: 0,
+            next: 0,
+            core: 0,
+            slice: 0,
+            tier: 0,
+            kind: Kind::Drd,
+            stage: Stage::Arrives,
+            missed: false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_admitted_in_order_and_never_more_than_there_are_entries(
+            entries in 1u32..20,
+            irq in 0u32..20,
+            arrivals in prop::collection::vec(any::<bool>(), 1..400),
+        ) {
+            let mut pool = Pool::default();
+            let mut slice = Slice::new(entries, irq);
+            let (mut arrived, mut admitted, mut inside) = (0u32, Vec::new(), 0u32);
+            for arrives in arrivals {
+                if arrives {
+                    let id = pool.insert(request());
+                    let full = inside == entries;
+                    let waiting = arrived - admitted.len() as u32;
+                    let expected = match (full, waiting < irq) {
+                        (false, _) => Arrival::Admitted,
+                        (true, true) => Arrival::Queued,
+                        (true, false) => Arrival::PushedBack,
+                    };
+                    prop_assert_eq!(slice.arrive(id, &mut pool), expected);
+                    arrived += 1;
+                    if !full {
+                        admitted.push(id);
+                        inside += 1;
+                    }
+                } else if inside > 0 {
+                    if slice.release() {
+                        admitted.push(slice.next(&pool));
+                    } else {
+                        inside -= 1;
+                    }
+                }
+                prop_assert_eq!(slice.used(), inside);
+                prop_assert!(slice.used() <= entries && slice.queued() <= irq);
+            }
+            prop_assert!(admitted.is_sorted());
+        }
     }
 }
