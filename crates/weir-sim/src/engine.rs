@@ -38,6 +38,8 @@ pub struct Engine {
     mesh: Mesh,
     slices: Vec<Slice>,
     tiers: Vec<Tier>,
+    /// The ToR class of misses to each tier.
+    classes: Vec<TorClass>,
     /// `None` while no tenant's lines can survive in it.
     llc: Option<LastLevel>,
     threads: Vec<Thread>,
@@ -65,6 +67,11 @@ impl Engine {
                 .iter()
                 .enumerate()
                 .map(|(i, t)| Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)))
+                .collect(),
+            classes: params
+                .tiers
+                .iter()
+                .map(|t| TorClass::miss(t.class))
                 .collect(),
             llc,
             pmu: Pmu::default(),
@@ -231,7 +238,7 @@ impl Engine {
             tier: 0,
             kind: Kind::Drd,
             stage: Stage::Wakes,
-            missed: false,
+            class: TorClass::Hit,
         });
         self.wheel.push(time, id);
     }
@@ -271,7 +278,7 @@ impl Engine {
             tier: place.tier,
             kind,
             stage: Stage::Arrives,
-            missed: false,
+            class: TorClass::Hit,
         });
         self.pmu.leaves_core(kind);
         let arrives = at + miss + self.mesh.delay(core, slice);
@@ -299,32 +306,28 @@ impl Engine {
 
     fn release(&mut self, id: RequestId, now: Ps) {
         let request = self.pool[id];
-        let class = self.class(&request);
-        self.pmu.tor(class).down(now);
+        self.pmu.tor(request.class).down(now);
         self.pool.remove(id);
         let slice = &mut self.slices[request.slice as usize];
         if slice.release() {
-            let queued = slice.queued();
-            let next = slice.next(&self.pool);
-            // One leaves the ingress queue; if one was pushed back, it moves up.
-            if slice.queued() < queued {
-                self.pmu.irq.down(now);
-            } else {
-                self.pmu.irq.pass();
-            }
-            self.admit(next, now);
+            self.admit_next(request.slice, now);
         }
         let core = self.threads[request.core as usize].core;
         self.answered(&request, now + self.mesh.delay(core, request.slice));
     }
 
-    #[inline]
-    fn class(&self, request: &Request) -> TorClass {
-        if request.missed {
-            TorClass::Miss(self.params.tiers[request.tier as usize].class)
+    /// The request that has waited longest gets the entry that became free.
+    fn admit_next(&mut self, slice: u16, now: Ps) {
+        let slice = &mut self.slices[slice as usize];
+        let queued = slice.queued();
+        let next = slice.next(&self.pool);
+        // One leaves the ingress queue; if one was pushed back, it moves up.
+        if slice.queued() < queued {
+            self.pmu.irq.down(now);
         } else {
-            TorClass::Hit
+            self.pmu.irq.pass();
         }
+        self.admit(next, now);
     }
 
     /// A request gets its ToR entry: everything up to giving it back is booked.
@@ -346,21 +349,19 @@ impl Engine {
             None => false,
         };
         request.stage = Stage::Answered;
-        request.missed = !hit;
         if request.kind == Kind::Drd {
             self.pmu.l3_hits += u64::from(hit);
             self.pmu.l3_misses += u64::from(!hit);
         }
-        if hit {
-            self.pmu.tor(TorClass::Hit).up(now);
-            self.wheel.push(now + u.hit, id);
-            return;
-        }
-        let tier = request.tier as usize;
-        self.pmu
-            .tor(TorClass::Miss(self.params.tiers[tier].class))
-            .up(now);
-        let answered = self.tiers[tier].read(request.line, now + u.lookup);
+        let (class, answered) = if hit {
+            (TorClass::Hit, now + u.hit)
+        } else {
+            let tier = request.tier as usize;
+            let answered = self.tiers[tier].read(request.line, now + u.lookup);
+            (self.classes[tier], answered)
+        };
+        request.class = class;
+        self.pmu.tor(class).up(now);
         self.wheel.push(answered, id);
     }
 
@@ -378,12 +379,10 @@ impl Engine {
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
         let tier = request.tier as usize;
         let written = self.tiers[tier].write(request.line, free + mesh);
-        request.missed = true;
+        request.class = self.classes[tier];
         request.stage = Stage::Pulled;
         request.issued = written.max(free + 1_000);
-        self.pmu
-            .tor(TorClass::Miss(self.params.tiers[tier].class))
-            .up(now);
+        self.pmu.tor(request.class).up(now);
         self.wheel.push(free, id);
     }
 
@@ -403,14 +402,12 @@ impl Engine {
         request.stage = Stage::Answered;
         let (class, until) = match out {
             Some((tier, line)) => {
-                request.missed = true;
-                request.tier = tier;
                 let tier = tier as usize;
-                let written = self.tiers[tier].write(line, after);
-                (TorClass::Miss(self.params.tiers[tier].class), written)
+                (self.classes[tier], self.tiers[tier].write(line, after))
             }
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };
+        request.class = class;
         self.pmu.tor(class).up(now);
         self.wheel.push(until, id);
         if self.threads[t].pattern != Pattern::FlushedLine {
@@ -477,6 +474,7 @@ impl Engine {
             line: request.line,
         };
         match thread.op {
+            Op::Ld if self.llc.is_none() && !thread.private.is_tagged() => {}
             Op::Ld => self.leave_private(t, request.index, place, false, at),
             Op::St | Op::Cas => self.leave_private(t, request.index, place, true, at),
             Op::StClwb => {

@@ -12,19 +12,23 @@ use crate::uncore::Kind;
 pub enum TorClass {
     /// Hits in the last-level cache.
     Hit,
-    /// Misses by where they go.
-    Miss(TierClass),
+    /// Misses that go to DRAM of this socket.
+    MissDdr,
+    /// Misses that go to CXL memory.
+    MissCxl,
+    /// Misses that go to another socket.
+    MissRemote,
 }
 
 impl TorClass {
     const COUNT: usize = 4;
 
-    fn slot(self) -> usize {
-        match self {
-            TorClass::Hit => 0,
-            TorClass::Miss(TierClass::Ddr) => 1,
-            TorClass::Miss(TierClass::Cxl) => 2,
-            TorClass::Miss(TierClass::Remote) => 3,
+    /// A miss that goes to a tier of this class.
+    pub fn miss(tier: TierClass) -> Self {
+        match tier {
+            TierClass::Ddr => TorClass::MissDdr,
+            TierClass::Cxl => TorClass::MissCxl,
+            TierClass::Remote => TorClass::MissRemote,
         }
     }
 }
@@ -112,7 +116,7 @@ impl Pmu {
     /// The level of a class.
     #[inline]
     pub fn tor(&mut self, class: TorClass) -> &mut Level {
-        &mut self.tor[class.slot()]
+        &mut self.tor[class as usize]
     }
 
     /// A request leaves a core.

@@ -33,6 +33,13 @@ pub enum Private {
     Tagged(Box<Tagged>),
 }
 
+impl Private {
+    /// Whether lines are kept and found.
+    pub fn is_tagged(&self) -> bool {
+        matches!(self, Private::Tagged(_))
+    }
+}
+
 /// L1 and L2 with tags.
 pub struct Tagged {
     l1: Tags,

@@ -161,10 +161,10 @@ impl Channel {
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.locate(line);
         self.counts.reads += 1;
-        let t = self.config.bank;
         let data = self.access(bank, row, ready);
+        let t = &self.config.bank;
         let recovered = data.saturating_sub(t.cl) + t.rtp;
-        self.banks[bank as usize].column(row, data, recovered, &t);
+        self.banks[bank as usize].column(row, data, recovered, t);
         data + self.config.read_slot
     }
 

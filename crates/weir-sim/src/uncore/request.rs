@@ -1,6 +1,7 @@
 //! One request for one line, from the core's miss until its last queue lets go of it.
 
 use crate::clock::Ps;
+use crate::pmu::TorClass;
 
 /// Names a request in the pool.
 pub type RequestId = u32;
@@ -78,24 +79,38 @@ pub struct Request {
     pub kind: Kind,
     /// What happens to it next.
     pub stage: Stage,
-    /// Whether it missed the last-level cache.
-    pub missed: bool,
+    /// What kind of ToR entry it holds.
+    pub class: TorClass,
 }
 
 /// All requests in flight.
-#[derive(Default)]
 pub struct Pool {
     requests: Vec<Request>,
-    free: Vec<RequestId>,
+    /// Head of the list of free places, linked by `next`.
+    free: RequestId,
+    in_flight: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            requests: Vec::new(),
+            free: NO_REQUEST,
+            in_flight: 0,
+        }
+    }
 }
 
 impl Pool {
     /// Takes a request in.
     #[inline]
     pub fn insert(&mut self, request: Request) -> RequestId {
-        match self.free.pop() {
-            Some(id) => {
-                self.requests[id as usize] = request;
+        self.in_flight += 1;
+        let id = self.free;
+        match self.requests.get_mut(id as usize) {
+            Some(place) => {
+                self.free = place.next;
+                *place = request;
                 id
             }
             None => {
@@ -108,12 +123,14 @@ impl Pool {
     /// Lets a request go.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
-        self.free.push(id);
+        self.in_flight -= 1;
+        self.requests[id as usize].next = self.free;
+        self.free = id;
     }
 
     /// How many are in flight.
     pub fn in_flight(&self) -> usize {
-        self.requests.len() - self.free.len()
+        self.in_flight
     }
 }
 

@@ -113,6 +113,7 @@ mod tests {
 
     use super::super::request::{Kind, Request, Stage};
     use super::*;
+    use crate::pmu::TorClass;
 
     fn request() -> Request {
         Request {
@@ -125,7 +126,7 @@ mod tests {
             tier: 0,
             kind: Kind::Drd,
             stage: Stage::Arrives,
-            missed: false,
+            class: TorClass::Hit,
         }
     }
 
