@@ -244,7 +244,7 @@ fn read_limit(section: &Section, tier: &TierName) -> Option<Limit> {
         .as_ref()?;
     Some(Limit {
         y: limits.read.get(),
-        name: format!("read limit: {}", limits.basis),
+        name: format!("read limit {} GB/s", figure(limits.read.get())),
     })
 }
 
