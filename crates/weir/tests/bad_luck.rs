@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Done, LONG, Place, SMALL, signal, with};
 
@@ -50,13 +50,23 @@ fn a_second_interrupt_leaves_at_once() {
     let place = Place::new();
     let mut child = place.start(LONG);
     place.wait_for_figures(1);
-    // The second must come before the first has been obeyed, so both are sent to a stopped process.
-    signal(&child, "STOP");
+    // With the store held by another process, the first interrupt cannot be obeyed yet.
+    let mut other = rusqlite::Connection::open(place.store()).unwrap();
+    other.busy_timeout(Duration::from_secs(60)).unwrap();
+    let held = other
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
+        .unwrap();
     signal(&child, "INT");
-    signal(&child, "TERM");
-    signal(&child, "CONT");
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130));
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "it waits for the store"
+    );
+    let began = Instant::now();
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    drop(held);
 }
 
 #[test]
@@ -112,7 +122,7 @@ fn a_full_disk_is_told_and_the_results_are_still_printed() {
 fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
     let place = Place::new();
     place.file("file", "");
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     place
         .run(&with(LONG, &["--store", "file/runs.sqlite"]))
         .refuses(2, &["file/runs.sqlite", "--store"]);

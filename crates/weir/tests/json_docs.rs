@@ -89,7 +89,7 @@ fn document<D: JsonSchema>(
     if let Some(definitions) = schema["$defs"].as_object() {
         parts.extend(definitions.clone());
     }
-    let _ = write!(text, "\n## `{kind}`: `{command}`\n\n");
+    let _ = write!(text, "\n## `{kind}`: `{command}`\n");
     body(&schema, text);
 }
 
