@@ -341,7 +341,8 @@ fn place_threads(
             let mut regions = Vec::new();
             for &(tier, weight) in &weights {
                 // Regions lie apart by an odd number of pages, as allocations do.
-                let share = tenant.working_set.lines() * weight / total + 64;
+                let share = (tenant.working_set.lines() * weight / total + 64)
+                    .next_multiple_of(FRAME_BLOCK_LINES);
                 let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
                 regions.push(Region {
                     tier: tier as u8,
@@ -395,6 +396,9 @@ fn place_threads(
     }
     Ok(threads)
 }
+
+/// Regions are whole blocks of 2 MiB, within which frames are dealt out.
+const FRAME_BLOCK_LINES: u64 = (2 << 20) / LINE_BYTES;
 
 fn first_index(lines: u64) -> u64 {
     ((1u64 << 40) / lines) * lines

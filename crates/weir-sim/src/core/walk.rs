@@ -37,8 +37,12 @@ pub struct Walk {
     regions: Vec<Region>,
     total_weight: u64,
     lines_per_page: u64,
+    page_shift: u32,
     seed: u64,
 }
+
+/// Pages of a block within which frames are dealt out in another order than pages.
+const BLOCK_PAGES: u64 = 512;
 
 #[derive(Debug, Clone, Copy)]
 enum Order {
@@ -86,6 +90,7 @@ impl Walk {
             total_weight: regions.iter().map(|r| r.weight).sum::<u64>().max(1),
             regions,
             lines_per_page: (page.get() / LINE_BYTES).max(1),
+            page_shift: (page.get() / LINE_BYTES).max(1).ilog2(),
             seed,
         }
     }
@@ -143,6 +148,22 @@ impl Walk {
         self.place_of_offset(self.offset(index))
     }
 
+    /// Where the line `offset` of a region lies in it: pages in a row have frames that are not, as
+    /// the kernel deals them out to threads that fault together. Without this, streams that started
+    /// a whole number of rows apart would meet in the same banks for ever.
+    #[inline]
+    fn frame(&self, offset: u64) -> u64 {
+        let (page, within) = (
+            offset >> self.page_shift,
+            offset & ((1 << self.page_shift) - 1),
+        );
+        let (block, page) = (page / BLOCK_PAGES, page % BLOCK_PAGES);
+        // An odd factor permutes the block.
+        let key = (self.seed ^ block).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let frame = (page.wrapping_mul((key >> 40) | 1).wrapping_add(key >> 20)) % BLOCK_PAGES;
+        ((block * BLOCK_PAGES + frame) << self.page_shift) | within
+    }
+
     /// The place of the line `offset` of the working set.
     #[inline]
     pub fn place_of_offset(&self, offset: u64) -> Place {
@@ -157,7 +178,7 @@ impl Walk {
         for region in &self.regions {
             if turn < region.weight {
                 let page = round * region.weight + turn;
-                let line = region.first + page * self.lines_per_page + within;
+                let line = region.first + self.frame(page * self.lines_per_page + within);
                 return Place {
                     tier: region.tier,
                     line,
@@ -211,8 +232,8 @@ mod tests {
         }
         assert_eq!(pages[&0].len(), 30);
         assert_eq!(pages[&1].len(), 20);
-        // Each tier's pages are packed without holes.
-        assert!(pages[&0].iter().all(|&p| p < 30) && pages[&1].iter().all(|&p| p < 20));
+        // Each tier's pages lie in the block that its share rounds up to.
+        assert!(pages.values().flatten().all(|&p| p < BLOCK_PAGES));
     }
 
     #[test]
