@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use weir_linux::LinuxTestbed;
 use weir_model::capability::Capability;
 use weir_model::machine::{Identity, Testbed};
-use weir_model::platform::{Library, MOST_BYTES, Mistakes, Platform};
+use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
 use weir_model::topology::Topology;
 use weir_sim::SimTestbed;
 
@@ -91,6 +91,24 @@ pub fn compose(on: &str) -> Result<Platform> {
     library
         .compose(&terms.join("+"))
         .map_err(|error| Failure::Request(anyhow!(error).context("--on")))
+}
+
+/// The host or device that a single name or the path of a TOML file stands for; `None` if it is
+/// neither.
+///
+/// # Errors
+/// The file cannot be read or has mistakes.
+pub fn definition(part: &str) -> Result<Option<Definition>> {
+    let library = Library::builtin();
+    // A path with what only an expression has, such as `emr2s+my-device.toml`.
+    if !is_path(part) || part.contains('+') || part.contains('@') {
+        return Ok(library.get(part).cloned());
+    }
+    let text = read_platform_file(Path::new(part))?;
+    let definition = library.check(part, &text);
+    Ok(Some(definition.map_err(|mistakes| {
+        Failure::request(mistakes.to_string())
+    })?))
 }
 
 fn is_path(part: &str) -> bool {

@@ -95,6 +95,27 @@ fn csv_has_a_head_and_a_row_for_each_figure() {
 }
 
 #[test]
+fn csv_of_every_verb_has_all_columns_in_every_row() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    for arguments in [
+        &["topo", "--on", "spr2s+cxl-b"][..],
+        &["topo"],
+        &["platforms", "list"],
+        &["platforms", "show", "memo"],
+        &["bench", "latency", "--on", "emr2s", "--size", "4K,1G"],
+        &["reproduce", "--only", "SUP-0"],
+        &["runs", "list"],
+    ] {
+        let done = place.run(&with(arguments, &["--format", "csv"])).expect(0);
+        let mut reader = csv::Reader::from_reader(done.0.stdout.as_slice());
+        let columns = reader.headers().unwrap().len();
+        let rows: Vec<_> = reader.records().collect::<Result<_, _>>().unwrap();
+        assert!(columns > 2 && !rows.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn tables_fit_eighty_columns() {
     let place = Place::new();
     place.run(SMALL).expect(0);
@@ -230,6 +251,17 @@ fn a_platform_file_of_a_user_is_a_machine() {
     let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms/cxl-a.toml");
     place.file("my-card.toml", text(&card));
     place.run(&["platforms", "check", "my-card.toml"]).expect(0);
+    // Alone it is no machine, but its numbers can be seen.
+    let show = |what| {
+        place
+            .run(&["platforms", "show", what, "--format", "csv"])
+            .expect(0)
+    };
+    let rows = show("my-card.toml").out();
+    assert!(rows.contains("my-card,lanes,8,"), "{rows}");
+    let built_in = show("cxl-a").out();
+    assert_eq!(rows.replace("my-card,", "cxl-a,"), built_in);
+    assert!(show("emr2s+my-card.toml").out().contains("cxl0: my-card,"));
     let on = ["--on", "emr2s+2x./my-card.toml", "--format", "json"];
     let topo = place.run(&with(&["topo"], &on)).expect(0).json();
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");

@@ -1,9 +1,22 @@
 //! Results as rows of comma-separated values, with a head.
 
 use serde::Serialize;
-use weir_model::document::Point;
+use serde_json::Value;
+use weir_model::document::{Point, ReproduceRow};
 
-use crate::failure::Result;
+use crate::documents::{PlatformLine, RunLine};
+use crate::failure::{Failure, Result};
+
+/// A type whose values are rows. Its columns are named here and not taken from a row: a field that
+/// is left out where it is absent would take its column along.
+pub trait Record: Serialize {
+    /// Every field that a row can have, in order.
+    const COLUMNS: &'static [&'static str];
+}
+
+impl<R: Record> Record for &R {
+    const COLUMNS: &'static [&'static str] = R::COLUMNS;
+}
 
 /// One figure, flat. Columns that do not apply are empty.
 #[derive(Debug, Serialize)]
@@ -33,6 +46,72 @@ pub struct PointRow<'a> {
     theory_basis: Option<&'a str>,
     conditions: String,
     error: Option<&'a str>,
+}
+
+impl Record for PointRow<'_> {
+    const COLUMNS: &'static [&'static str] = &[
+        "machine",
+        "experiment",
+        "tier",
+        "op",
+        "pattern",
+        "threads",
+        "block_bytes",
+        "wss_bytes",
+        "read_share",
+        "prefetch",
+        "gbps",
+        "mean_ns",
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "p999_ns",
+        "p9999_ns",
+        "p99999_ns",
+        "max_ns",
+        "ci95",
+        "samples",
+        "theory_limit",
+        "theory_basis",
+        "conditions",
+        "error",
+    ];
+}
+
+impl Record for ReproduceRow {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "paper",
+        "what",
+        "condition",
+        "published",
+        "ours",
+        "unit",
+        "difference_pct",
+        "kind",
+        "note",
+    ];
+}
+
+impl Record for PlatformLine {
+    const COLUMNS: &'static [&'static str] = &["name", "kind", "summary"];
+}
+
+impl Record for RunLine {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "started",
+        "verb",
+        "machine",
+        "machine_kind",
+        "digest",
+        "seed",
+        "weir",
+        "kept",
+        "planned",
+        "partial",
+        "elapsed_s",
+    ];
 }
 
 /// Points as flat rows.
@@ -72,19 +151,110 @@ pub fn point_rows<'a>(
     })
 }
 
-/// Rows as text, their field names as the head.
+/// Rows as text under a head; every column in every row, empty where a row has no such field.
 ///
 /// # Errors
-/// A row has fields that do not flatten.
-pub fn to_csv<R: Serialize>(rows: impl IntoIterator<Item = R>) -> Result<String> {
+/// A row has a field that is no column, or one that does not flatten.
+pub fn to_csv<R: Record>(rows: impl IntoIterator<Item = R>) -> Result<String> {
+    let cannot = |error: anyhow::Error| Failure::Work(error.context("cannot write CSV"));
     let mut writer = csv::Writer::from_writer(Vec::new());
+    writer
+        .write_record(R::COLUMNS)
+        .map_err(|error| cannot(error.into()))?;
     for row in rows {
+        let row = serde_json::to_value(&row).map_err(|error| cannot(error.into()))?;
+        let fields = cells(&row, R::COLUMNS).map_err(cannot)?;
         writer
-            .serialize(row)
-            .map_err(|error| anyhow::Error::new(error).context("cannot write CSV"))?;
+            .write_record(fields)
+            .map_err(|error| cannot(error.into()))?;
     }
     let bytes = writer
         .into_inner()
-        .map_err(|error| anyhow::Error::new(error.into_error()).context("cannot write CSV"))?;
+        .map_err(|error| cannot(error.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The fields of a row in the order of the columns.
+fn cells(row: &Value, columns: &[&str]) -> anyhow::Result<Vec<String>> {
+    let fields = row
+        .as_object()
+        .ok_or_else(|| anyhow::anyhow!("a row has no fields"))?;
+    if let Some(unknown) = fields.keys().find(|key| !columns.contains(&key.as_str())) {
+        anyhow::bail!("the field `{unknown}` has no column");
+    }
+    let cell = |column: &&str| match fields.get(*column) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(value @ (Value::Bool(_) | Value::Number(_))) => Ok(value.to_string()),
+        Some(_) => anyhow::bail!("the field `{column}` does not fit into a cell"),
+    };
+    columns.iter().map(cell).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::option;
+    use proptest::prelude::*;
+    use weir_model::document::RowKind;
+
+    fn read(text: &str) -> Vec<Vec<String>> {
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(text.as_bytes());
+        let record = |r: csv::StringRecord| r.iter().map(str::to_owned).collect();
+        reader.records().map(|r| record(r.unwrap())).collect()
+    }
+
+    fn row() -> impl Strategy<Value = ReproduceRow> {
+        let figure = || option::of(-1e6..1e6_f64);
+        (".{0,12}", figure(), figure(), ".{0,12}").prop_map(|(what, ours, off, note)| {
+            ReproduceRow {
+                id: "SUP-001".into(),
+                paper: "supmario".into(),
+                what,
+                condition: String::new(),
+                published: 1.5,
+                ours,
+                unit: "ns".into(),
+                difference_pct: off,
+                kind: RowKind::Predicted,
+                note,
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_record_has_every_column_and_each_field_is_in_its_own(
+            rows in prop::collection::vec(row(), 0..6),
+        ) {
+            let records = read(&to_csv(&rows).unwrap());
+            prop_assert_eq!(records.len(), rows.len() + 1);
+            prop_assert_eq!(&records[0], ReproduceRow::COLUMNS);
+            for (record, row) in records[1..].iter().zip(&rows) {
+                prop_assert_eq!(record.len(), records[0].len());
+                let at = |name| &record[records[0].iter().position(|c| c == name).unwrap()];
+                prop_assert_eq!(at("what"), &row.what);
+                prop_assert_eq!(at("note"), &row.note);
+                prop_assert_eq!(at("ours").parse::<f64>().ok(), row.ours);
+                prop_assert_eq!(at("difference_pct").parse::<f64>().ok(), row.difference_pct);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_without_a_column_is_not_lost_in_silence() {
+        #[derive(Serialize)]
+        struct Wide {
+            a: u32,
+            b: u32,
+        }
+        impl Record for Wide {
+            const COLUMNS: &'static [&'static str] = &["a"];
+        }
+        let failure = to_csv([Wide { a: 1, b: 2 }]).unwrap_err();
+        assert!(failure.message().unwrap().contains("`b`"));
+    }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 
-pub use self::csv::{point_rows, to_csv};
+pub use self::csv::{Record, point_rows, to_csv};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, wrap};
 pub use table::{Column, Table};

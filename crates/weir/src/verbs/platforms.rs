@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::output::{Column, Table, print, to_csv, to_json};
+use crate::output::{Column, Record, Table, print, to_csv, to_json};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -91,8 +91,8 @@ fn list(format: Format) -> Result<()> {
 }
 
 fn show(platform: &str, format: Format) -> Result<()> {
-    let parameters = match Library::builtin().get(platform) {
-        // A device alone is no machine, but has numbers to show.
+    // A device alone is no machine, but has numbers to show.
+    let parameters = match machine::definition(platform)? {
         Some(device @ Definition::Device(_)) => device.parameters(),
         _ => machine::compose(platform)?.describe(),
     };
@@ -117,6 +117,11 @@ struct Row<'a> {
     meaning: &'a str,
     assumed: bool,
     provenance: String,
+}
+
+impl Record for Row<'_> {
+    const COLUMNS: &'static [&'static str] =
+        &["part", "key", "value", "meaning", "assumed", "provenance"];
 }
 
 impl<'a> From<&'a ParameterRow> for Row<'a> {

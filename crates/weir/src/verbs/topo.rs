@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::documents::TopoDocument;
 use crate::failure::Result;
 use crate::machine;
-use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -54,6 +54,20 @@ struct TierRow<'a> {
     limit_write_gbps: Option<f64>,
     limit_total_gbps: Option<f64>,
     limit_basis: Option<&'a str>,
+}
+
+impl Record for TierRow<'_> {
+    const COLUMNS: &'static [&'static str] = &[
+        "tier",
+        "kind",
+        "node",
+        "capacity_bytes",
+        "description",
+        "limit_read_gbps",
+        "limit_write_gbps",
+        "limit_total_gbps",
+        "limit_basis",
+    ];
 }
 
 impl<'a> From<&'a Tier> for TierRow<'a> {
