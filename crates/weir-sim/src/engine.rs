@@ -141,7 +141,7 @@ impl Engine {
         if self.threads[t].asleep {
             return;
         }
-        if self.threads[t].pattern.is_timed() {
+        if self.threads[t].timed {
             return self.pump_timed(t, time);
         }
         let mut budget = BATCH;
@@ -168,12 +168,8 @@ impl Engine {
             thread.outstanding += 1;
             let ahead = thread.window.ahead(index);
             let kind = kind_of(thread, ahead);
-            if thread.op == Op::Ld && !kind.is_prefetch() {
-                self.pmu.l1_misses += 1;
-            }
-            if kind == Kind::Wcilf {
-                thread.unobserved += 1;
-            }
+            self.pmu.l1_misses += u64::from(kind == Kind::Drd);
+            thread.unobserved += u32::from(kind == Kind::Wcilf);
             self.issue(t, index, place, kind, at);
         }
     }
@@ -259,7 +255,7 @@ impl Engine {
 
     /// Sends a request from a core to its slice. If the slice has an entry for it, nobody else can
     /// take it before the request arrives: then the arrival needs no event of its own.
-    #[inline]
+    #[inline(always)]
     fn issue(&mut self, t: usize, index: u64, place: Place, kind: Kind, at: Ps) {
         let core = self.threads[t].core;
         let slice = slice_of(place.line, place.tier, self.params.uncore.slices);
@@ -340,7 +336,7 @@ impl Engine {
     }
 
     /// A read: its data is at the slice when its tier, or the last-level cache, has answered.
-    #[inline]
+    #[inline(always)]
     fn admit_read(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
         let u = &self.params.uncore;
@@ -349,10 +345,9 @@ impl Engine {
             None => false,
         };
         request.stage = Stage::Answered;
-        if request.kind == Kind::Drd {
-            self.pmu.l3_hits += u64::from(hit);
-            self.pmu.l3_misses += u64::from(!hit);
-        }
+        let demand = request.kind == Kind::Drd;
+        self.pmu.l3_hits += u64::from(demand & hit);
+        self.pmu.l3_misses += u64::from(demand & !hit);
         let (class, answered) = if hit {
             (TorClass::Hit, now + u.hit)
         } else {
@@ -459,16 +454,14 @@ impl Engine {
     /// A line arrived in the core's caches.
     fn filled(&mut self, t: usize, request: &Request, at: Ps) {
         let thread = &mut self.threads[t];
-        if request.kind == Kind::Drd {
-            self.pmu.demand_read_time += at - request.issued;
-        } else if thread.op == Op::Ld {
-            // A prefetched line: early ones are found in L2, late ones in a fill buffer.
-            if thread.window.ahead(request.index) >= thread.limits.demand {
-                self.pmu.l2_hits += 1;
-            } else {
-                self.pmu.fb_hits += 1;
-            }
-        }
+        // A prefetched line: early ones are found in L2, late ones in a fill buffer. Who asked is
+        // hard to guess, so that nothing branches on it.
+        let demand = request.kind == Kind::Drd;
+        self.pmu.demand_read_time += (at - request.issued) * u64::from(demand);
+        let early = thread.window.ahead(request.index) >= thread.limits.demand;
+        let prefetched = (thread.op == Op::Ld) & !demand;
+        self.pmu.l2_hits += u64::from(prefetched & early);
+        self.pmu.fb_hits += u64::from(prefetched & !early);
         let place = Place {
             tier: request.tier,
             line: request.line,
@@ -488,7 +481,7 @@ impl Engine {
             Op::NtSt | Op::Movdir64b => {}
         }
         let thread = &mut self.threads[t];
-        if thread.pattern.is_timed() {
+        if thread.timed {
             return self.end_timed(t, request.index, at);
         }
         thread.outstanding -= 1;
@@ -597,14 +590,14 @@ fn hit_gap(params: &Params, op: Op, level: Level) -> Ps {
 }
 
 /// The request that an access `ahead` of the oldest unfinished one makes.
+#[inline]
 fn kind_of(thread: &Thread, ahead: u64) -> Kind {
     let l = &thread.limits;
-    match thread.op {
-        Op::Ld if ahead < l.demand => Kind::Drd,
-        Op::Ld if ahead < l.demand + l.l1_ahead => Kind::DrdL1Pref,
-        Op::Ld => Kind::DrdL2Pref,
-        Op::NtSt | Op::Movdir64b => Kind::Wcilf,
-        _ if ahead < l.demand => Kind::Rfo,
-        _ => Kind::RfoPref,
-    }
+    let (demand, l1, l2) = match thread.op {
+        Op::Ld => (Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref),
+        Op::NtSt | Op::Movdir64b => return Kind::Wcilf,
+        _ => (Kind::Rfo, Kind::RfoPref, Kind::RfoPref),
+    };
+    let who = usize::from(ahead >= l.demand) + usize::from(ahead >= l.demand + l.l1_ahead);
+    [demand, l1, l2][who]
 }

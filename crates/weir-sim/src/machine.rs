@@ -379,6 +379,7 @@ fn place_threads(
                 // Far from zero, so that what left the caches before has a number too; a multiple
                 // of every working set, so that a walk starts at its beginning.
                 window: Window::new(first_index(walk.lines())),
+                timed: tenant.pattern.is_timed(),
                 unending: walk.run_lines() == u64::MAX,
                 walk,
                 outstanding: 0,

@@ -51,7 +51,7 @@ impl Wheel {
     }
 
     /// Adds an event. One in the past comes out next.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, time: Ps, event: u32) {
         let bucket = (time >> BUCKET_BITS).max(self.cursor);
         if bucket - self.cursor >= BUCKETS as u64 {

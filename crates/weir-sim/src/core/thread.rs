@@ -61,6 +61,8 @@ pub struct Thread {
     pub private: Private,
     /// Ways of the last-level cache that it fills.
     pub llc_mask: u32,
+    /// Whether each of its accesses is timed.
+    pub timed: bool,
     /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
     pub unending: bool,
     /// Accesses in flight.

@@ -16,6 +16,8 @@ pub struct Calendar {
     slot: Divisor,
     /// Number of the first open slot; a multiple of 64.
     base: u64,
+    /// All slots before this one are taken or closed.
+    full_below: u64,
     /// Ring of bookings: word `(n / 64) % WORDS` holds slot n.
     taken: [u64; WORDS],
 }
@@ -26,14 +28,15 @@ impl Calendar {
         Self {
             slot: Divisor::new(slot),
             base: 0,
+            full_below: 0,
             taken: [0; WORDS],
         }
     }
 
     /// Books the first free slot that starts at or after `ready`; returns its start.
-    #[inline]
+    #[inline(always)]
     pub fn book(&mut self, ready: Ps) -> Ps {
-        let first = self.slot.div_ceil(ready).max(self.base);
+        let first = self.slot.div_ceil(ready).max(self.full_below);
         self.open(first);
         let mut word = first / 64;
         let mut free = !self.taken[word as usize % WORDS] & (u64::MAX << (first % 64));
@@ -58,6 +61,7 @@ impl Calendar {
     #[inline]
     fn take(&mut self, slot: u64) -> Ps {
         self.taken[(slot / 64) as usize % WORDS] |= 1 << (slot % 64);
+        self.full_below += u64::from(slot == self.full_below);
         slot * self.slot.get()
     }
 
@@ -74,6 +78,7 @@ impl Calendar {
             self.taken[word as usize % WORDS] = 0;
         }
         self.base = base;
+        self.full_below = self.full_below.max(base);
     }
 }
 

@@ -146,7 +146,7 @@ impl Channel {
     /// Bank and row of a line of this channel. Consecutive lines rotate over the bank groups, so
     /// that bursts follow each other at tCCD_S; bank bits are permuted with row bits (Zhang, Zhu
     /// and Zhang, MICRO 2000) so that equal strides do not meet in one bank.
-    #[inline]
+    #[inline(always)]
     fn locate(&self, line: u64) -> (u32, u32) {
         let m = &self.map;
         let group = line as u32 & ((1 << m.group_bits) - 1);
@@ -157,7 +157,7 @@ impl Channel {
     }
 
     /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.locate(line);
         self.counts.reads += 1;
@@ -186,7 +186,7 @@ impl Channel {
     }
 
     /// Books a column access: the first data slot after its row is open.
-    #[inline]
+    #[inline(always)]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
         self.requests += 1;
         let t = &self.config.bank;
@@ -274,7 +274,7 @@ impl Interleave {
 
     /// The channel of a line, and the line's number within it. Higher bits are folded in so that
     /// strides spread.
-    #[inline]
+    #[inline(always)]
     pub fn locate(&self, line: u64) -> (u32, u64) {
         match self.mask {
             Some(mask) => {

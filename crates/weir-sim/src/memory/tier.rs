@@ -126,7 +126,7 @@ impl Tier {
 
     /// Reads a line for a request that leaves the home agent at `now`; returns when the home agent
     /// has the data.
-    #[inline]
+    #[inline(always)]
     pub fn read(&mut self, line: u64, now: Ps) -> Ps {
         let (channel, within) = self.interleave.locate(line);
         let channel = &mut self.channels[channel as usize];

@@ -1,0 +1,151 @@
+//! What was measured alone on a machine comes out of the model as it went in.
+
+mod common;
+
+use common::*;
+use weir_model::access::Op;
+use weir_model::platform::{Definition, Library};
+use weir_model::units::Bytes;
+
+/// Published latencies are met to this share, bandwidths to the next.
+const LATENCY: f64 = 0.02;
+const BANDWIDTH: f64 = 0.05;
+
+fn hosts() -> Vec<String> {
+    names(|d| matches!(d, Definition::Host(_)))
+}
+
+fn devices() -> Vec<String> {
+    names(|d| matches!(d, Definition::Device(_)))
+}
+
+fn names(wanted: impl Fn(&Definition) -> bool) -> Vec<String> {
+    Library::builtin()
+        .list()
+        .into_iter()
+        .filter(|d| wanted(d))
+        .map(|d| d.name().to_string())
+        .collect()
+}
+
+fn idle(expression: &str, tier: &str) -> f64 {
+    latency(&bed(expression), chase(tier, 0..1, Bytes::gib(1)))
+}
+
+/// The most that any number of threads gets, as a published peak is.
+fn peak(expression: &str, op: Op, tier: &str) -> f64 {
+    let platform = platform(expression);
+    let (bed, cores) = (bed_of(&platform), *platform.host.core.count);
+    [cores / 8, cores / 4, cores / 2, 3 * cores / 4, cores]
+        .into_iter()
+        .map(|threads| gbps(&bed, stream(op, tier, 0..threads.max(1))))
+        .fold(0.0, f64::max)
+}
+
+/// `emr2s` with each device, local and, where that was measured, behind the socket link.
+fn attached() -> Vec<String> {
+    devices().iter().map(|d| format!("emr2s+{d}")).collect()
+}
+
+#[test]
+fn idle_latency_of_every_hosts_dram_is_the_measured_one() {
+    for host in hosts() {
+        let expected = platform(&host).host.dram.measured.idle.get();
+        assert_near(&host, idle(&host, "dram"), expected, LATENCY);
+    }
+}
+
+#[test]
+fn idle_latency_of_every_other_socket_is_the_measured_one() {
+    for host in hosts() {
+        if let Some(remote) = &platform(&host).host.remote {
+            let what = format!("remote of {host}");
+            assert_near(&what, idle(&host, "remote"), remote.idle.get(), LATENCY);
+        }
+    }
+}
+
+#[test]
+fn idle_latency_of_every_device_is_the_measured_one() {
+    for name in attached().iter().map(String::as_str).chain(["memo"]) {
+        let expected = platform(name).devices[0].device.measured.idle.get();
+        assert_near(name, idle(name, "cxl0"), expected, LATENCY);
+    }
+}
+
+#[test]
+fn idle_latency_of_a_device_on_the_other_socket_is_the_measured_one() {
+    let mut checked = 0;
+    for name in attached() {
+        let expected = platform(&name).devices[0]
+            .device
+            .measured
+            .remote_idle
+            .clone();
+        if let Some(expected) = expected {
+            let name = format!("{name}@remote");
+            assert_near(&name, idle(&name, "cxl0"), expected.get(), LATENCY);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 4, "only {checked} devices were measured so");
+}
+
+#[test]
+fn peak_reads_of_every_hosts_dram_are_the_measured_ones() {
+    for host in hosts() {
+        let expected = platform(&host).host.dram.measured.read.get();
+        assert_near(&host, peak(&host, Op::Ld, "dram"), expected, BANDWIDTH);
+    }
+}
+
+#[test]
+fn peak_non_temporal_stores_to_every_hosts_dram_are_the_measured_ones() {
+    for host in hosts() {
+        let expected = platform(&host).host.dram.measured.nt_write.get();
+        assert_near(&host, peak(&host, Op::NtSt, "dram"), expected, BANDWIDTH);
+    }
+}
+
+#[test]
+fn peak_reads_across_every_socket_link_are_the_measured_ones() {
+    for host in hosts() {
+        if let Some(remote) = &platform(&host).host.remote {
+            let what = format!("remote of {host}");
+            let ours = peak(&host, Op::Ld, "remote");
+            assert_near(&what, ours, remote.read.get(), BANDWIDTH);
+        }
+    }
+}
+
+#[test]
+fn peak_reads_of_every_device_are_the_measured_ones() {
+    let mut checked = 0;
+    for name in attached() {
+        if let Some(expected) = &platform(&name).devices[0].device.measured.read {
+            let ours = peak(&name, Op::Ld, "cxl0");
+            assert_near(&name, ours, expected.get(), BANDWIDTH);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 4, "only {checked} devices were measured so");
+}
+
+#[test]
+fn peak_reads_of_a_device_on_the_other_socket_are_the_measured_ones() {
+    let mut checked = 0;
+    for name in attached() {
+        let expected = platform(&name).devices[0]
+            .device
+            .measured
+            .remote_read
+            .clone();
+        if let Some(expected) = expected {
+            let name = format!("{name}@remote");
+            let ours = peak(&name, Op::Ld, "cxl0");
+            assert_near(&name, ours, expected.get(), BANDWIDTH);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 4, "only {checked} devices were measured so");
+}
