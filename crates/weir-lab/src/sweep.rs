@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
+use weir_model::capability::Feature;
 use weir_model::document::{Point, Record};
-use weir_model::machine::Testbed;
+use weir_model::machine::{MachineError, Testbed};
 
 use crate::record::{RecordError, record};
 use crate::{PointSpec, study};
@@ -23,6 +24,9 @@ pub struct Finished {
     pub record: Record,
     /// What makes the figure less than trustworthy.
     pub warnings: Vec<String>,
+    /// The feature whose absence is the reason for the error, where that is the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Feature>,
 }
 
 /// Looks on while a sweep runs, and may end it. Called from the threads that measure.
@@ -82,10 +86,16 @@ pub(crate) fn measure(
             point.conditions = recorded.notes.conditions;
             Ok((point, recorded.record, recorded.notes.warnings))
         });
+    let mut missing = None;
     let (point, record, warnings) = match recorded {
         Ok(done) => done,
         Err(RecordError::Stopped) => return None,
-        Err(error) => (study::failed(spec, error), Record::default(), Vec::new()),
+        Err(error) => {
+            if let RecordError::Machine(MachineError::Missing { feature, .. }) = &error {
+                missing = Some(*feature);
+            }
+            (study::failed(spec, error), Record::default(), Vec::new())
+        }
     };
     Some(Finished {
         index,
@@ -93,6 +103,7 @@ pub(crate) fn measure(
         point,
         record,
         warnings,
+        missing,
     })
 }
 

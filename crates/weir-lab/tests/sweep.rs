@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use weir_lab::study::study;
 use weir_lab::{PointSpec, bandwidth, latency, run};
 use weir_model::access::{Op, Pattern};
+use weir_model::capability::Feature;
 use weir_model::document::Experiment;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
@@ -86,6 +87,12 @@ fn a_point_that_the_machine_refuses_carries_the_reason_and_the_sweep_goes_on() {
         let refused = done.spec.op == Op::Movdir64b;
         assert_eq!(done.point.error.is_some(), refused, "{}", done.spec);
         assert_eq!(done.point.gbps.is_none(), refused, "{}", done.spec);
+        assert_eq!(
+            done.missing,
+            refused.then_some(Feature::Movdir64b),
+            "{}",
+            done.spec
+        );
     }
     let error = all
         .iter()
@@ -121,6 +128,7 @@ fn unknown_tiers_and_impossible_thread_counts_in_a_plan_are_errors_of_the_point(
         ..crowd.clone()
     };
     let all = run(&toy, &[point, crowd, nobody, too_big], 1, &());
+    assert!(all.iter().all(|done| done.missing.is_none()));
     let errors: Vec<&str> = all
         .iter()
         .map(|done| done.point.error.as_deref().unwrap())

@@ -17,7 +17,7 @@ use weir_model::topology::Topology;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
-use crate::core::{Limits, Private, Progress, Region, Tagged, Thread, Walk, Window};
+use crate::core::{Limits, Place, Private, Progress, Region, Tagged, Thread, Walk, Window};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
 use crate::rng;
@@ -48,14 +48,12 @@ impl SimTestbed {
             name: platform.name.clone(),
             digest: platform.digest(),
         };
-        let capabilities = [
-            (Feature::Movdir64b, "modelled"),
-            (Feature::PrefetchControl, "modelled"),
-            (Feature::UncorePmu, "counted in the model's queues"),
-            (Feature::Pinning, "every thread has a core"),
-        ]
-        .map(|(feature, detail)| Capability::present(feature, detail))
-        .into();
+        let capabilities = vec![
+            movdir64b(platform),
+            Capability::present(Feature::PrefetchControl, "modelled"),
+            Capability::present(Feature::UncorePmu, "counted in the model's queues"),
+            Capability::present(Feature::Pinning, "every thread has a core"),
+        ];
         let topology = platform.topology();
         Ok(Self {
             model: Arc::new(Model {
@@ -66,6 +64,20 @@ impl SimTestbed {
             }),
         })
     }
+}
+
+/// Whether the platform's processor has 64-byte direct stores.
+fn movdir64b(platform: &Platform) -> Capability {
+    let core = &platform.host.core;
+    if core.movdir64b_share.value > 0.0 {
+        return Capability::present(Feature::Movdir64b, "modelled");
+    }
+    Capability::missing(
+        Feature::Movdir64b,
+        format!("{} does not have it", core.microarchitecture.value),
+        "no figures of direct stores",
+        "",
+    )
 }
 
 impl Testbed for SimTestbed {
@@ -140,10 +152,11 @@ impl Machine for SimMachine {
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
         check(tenants, &self.model.topology)?;
+        check_instructions(tenants, &self.model.capabilities)?;
         let threads = place_threads(tenants, &self.model, self.seed)?;
         let llc = warm_llc(&threads, &self.model.params);
         let (threads, llc) = warm_private(threads, llc, &self.model.params);
-        let mut engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
+        let engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
         self.run = Some(Run {
             accesses: vec![0; tenants.len()],
             counters: engine.counters(),
@@ -225,11 +238,7 @@ impl Machine for SimMachine {
                         "no tenant is called `{tenant}`"
                     )));
                 };
-                for thread in run.engine.threads_mut() {
-                    if thread.tenant as usize == i {
-                        thread.llc_mask = *mask;
-                    }
-                }
+                run.engine.set_mask(i as u16, *mask);
             }
         }
         Ok(Applied {
@@ -306,6 +315,24 @@ fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
         }
     }
     Ok(())
+}
+
+/// Refuses instructions that the platform's processor lacks.
+fn check_instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(), MachineError> {
+    let lacks = |feature| {
+        capabilities
+            .iter()
+            .find(|c| c.feature == feature && !c.present)
+    };
+    match lacks(Feature::Movdir64b) {
+        Some(capability) if tenants.iter().any(|t| t.op == Op::Movdir64b) => {
+            Err(MachineError::Missing {
+                feature: capability.feature,
+                reason: capability.detail.clone(),
+            })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether single accesses of this kind are timed: chases load; flushed lines take any but atomics.
@@ -540,22 +567,19 @@ fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
     }
     let write = thread.op.reads_for_ownership();
     let place = thread.walk.place(index);
-    let key = (u64::from(place.tier) << 48) | place.line;
     let leaves = match &mut thread.private {
         Private::Streaming { delay } => {
-            let out = thread.walk.place(index.wrapping_sub(*delay));
-            Some((out.tier, out.line, write))
+            Some((thread.walk.place(index.wrapping_sub(*delay)), write))
         }
         Private::Tagged(caches) => {
-            if caches.find(key, write).is_some() {
+            if caches.find(place.key(), write).is_some() {
                 return;
             }
-            caches
-                .fill(key, write)
-                .map(|(k, dirty)| ((k >> 48) as u8, k & ((1 << 48) - 1), dirty))
+            let out = caches.fill(place.key(), write);
+            out.map(|(key, dirty)| (Place::from_key(key), dirty))
         }
     };
-    if let (Some(llc), Some((tier, line, dirty))) = (llc, leaves) {
-        llc.put(line, tier, dirty, thread.llc_mask);
+    if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
+        llc.put(out.line, out.tier, dirty, thread.llc_mask);
     }
 }

@@ -26,6 +26,8 @@ pub struct Measured {
     pub planned: usize,
     /// Why the store did not take everything.
     pub trouble: Option<StoreError>,
+    /// How many figures are missing only because the machine lacks a feature.
+    pub lacking: usize,
 }
 
 impl Measured {
@@ -47,14 +49,20 @@ impl Measured {
                 self.run
             )));
         }
-        match points.iter().filter(|p| p.error.is_some()).count() {
-            0 => Ok(()),
-            missing => Err(Failure::work(format!(
-                "{missing} of {} figures could not be taken; the reasons stand in run {}",
-                points.len(),
-                self.run
-            ))),
+        let missing = points.iter().filter(|p| p.error.is_some()).count();
+        if missing == 0 {
+            return Ok(());
         }
+        let told = anyhow::anyhow!(
+            "{missing} of {} figures could not be taken; the reasons stand in run {}",
+            points.len(),
+            self.run
+        );
+        Err(if missing == self.lacking {
+            Failure::Missing(told)
+        } else {
+            Failure::Work(told)
+        })
     }
 }
 
@@ -105,6 +113,7 @@ pub fn measure(
     let own_warnings = document.header.warnings.clone();
     document.header.partial = !complete;
     document.header.elapsed_s = elapsed_s;
+    let lacking = finished.iter().filter(|d| d.missing.is_some()).count();
     for done in finished {
         add_new(&mut document.header.warnings, done.warnings);
         document.points.push(done.point);
@@ -125,6 +134,7 @@ pub fn measure(
         run,
         planned: plan.len(),
         trouble,
+        lacking,
     })
 }
 

@@ -3,6 +3,12 @@
 mod common;
 
 use common::{Place, SMALL, with};
+use weir_model::access::{Op, Pattern};
+use weir_model::capability::Feature;
+use weir_model::machine::MachineError;
+use weir_model::tenant::Tenant;
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
 
 #[test]
 fn every_verb_has_help_with_an_example() {
@@ -189,4 +195,63 @@ fn an_instruction_that_the_host_lacks_is_a_missing_capability() {
     } else {
         asked.expect(0);
     }
+}
+
+#[test]
+fn what_a_processor_lacks_is_left_out_and_refused_only_if_asked_for() {
+    let place = Place::new();
+    let skylake = ["bench", "bandwidth", "--on", "skx2s", "--threads", "1"];
+    let json = ["--format", "json", "--tier", "dram"];
+    let unasked = place.run(&with(&skylake, &json)).expect(0);
+    assert!(
+        unasked
+            .err()
+            .contains("movdir64b is left out: skylake-server")
+    );
+    let points = unasked.json()["points"].as_array().unwrap().clone();
+    assert!(points.len() == 5 && points.iter().all(|p| p["error"].is_null()));
+
+    // Asked for by name: what can be had is shown and kept, and the request is not met.
+    let asked = with(&skylake, &["--op", "ld,movdir64b"]);
+    let asked = place.run(&with(&asked, &json)).expect(3);
+    assert!(
+        asked
+            .err()
+            .contains("`movdir64b` needs movdir64b, which skx2s lacks")
+    );
+    assert_eq!(asked.json()["points"].as_array().unwrap().len(), 1);
+    let runs = place.run(&["runs", "list", "--format", "json"]).json();
+    assert_eq!(
+        (&runs["runs"][0]["kept"], &runs["runs"][0]["partial"]),
+        (&1.into(), &false.into())
+    );
+
+    place
+        .run(&with(&skylake, &["--op", "movdir64b"]))
+        .refuses(3, &["skylake-server does not have it", "--op"]);
+}
+
+#[test]
+fn the_model_of_a_processor_without_an_instruction_refuses_it() {
+    let start = |platform: &str| {
+        let testbed = weir::machine::simulate(platform).unwrap();
+        let mut machine = testbed.open(1).unwrap();
+        let tenant = Tenant::on_first_cores(
+            Op::Movdir64b,
+            Pattern::Sequential,
+            &TierName::dram(),
+            1,
+            Bytes::mib(64),
+        );
+        machine.start(&[tenant])
+    };
+    let missing = matches!(
+        start("skx2s"),
+        Err(MachineError::Missing {
+            feature: Feature::Movdir64b,
+            ..
+        })
+    );
+    assert!(missing);
+    assert_eq!(start("spr2s"), Ok(()));
 }

@@ -58,7 +58,7 @@ pub struct Core {
     /// How long an unloaded non-temporal store holds its buffer: from the full line until the
     /// uncore has taken it.
     pub nt_store_hold: Sourced<Nanos>,
-    /// Rate of movdir64B as a share of non-temporal stores.
+    /// Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks it.
     pub movdir64b_share: Sourced<f64>,
 }
 

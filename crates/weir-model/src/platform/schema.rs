@@ -71,7 +71,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "core.load_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"19 GB/s\"", "The most one core loads from local DRAM, prefetchers on.";
     "core.store_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"10 GB/s\"", "The most one core stores to local DRAM, bytes of the program.";
     "core.nt_store_hold": Time 1 to 1000, Defaulted, "\"50 ns\"", "How long an unloaded non-temporal store holds its buffer.";
-    "core.movdir64b_share": Share 0.01 to 1.0, Defaulted, "0.7", "Rate of movdir64B as a share of non-temporal stores.";
+    "core.movdir64b_share": Share 0.0 to 1.0, Defaulted, "0.7", "Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks the instruction.";
     "tlb.entries": Count 16 to 65536, Defaulted, "2048", "Second-level TLB entries.";
     "tlb.page": Size 4096 to 1073741824, Defaulted, "\"4 KiB\"", "Page size in use.";
     "tlb.walk": Time 0 to 1000, Defaulted, "\"30 ns\"", "What a page walk adds to a load.";

@@ -139,8 +139,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Latency(args) => ("bench latency", &args.op, plan_latency(args, &chosen)?),
         What::Bandwidth(args) => ("bench bandwidth", &args.op, plan_bandwidth(args, &chosen)?),
     };
-    let (plan, warnings) = runnable(plan, asked, &chosen.identity.name, &chosen.capabilities)?;
-    let measured = measure(context, verb, &chosen, &plan, warnings)?;
+    let runnable = runnable(plan, asked, &chosen.identity.name, &chosen.capabilities);
+    if let (true, Some(refused)) = (runnable.plan.is_empty(), &runnable.refused) {
+        return Err(Failure::Missing(anyhow::anyhow!("{refused}")));
+    }
+    let measured = measure(context, verb, &chosen, &runnable.plan, runnable.notes)?;
     print(&match context.global.format {
         Format::Table => table(&measured.document),
         Format::Json => to_json(&measured.document)?,
@@ -157,7 +160,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             measured.run
         ));
     }
-    measured.verdict()
+    measured.verdict()?;
+    match runnable.refused {
+        Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
+        None => Ok(()),
+    }
 }
 
 fn plan_latency(args: &LatencyArgs, chosen: &Chosen) -> Result<Vec<PointSpec>> {
@@ -192,45 +199,55 @@ fn plan_bandwidth(args: &BandwidthArgs, chosen: &Chosen) -> Result<Vec<PointSpec
     bandwidth::plan(&chosen.topology, &options).map_err(|error| Failure::Request(error.into()))
 }
 
-/// Drops the points whose instruction the processor lacks, with a warning; refuses if the
-/// instruction was asked for by name.
-///
-/// # Errors
-/// An instruction in `asked` is missing.
+/// The part of a plan that a machine's processor can run.
+pub struct Runnable {
+    /// The points that are left.
+    pub plan: Vec<PointSpec>,
+    /// A line for each instruction that was left out.
+    pub notes: Vec<String>,
+    /// Why the request cannot be met in full: an instruction that was asked for by name is missing.
+    pub refused: Option<String>,
+}
+
+/// Drops the points whose instruction the processor lacks. That is a note where Weir chose the
+/// instruction, and a request that cannot be met in full where the user did, in `asked`.
 pub fn runnable(
     plan: Vec<PointSpec>,
     asked: &[Op],
     machine: &str,
     capabilities: &[Capability],
-) -> Result<(Vec<PointSpec>, Vec<String>)> {
+) -> Runnable {
     let missing = |op: Op| {
         let feature = needed(op)?;
         capabilities
             .iter()
             .find(|c| c.feature == feature && !c.present)
     };
-    if let Some((op, capability)) = asked.iter().find_map(|&op| Some((op, missing(op)?))) {
-        return Err(Failure::Missing(anyhow::anyhow!(
-            "`{op}` needs {}, which {} lacks: {}; leave it out of --op",
-            capability.feature,
-            machine,
-            capability.detail
-        )));
-    }
-    let mut warnings = Vec::new();
+    let refused = asked.iter().find_map(|&op| {
+        let capability = missing(op)?;
+        Some(format!(
+            "`{op}` needs {}, which {machine} lacks: {}; leave it out of --op",
+            capability.feature, capability.detail
+        ))
+    });
+    let mut notes = Vec::new();
     for op in Op::ALL {
         let Some(capability) = missing(op) else {
             continue;
         };
         if plan.iter().any(|spec| spec.op == op) {
-            warnings.push(format!("{op} is left out: {}", capability.detail));
+            notes.push(format!("{op} is left out: {}", capability.detail));
         }
     }
     let plan = plan
         .into_iter()
         .filter(|spec| missing(spec.op).is_none())
         .collect();
-    Ok((plan, warnings))
+    Runnable {
+        plan,
+        notes,
+        refused,
+    }
 }
 
 /// The feature that an instruction needs beyond what every processor has.
@@ -294,21 +311,17 @@ mod tests {
             prefetch: true,
         };
         let plan = vec![spec(Op::Ld), spec(Op::Movdir64b)];
-        let (kept, warnings) = runnable(plan.clone(), &[], "host", &lacks).unwrap();
-        assert_eq!(kept, [spec(Op::Ld)]);
-        assert_eq!(warnings, ["movdir64b is left out: no flag"]);
+        let left = runnable(plan.clone(), &[], "host", &lacks);
+        assert_eq!(left.plan, [spec(Op::Ld)]);
+        assert_eq!(left.notes, ["movdir64b is left out: no flag"]);
+        assert_eq!(left.refused, None);
 
-        let refused = runnable(plan.clone(), &[Op::Movdir64b], "host", &lacks).unwrap_err();
-        assert_eq!(refused.code(), 3);
-        assert!(refused.message().unwrap().contains("no flag"));
+        let refused = runnable(plan.clone(), &[Op::Ld, Op::Movdir64b], "host", &lacks);
+        assert_eq!(refused.plan, [spec(Op::Ld)]);
+        assert!(refused.refused.unwrap().contains("no flag"));
 
         let has = [Capability::present(Feature::Movdir64b, "cpuid")];
-        assert_eq!(
-            runnable(plan, &[Op::Movdir64b], "host", &has)
-                .unwrap()
-                .0
-                .len(),
-            2
-        );
+        let all = runnable(plan, &[Op::Movdir64b], "host", &has);
+        assert_eq!((all.plan.len(), all.refused), (2, None));
     }
 }

@@ -81,8 +81,8 @@ fn characterise(context: &Context, chosen: &Chosen) -> Result<Measured> {
     };
     let mut plan = latency::plan(&chosen.topology, &quick_latency).map_err(request)?;
     plan.extend(bandwidth::plan(&chosen.topology, &quick_bandwidth).map_err(request)?);
-    let (plan, warnings) = bench::runnable(plan, &[], &chosen.identity.name, &chosen.capabilities)?;
-    measure(context, "tour", chosen, &plan, warnings)
+    let left = bench::runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
+    measure(context, "tour", chosen, &left.plan, left.notes)
 }
 
 fn write_page(args: &Args, context: &Context, measured: &[Measured]) -> Result<()> {
