@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::machine::Machine;
-use weir_model::platform::Platform;
+use weir_model::platform::{Platform, Sourced};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
@@ -15,6 +15,13 @@ use weir_sim::{SimMachine, SimTestbed};
 
 const MACHINE: &str = "emr2s+cxl-a";
 const TIERS: [&str; 3] = ["dram", "cxl0", "remote"];
+
+/// The machine with an eighth of its last-level cache, which is warm so much sooner.
+fn small() -> Platform {
+    let mut platform = platform(MACHINE);
+    platform.host.llc.size = Sourced::from_source(Bytes::mib(20), "what if");
+    platform
+}
 
 fn tier() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&TIERS[..])
@@ -36,7 +43,7 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         pattern(),
         tier(),
         1u32..=32,
-        14u32..30,
+        14u32..28,
         any::<bool>(),
     )
         .prop_map(|(op, pattern, tier, threads, size, prefetch)| Tenant {
@@ -80,7 +87,7 @@ proptest! {
 
     #[test]
     fn whatever_runs_counters_agree_with_each_other_and_with_limits(tenant in tenant(), seed in 0u64..1000) {
-        let platform = platform(MACHINE);
+        let platform = small();
         let bed = bed_of(&platform);
         let threads = tenant.cores.len();
         // From the first access on, so that nothing is under way when counting begins.
@@ -186,7 +193,7 @@ proptest! {
         threads in 1u32..=32,
         seed in 0u64..1000,
     ) {
-        let platform = platform(MACHINE);
+        let platform = small();
         let mut tenant = plain_stream(Op::Ld, tier, 0..threads);
         tenant.pattern = pattern;
         let seen = run(&bed_of(&platform), &[tenant], 10.0, 40.0, seed);
@@ -203,7 +210,7 @@ proptest! {
 
     #[test]
     fn the_same_seed_gives_the_same_observation(tenant in tenant(), seed in 0u64..1000) {
-        let bed = bed(MACHINE);
+        let bed = bed_of(&small());
         let alone = fingerprint(&bed, std::slice::from_ref(&tenant), seed);
         prop_assert_eq!(&alone, &fingerprint(&bed, &[tenant], seed));
     }
@@ -347,7 +354,7 @@ fn latency_never_falls_as_load_rises() {
         let bed = bed(MACHINE);
         let mut longest = 0.0f64;
         let mut first = 0.0;
-        for threads in [0, 1, 2, 4, 8, 16, 24, 31] {
+        for threads in [0, 1, 2, 4, 8, 12, 16, 20, 24, 28] {
             let mut tenants = vec![chase(tier, 0..1, Bytes::gib(1))];
             if threads > 0 {
                 tenants.push(stream(Op::Ld, tier, 1..1 + threads));
@@ -372,7 +379,8 @@ fn latency_never_falls_as_load_rises() {
 #[test]
 fn idle_latency_does_not_depend_on_how_many_chase() {
     let bed = bed(MACHINE);
-    for tier in TIERS {
+    // A device with four DDR4 ranks is left out: eight chases already meet in its banks.
+    for tier in ["dram", "remote"] {
         let ns = |threads| {
             run(
                 &bed,

@@ -15,7 +15,13 @@ impl Curve {
         let point = |&n: &u32| {
             let mut tenant = stream(op, tier, 0..n);
             tenant.prefetch = prefetch;
-            (n, gbps(&bed, tenant))
+            // Streams start in step and take long to fall out of it on a slow device; which rows
+            // they meet in is chance.
+            let rate = |seed| {
+                let tenants = std::slice::from_ref(&tenant);
+                run(&bed, tenants, 150.0, 100.0, seed).gbps(0)
+            };
+            (n, (1..=8).map(rate).sum::<f64>() / 8.0)
         };
         Self(threads.iter().map(point).collect())
     }
@@ -33,7 +39,7 @@ impl Curve {
 #[test]
 fn loads_of_an_fpga_card_peak_near_eight_threads_and_fall_past_twelve() {
     // MEMO §4.3.1: the peak is at about 8 threads, and past 12 the bandwidth drops.
-    let threads: Vec<u32> = (1..=20).chain([24, 28, 32]).collect();
+    let threads: Vec<u32> = (1..=12).chain([14, 16, 20, 24, 28, 32]).collect();
     let curve = Curve::of("memo", Op::Ld, "cxl0", false, &threads);
     let (at, peak) = curve.peak();
     assert!((6..=12).contains(&at), "peak at {at}: {:?}", curve.0);

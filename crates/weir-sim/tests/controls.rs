@@ -1,0 +1,275 @@
+//! What may be asked of a machine, and what is refused.
+
+mod common;
+
+use common::*;
+use weir_model::access::{Op, Pattern};
+use weir_model::action::Action;
+use weir_model::counters::Counter;
+use weir_model::machine::{Machine, MachineError};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_sim::SimMachine;
+
+const MACHINE: &str = "emr2s+cxl-a";
+
+fn window() -> Nanos {
+    Nanos::from_micros(50.0)
+}
+
+#[test]
+fn without_prefetchers_one_thread_loads_what_its_fill_buffers_allow() {
+    let platform = platform(MACHINE);
+    let core = &platform.host.core;
+    for (tier, idle) in [
+        ("dram", platform.host.dram.measured.idle.get()),
+        ("cxl0", platform.devices[0].device.measured.idle.get()),
+    ] {
+        let mut machine = SimMachine::new(&bed_of(&platform), 1);
+        machine.start(&[stream(Op::Ld, tier, 0..1)]).unwrap();
+        machine.observe(window()).unwrap();
+        let on = Seen(machine.observe(window()).unwrap());
+        let off = Action::Prefetchers {
+            l1: false,
+            l2: false,
+        };
+        let applied = machine.act(&off).unwrap();
+        assert_eq!((&applied.requested, &applied.applied), (&off, &off));
+        machine.observe(window()).unwrap();
+        let off = Seen(machine.observe(window()).unwrap());
+        assert_eq!(
+            off.count(Counter::HwpfL1d) + off.count(Counter::HwpfL2),
+            0.0
+        );
+        assert!(on.count(Counter::HwpfL2) > 0.0);
+        assert!(
+            off.gbps(0) < 0.75 * on.gbps(0),
+            "{tier}: {} of {}",
+            off.gbps(0),
+            on.gbps(0)
+        );
+        // A stream finds rows open, which a chase does not: somewhat faster than idle latency says.
+        let expected = f64::from(*core.line_fill_buffers) * LINE_BYTES as f64 / idle;
+        assert_near(tier, off.gbps(0), expected, 0.2);
+
+        machine
+            .act(&Action::Prefetchers { l1: true, l2: true })
+            .unwrap();
+        machine.observe(window()).unwrap();
+        let again = Seen(machine.observe(window()).unwrap());
+        assert_near("on again", again.gbps(0), on.gbps(0), 0.05);
+    }
+}
+
+#[test]
+fn prefetchers_stay_off_for_a_tenant_that_runs_without() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    machine
+        .start(&[plain_stream(Op::Ld, "dram", 0..1)])
+        .unwrap();
+    machine
+        .act(&Action::Prefetchers { l1: true, l2: true })
+        .unwrap();
+    let seen = Seen(machine.observe(window()).unwrap());
+    assert_eq!(
+        seen.count(Counter::HwpfL1d) + seen.count(Counter::HwpfL2),
+        0.0
+    );
+}
+
+/// The refusal's text, where an action is refused as a bad request.
+#[track_caller]
+fn refused(result: Result<impl std::fmt::Debug, MachineError>) -> String {
+    match result {
+        Err(MachineError::Request(text)) => text,
+        other => panic!("not refused as a request: {other:?}"),
+    }
+}
+
+#[test]
+fn a_mask_without_ways_beyond_them_or_for_nobody_is_refused_with_the_reason() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    let tenant = stream(Op::Ld, "dram", 0..1);
+    machine.start(std::slice::from_ref(&tenant)).unwrap();
+    let mut mask = |tenant: &str, mask| {
+        refused(machine.act(&Action::CacheWays {
+            tenant: tenant.into(),
+            mask,
+        }))
+    };
+    assert!(mask(&tenant.name, 0).contains("20 ways"));
+    assert!(mask(&tenant.name, 1 << 20).contains("0x100000"));
+    assert!(mask("nobody", 1).contains("`nobody`"));
+    // The run goes on as before.
+    assert!(Seen(machine.observe(window()).unwrap()).gbps(0) > 1.0);
+}
+
+#[test]
+fn nothing_can_be_seen_or_changed_before_start() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    assert!(refused(machine.observe(window())).contains("start"));
+    let off = Action::Prefetchers {
+        l1: false,
+        l2: false,
+    };
+    assert!(refused(machine.act(&off)).contains("start"));
+}
+
+#[test]
+fn a_run_may_be_stopped_twice_and_started_again() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    let tenants = [stream(Op::Ld, "dram", 0..4)];
+    machine.stop().unwrap();
+    machine.start(&tenants).unwrap();
+    let first = machine.observe(window()).unwrap();
+    machine.stop().unwrap();
+    machine.stop().unwrap();
+    refused(machine.observe(window()));
+    machine.start(&tenants).unwrap();
+    let second = machine.observe(window()).unwrap();
+    assert_eq!(first.counters, second.counters);
+}
+
+/// What a machine says to a tenant, and that nothing runs afterwards.
+#[track_caller]
+fn answer(tenants: &[Tenant]) -> MachineError {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    let error = machine.start(tenants).expect_err("a bad tenant");
+    assert!(
+        machine.observe(window()).is_err(),
+        "something runs after: {error}"
+    );
+    error
+}
+
+/// The same for a tenant that makes no sense.
+#[track_caller]
+fn objection(tenants: &[Tenant]) -> String {
+    refused(Err::<(), _>(answer(tenants)))
+}
+
+fn changed(change: impl FnOnce(&mut Tenant)) -> Tenant {
+    let mut tenant = stream(Op::Ld, "dram", 0..2);
+    change(&mut tenant);
+    tenant
+}
+
+#[test]
+fn a_tenant_without_cores_is_refused() {
+    let text = objection(&[changed(|t| t.cores.clear())]);
+    assert!(
+        text.contains("`ld@dram`") && text.contains("no cores"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_core_wanted_twice_is_refused() {
+    let text = objection(&[changed(|t| t.cores = vec![3, 3])]);
+    assert!(text.contains("core 3"), "{text}");
+    let other = changed(|t| {
+        t.name = "other".into();
+        t.cores = vec![1, 2];
+    });
+    let text = objection(&[changed(|_| {}), other]);
+    assert!(
+        text.contains("core 1") && text.contains("`other`"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_core_that_does_not_exist_is_refused_with_how_many_do() {
+    let text = objection(&[changed(|t| t.cores = vec![32])]);
+    assert!(
+        text.contains("core 32") && text.contains("there are 32"),
+        "{text}"
+    );
+}
+
+#[test]
+fn two_tenants_of_one_name_are_refused() {
+    let second = changed(|t| t.cores = vec![5]);
+    assert!(objection(&[changed(|_| {}), second]).contains("`ld@dram`"));
+}
+
+#[test]
+fn an_unknown_tier_is_refused_with_the_known_ones() {
+    for placement in [
+        Placement::Bind(TierName::cxl(7)),
+        Placement::Interleave(vec![(TierName::dram(), 1), (TierName::cxl(7), 1)]),
+    ] {
+        let error = answer(&[changed(|t| t.placement = placement)]);
+        assert!(
+            matches!(&error, MachineError::NoSuchTier { name, .. } if *name == TierName::cxl(7))
+        );
+        assert_eq!(
+            error.to_string(),
+            "no tier `cxl7` here; there are dram, cxl0, remote"
+        );
+    }
+}
+
+#[test]
+fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
+    let error = answer(&[changed(|t| t.working_set = Bytes::gib(100))]);
+    let MachineError::NoMemory { tier, free, wanted } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        (tier, *free, *wanted),
+        (&TierName::dram(), Bytes::gib(128), Bytes::gib(200))
+    );
+    // Together they may be too many where each fits alone.
+    let half = |name: &str, core| {
+        changed(|t| {
+            t.name = name.into();
+            t.cores = vec![core];
+            t.working_set = Bytes::gib(70);
+        })
+    };
+    let error = answer(&[half("one", 0), half("two", 1)]);
+    assert!(matches!(error, MachineError::NoMemory { .. }), "{error:?}");
+}
+
+#[test]
+fn a_working_set_of_less_than_a_line_is_refused() {
+    let text = objection(&[changed(|t| t.working_set = Bytes(63))]);
+    assert!(text.contains("63 B"), "{text}");
+}
+
+#[test]
+fn only_loads_can_chase() {
+    for op in Op::ALL.into_iter().filter(|&op| op != Op::Ld) {
+        let text = objection(&[changed(|t| {
+            t.op = op;
+            t.pattern = chase("dram", 0..1, Bytes::mib(1)).pattern;
+        })]);
+        assert!(text.contains(op.name()) && text.contains("chase"), "{text}");
+    }
+    let text = objection(&[changed(|t| {
+        t.op = Op::Cas;
+        t.pattern = Pattern::FlushedLine;
+    })]);
+    assert!(text.contains("cas"), "{text}");
+}
+
+#[test]
+fn a_placement_on_nothing_is_refused() {
+    for weights in [vec![], vec![(TierName::dram(), 0)]] {
+        objection(&[changed(|t| t.placement = Placement::Interleave(weights))]);
+    }
+}
+
+#[test]
+fn an_interleaved_tenant_loads_its_tiers_by_their_weights() {
+    let mut tenant = stream(Op::Ld, "dram", 0..2);
+    tenant.placement = Placement::Interleave(vec![(TierName::dram(), 3), (TierName::cxl(0), 1)]);
+    let seen = steady(&bed(MACHINE), &[tenant]);
+    let (near, far) = (
+        seen.count(Counter::CasRd),
+        seen.count(Counter::CxlRxMemData),
+    );
+    assert_near("pages on dram for one on cxl0", near / far, 3.0, 0.05);
+}
