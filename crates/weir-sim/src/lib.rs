@@ -5,7 +5,7 @@
 //! Table of Requests, holds that entry until its tier has answered, and lets the core go on. All
 //! interference between tenants comes from sharing these queues; none of it is written down.
 //!
-//! Read in the order of that journey: [`machine`] puts tenants on, `core` issues, `uncore` admits,
+//! Read in the order of that journey: [`machine`] puts tenants on (`layout`, `warm`), `core` issues, `uncore` admits,
 //! `memory` answers, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
 
@@ -13,12 +13,14 @@ mod clock;
 mod core;
 mod divide;
 mod engine;
+mod layout;
 pub mod machine;
 mod memory;
 mod params;
 mod pmu;
 mod rng;
 mod uncore;
+mod warm;
 mod wheel;
 
 pub use machine::{SimMachine, SimTestbed};

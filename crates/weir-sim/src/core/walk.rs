@@ -18,6 +18,26 @@ pub struct Place {
     pub line: u64,
 }
 
+impl Place {
+    const TIER_SHIFT: u32 = 48;
+
+    /// Tier and line as one number.
+    #[inline]
+    pub fn key(self) -> u64 {
+        (u64::from(self.tier) << Self::TIER_SHIFT) | self.line
+    }
+
+    /// The place of a key.
+    #[inline]
+    pub fn from_key(key: u64) -> Self {
+        let line = key & ((1 << Self::TIER_SHIFT) - 1);
+        Self {
+            tier: (key >> Self::TIER_SHIFT) as u8,
+            line,
+        }
+    }
+}
+
 /// A part of a thread's memory on one tier.
 #[derive(Debug, Clone, Copy)]
 pub struct Region {

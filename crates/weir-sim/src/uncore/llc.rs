@@ -113,7 +113,7 @@ impl LastLevel {
         }
         *hand = ((way + 1) % ways) as u8;
         let old = std::mem::replace(&mut tags[way], key | flags);
-        (old & VALID != 0).then(|| Victim {
+        (old & VALID != 0).then_some(Victim {
             line: old & LINE,
             tier: ((old & !(VALID | DIRTY | USED)) >> TIER_SHIFT) as u8,
             dirty: old & DIRTY != 0,

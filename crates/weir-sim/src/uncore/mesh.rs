@@ -45,11 +45,6 @@ impl Mesh {
         let row = &self.delays[from..from + self.slices];
         row.iter().sum::<Ps>() as f64 / self.slices as f64
     }
-
-    /// Mean one-way delay over all pairs.
-    pub fn mean(&self) -> f64 {
-        self.delays.iter().sum::<Ps>() as f64 / self.delays.len().max(1) as f64
-    }
 }
 
 /// The slice of a line. The real hash is an undocumented XOR of address bits and near uniform; so is

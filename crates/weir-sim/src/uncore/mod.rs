@@ -1,11 +1,12 @@
 //! Between the cores and memory: mesh, slices with their queues, the last-level cache.
 
+mod agents;
 mod llc;
 mod mesh;
 mod request;
 mod tor;
 
+pub use agents::{Sender, Uncore};
 pub use llc::{LastLevel, LlcConfig};
-pub use mesh::{Mesh, slice_of};
-pub use request::{Kind, Pool, Request, RequestId, Stage};
-pub use tor::{Arrival, Slice};
+pub use mesh::Mesh;
+pub use request::{Kind, Request, Stage};

@@ -1,6 +1,8 @@
 //! One request for one line, from the core's miss until its last queue lets go of it.
 
+use super::agents::Sender;
 use crate::clock::Ps;
+use crate::core::Place;
 use crate::pmu::TorClass;
 
 /// Names a request in the pool.
@@ -38,11 +40,6 @@ impl Kind {
             Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref
         )
     }
-
-    /// Whether a prefetcher asked.
-    pub const fn is_prefetch(self) -> bool {
-        matches!(self, Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::RfoPref)
-    }
 }
 
 /// What happens to a request next.
@@ -69,7 +66,9 @@ pub struct Request {
     pub issued: Ps,
     /// The next in the same queue.
     pub next: RequestId,
-    /// Core, as a position in the engine's list.
+    /// The thread that sent it, as a position in the engine's list.
+    pub thread: u16,
+    /// The core that runs it, for the mesh.
     pub core: u16,
     /// Slice.
     pub slice: u16,
@@ -83,12 +82,39 @@ pub struct Request {
     pub class: TorClass,
 }
 
+impl Request {
+    /// A request that was issued at `issued`, before it has a ToR entry.
+    #[inline]
+    pub fn new(
+        from: Sender,
+        index: u64,
+        place: Place,
+        kind: Kind,
+        slice: u16,
+        stage: Stage,
+        issued: Ps,
+    ) -> Self {
+        Self {
+            line: place.line,
+            index,
+            issued,
+            next: NO_REQUEST,
+            thread: from.thread,
+            core: from.core,
+            slice,
+            tier: place.tier,
+            kind,
+            stage,
+            class: TorClass::Hit,
+        }
+    }
+}
+
 /// All requests in flight.
 pub struct Pool {
     requests: Vec<Request>,
     /// Head of the list of free places, linked by `next`.
     free: RequestId,
-    in_flight: usize,
 }
 
 impl Default for Pool {
@@ -96,7 +122,6 @@ impl Default for Pool {
         Self {
             requests: Vec::new(),
             free: NO_REQUEST,
-            in_flight: 0,
         }
     }
 }
@@ -105,7 +130,6 @@ impl Pool {
     /// Takes a request in.
     #[inline]
     pub fn insert(&mut self, request: Request) -> RequestId {
-        self.in_flight += 1;
         let id = self.free;
         match self.requests.get_mut(id as usize) {
             Some(place) => {
@@ -123,14 +147,8 @@ impl Pool {
     /// Lets a request go.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
-        self.in_flight -= 1;
         self.requests[id as usize].next = self.free;
         self.free = id;
-    }
-
-    /// How many are in flight.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
     }
 }
 

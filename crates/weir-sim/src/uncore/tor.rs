@@ -102,6 +102,7 @@ impl Slice {
     }
 
     /// Entries in use.
+    #[cfg(test)]
     pub fn used(&self) -> u32 {
         self.used
     }
@@ -111,23 +112,22 @@ impl Slice {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::agents::Sender;
     use super::super::request::{Kind, Request, Stage};
     use super::*;
-    use crate::pmu::TorClass;
+    use crate::core::Place;
 
     fn request() -> Request {
-        Request {
-            line: 0,
-            index: 0,
-            issued: 0,
-            next: 0,
-            core: 0,
-            slice: 0,
-            tier: 0,
-            kind: Kind::Drd,
-            stage: Stage::Arrives,
-            class: TorClass::Hit,
-        }
+        let from = Sender { thread: 0, core: 0 };
+        Request::new(
+            from,
+            0,
+            Place { tier: 0, line: 0 },
+            Kind::Drd,
+            0,
+            Stage::Arrives,
+            0,
+        )
     }
 
     proptest! {

@@ -1,0 +1,311 @@
+//! The slices' caching-and-home agents: from a core's miss to the answer of its tier.
+//!
+//! A read costs one event while its slice has a free entry, two when it has to wait. What happens
+//! between (tag look-up, links, DRAM) is booked ahead when it is admitted, since every tier serves
+//! in about the order in which it is asked.
+
+use std::sync::Arc;
+
+use weir_model::counters::CounterSet;
+
+use super::llc::LastLevel;
+use super::mesh::{Mesh, slice_of};
+use super::request::{Kind, Pool, Request, RequestId, Stage};
+use super::tor::{Arrival, Slice};
+use crate::clock::Ps;
+use crate::core::Place;
+use crate::memory::Tier;
+use crate::params::Params;
+use crate::pmu::{Pmu, TorClass};
+use crate::rng;
+use crate::wheel::{Bucket, Wheel};
+
+/// Who sends a request: the thread, and the core it runs on.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender {
+    /// Position of the thread.
+    pub thread: u16,
+    /// Number of its core, for the mesh.
+    pub core: u16,
+}
+
+/// A thread whose write-back the uncore has taken, if there is one.
+pub type Taken = Option<u16>;
+
+/// Everything between the cores and the DRAM.
+pub struct Uncore {
+    params: Arc<Params>,
+    wheel: Wheel,
+    pool: Pool,
+    mesh: Mesh,
+    slices: Vec<Slice>,
+    tiers: Vec<Tier>,
+    /// The ToR class of misses to each tier.
+    classes: Vec<TorClass>,
+    /// `None` while no tenant's lines can survive in it.
+    llc: Option<LastLevel>,
+    /// Ways of the last-level cache that each thread fills.
+    masks: Vec<u32>,
+    /// Counters of everything, the cores' too.
+    pub pmu: Pmu,
+}
+
+impl Uncore {
+    /// An idle uncore for threads with these masks of cache ways.
+    pub fn new(params: Arc<Params>, masks: Vec<u32>, llc: Option<LastLevel>, seed: u64) -> Self {
+        let u = &params.uncore;
+        let tier = |(i, t): (usize, &crate::params::TierParams)| {
+            Tier::new(t.config.clone(), rng::mix(seed ^ i as u64))
+        };
+        Self {
+            wheel: Wheel::new(),
+            pool: Pool::default(),
+            mesh: Mesh::new(params.core.count, u.slices, u.hop),
+            slices: (0..u.slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
+            tiers: params.tiers.iter().enumerate().map(tier).collect(),
+            classes: params
+                .tiers
+                .iter()
+                .map(|t| TorClass::miss(t.class))
+                .collect(),
+            llc,
+            masks,
+            pmu: Pmu::default(),
+            params,
+        }
+    }
+
+    /// Restricts the ways of the last-level cache that a thread fills.
+    pub fn set_mask(&mut self, thread: usize, mask: u32) {
+        self.masks[thread] = mask;
+    }
+
+    /// Whether the last-level cache keeps lines.
+    #[inline]
+    pub fn keeps_lines(&self) -> bool {
+        self.llc.is_some()
+    }
+
+    /// Everything counted up to `now`.
+    pub fn counters(&self, now: Ps) -> CounterSet {
+        let tiers: Vec<_> = self.tiers.iter().map(Tier::counts).collect();
+        self.pmu.read(now, self.masks.len(), &tiers, &self.params)
+    }
+
+    /// The events that come next, if they are due by `limit`.
+    #[inline]
+    pub fn take(&mut self, limit: Ps) -> Option<Bucket> {
+        self.wheel.take(limit)
+    }
+
+    /// The next event of a bucket: its time, its request, and what happens to that.
+    #[inline]
+    pub fn next(&self, bucket: &mut Bucket) -> Option<(Ps, RequestId, Stage)> {
+        let (time, id) = self.wheel.next(bucket)?;
+        Some((time, id, self.pool[id].stage))
+    }
+
+    /// Lets a thread hear at `time` that it may go on.
+    pub fn wake_at(&mut self, thread: u16, time: Ps) {
+        let from = Sender { thread, core: 0 };
+        let place = Place { tier: 0, line: 0 };
+        let request = Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, time);
+        let id = self.pool.insert(request);
+        self.wheel.push(time, id);
+    }
+
+    /// The thread that an event wakes.
+    pub fn woken(&mut self, id: RequestId) -> usize {
+        self.pool.remove(id);
+        self.pool[id].thread as usize
+    }
+
+    /// Sends a request from a core to its slice. If the slice has an entry for it, nobody else can
+    /// take it before the request arrives: then the arrival needs no event of its own.
+    #[inline(always)]
+    pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) {
+        let slice = slice_of(place.line, place.tier, self.params.uncore.slices);
+        let id = self.pool.insert(Request::new(
+            from,
+            index,
+            place,
+            kind,
+            slice,
+            Stage::Arrives,
+            at,
+        ));
+        self.pmu.leaves_core(kind);
+        let way = self.mesh.delay(from.core, slice);
+        if !kind.is_read() {
+            return self.wheel.push(at + way, id);
+        }
+        let arrives = at + self.params.core.l2_hit + way;
+        if self.slices[slice as usize].reserve() {
+            self.pmu.irq.pass();
+            self.admit_read(id, arrives);
+        } else {
+            self.wheel.push(arrives, id);
+        }
+    }
+
+    /// A request reaches its slice.
+    pub fn arrive(&mut self, id: RequestId, now: Ps) -> Taken {
+        let slice = self.pool[id].slice as usize;
+        match self.slices[slice].arrive(id, &mut self.pool) {
+            Arrival::Admitted => {
+                self.pmu.irq.pass();
+                self.admit(id, now)
+            }
+            Arrival::Queued => {
+                self.pmu.irq.up(now);
+                None
+            }
+            Arrival::PushedBack => {
+                self.pmu.irq_rejected += 1;
+                None
+            }
+        }
+    }
+
+    /// A tier has answered: the ToR entry goes to whoever waits for it. Returns the request, and
+    /// when its core hears of it.
+    #[inline]
+    pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
+        let request = self.pool[id];
+        self.pmu.tor(request.class).down(now);
+        self.pool.remove(id);
+        let waits = self.slices[request.slice as usize].release();
+        let taken = if waits {
+            self.admit_next(request.slice, now)
+        } else {
+            None
+        };
+        (
+            request,
+            now + self.mesh.delay(request.core, request.slice),
+            taken,
+        )
+    }
+
+    /// A slice has pulled a streaming write's data: its buffer at the core is free. Returns the
+    /// thread and the access.
+    pub fn pulled(&mut self, id: RequestId) -> (usize, u64) {
+        let request = &mut self.pool[id];
+        request.stage = Stage::Answered;
+        self.wheel.push(request.issued, id);
+        (request.thread as usize, request.index)
+    }
+
+    /// A clean line leaves a private cache for the last-level cache; a modified one that has to
+    /// make room is written to memory.
+    pub fn put_clean(&mut self, thread: usize, line: Place, at: Ps) {
+        let Some(llc) = &mut self.llc else { return };
+        if let Some(out) = llc.put(line.line, line.tier, false, self.masks[thread])
+            && out.dirty
+        {
+            self.tiers[out.tier as usize].write(out.line, at);
+        }
+    }
+
+    /// The request that has waited longest gets the entry that became free.
+    fn admit_next(&mut self, slice: u16, now: Ps) -> Taken {
+        let slice = &mut self.slices[slice as usize];
+        let queued = slice.queued();
+        let next = slice.next(&self.pool);
+        // One leaves the ingress queue; if one was pushed back, it moves up.
+        if slice.queued() < queued {
+            self.pmu.irq.down(now);
+        } else {
+            self.pmu.irq.pass();
+        }
+        self.admit(next, now)
+    }
+
+    /// A request gets its ToR entry: everything up to giving it back is booked.
+    fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
+        match self.pool[id].kind {
+            Kind::Wcilf => self.admit_streaming(id, now),
+            Kind::WbMtoI | Kind::Clwb => return Some(self.admit_write_back(id, now)),
+            _ => self.admit_read(id, now),
+        }
+        None
+    }
+
+    /// A read: its data is at the slice when its tier, or the last-level cache, has answered.
+    #[inline(always)]
+    fn admit_read(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        let u = &self.params.uncore;
+        let hit = match &mut self.llc {
+            Some(llc) => llc.take(request.line, request.tier, false).is_some(),
+            None => false,
+        };
+        request.stage = Stage::Answered;
+        let demand = request.kind == Kind::Drd;
+        self.pmu.l3_hits += u64::from(demand & hit);
+        self.pmu.l3_misses += u64::from(demand & !hit);
+        let (class, answered) = if hit {
+            (TorClass::Hit, now + u.hit)
+        } else {
+            let tier = request.tier as usize;
+            (
+                self.classes[tier],
+                self.tiers[tier].read(request.line, now + u.lookup),
+            )
+        };
+        request.class = class;
+        self.pmu.tor(class).up(now);
+        self.wheel.push(answered, id);
+    }
+
+    /// A streaming write: the slice pulls the data, which frees the core's buffer, and passes it to
+    /// memory; the entry stays until memory has it.
+    fn admit_streaming(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        let mesh = self.mesh.delay(request.core, request.slice);
+        if let Some(llc) = &mut self.llc {
+            llc.take(request.line, request.tier, true);
+        }
+        // The unloaded hold includes the way here.
+        let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
+        let tier = request.tier as usize;
+        let written = self.tiers[tier].write(request.line, free + mesh);
+        request.class = self.classes[tier];
+        request.stage = Stage::Pulled;
+        request.issued = written.max(free + 1_000);
+        self.pmu.tor(request.class).up(now);
+        self.wheel.push(free, id);
+    }
+
+    /// A write-back: the core's part ends here. The line goes into the last-level cache and drives
+    /// another out, or, for `clwb`, through to memory; the entry stays until memory has that.
+    /// Returns the thread.
+    fn admit_write_back(&mut self, id: RequestId, now: Ps) -> u16 {
+        let request = &mut self.pool[id];
+        let after = now + self.params.uncore.lookup;
+        let out = match &mut self.llc {
+            Some(llc) if request.kind == Kind::WbMtoI => llc
+                .put(
+                    request.line,
+                    request.tier,
+                    true,
+                    self.masks[request.thread as usize],
+                )
+                .filter(|victim| victim.dirty)
+                .map(|victim| (victim.tier, victim.line)),
+            _ => Some((request.tier, request.line)),
+        };
+        request.stage = Stage::Answered;
+        let (class, until) = match out {
+            Some((tier, line)) => {
+                let tier = tier as usize;
+                (self.classes[tier], self.tiers[tier].write(line, after))
+            }
+            None => (TorClass::Hit, now + self.params.uncore.hit),
+        };
+        request.class = class;
+        self.pmu.tor(class).up(now);
+        self.wheel.push(until, id);
+        request.thread
+    }
+}

@@ -1,0 +1,87 @@
+//! Caches as they are once a program has run for a while.
+
+use weir_model::access::Pattern;
+
+use crate::core::{Place, Private, Thread};
+use crate::params::Params;
+use crate::uncore::LastLevel;
+
+/// The last-level cache, if any thread's lines can survive in it. Those of a tenant that comes round
+/// in a fixed order survive if they fit; of one that draws lines at random, a share does for as long
+/// as they are not many times the cache.
+pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
+    let lines = params.uncore.llc.lines;
+    let per_tenant = |tenant: u16| -> u64 {
+        threads
+            .iter()
+            .filter(|t| t.tenant == tenant)
+            .map(|t| t.walk.lines())
+            .sum()
+    };
+    threads
+        .iter()
+        .any(|t| match t.pattern {
+            Pattern::FlushedLine => false,
+            Pattern::Sequential | Pattern::Chase { .. } => {
+                per_tenant(t.tenant) <= lines + lines / 4
+            }
+            Pattern::RandomLine | Pattern::RandomBlock { .. } => per_tenant(t.tenant) <= 8 * lines,
+        })
+        .then(|| LastLevel::new(params.uncore.llc))
+}
+
+/// Walks every thread through its caches once, untimed, so that a run starts warm. Threads take
+/// turns, and none walks further than twice what the caches can hold.
+pub fn walk_through(
+    mut threads: Vec<Thread>,
+    mut llc: Option<LastLevel>,
+    params: &Params,
+) -> (Vec<Thread>, Option<LastLevel>) {
+    const TURN: u64 = 64;
+    let most = 2 * params.uncore.llc.lines / threads.len().max(1) as u64;
+    let passes: Vec<u64> = threads
+        .iter()
+        .map(|t| match (&t.private, &llc) {
+            (Private::Tagged(_), _) => 2 * t.walk.lines(),
+            (Private::Streaming { .. }, Some(_)) => (2 * t.walk.lines()).min(most),
+            (Private::Streaming { .. }, None) => 0,
+        })
+        .collect();
+    let longest = passes.iter().copied().max().unwrap_or(0);
+    for from in (0..longest).step_by(TURN as usize) {
+        for (thread, &pass) in threads.iter_mut().zip(&passes) {
+            if thread.pattern == Pattern::FlushedLine {
+                continue;
+            }
+            let first = thread.window.next().wrapping_sub(pass);
+            for index in first + from..first + (from + TURN).min(pass) {
+                touch(thread, llc.as_mut(), index);
+            }
+        }
+    }
+    (threads, llc)
+}
+
+/// One untimed access.
+fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
+    if thread.op.is_posted() {
+        return;
+    }
+    let write = thread.op.reads_for_ownership();
+    let place = thread.walk.place(index);
+    let leaves = match &mut thread.private {
+        Private::Streaming { delay } => {
+            Some((thread.walk.place(index.wrapping_sub(*delay)), write))
+        }
+        Private::Tagged(caches) => {
+            if caches.find(place.key(), write).is_some() {
+                return;
+            }
+            let out = caches.fill(place.key(), write);
+            out.map(|(key, dirty)| (Place::from_key(key), dirty))
+        }
+    };
+    if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
+        llc.put(out.line, out.tier, dirty, thread.llc_mask);
+    }
+}
