@@ -129,7 +129,7 @@ impl Engine {
         let mut budget = BATCH;
         while thread.may_issue() {
             let index = thread.window.next();
-            let place = thread.walk.place(index);
+            let place = thread.walk.follow(&mut thread.cursor, index);
             let at = thread.next_issue.max(time);
             thread.window.start();
             if let Some(level) = find(&mut thread.private, thread.op, place) {

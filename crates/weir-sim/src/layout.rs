@@ -7,7 +7,7 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::core::{Limits, Private, Progress, Region, Tagged, Thread, Walk, Window};
+use crate::core::{Cursor, Limits, Private, Progress, Region, Tagged, Thread, Walk, Window};
 use crate::params::Params;
 use crate::rng;
 
@@ -158,6 +158,7 @@ pub fn place_threads(
                 timed: tenant.pattern.is_timed(),
                 unending: walk.run_lines() == u64::MAX,
                 walk,
+                cursor: Cursor::default(),
                 outstanding: 0,
                 write_backs: 0,
                 unobserved: 0,

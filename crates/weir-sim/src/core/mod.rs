@@ -7,5 +7,5 @@ mod window;
 
 pub use private::{Level, Private, PrivateConfig, Tagged};
 pub use thread::{Limits, Progress, Thread};
-pub use walk::{Place, Region, Walk};
+pub use walk::{Cursor, Place, Region, Walk};
 pub use window::Window;

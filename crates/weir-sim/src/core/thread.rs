@@ -4,7 +4,7 @@ use weir_model::access::{Op, Pattern};
 use weir_model::latency::LatencyHistogram;
 
 use super::private::Private;
-use super::walk::Walk;
+use super::walk::{Cursor, Walk};
 use super::window::Window;
 use crate::clock::{Ps, nanos};
 
@@ -55,6 +55,8 @@ pub struct Thread {
     pub pattern: Pattern,
     /// Where its lines are.
     pub walk: Walk,
+    /// Where it is in them.
+    pub cursor: Cursor,
     /// What it may have in flight.
     pub limits: Limits,
     /// Its private caches.

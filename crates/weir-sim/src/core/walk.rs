@@ -64,6 +64,23 @@ pub struct Walk {
 /// Pages of a block within which frames are dealt out in another order than pages.
 const BLOCK_PAGES: u64 = 512;
 
+/// Where a thread that goes through a page line by line is.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor {
+    place: Place,
+    /// Lines after it that follow in the same page.
+    left: u64,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self {
+            place: Place { tier: 0, line: 0 },
+            left: 0,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Order {
     Sequential,
@@ -184,6 +201,23 @@ impl Walk {
         ((block * BLOCK_PAGES + frame) << self.page_shift) | within
     }
 
+    /// The place of access `index`, where `cursor` may still know it from the access before.
+    #[inline]
+    pub fn follow(&self, cursor: &mut Cursor, index: u64) -> Place {
+        if cursor.left > 0 {
+            cursor.left -= 1;
+            cursor.place.line += 1;
+            return cursor.place;
+        }
+        cursor.place = self.place(index);
+        if let Order::Sequential = self.order {
+            let offset = self.offset(index);
+            let page_left = !offset & ((1 << self.page_shift) - 1);
+            cursor.left = page_left.min(self.lines() - 1 - offset);
+        }
+        cursor.place
+    }
+
     /// The place of the line `offset` of the working set.
     #[inline]
     pub fn place_of_offset(&self, offset: u64) -> Place {
@@ -254,6 +288,28 @@ mod tests {
         assert_eq!(pages[&1].len(), 20);
         // Each tier's pages lie in the block that its share rounds up to.
         assert!(pages.values().flatten().all(|&p| p < BLOCK_PAGES));
+    }
+
+    #[test]
+    fn a_cursor_finds_what_counting_finds() {
+        for (pattern, kib) in [(Pattern::Sequential, 37), (Pattern::RandomLine, 64)] {
+            let walk = Walk::new(
+                pattern,
+                Bytes::kib(kib),
+                regions(&[3, 2]),
+                Bytes::kib(4),
+                Bytes::mib(1),
+                1,
+            );
+            let mut cursor = Cursor::default();
+            for index in 5..3 * walk.lines() {
+                assert_eq!(
+                    walk.follow(&mut cursor, index),
+                    walk.place(index),
+                    "{index}"
+                );
+            }
+        }
     }
 
     #[test]

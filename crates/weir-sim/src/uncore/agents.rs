@@ -141,7 +141,6 @@ impl Uncore {
         }
         let arrives = at + self.params.core.l2_hit + way;
         if self.slices[slice as usize].reserve() {
-            self.pmu.irq.pass();
             self.admit_read(id, arrives);
         } else {
             self.wheel.push(arrives, id);
@@ -152,10 +151,7 @@ impl Uncore {
     pub fn arrive(&mut self, id: RequestId, now: Ps) -> Taken {
         let slice = self.pool[id].slice as usize;
         match self.slices[slice].arrive(id, &mut self.pool) {
-            Arrival::Admitted => {
-                self.pmu.irq.pass();
-                self.admit(id, now)
-            }
+            Arrival::Admitted => self.admit(id, now),
             Arrival::Queued => {
                 self.pmu.irq.up(now);
                 None
@@ -212,11 +208,9 @@ impl Uncore {
         let slice = &mut self.slices[slice as usize];
         let queued = slice.queued();
         let next = slice.next(&self.pool);
-        // One leaves the ingress queue; if one was pushed back, it moves up.
+        // One leaves the ingress queue; if one was pushed back, it moves up into its place.
         if slice.queued() < queued {
             self.pmu.irq.down(now);
-        } else {
-            self.pmu.irq.pass();
         }
         self.admit(next, now)
     }
