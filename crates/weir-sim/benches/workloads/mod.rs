@@ -1,0 +1,90 @@
+//! What the simulator is timed on: tenants on `emr2s+cxl-a`, after their queues have filled.
+
+use std::ops::Range;
+
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::counters::Counter;
+use weir_model::machine::Machine;
+use weir_model::platform::Library;
+use weir_model::tenant::Tenant;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+use weir_sim::{SimMachine, SimTestbed};
+
+/// Long enough for every queue to fill.
+pub const WARM_UP: Nanos = Nanos(20_000.0);
+
+/// One kind of traffic.
+pub struct Workload {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// A window of some ten thousand lines, so that reading the counters is a small part of it.
+    pub window: Nanos,
+    parts: &'static [(Op, &'static str, Range<u32>)],
+    chases: bool,
+}
+
+const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u32>)]) -> Workload {
+    Workload {
+        name,
+        window: Nanos(10_000.0),
+        parts,
+        chases: false,
+    }
+}
+
+/// Every kind, the one that the speed target is about first.
+pub const ALL: [Workload; 6] = [
+    streams(
+        "ld_16_dram_16_cxl",
+        &[(Op::Ld, "dram", 0..16), (Op::Ld, "cxl0", 16..32)],
+    ),
+    streams("ld_16_dram", &[(Op::Ld, "dram", 0..16)]),
+    streams("ld_32_dram", &[(Op::Ld, "dram", 0..32)]),
+    streams("nt_st_16_dram", &[(Op::NtSt, "dram", 0..16)]),
+    streams("nt_st_16_cxl", &[(Op::NtSt, "cxl0", 0..16)]),
+    Workload {
+        name: "chase_32_dram",
+        window: Nanos(100_000.0),
+        parts: &[(Op::Ld, "dram", 0..32)],
+        chases: true,
+    },
+];
+
+impl Workload {
+    /// A machine on which it has run for [`WARM_UP`].
+    pub fn start(&self) -> SimMachine {
+        let platform = Library::builtin()
+            .compose("emr2s+cxl-a")
+            .expect("a built-in platform");
+        let bed = SimTestbed::new(&platform).expect("a consistent platform");
+        let mut machine = SimMachine::new(&bed, 1);
+        machine.start(&self.tenants()).expect("tenants that fit");
+        self.advance(&mut machine, WARM_UP);
+        machine
+    }
+
+    /// Lets it run on; returns the lines that its cores asked for.
+    pub fn advance(&self, machine: &mut SimMachine, window: Nanos) -> u64 {
+        let seen = machine.observe(window).expect("a running machine");
+        let lines = seen.counters.get(Counter::OffcoreAllRequests);
+        lines.expect("a counter of every simulated machine")
+    }
+
+    fn tenants(&self) -> Vec<Tenant> {
+        let pattern = if self.chases {
+            Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            }
+        } else {
+            Pattern::Sequential
+        };
+        self.parts
+            .iter()
+            .map(|(op, tier, cores)| Tenant {
+                cores: cores.clone().collect(),
+                ..Tenant::on_first_cores(*op, pattern, &TierName::named(*tier), 1, Bytes::mib(256))
+            })
+            .collect()
+    }
+}
