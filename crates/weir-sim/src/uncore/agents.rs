@@ -10,7 +10,7 @@ use weir_model::counters::CounterSet;
 
 use super::llc::LastLevel;
 use super::mesh::{Mesh, slice_of};
-use super::request::{Kind, Pool, Request, RequestId, Stage};
+use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
 use super::tor::{Arrival, Slice};
 use crate::clock::Ps;
 use crate::core::Place;
@@ -19,15 +19,6 @@ use crate::params::Params;
 use crate::pmu::{Pmu, TorClass};
 use crate::rng;
 use crate::wheel::{Bucket, Wheel};
-
-/// Who sends a request: the thread, and the core it runs on.
-#[derive(Debug, Clone, Copy)]
-pub struct Sender {
-    /// Position of the thread.
-    pub thread: u16,
-    /// Number of its core, for the mesh.
-    pub core: u16,
-}
 
 /// A thread whose write-back the uncore has taken, if there is one.
 pub type Taken = Option<u16>;

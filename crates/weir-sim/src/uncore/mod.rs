@@ -6,7 +6,7 @@ mod mesh;
 mod request;
 mod tor;
 
-pub use agents::{Sender, Uncore};
+pub use agents::Uncore;
 pub use llc::{LastLevel, LlcConfig};
 pub use mesh::Mesh;
-pub use request::{Kind, Request, Stage};
+pub use request::{Kind, Request, Sender, Stage};

@@ -1,6 +1,5 @@
 //! One request for one line, from the core's miss until its last queue lets go of it.
 
-use super::agents::Sender;
 use crate::clock::Ps;
 use crate::core::Place;
 use crate::pmu::TorClass;
@@ -10,6 +9,15 @@ pub type RequestId = u32;
 
 /// No request.
 pub const NO_REQUEST: RequestId = u32::MAX;
+
+/// Who sends a request: the thread, and the core it runs on.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender {
+    /// Position of the thread.
+    pub thread: u16,
+    /// Number of its core, for the mesh.
+    pub core: u16,
+}
 
 /// What a request asks of the uncore, with the hardware's opcode names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -112,8 +112,7 @@ impl Slice {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::agents::Sender;
-    use super::super::request::{Kind, Request, Stage};
+    use super::super::request::{Kind, Request, Sender, Stage};
     use super::*;
     use crate::core::Place;
 

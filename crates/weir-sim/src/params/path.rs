@@ -1,52 +1,12 @@
-//! From a platform to the constants of the queues.
-//!
-//! The platform says what was measured alone: idle latencies and peak bandwidths. What this file
-//! derives from them are the parts that have no public value of their own: the fixed time of a path
-//! that its known parts (caches, mesh, row activation, data bus, link) leave over, and the time of
-//! a line on a bus whose scheduler loses a share of the standard's peak. Nothing with two tenants
-//! enters.
+//! The ways to memory: what their measured latencies and peaks leave for the parts that have no
+//! public value of their own.
 
-use weir_model::platform::{
-    Attached, ControllerKind, Host, MediaTiming, Platform, ReadLimit, Sourced,
-};
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::platform::{Attached, Host, MediaTiming, ReadLimit};
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
-use crate::clock::{Ps, ps};
-use crate::core::PrivateConfig;
+use super::{SimError, TierClass, TierParams, left_over};
+use crate::clock::{Ps, nanos, ps};
 use crate::memory::{BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailConfig, TierConfig};
-use crate::uncore::{LlcConfig, Mesh};
-
-/// Why a platform cannot be simulated.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SimError {
-    /// A measured latency is shorter than what its known parts add up to.
-    #[error(
-        "{what} of {measured:.0} is shorter than its known parts ({parts}), which take {least:.1}; \
-         one of them is wrong"
-    )]
-    TooFast {
-        /// Which latency.
-        what: String,
-        /// As measured.
-        measured: Nanos,
-        /// What the parts take.
-        least: Nanos,
-        /// The parts.
-        parts: String,
-    },
-    /// A measured bandwidth is above what its media or link can carry.
-    #[error("{what} of {measured:.1} is more than {limit:.1}, the peak of {of}")]
-    TooWide {
-        /// Which bandwidth.
-        what: String,
-        /// As measured.
-        measured: GbPerSec,
-        /// The limit.
-        limit: GbPerSec,
-        /// Of what.
-        of: String,
-    },
-}
 
 /// Raw PCIe bits that carry no flit: 128b/130b encoding.
 const PCIE_ENCODING: f64 = 128.0 / 130.0;
@@ -75,180 +35,6 @@ const DEVICE_WRITE_QUEUE: u32 = 48;
 /// 62 ns, device 15 to 60 ns of the same path).
 const HOST_SHARE: f64 = 0.25;
 
-/// Constants of the cores.
-#[derive(Debug, Clone)]
-pub struct CoreParams {
-    pub count: u32,
-    pub cycle: f64,
-    pub line_fill_buffers: u32,
-    pub super_queue: u32,
-    pub load_window: u64,
-    pub random_window: u64,
-    pub store_window: u64,
-    pub l1_ahead: u32,
-    pub l2_ahead: u32,
-    pub load_gap: Ps,
-    pub store_gap: Ps,
-    pub nt_hold: Ps,
-    pub movdir_gap: Ps,
-    pub l1_hit: Ps,
-    pub l2_hit: Ps,
-    pub private: PrivateConfig,
-    pub tlb_reach: Bytes,
-    pub page: Bytes,
-    pub walk: Ps,
-    /// What the coherence of a just-flushed line adds.
-    pub flushed: Ps,
-}
-
-/// Constants of the uncore.
-#[derive(Debug, Clone)]
-pub struct UncoreParams {
-    pub slices: u32,
-    pub tor: u32,
-    pub irq: u32,
-    pub hop: Ps,
-    /// Slice time of a hit, and of finding out that it is a miss.
-    pub hit: Ps,
-    pub lookup: Ps,
-    pub clock_ghz: f64,
-    pub llc: LlcConfig,
-}
-
-/// What kind of ToR entry a tier's requests are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TierClass {
-    Ddr,
-    Cxl,
-    Remote,
-}
-
-/// A tier and what is counted of it.
-#[derive(Debug, Clone)]
-pub struct TierParams {
-    pub class: TierClass,
-    pub capacity: Bytes,
-    pub config: TierConfig,
-}
-
-/// All constants of a machine.
-#[derive(Debug, Clone)]
-pub struct Params {
-    pub core: CoreParams,
-    pub uncore: UncoreParams,
-    /// In the order of the topology's tiers.
-    pub tiers: Vec<TierParams>,
-    pub dram_clock_ghz: f64,
-}
-
-impl Params {
-    /// Derives the constants of a platform.
-    pub fn derive(platform: &Platform) -> Result<Self, SimError> {
-        let host = &platform.host;
-        let core = core_params(host);
-        let uncore = uncore_params(host, &core)?;
-        // An idle latency is published for one core; the first is as good as any, and is the one
-        // that experiments use.
-        let mesh = Mesh::new(core.count, uncore.slices, uncore.hop).mean_from(0);
-        let near = Nanos((core.l2_hit as f64 + 2.0 * mesh + uncore.lookup as f64) / 1e3);
-        let path = Path { near };
-
-        let mut tiers = vec![path.dram(host)?];
-        for device in &platform.devices {
-            tiers.push(path.device(device, host)?);
-        }
-        if let Some(tier) = path.remote(host)? {
-            tiers.push(tier);
-        }
-        let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
-        Ok(Self {
-            core,
-            uncore,
-            tiers,
-            dram_clock_ghz,
-        })
-    }
-}
-
-fn core_params(host: &Host) -> CoreParams {
-    let (c, cycle) = (&host.core, 1.0 / host.core.clock.get());
-    let nt_peak =
-        GbPerSec(f64::from(*c.line_fill_buffers) * LINE_BYTES as f64 / c.nt_store_hold.get());
-    CoreParams {
-        count: *c.count,
-        cycle,
-        line_fill_buffers: *c.line_fill_buffers,
-        super_queue: *c.super_queue,
-        // A full-line load and its share of the loop are about four micro-operations; a random one
-        // computes its address first.
-        load_window: u64::from(*c.reorder_buffer / 4),
-        random_window: u64::from(*c.reorder_buffer / 8).max(1),
-        store_window: u64::from(*c.store_buffer),
-        l1_ahead: *host.prefetch.l1_lines,
-        l2_ahead: *host.prefetch.l2_lines,
-        load_gap: ps(c.load_peak.line_time()),
-        store_gap: ps(c.store_peak.line_time()),
-        nt_hold: ps(*c.nt_store_hold),
-        movdir_gap: ps((nt_peak * *c.movdir64b_share).line_time()),
-        l1_hit: ps(c.clock.time(*host.l1.latency)),
-        l2_hit: ps(c.clock.time(*host.l2.latency)),
-        private: PrivateConfig {
-            l1: (host.l1.size.lines(), *host.l1.ways),
-            l2: (host.l2.size.lines(), *host.l2.ways),
-        },
-        tlb_reach: Bytes(u64::from(*host.tlb.entries) * host.tlb.page.get()),
-        page: *host.tlb.page,
-        walk: ps(*host.tlb.walk),
-        flushed: ps(*host.uncore.flushed_line),
-    }
-}
-
-fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimError> {
-    let slices = *host.llc.slices;
-    let hop = ps(host.uncore.clock.time(*host.uncore.hop));
-    let mesh = Mesh::new(core.count, slices, hop).mean_from(0);
-    let side = Nanos((core.l2_hit as f64 + 2.0 * mesh) / 1e3);
-    let hit = left_over(
-        "the last-level cache's latency",
-        &host.llc.latency,
-        side,
-        "a miss in L2, the mesh there and back",
-    )?;
-    Ok(UncoreParams {
-        slices,
-        tor: *host.uncore.tor,
-        irq: *host.uncore.irq,
-        hop,
-        hit: ps(hit),
-        // Tags are read before data: half of a hit's time shows that there is none.
-        lookup: ps(hit * 0.5),
-        clock_ghz: host.uncore.clock.get(),
-        llc: LlcConfig {
-            lines: host.llc.size.lines(),
-            ways: *host.llc.ways,
-        },
-    })
-}
-
-/// What a measured latency leaves after its known parts.
-fn left_over(
-    what: &str,
-    measured: &Sourced<Nanos>,
-    least: Nanos,
-    parts: &str,
-) -> Result<Nanos, SimError> {
-    let rest = **measured - least;
-    if rest.get() <= 0.0 {
-        return Err(SimError::TooFast {
-            what: what.into(),
-            measured: **measured,
-            least,
-            parts: parts.into(),
-        });
-    }
-    Ok(rest)
-}
-
 /// Checks that a measured peak is possible.
 fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(), SimError> {
     // Papers round; a row may print half a percent more than physics.
@@ -264,13 +50,13 @@ fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(
 }
 
 /// The parts of a way to memory that are the same for every tier.
-struct Path {
+pub struct Path {
     /// From a miss in L1 to the home agent and from it back to the core.
-    near: Nanos,
+    pub near: Nanos,
 }
 
 impl Path {
-    fn dram(&self, host: &Host) -> Result<TierParams, SimError> {
+    pub fn dram(&self, host: &Host) -> Result<TierParams, SimError> {
         let d = &host.dram;
         let timing = d.media.timing();
         let channels = *d.channels * timing.subchannels;
@@ -315,15 +101,15 @@ impl Path {
         })
     }
 
-    fn remote(&self, host: &Host) -> Result<Option<TierParams>, SimError> {
+    pub fn remote(&self, host: &Host) -> Result<Option<TierParams>, SimError> {
         let Some(remote) = &host.remote else {
             return Ok(None);
         };
         let mut tier = self.dram(host)?;
         let link = socket_link(*remote.read);
         let timing = host.dram.media.timing();
-        let slot = crate::clock::nanos(tier.config.channel.read_slot);
-        let crossing = crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
+        let slot = nanos(tier.config.channel.read_slot);
+        let crossing = nanos(link.line_in + link.line_in / 2 + link.request_out);
         let known = self.near + media_time(&timing, slot) + crossing;
         let rest = left_over(
             "the remote socket's idle latency",
@@ -338,15 +124,13 @@ impl Path {
         Ok(Some(tier))
     }
 
-    fn device(&self, attached: &Attached, host: &Host) -> Result<TierParams, SimError> {
+    pub fn device(&self, attached: &Attached, host: &Host) -> Result<TierParams, SimError> {
         let d = &attached.device;
         let timing = d.media.timing();
         let (link, controller_gap) = device_link(attached)?;
         let burst = timing.burst();
-        let order = match *d.controller.kind {
-            ControllerKind::Asic | ControllerKind::Fpga => *d.controller.reorder_window,
-        };
-        let channel = channel(&timing, *d.ranks, burst, burst, DEVICE_WRITE_QUEUE, order);
+        let window = *d.controller.reorder_window;
+        let channel = channel(&timing, *d.ranks, burst, burst, DEVICE_WRITE_QUEUE, window);
         let tail = d.controller.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
             mean: ps(*t.mean),
@@ -356,14 +140,13 @@ impl Path {
             .tail
             .as_ref()
             .map_or(0.0, |t| *t.share * t.mean.get());
-        let crossing = crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
+        let crossing = nanos(link.line_in + link.line_in / 2 + link.request_out);
         let mut known = self.near + media_time(&timing, burst) + crossing + Nanos(tail_mean);
         let mut socket = None;
         let idle = match (&d.measured.remote_idle, attached.remote, &host.remote) {
             (Some(idle), true, Some(remote)) => {
                 let link = socket_link(*remote.read);
-                known =
-                    known + crate::clock::nanos(link.line_in + link.line_in / 2 + link.request_out);
+                known = known + nanos(link.line_in + link.line_in / 2 + link.request_out);
                 socket = Some(link);
                 idle
             }

@@ -1,0 +1,225 @@
+//! From a platform to the constants of the queues.
+//!
+//! The platform says what was measured alone: idle latencies and peak bandwidths. What this file
+//! derives from them are the parts that have no public value of their own: the fixed time of a path
+//! that its known parts (caches, mesh, row activation, data bus, link) leave over, and the time of
+//! a line on a bus whose scheduler loses a share of the standard's peak. Nothing with two tenants
+//! enters.
+
+use weir_model::platform::{Host, Platform, Sourced};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+
+mod path;
+
+use path::Path;
+
+use crate::clock::{Ps, ps};
+use crate::core::PrivateConfig;
+use crate::memory::TierConfig;
+use crate::uncore::{LlcConfig, Mesh};
+
+/// Why a platform cannot be simulated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// A measured latency is shorter than what its known parts add up to.
+    #[error(
+        "{what} of {measured:.0} is shorter than its known parts ({parts}), which take {least:.1}; \
+         one of them is wrong"
+    )]
+    TooFast {
+        /// Which latency.
+        what: String,
+        /// As measured.
+        measured: Nanos,
+        /// What the parts take.
+        least: Nanos,
+        /// The parts.
+        parts: String,
+    },
+    /// A measured bandwidth is above what its media or link can carry.
+    #[error("{what} of {measured:.1} is more than {limit:.1}, the peak of {of}")]
+    TooWide {
+        /// Which bandwidth.
+        what: String,
+        /// As measured.
+        measured: GbPerSec,
+        /// The limit.
+        limit: GbPerSec,
+        /// Of what.
+        of: String,
+    },
+}
+
+/// Constants of the cores.
+#[derive(Debug, Clone)]
+pub struct CoreParams {
+    pub count: u32,
+    pub cycle: f64,
+    pub line_fill_buffers: u32,
+    pub super_queue: u32,
+    pub load_window: u64,
+    pub random_window: u64,
+    pub store_window: u64,
+    pub l1_ahead: u32,
+    pub l2_ahead: u32,
+    pub load_gap: Ps,
+    pub store_gap: Ps,
+    pub nt_hold: Ps,
+    pub movdir_gap: Ps,
+    pub l1_hit: Ps,
+    pub l2_hit: Ps,
+    pub private: PrivateConfig,
+    pub tlb_reach: Bytes,
+    pub page: Bytes,
+    pub walk: Ps,
+    /// What the coherence of a just-flushed line adds.
+    pub flushed: Ps,
+}
+
+/// Constants of the uncore.
+#[derive(Debug, Clone)]
+pub struct UncoreParams {
+    pub slices: u32,
+    pub tor: u32,
+    pub irq: u32,
+    pub hop: Ps,
+    /// Slice time of a hit, and of finding out that it is a miss.
+    pub hit: Ps,
+    pub lookup: Ps,
+    pub clock_ghz: f64,
+    pub llc: LlcConfig,
+}
+
+/// What kind of ToR entry a tier's requests are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TierClass {
+    Ddr,
+    Cxl,
+    Remote,
+}
+
+/// A tier and what is counted of it.
+#[derive(Debug, Clone)]
+pub struct TierParams {
+    pub class: TierClass,
+    pub capacity: Bytes,
+    pub config: TierConfig,
+}
+
+/// All constants of a machine.
+#[derive(Debug, Clone)]
+pub struct Params {
+    pub core: CoreParams,
+    pub uncore: UncoreParams,
+    /// In the order of the topology's tiers.
+    pub tiers: Vec<TierParams>,
+    pub dram_clock_ghz: f64,
+}
+
+impl Params {
+    /// Derives the constants of a platform.
+    pub fn derive(platform: &Platform) -> Result<Self, SimError> {
+        let host = &platform.host;
+        let core = core_params(host);
+        let uncore = uncore_params(host, &core)?;
+        // An idle latency is published for one core; the first is as good as any, and is the one
+        // that experiments use.
+        let mesh = Mesh::new(core.count, uncore.slices, uncore.hop).mean_from(0);
+        let near = Nanos((core.l2_hit as f64 + 2.0 * mesh + uncore.lookup as f64) / 1e3);
+        let path = Path { near };
+
+        let mut tiers = vec![path.dram(host)?];
+        for device in &platform.devices {
+            tiers.push(path.device(device, host)?);
+        }
+        if let Some(tier) = path.remote(host)? {
+            tiers.push(tier);
+        }
+        let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
+        Ok(Self {
+            core,
+            uncore,
+            tiers,
+            dram_clock_ghz,
+        })
+    }
+}
+
+fn core_params(host: &Host) -> CoreParams {
+    let (c, cycle) = (&host.core, 1.0 / host.core.clock.get());
+    let nt_peak =
+        GbPerSec(f64::from(*c.line_fill_buffers) * LINE_BYTES as f64 / c.nt_store_hold.get());
+    CoreParams {
+        count: *c.count,
+        cycle,
+        line_fill_buffers: *c.line_fill_buffers,
+        super_queue: *c.super_queue,
+        // A full-line load and its share of the loop are about four micro-operations; a random one
+        // computes its address first.
+        load_window: u64::from(*c.reorder_buffer / 4),
+        random_window: u64::from(*c.reorder_buffer / 8).max(1),
+        store_window: u64::from(*c.store_buffer),
+        l1_ahead: *host.prefetch.l1_lines,
+        l2_ahead: *host.prefetch.l2_lines,
+        load_gap: ps(c.load_peak.line_time()),
+        store_gap: ps(c.store_peak.line_time()),
+        nt_hold: ps(*c.nt_store_hold),
+        movdir_gap: ps((nt_peak * *c.movdir64b_share).line_time()),
+        l1_hit: ps(c.clock.time(*host.l1.latency)),
+        l2_hit: ps(c.clock.time(*host.l2.latency)),
+        private: PrivateConfig {
+            l1: (host.l1.size.lines(), *host.l1.ways),
+            l2: (host.l2.size.lines(), *host.l2.ways),
+        },
+        tlb_reach: Bytes(u64::from(*host.tlb.entries) * host.tlb.page.get()),
+        page: *host.tlb.page,
+        walk: ps(*host.tlb.walk),
+        flushed: ps(*host.uncore.flushed_line),
+    }
+}
+
+fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimError> {
+    let slices = *host.llc.slices;
+    let hop = ps(host.uncore.clock.time(*host.uncore.hop));
+    let mesh = Mesh::new(core.count, slices, hop).mean_from(0);
+    let side = Nanos((core.l2_hit as f64 + 2.0 * mesh) / 1e3);
+    let hit = left_over(
+        "the last-level cache's latency",
+        &host.llc.latency,
+        side,
+        "a miss in L2, the mesh there and back",
+    )?;
+    Ok(UncoreParams {
+        slices,
+        tor: *host.uncore.tor,
+        irq: *host.uncore.irq,
+        hop,
+        hit: ps(hit),
+        // Tags are read before data: half of a hit's time shows that there is none.
+        lookup: ps(hit * 0.5),
+        clock_ghz: host.uncore.clock.get(),
+        llc: LlcConfig {
+            lines: host.llc.size.lines(),
+            ways: *host.llc.ways,
+        },
+    })
+}
+
+/// What a measured latency leaves after its known parts.
+fn left_over(
+    what: &str,
+    measured: &Sourced<Nanos>,
+    least: Nanos,
+    parts: &str,
+) -> Result<Nanos, SimError> {
+    let rest = **measured - least;
+    if rest.get() <= 0.0 {
+        return Err(SimError::TooFast {
+            what: what.into(),
+            measured: **measured,
+            least,
+            parts: parts.into(),
+        });
+    }
+    Ok(rest)
+}
