@@ -69,16 +69,11 @@ impl Engine {
                         }
                         self.answered(&request, at);
                     }
-                    Stage::Arrives => {
-                        if let Some(t) = self.uncore.arrive(id, time) {
-                            self.write_back_taken(t as usize, time);
-                        }
-                    }
                     Stage::Pulled => {
                         let (t, index) = self.uncore.pulled(id);
                         self.buffer_free(t, index, time);
                     }
-                    Stage::Wakes => {
+                    Stage::Wakes | Stage::Waits => {
                         let t = self.uncore.woken(id);
                         self.threads[t].asleep = false;
                         self.pump(t, time);
@@ -271,12 +266,12 @@ impl Engine {
                     thread: request.thread,
                     core: request.core,
                 };
-                self.uncore.send(from, request.index, place, Kind::Clwb, at);
+                let taken = self.uncore.send(from, request.index, place, Kind::Clwb, at);
                 if thread.timed {
                     // The access ends when the write-back is answered.
                     return;
                 }
-                thread.write_backs += 1;
+                thread.write_backs += u32::from(taken.is_none());
             }
             Op::NtSt | Op::Movdir64b => {}
         }
@@ -306,12 +301,12 @@ impl Engine {
             },
         };
         if dirty {
-            thread.write_backs += 1;
             let from = Sender {
                 thread: t as u16,
                 core: thread.core,
             };
-            self.uncore.send(from, index, victim, Kind::WbMtoI, at);
+            let taken = self.uncore.send(from, index, victim, Kind::WbMtoI, at);
+            thread.write_backs += u32::from(taken.is_none());
         } else {
             self.uncore.put_clean(t, victim, at);
         }

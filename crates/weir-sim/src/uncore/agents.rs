@@ -1,8 +1,9 @@
 //! The slices' caching-and-home agents: from a core's miss to the answer of its tier.
 //!
-//! A read costs one event while its slice has a free entry, two when it has to wait. What happens
-//! between (tag look-up, links, DRAM) is booked ahead when it is admitted, since every tier serves
-//! in about the order in which it is asked.
+//! A read is one event: its answer. If its slice has a free entry when it leaves the core, nobody
+//! else can take that before it arrives, so that its admission is certain; if not, it stands in line
+//! and is admitted when an entry is given back. What follows (tag look-up, links, DRAM) is booked
+//! ahead at admission, since every tier serves in about the order in which it is asked.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use weir_model::counters::CounterSet;
 use super::llc::LastLevel;
 use super::mesh::{Mesh, slice_of};
 use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
-use super::tor::{Arrival, Slice};
+use super::tor::Slice;
 use crate::clock::Ps;
 use crate::core::Place;
 use crate::memory::Tier;
@@ -111,47 +112,34 @@ impl Uncore {
         self.pool[id].thread as usize
     }
 
-    /// Sends a request from a core to its slice. If the slice has an entry for it, nobody else can
-    /// take it before the request arrives: then the arrival needs no event of its own.
+    /// Sends a request from a core to its slice, where it gets an entry or stands in line.
     #[inline(always)]
-    pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) {
+    pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
         let slice = slice_of(place.line, place.tier, self.params.uncore.slices);
-        let id = self.pool.insert(Request::new(
-            from,
-            index,
-            place,
-            kind,
-            slice,
-            Stage::Arrives,
-            at,
-        ));
+        let request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
+        let arrives = self.arrival(&request);
+        let id = self.pool.insert(request);
         self.pmu.leaves_core(kind);
-        let way = self.mesh.delay(from.core, slice);
-        if !kind.is_read() {
-            return self.wheel.push(at + way, id);
-        }
-        let arrives = at + self.params.core.l2_hit + way;
         if self.slices[slice as usize].reserve() {
-            self.admit_read(id, arrives);
-        } else {
-            self.wheel.push(arrives, id);
+            return self.admit(id, arrives);
         }
+        if self.slices[slice as usize].wait(id, &mut self.pool) {
+            self.pmu.irq.up(arrives);
+        } else {
+            self.pmu.irq_rejected += 1;
+        }
+        None
     }
 
-    /// A request reaches its slice.
-    pub fn arrive(&mut self, id: RequestId, now: Ps) -> Taken {
-        let slice = self.pool[id].slice as usize;
-        match self.slices[slice].arrive(id, &mut self.pool) {
-            Arrival::Admitted => self.admit(id, now),
-            Arrival::Queued => {
-                self.pmu.irq.up(now);
-                None
-            }
-            Arrival::PushedBack => {
-                self.pmu.irq_rejected += 1;
-                None
-            }
-        }
+    /// When a request reaches its slice: a miss in L2 is found first, then the mesh is crossed.
+    #[inline(always)]
+    fn arrival(&self, request: &Request) -> Ps {
+        let miss = if request.kind.is_read() {
+            self.params.core.l2_hit
+        } else {
+            0
+        };
+        request.issued + miss + self.mesh.delay(request.core, request.slice)
     }
 
     /// A tier has answered: the ToR entry goes to whoever waits for it. Returns the request, and
@@ -199,14 +187,17 @@ impl Uncore {
         let slice = &mut self.slices[slice as usize];
         let queued = slice.queued();
         let next = slice.next(&self.pool);
+        // It may still be on its way.
+        let at = now.max(self.arrival(&self.pool[next]));
         // One leaves the ingress queue; if one was pushed back, it moves up into its place.
-        if slice.queued() < queued {
-            self.pmu.irq.down(now);
+        if self.slices[self.pool[next].slice as usize].queued() < queued {
+            self.pmu.irq.down(at);
         }
-        self.admit(next, now)
+        self.admit(next, at)
     }
 
     /// A request gets its ToR entry: everything up to giving it back is booked.
+    #[inline(always)]
     fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
         match self.pool[id].kind {
             Kind::Wcilf => self.admit_streaming(id, now),

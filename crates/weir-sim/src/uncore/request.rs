@@ -53,8 +53,8 @@ impl Kind {
 /// What happens to a request next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It reaches its slice.
-    Arrives,
+    /// It is on its way to its slice, or waits there.
+    Waits,
     /// The slice has pulled a streaming write's data.
     Pulled,
     /// Its tier has answered, and it gives its ToR entry back.

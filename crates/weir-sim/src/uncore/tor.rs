@@ -7,17 +7,6 @@
 
 use super::request::{NO_REQUEST, Pool, RequestId};
 
-/// What became of a request that reached its slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
-    /// It has an entry.
-    Admitted,
-    /// It waits in the ingress queue.
-    Queued,
-    /// The ingress queue is full; it waits outside.
-    PushedBack,
-}
-
 /// One slice.
 pub struct Slice {
     entries: u32,
@@ -41,24 +30,19 @@ impl Slice {
         }
     }
 
-    /// Takes an entry for a request that is on its way, if one is free.
+    /// Takes an entry, if one is free.
     #[inline]
     pub fn reserve(&mut self) -> bool {
         let free = self.used < self.entries;
-        if free {
-            self.used += 1;
-        }
+        self.used += u32::from(free);
         free
     }
 
-    /// A request arrives.
+    /// Puts a request at the end of the line. Returns whether the ingress queue has room for it;
+    /// else it is pushed back.
     #[inline]
-    pub fn arrive(&mut self, id: RequestId, pool: &mut Pool) -> Arrival {
-        if self.used < self.entries {
-            debug_assert_eq!(self.waiting, 0, "an entry is free while requests wait");
-            self.used += 1;
-            return Arrival::Admitted;
-        }
+    pub fn wait(&mut self, id: RequestId, pool: &mut Pool) -> bool {
+        debug_assert_eq!(self.used, self.entries, "it waits while an entry is free");
         pool[id].next = NO_REQUEST;
         if self.head == NO_REQUEST {
             self.head = id;
@@ -67,11 +51,7 @@ impl Slice {
         }
         self.tail = id;
         self.waiting += 1;
-        if self.waiting <= self.irq {
-            Arrival::Queued
-        } else {
-            Arrival::PushedBack
-        }
+        self.waiting <= self.irq
     }
 
     /// An entry is given back. Returns whether a request waits for it: then the entry is its, and
@@ -124,7 +104,7 @@ mod tests {
             Place { tier: 0, line: 0 },
             Kind::Drd,
             0,
-            Stage::Arrives,
+            Stage::Waits,
             0,
         )
     }
@@ -142,18 +122,14 @@ mod tests {
             for arrives in arrivals {
                 if arrives {
                     let id = pool.insert(request());
-                    let full = inside == entries;
                     let waiting = arrived - admitted.len() as u32;
-                    let expected = match (full, waiting < irq) {
-                        (false, _) => Arrival::Admitted,
-                        (true, true) => Arrival::Queued,
-                        (true, false) => Arrival::PushedBack,
-                    };
-                    prop_assert_eq!(slice.arrive(id, &mut pool), expected);
                     arrived += 1;
-                    if !full {
+                    if slice.reserve() {
+                        prop_assert!(inside < entries && waiting == 0);
                         admitted.push(id);
                         inside += 1;
+                    } else {
+                        prop_assert_eq!(slice.wait(id, &mut pool), waiting < irq);
                     }
                 } else if inside > 0 {
                     if slice.release() {
