@@ -52,6 +52,17 @@ pub struct TailConfig {
     pub mean: Ps,
 }
 
+impl TailConfig {
+    /// What the `n`th read meets of it.
+    #[inline]
+    fn delay(&self, seed: u64, n: u64) -> Ps {
+        if rng::unit(seed, n) >= self.share {
+            return 0;
+        }
+        (-(1.0 - rng::unit(seed ^ 1, n)).ln() * self.mean as f64) as Ps
+    }
+}
+
 /// What a tier counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TierCounts {
@@ -146,16 +157,14 @@ impl Tier {
                     ready = ready.max(d.next_read);
                     d.next_read = ready + d.config.gap;
                 }
-                let mut done = channel.read(within, ready);
-                if let Some(tail) = d.config.tail
-                    && rng::unit(self.seed, self.reads) < tail.share
-                {
-                    let u = rng::unit(self.seed ^ 1, self.reads);
-                    done += (-(1.0 - u).ln() * tail.mean as f64) as Ps;
-                }
+                let done = channel.read(within, ready);
                 let back = d.link.return_line(done + d.config.pass);
                 d.queue.enter(back);
-                back
+                // A long read holds up its own answer alone: the device serves others meanwhile.
+                back + d
+                    .config
+                    .tail
+                    .map_or(0, |tail| tail.delay(self.seed, self.reads))
             }
         };
         if let Some(link) = &mut self.socket_link {
