@@ -8,6 +8,9 @@ use weir_model::topology::TierName;
 /// chance.
 pub const AT_PEAK: f64 = 0.97;
 
+/// A curve has declined where it stays at or below this share of its peak.
+pub const DECLINED: f64 = 0.96;
+
 /// Bandwidth in GB/s by thread count, fewest threads first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve(Vec<(u32, f64)>);
@@ -55,6 +58,30 @@ impl Curve {
         self.at_peak().last()
     }
 
+    /// The thread count past which the curve has declined; `None` if it has not.
+    ///
+    /// From the peak's fewest threads on, the curve is taken as two levels: what they are and where
+    /// they meet is the fit of least squares, so that one count that happens to lie high or low
+    /// decides nothing. It has declined if the second is at least 4 % below the peak and below the
+    /// first.
+    pub fn declines_past(&self) -> Option<u32> {
+        let knee = self.knee()?;
+        let (_, peak) = self.peak()?;
+        let from = self.0.iter().position(|p| p.0 == knee)?;
+        let plateau = self.0.get(from..)?;
+        let at = (1..plateau.len()).min_by(|&a, &b| {
+            let apart = |at: usize| {
+                let (first, second) = plateau.split_at(at);
+                spread(first) + spread(second)
+            };
+            apart(a).total_cmp(&apart(b))
+        })?;
+        let (first, second) = plateau.split_at(at);
+        let level = mean(second);
+        let declined = level <= peak * DECLINED && level < mean(first);
+        declined.then(|| first.last().map(|p| p.0)).flatten()
+    }
+
     /// The figure with the most threads.
     pub fn last(&self) -> Option<(u32, f64)> {
         self.0.last().copied()
@@ -82,6 +109,16 @@ impl Curve {
     }
 }
 
+fn mean(points: &[(u32, f64)]) -> f64 {
+    points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64
+}
+
+/// The sum of squared distances from the mean.
+fn spread(points: &[(u32, f64)]) -> f64 {
+    let mean = mean(points);
+    points.iter().map(|p| (p.1 - mean).powi(2)).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,13 +143,31 @@ mod tests {
         assert_eq!(curve.low_beyond_peak(), Some((16, 16.0)));
         assert_eq!(curve.mean_beyond(12), Some(16.5));
         assert_eq!(curve.mean_beyond(32), None);
+        assert_eq!(curve.declines_past(), Some(12));
+    }
+
+    #[test]
+    fn a_late_count_that_lies_high_by_chance_hides_no_decline() {
+        let figures = [17.0, 16.8, 16.9, 14.4, 15.2, 14.7, 16.6, 14.9, 14.2, 16.7];
+        let curve: Curve = (4..).zip(figures).collect();
+        assert_eq!(curve.last_at_peak(), Some(13));
+        assert_eq!(curve.declines_past(), Some(6));
+    }
+
+    #[test]
+    fn noise_alone_is_no_decline() {
+        let figures = [8.0, 16.8, 17.0, 16.5, 16.9, 16.4, 16.8, 16.6];
+        let curve: Curve = (1..).zip(figures).collect();
+        assert_eq!(curve.declines_past(), None);
+        let rising: Curve = (1..=8).map(|n| (n, f64::from(n))).collect();
+        assert_eq!(rising.declines_past(), None);
     }
 
     #[test]
     fn an_empty_curve_has_no_peak() {
         let empty = Curve::default();
         assert_eq!(
-            (empty.peak(), empty.knee(), empty.low_beyond_peak()),
+            (empty.peak(), empty.knee(), empty.declines_past()),
             (None, None, None)
         );
     }

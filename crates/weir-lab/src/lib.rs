@@ -18,6 +18,7 @@
 pub mod bandwidth;
 pub mod curve;
 mod error;
+pub mod grouped;
 pub mod latency;
 pub mod plan;
 pub mod record;

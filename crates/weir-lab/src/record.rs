@@ -56,8 +56,8 @@ pub enum RecordError {
 /// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing
 /// asks for or its budget of windows is spent. The machine is at rest afterwards, whatever happened.
 ///
-/// Where each access is timed, windows go on past the budget until `least_accesses` were seen, for
-/// quantiles that need so many.
+/// Windows go on past the budget until `least_accesses` were seen, for quantiles that need so many
+/// and bandwidths that sway.
 ///
 /// # Errors
 /// The machine refused or failed, nothing happened on it, or `stop` said so.
@@ -113,12 +113,14 @@ fn watch(
             return Err(RecordError::Stopped);
         }
         let accesses = windows.add(&machine.observe(pacing.window)?, goal);
-        let tight = windows
-            .reached()
-            .is_some_and(|share| share <= pacing.relative_ci);
-        let spent = seen >= most || (seen >= pacing.least_windows && tight);
+        let tight = || {
+            windows
+                .reached()
+                .is_some_and(|share| share <= pacing.relative_ci)
+        };
+        let spent = seen >= most || (seen >= pacing.least_windows && tight());
         // A window without an access would not end the wait for more of them.
-        let enough = goal == Goal::Bandwidth || windows.latency.len() >= least_accesses;
+        let enough = windows.accesses >= least_accesses;
         if spent && (enough || accesses == 0) {
             break;
         }
@@ -144,6 +146,7 @@ fn watch(
 struct Windows {
     record: Record,
     latency: LatencyHistogram,
+    accesses: u64,
 }
 
 impl Windows {
@@ -163,6 +166,7 @@ impl Windows {
             (Goal::Latency, _) => return 0,
         };
         self.record.samples.push((seen.window, figure));
+        self.accesses += progress.accesses;
         progress.accesses
     }
 

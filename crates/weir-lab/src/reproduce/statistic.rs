@@ -7,6 +7,7 @@ use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 use crate::curve::Curve;
+use crate::grouped::GroupMeans;
 use crate::{Finished, PointSpec, bandwidth};
 
 /// A point as a rule names it: platform and tier by name, working set by size or by rule.
@@ -26,7 +27,7 @@ pub struct Wanted {
     pub working_set: Option<Bytes>,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
-    /// Timed accesses to see at least; 0 leaves it to the machine.
+    /// Accesses to see at least; 0 leaves it to the machine.
     pub least_accesses: u64,
 }
 
@@ -83,6 +84,9 @@ pub struct Stream {
     pub prefetch: bool,
 }
 
+/// Lines of a stream until a slow device has been seen for milliseconds, since its bandwidth sways.
+const LINES: u64 = 400_000;
+
 impl Stream {
     const fn with(self, threads: u32) -> Wanted {
         let Self {
@@ -100,22 +104,9 @@ impl Stream {
             threads,
             working_set: None,
             prefetch,
-            least_accesses: 0,
+            least_accesses: LINES,
         }
     }
-}
-
-/// Which part of a latency distribution.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Part {
-    /// The mean.
-    Mean,
-    /// The median.
-    P50,
-    /// 99.9 % of accesses are at most this.
-    P999,
-    /// 99.99 %.
-    P9999,
 }
 
 /// What of a curve over threads.
@@ -125,8 +116,8 @@ pub enum Feature {
     Peak,
     /// The fewest threads at the peak.
     ThreadsAtPeak,
-    /// The most threads at the peak, past which the curve has fallen.
-    LastThreadsAtPeak,
+    /// The threads past which the curve has declined, or the most of them if it has not.
+    DeclinesPast,
     /// The mean figure with more than so many threads.
     Beyond(u32),
 }
@@ -134,8 +125,11 @@ pub enum Feature {
 /// A figure computed from points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// Latency of a timed point, in ns.
-    Latency(Wanted, Part),
+    /// Mean latency of a timed point, in ns.
+    Latency(Wanted),
+    /// What a probe that logs the mean of so many dependent hops would give for this quantile of
+    /// its log, in ns.
+    QuantileOfMeans(Wanted, u32, f64),
     /// Bandwidth of a stream with so many threads, in GB/s.
     Bandwidth(Stream, u32),
     /// A feature of the curve over these thread counts, as far as there are cores.
@@ -174,7 +168,7 @@ pub trait Results {
 
 /// A pointer chase in one tier, within TLB reach and alone on the machine: idle latency.
 pub const fn idle(platform: &'static str, tier: &'static str) -> Statistic {
-    Statistic::Latency(chase(platform, tier), Part::Mean)
+    Statistic::Latency(chase(platform, tier))
 }
 
 /// The chase of [`idle`]: 1 GiB (MEMO Fig 2), prefetchers off.
@@ -193,14 +187,19 @@ const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
     }
 }
 
-/// A part of the distribution that the chase of [`idle`] meets in enough hops for 40 of them to
-/// lie beyond its 99.99th percentile.
-pub const fn idle_quantile(platform: &'static str, tier: &'static str, part: Part) -> Statistic {
+/// A quantile of means of `hops` dependent hops of the chase of [`idle`], from at least `singles`.
+pub const fn idle_quantile(
+    platform: &'static str,
+    tier: &'static str,
+    singles: u64,
+    hops: u32,
+    share: f64,
+) -> Statistic {
     let wanted = Wanted {
-        least_accesses: 400_000,
+        least_accesses: singles,
         ..chase(platform, tier)
     };
-    Statistic::Latency(wanted, part)
+    Statistic::QuantileOfMeans(wanted, hops, share)
 }
 
 /// One access at a time on a flushed line, prefetchers off.
@@ -217,16 +216,16 @@ pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Stat
         prefetch: false,
         least_accesses: 0,
     };
-    Statistic::Latency(wanted, Part::Mean)
+    Statistic::Latency(wanted)
 }
 
 impl Statistic {
     /// The unit of the figure, as published data spells it.
     pub fn unit(&self) -> &'static str {
         match self {
-            Self::Latency(..) | Self::TorResidencyCxl(..) => "ns",
+            Self::Latency(_) | Self::QuantileOfMeans(..) | Self::TorResidencyCxl(..) => "ns",
             Self::Bandwidth(..) | Self::Curve(_, _, Feature::Peak | Feature::Beyond(_)) => "GB/s",
-            Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::LastThreadsAtPeak) => "threads",
+            Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::DeclinesPast) => "threads",
             Self::Ratio(_) => "x",
             Self::ExcessPct(_) => "%",
             Self::Difference([first, _]) => first.unit(),
@@ -239,7 +238,7 @@ impl Statistic {
     /// Every point that the figure needs.
     pub fn wanted(&self) -> Vec<Wanted> {
         match self {
-            Self::Latency(wanted, _) => vec![*wanted],
+            Self::Latency(wanted) | Self::QuantileOfMeans(wanted, ..) => vec![*wanted],
             Self::Bandwidth(stream, threads) | Self::TorResidencyCxl(stream, threads) => {
                 vec![stream.with(*threads)]
             }
@@ -272,7 +271,10 @@ impl Statistic {
                 .ok_or_else(|| "made of nothing".to_string())
         };
         match self {
-            Self::Latency(wanted, part) => latency(results.point(wanted)?, *part),
+            Self::Latency(wanted) => latency(results.point(wanted)?),
+            Self::QuantileOfMeans(wanted, hops, share) => {
+                quantile_of_means(results.point(wanted)?, *hops, *share)
+            }
             Self::Bandwidth(stream, threads) => gbps(results.point(&stream.with(*threads))?),
             Self::Curve(stream, threads, feature) => {
                 let cores = results.cores(stream.platform)?;
@@ -303,7 +305,10 @@ impl Feature {
         match self {
             Self::Peak => curve.peak().map(|(_, gbps)| gbps),
             Self::ThreadsAtPeak => curve.knee().map(f64::from),
-            Self::LastThreadsAtPeak => curve.last_at_peak().map(f64::from),
+            Self::DeclinesPast => {
+                let most = || curve.last().map(|(threads, _)| threads);
+                curve.declines_past().or_else(most).map(f64::from)
+            }
             Self::Beyond(threads) => curve.mean_beyond(threads),
         }
     }
@@ -314,16 +319,23 @@ fn gbps(done: &Finished) -> Result<f64, String> {
     figure.ok_or_else(|| no_figure(done, "no bandwidth"))
 }
 
-fn latency(done: &Finished, part: Part) -> Result<f64, String> {
+fn latency(done: &Finished) -> Result<f64, String> {
     let ns = done.point.ns.ok_or_else(|| no_figure(done, "no latency"))?;
-    let quantile = match part {
-        Part::Mean => Some(ns.mean),
-        Part::P50 => Some(ns.p50),
-        Part::P999 => ns.p999,
-        Part::P9999 => ns.p9999,
-    };
-    let too_few = || format!("{} accesses are too few for that quantile", ns.samples);
-    quantile.map(Nanos::get).ok_or_else(too_few)
+    Ok(ns.mean.get())
+}
+
+/// Single accesses that a quantile must have beyond it to mean something.
+const LEAST_BEYOND: f64 = 10.0;
+
+fn quantile_of_means(done: &Finished, hops: u32, share: f64) -> Result<f64, String> {
+    let singles = &done.record.latency;
+    let means = GroupMeans::of(singles, hops).ok_or_else(|| no_figure(done, "no latency"))?;
+    let all: u64 = singles.iter().map(|&(_, count)| count).sum();
+    // A group is beyond it for one long hop among its own.
+    if all as f64 * (1.0 - share) / f64::from(hops) < LEAST_BEYOND {
+        return Err(format!("{all} accesses are too few for that quantile"));
+    }
+    Ok(means.quantile(share).get())
 }
 
 fn no_figure(done: &Finished, otherwise: &str) -> String {

@@ -47,7 +47,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::predicted("MEM-042", curve("cxl0", Op::Ld, Feature::ThreadsAtPeak)),
     Rule::predicted("MEM-043", curve("cxl0", Op::Ld, Feature::Beyond(12)))
         .noting("ours is the mean over every count above 12 threads"),
-    Rule::predicted("MEM-044", curve("cxl0", Op::Ld, Feature::LastThreadsAtPeak)),
+    Rule::predicted("MEM-044", curve("cxl0", Op::Ld, Feature::DeclinesPast))
+        .noting("ours is where two levels fit the curve from its peak on; every count if no decline of 4 % is seen"),
     Rule::predicted("MEM-045", curve("cxl0", Op::NtSt, Feature::Peak))
         .noting("above what one channel of DDR4-2666 carries, 21.3 GB/s: buffering or rounding"),
     Rule::predicted("MEM-046", curve("cxl0", Op::NtSt, Feature::ThreadsAtPeak)),

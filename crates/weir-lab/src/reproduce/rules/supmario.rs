@@ -6,7 +6,7 @@
 use weir_model::access::Op;
 
 use super::Rule;
-use crate::reproduce::statistic::{Feature, Part, Statistic, Stream, idle, idle_quantile};
+use crate::reproduce::statistic::{Feature, Statistic, Stream, idle, idle_quantile};
 
 /// Enough counts to meet the peak of a tier, whether or not it declines past it.
 const THREADS: &[u32] = &[4, 8, 12, 16, 24, 32, 48, 64];
@@ -39,6 +39,21 @@ const C_REMOTE: Statistic = idle("emr2s+cxl-c@remote", "cxl0");
 const D_REMOTE: Statistic = idle("emr2s+cxl-d@remote", "cxl0");
 const LOCAL: Statistic = idle("emr2s", "dram");
 
+/// A quantile of what the paper's probe logs: means of eight dependent hops, as its artefact
+/// (MoatLab/Melody) takes them by default.
+const fn logged(platform: &'static str, tier: &'static str, share: f64) -> Statistic {
+    idle_quantile(platform, tier, HOPS, 8, share)
+}
+
+/// Of a device with a tail 1250 hops lie beyond the 99.9th percentile of means of eight, and 125
+/// beyond the 99.99th.
+const HOPS: u64 = 10_000_000;
+
+/// The same of DRAM, whose longest hops are not rare.
+const fn logged_dram(tier: &'static str, share: f64) -> Statistic {
+    idle_quantile("emr2s", tier, HOPS / 10, 8, share)
+}
+
 /// Latency of A, B and D as multiples of local DRAM's.
 const RATIOS: &[Statistic] = &[
     Statistic::Ratio(&[A, LOCAL]),
@@ -46,8 +61,11 @@ const RATIOS: &[Statistic] = &[
     Statistic::Ratio(&[D, LOCAL]),
 ];
 
-const ON_EMR: &str = "on emr2s, which the paper leaves open; single hops here, while its probe times several \
-     together, which hides part of a tail";
+const LOGGED: &str = "means of 8 hops, as the paper's probe logs them, computed from single hops as if they were \
+     independent";
+const ON_EMR: &str = "on emr2s, which the paper leaves open; means of 8 hops, as the paper's probe logs them, computed \
+     from single hops as if they were independent";
+const ABOVE: &str = "published as above this; ours is p99.99 of means of 8 hops";
 
 pub(super) const RULES: &[Rule] = &[
     ns("SUP-003", "spr2s", "dram"),
@@ -86,36 +104,30 @@ pub(super) const RULES: &[Rule] = &[
     Rule::predicted("SUP-093", Statistic::Greatest(RATIOS)),
     Rule::predicted(
         "SUP-094",
-        Statistic::Difference(&[
-            idle_quantile("emr2s", "dram", Part::P999),
-            idle_quantile("emr2s", "dram", Part::P50),
-        ]),
+        Statistic::Difference(&[logged_dram("dram", 0.999), logged_dram("dram", 0.5)]),
     )
     .noting(ON_EMR),
     Rule::predicted(
         "SUP-095",
-        Statistic::Difference(&[
-            idle_quantile("emr2s", "remote", Part::P999),
-            idle_quantile("emr2s", "remote", Part::P50),
-        ]),
+        Statistic::Difference(&[logged_dram("remote", 0.999), logged_dram("remote", 0.5)]),
     )
     .noting(ON_EMR),
     Rule::calibrated(
         "SUP-098",
         Statistic::ExcessPct(&[
-            idle_quantile("emr2s+cxl-b", "cxl0", Part::P999),
-            idle_quantile("emr2s+cxl-b", "cxl0", Part::P50),
+            logged("emr2s+cxl-b", "cxl0", 0.999),
+            logged("emr2s+cxl-b", "cxl0", 0.5),
         ]),
-    ),
-    Rule::calibrated("SUP-099", idle_quantile("emr2s+cxl-b", "cxl0", Part::P9999))
-        .noting("published as above this; ours is p99.99"),
+    )
+    .noting(LOGGED),
+    Rule::calibrated("SUP-099", logged("emr2s+cxl-b", "cxl0", 0.9999)).noting(ABOVE),
     Rule::calibrated(
         "SUP-101",
         Statistic::ExcessPct(&[
-            idle_quantile("emr2s+cxl-c", "cxl0", Part::P999),
-            idle_quantile("emr2s+cxl-c", "cxl0", Part::P50),
+            logged("emr2s+cxl-c", "cxl0", 0.999),
+            logged("emr2s+cxl-c", "cxl0", 0.5),
         ]),
-    ),
-    Rule::calibrated("SUP-102", idle_quantile("emr2s+cxl-c", "cxl0", Part::P9999))
-        .noting("published as above this; ours is p99.99"),
+    )
+    .noting(LOGGED),
+    Rule::calibrated("SUP-102", logged("emr2s+cxl-c", "cxl0", 0.9999)).noting(ABOVE),
 ];
