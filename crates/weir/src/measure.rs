@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::host;
 use crate::interrupt::Stop;
 use crate::machine::Chosen;
+use crate::output::alike;
 use crate::progress::Progress;
 use crate::store::{Figure, NewRun, RunId, RunState, Store, StoreError};
 
@@ -126,7 +127,7 @@ pub fn measure(
         };
         trouble = store.finish(run, state, elapsed_s, &own_warnings).err();
     }
-    for warning in &document.header.warnings {
+    for warning in alike(document.header.warnings.iter().map(String::as_str)) {
         say(&format!("weir: warning: {warning}"));
     }
     Ok(Measured {

@@ -106,6 +106,7 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
         &["bench", "latency", "--on", "emr2s", "--size", "4K,1G"],
         &["reproduce", "--only", "SUP-0"],
         &["runs", "list"],
+        &["tour", "--on", "memo+none", "--beside", "memo+none"],
     ] {
         let done = place.run(&with(arguments, &["--format", "csv"])).expect(0);
         let mut reader = csv::Reader::from_reader(done.0.stdout.as_slice());
@@ -144,6 +145,31 @@ fn tables_fit_eighty_columns() {
             );
         }
     }
+}
+
+#[test]
+fn a_limit_that_leaves_out_the_socket_link_says_so() {
+    let place = Place::new();
+    let on = ["topo", "--on", "emr2s+cxl-a@remote"];
+    let table = place.run(&on).expect(0).out();
+    assert!(
+        table.contains("The limit of cxl0, remote is that of the memory alone"),
+        "{table}"
+    );
+    let json = place
+        .run(&with(&on, &["--format", "json"]))
+        .expect(0)
+        .json();
+    for tier in json["topology"]["tiers"].as_array().unwrap() {
+        let basis = tier["limits"]["basis"].as_str().unwrap();
+        let behind = tier["name"] != "dram";
+        assert_eq!(
+            basis.contains("the socket link's rate is not in the platform"),
+            behind
+        );
+    }
+    let local = place.run(&["topo", "--on", "memo"]).expect(0).out();
+    assert!(!local.contains("socket link"), "{local}");
 }
 
 #[test]

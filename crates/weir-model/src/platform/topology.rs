@@ -10,11 +10,8 @@ impl Platform {
         let host = &self.host;
         Topology {
             processor: format!(
-                "{} x {} cores, {} at {}",
-                host.sockets.value,
-                host.core.count.value,
-                host.core.microarchitecture.value,
-                host.core.clock.value
+                "{}, {} cores a socket",
+                host.core.microarchitecture.value, host.core.count.value
             ),
             sockets: host.sockets.value,
             cores: (0..host.core.count.value).collect(),
@@ -42,8 +39,10 @@ impl Platform {
                 node: None,
                 capacity: self.host.dram.capacity.value,
                 description: format!("{}, other socket", dram_in_words(&self.host)),
-                // The socket link's rate is no parameter, so only the media bounds this tier.
-                limits: Some(self.host.dram.limits()),
+                limits: Some(from_other_socket(
+                    "DRAM of the other socket",
+                    self.host.dram.limits(),
+                )),
             });
         }
         tiers
@@ -93,12 +92,20 @@ fn cxl_tier(n: usize, attached: &Attached) -> Tier {
         description: device_in_words(device, *remote),
         limits: Some(match remote {
             false => device.limits(),
-            // The same bounds: what the socket link adds is measured, not known from parts.
-            true => Limits {
-                basis: format!("{}; the socket link is left out", device.limits().basis),
-                ..device.limits()
-            },
+            true => from_other_socket("device of the other socket", device.limits()),
         }),
+    }
+}
+
+/// The bounds of what lies behind the socket link, whose own rate is no parameter: what it adds is
+/// measured, not known from parts.
+fn from_other_socket(what: &str, limits: Limits) -> Limits {
+    Limits {
+        basis: format!(
+            "{what}: {}; the socket link's rate is not in the platform",
+            limits.basis
+        ),
+        ..limits
     }
 }
 

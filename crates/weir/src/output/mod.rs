@@ -14,7 +14,7 @@ use crate::failure::Result;
 
 pub use self::csv::{Record, point_rows, to_csv};
 pub use number::{figure, percent, seconds};
-pub use prose::{WIDTH, wrap};
+pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};
 
 /// Prints text as it is.

@@ -36,6 +36,24 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     all
 }
 
+/// Sentences that differ in their numbers alone, such as one warning of many figures: the first of
+/// each kind, with how many more there are.
+pub fn alike<'a>(sentences: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut kinds: Vec<(String, &str, usize)> = Vec::new();
+    for sentence in sentences {
+        let shape = sentence.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        match kinds.iter_mut().find(|(known, ..)| *known == shape) {
+            Some((_, _, more)) => *more += 1,
+            None => kinds.push((shape, sentence, 0)),
+        }
+    }
+    let told = kinds.into_iter().map(|(_, first, more)| match more {
+        0 => first.to_owned(),
+        more => format!("{first} (and {more} more like it)"),
+    });
+    told.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +65,23 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
+    }
+
+    #[test]
+    fn warnings_that_differ_in_numbers_alone_are_told_once() {
+        let told = alike([
+            "CPU 0 ran 94 % of the time",
+            "no memory",
+            "CPU 1 ran 8.5 % of the time",
+        ]);
+        assert_eq!(
+            told,
+            [
+                "CPU 0 ran 94 % of the time (and 1 more like it)",
+                "no memory"
+            ]
+        );
+        assert!(alike([]).is_empty());
     }
 
     proptest! {

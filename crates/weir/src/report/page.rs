@@ -7,7 +7,7 @@ use weir_model::machine::MachineKind;
 
 use super::chart::Room;
 use super::{Section, figures};
-use crate::output::{figure, seconds};
+use crate::output::{alike, figure, seconds};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -72,7 +72,9 @@ fn machine(section: &Section) -> Markup {
             @if header.partial {
                 p class="warning" { "Stopped before the end: what is missing was never measured." }
             }
-            @for warning in &header.warnings { p class="warning" { (warning) } }
+            @for warning in alike(header.warnings.iter().map(String::as_str)) {
+                p class="warning" { (warning) }
+            }
         }
     }
 }

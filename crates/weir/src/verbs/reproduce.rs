@@ -16,7 +16,7 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::interrupt::Stop;
-use crate::output::{Column, Table, figure, percent, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_json, wrap};
 use crate::progress::Progress;
 use crate::store::{Figure, NewRun, RunState, Store, StoreError};
 use crate::{host, machine};
@@ -64,7 +64,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let elapsed_s = began.elapsed().as_secs_f64();
     let left_out = answered.left_out;
     let document = document(answered, context, elapsed_s);
-    for warning in &document.warnings {
+    for warning in alike(document.warnings.iter().map(String::as_str)) {
         say(&format!("weir: warning: {warning}"));
     }
     let trouble = keep(&mut store, context, &document).err();

@@ -12,7 +12,7 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::{RecordDocument, RunLine, RunsDocument};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::output::{Column, Table, alike, point_rows, print, seconds, to_csv, to_json, wrap};
 use crate::store::{RunState, RunSummary, Store, StoredRun};
 
 /// Arguments.
@@ -226,12 +226,9 @@ fn describe(run: &StoredRun) -> Result<String> {
         summary.weir, summary.seed, summary.digest
     );
     text.push_str(&wrap(&made, "made by ", "        "));
-    for warning in run.document["warnings"].as_array().into_iter().flatten() {
-        text.push_str(&wrap(
-            warning.as_str().unwrap_or_default(),
-            "warning ",
-            "        ",
-        ));
+    let warnings = run.document["warnings"].as_array().into_iter().flatten();
+    for warning in alike(warnings.filter_map(|w| w.as_str())) {
+        text.push_str(&wrap(&warning, "warning ", "        "));
     }
     text.push('\n');
     text.push_str(&match run.schema() {

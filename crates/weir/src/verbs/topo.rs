@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use weir_model::capability::Capability;
 use weir_model::machine::{Identity, MachineKind};
-use weir_model::topology::{Tier, Topology};
+use weir_model::topology::{Tier, TierKind, Topology};
 
 use crate::cli::Format;
 use crate::context::Context;
@@ -38,7 +38,10 @@ pub fn run(_: &Args, context: &Context) -> Result<()> {
             capabilities: chosen.capabilities,
         })?,
         Format::Csv => to_csv(chosen.topology.tiers.iter().map(TierRow::from))?,
-        Format::Table => describe(&chosen.identity, &chosen.topology, &chosen.capabilities),
+        Format::Table => {
+            let parts = describe(&chosen.identity, &chosen.topology);
+            format!("{parts}\n{}", capabilities(&chosen.capabilities))
+        }
     })
 }
 
@@ -87,14 +90,20 @@ impl<'a> From<&'a Tier> for TierRow<'a> {
     }
 }
 
-/// The whole picture in at most 80 columns.
-pub fn describe(identity: &Identity, topology: &Topology, capabilities: &[Capability]) -> String {
+/// What the machine is made of, in at most 80 columns.
+pub fn describe(identity: &Identity, topology: &Topology) -> String {
     let mut text = heading(identity, topology);
     let _ = write!(text, "\n{}", tiers(topology));
+    text.push_str(&unknown_links(topology));
     if !topology.caches.is_empty() {
         let _ = write!(text, "\n{}", caches(topology));
     }
-    text.push('\n');
+    text
+}
+
+/// What it offers, and what it lacks: each with its cost and its remedy.
+fn capabilities(capabilities: &[Capability]) -> String {
+    let mut text = String::new();
     let (present, missing): (Vec<_>, Vec<_>) = capabilities.iter().partition(|c| c.present);
     if !present.is_empty() {
         let names: Vec<&str> = present.iter().map(|c| c.feature.name()).collect();
@@ -120,6 +129,22 @@ pub fn describe(identity: &Identity, topology: &Topology, capabilities: &[Capabi
         }
     }
     text
+}
+
+/// What it lacks, by name.
+pub fn lacking(capabilities: &[Capability]) -> String {
+    let missing: Vec<&str> = (capabilities.iter())
+        .filter(|c| !c.present)
+        .map(|c| c.feature.name())
+        .collect();
+    if missing.is_empty() {
+        return String::new();
+    }
+    wrap(
+        &format!("{}; see weir topo", missing.join(", ")),
+        "lacks   ",
+        "        ",
+    )
 }
 
 fn heading(identity: &Identity, topology: &Topology) -> String {
@@ -166,6 +191,23 @@ fn tiers(topology: &Topology) -> Table {
         ]);
     }
     table
+}
+
+/// Which limits leave out the link between sockets.
+fn unknown_links(topology: &Topology) -> String {
+    let behind: Vec<&str> = (topology.tiers.iter())
+        .filter(|t| matches!(t.kind, TierKind::Remote | TierKind::RemoteCxl))
+        .filter(|t| t.limits.is_some())
+        .map(|t| t.name.as_str())
+        .collect();
+    if behind.is_empty() {
+        return String::new();
+    }
+    let line = format!(
+        "The limit of {} is that of the memory alone: the socket link's rate is not known.",
+        behind.join(", ")
+    );
+    wrap(&line, "", "  ")
 }
 
 fn caches(topology: &Topology) -> Table {

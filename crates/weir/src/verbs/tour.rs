@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::measure::{Measured, measure};
-use crate::output::{Column, Table, figure, print, seconds, to_json};
+use crate::output::{Column, Table, figure, point_rows, print, seconds, to_csv, to_json, wrap};
 use crate::store::Store;
 use crate::summary::summarise;
 
@@ -42,8 +42,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     ];
     if context.global.format == Format::Table {
         for chosen in &machines {
-            let text = topo::describe(&chosen.identity, &chosen.topology, &chosen.capabilities);
-            print(&format!("{text}\n"))?;
+            let parts = topo::describe(&chosen.identity, &chosen.topology);
+            let lacking = topo::lacking(&chosen.capabilities);
+            let gap = if lacking.is_empty() { "" } else { "\n" };
+            print(&format!("{parts}{gap}{lacking}\n"))?;
         }
     }
     let mut measured = Vec::new();
@@ -55,7 +57,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     print(&match context.global.format {
         Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
-        Format::Table | Format::Csv => summary(&measured).to_string(),
+        Format::Table => format!("{}{}", summary(&measured), wrap(READING, "", "")),
+        Format::Csv => to_csv(measured.iter().flat_map(|m| {
+            let document = &m.document;
+            point_rows(&document.header.machine.name, &document.points)
+        }))?,
     })?;
     write_page(args, context, &measured)?;
     context.note(&format!(
@@ -96,6 +102,11 @@ fn write_page(args: &Args, context: &Context, measured: &[Measured]) -> Result<(
     }
     report::write(&sections, &args.output)
 }
+
+/// What the figures of the summary are.
+const READING: &str = "Idle: dependent loads over the largest working set, prefetchers off where the machine allows it. \
+     GB/s: the best over thread counts, in bytes of the program; an ordinary store moves its line \
+     twice, in and out.";
 
 /// Each tier of each machine in one line.
 fn summary(measured: &[Measured]) -> Table {
