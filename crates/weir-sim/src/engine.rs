@@ -224,7 +224,7 @@ impl Engine {
     fn answered(&mut self, request: &Request, at: Ps) {
         let t = request.thread as usize;
         match request.kind {
-            Kind::WbMtoI => {}
+            Kind::WbMtoI | Kind::LlcEvict => {}
             Kind::Clwb | Kind::Wcilf => {
                 let thread = &mut self.threads[t];
                 let posted = request.kind == Kind::Wcilf;
@@ -290,7 +290,8 @@ impl Engine {
     }
 
     /// A line came into the private caches, so one leaves: back to the uncore if it is modified,
-    /// quietly into the last-level cache if it is not.
+    /// quietly into the last-level cache if it is not. A modified line that has to make room there
+    /// holds a buffer like any write-back, so that memory can hold up who drives it out.
     fn leave_private(&mut self, t: usize, index: u64, place: Place, write: bool, at: Ps) {
         let thread = &mut self.threads[t];
         let (victim, dirty) = match &mut thread.private {
@@ -300,16 +301,19 @@ impl Engine {
                 None => return,
             },
         };
-        if dirty {
-            let from = Sender {
-                thread: t as u16,
-                core: thread.core,
-            };
-            let taken = self.uncore.send(from, index, victim, Kind::WbMtoI, at);
-            thread.write_backs += u32::from(taken.is_none());
-        } else {
-            self.uncore.put_clean(t, victim, at);
-        }
+        let (line, kind) = match (dirty, victim) {
+            (true, victim) => (victim, Kind::WbMtoI),
+            (false, victim) => match self.uncore.put_clean(t, victim) {
+                Some(out) => (out, Kind::LlcEvict),
+                None => return,
+            },
+        };
+        let from = Sender {
+            thread: t as u16,
+            core: thread.core,
+        };
+        let taken = self.uncore.send(from, index, line, kind, at);
+        thread.write_backs += u32::from(taken.is_none());
     }
 
     /// A timed access ends; the next begins after a pause if the line is to be flushed first.

@@ -116,24 +116,29 @@ pub fn place_threads(
             let number = threads.len() as u64;
             let mut regions = Vec::new();
             for &(tier, weight) in &weights {
-                // Regions lie apart by an odd number of pages, as allocations do.
-                let share = (tenant.working_set.lines() * weight / total + 64)
-                    .next_multiple_of(FRAME_BLOCK_LINES);
-                let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
-                regions.push(Region {
-                    tier: tier as u8,
-                    first: used[tier] + gap,
-                    weight,
-                });
-                used[tier] += gap + share;
+                let lines = tenant.working_set.lines();
+                let share = u128::from(lines) * u128::from(weight) / u128::from(total);
                 let capacity = params.tiers[tier].capacity;
-                if used[tier] > capacity.lines() {
+                // Regions lie apart by an odd number of pages, as allocations do.
+                let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
+                let first = used[tier] + gap;
+                if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
+                    let all = tenant
+                        .working_set
+                        .get()
+                        .saturating_mul(tenant.cores.len() as u64);
                     return Err(MachineError::NoMemory {
                         tier: topology.tiers[tier].name.clone(),
                         free: capacity,
-                        wanted: Bytes(tenant.working_set.get() * tenant.cores.len() as u64),
+                        wanted: Bytes(all),
                     });
                 }
+                regions.push(Region {
+                    tier: tier as u8,
+                    first,
+                    weight,
+                });
+                used[tier] = first + (share as u64 + 64).next_multiple_of(FRAME_BLOCK_LINES);
             }
             let walk = Walk::new(
                 tenant.pattern,

@@ -148,6 +148,7 @@ impl Machine for SimMachine {
     }
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        self.run = None;
         layout::check(tenants, &self.model.topology)?;
         layout::check_instructions(tenants, &self.model.capabilities)?;
         let threads =

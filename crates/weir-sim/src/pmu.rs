@@ -100,7 +100,7 @@ pub struct Pmu {
     /// See `l1_hits`.
     pub l3_misses: u64,
     /// Requests that left the cores, by kind.
-    pub offcore: [u64; 8],
+    pub offcore: [u64; Kind::COUNT],
     /// Time that demand reads were outstanding, summed.
     pub demand_read_time: u64,
 }
@@ -143,7 +143,11 @@ impl Pmu {
             core_cycles(self.demand_read_time),
         );
         put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo]));
-        put(Counter::OffcoreAllRequests, self.offcore.iter().sum());
+        let evictions = offcore(&[Kind::LlcEvict]);
+        put(
+            Counter::OffcoreAllRequests,
+            self.offcore.iter().sum::<u64>() - evictions,
+        );
         put(Counter::HwpfL1d, offcore(&[Kind::DrdL1Pref]));
         put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));
         put(Counter::StreamingWr, offcore(&[Kind::Wcilf]));

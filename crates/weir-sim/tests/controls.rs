@@ -273,3 +273,71 @@ fn an_interleaved_tenant_loads_its_tiers_by_their_weights() {
     );
     assert_near("pages on dram for one on cxl0", near / far, 3.0, 0.05);
 }
+
+#[test]
+fn a_start_that_is_refused_ends_the_run_before_it() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    machine.start(&[changed(|_| {})]).unwrap();
+    refused(machine.start(&[changed(|t| t.cores.clear())]));
+    assert!(machine.observe(window()).is_err(), "the run before goes on");
+}
+
+#[test]
+fn a_working_set_that_no_machine_could_hold_is_refused() {
+    for bytes in [u64::MAX, u64::MAX / 2, 1 << 60] {
+        for placement in [
+            Placement::Bind(TierName::dram()),
+            Placement::Interleave(vec![(TierName::dram(), u32::MAX), (TierName::cxl(0), 1)]),
+        ] {
+            let error = answer(&[changed(|t| {
+                t.working_set = Bytes(bytes);
+                t.placement = placement;
+            })]);
+            assert!(matches!(error, MachineError::NoMemory { .. }), "{error:?}");
+        }
+    }
+}
+
+/// A machine whose last-level cache is soon filled: 4 MiB in 16 ways, with 256 KiB of L2.
+fn small_caches() -> weir_model::platform::Platform {
+    use weir_model::platform::Sourced;
+
+    let mut platform = platform("emr2s");
+    let host = &mut platform.host;
+    host.llc.size = Sourced::from_source(Bytes::mib(4), "what if");
+    host.llc.slices = Sourced::from_source(16, "what if");
+    host.llc.ways = Sourced::from_source(16, "what if");
+    host.l2.size = Sourced::from_source(Bytes::kib(256), "what if");
+    platform
+}
+
+#[test]
+fn cache_ways_protect_a_tenant_from_another() {
+    let bed = bed_of(&small_caches());
+    let quiet = chase("dram", 0..1, Bytes::mib(2));
+    let mut noisy = stream(Op::Ld, "dram", 1..3);
+    // So large that it never finds a line again, and drives all others out.
+    noisy.working_set = Bytes::mib(64);
+    noisy.name = "noisy".into();
+
+    let alone = run(&bed, std::slice::from_ref(&quiet), 5.0, 500.0, 1).ns(0);
+    let mut machine = SimMachine::new(&bed, 1);
+    machine.start(&[quiet, noisy]).unwrap();
+    machine.observe(Nanos::from_micros(2000.0)).unwrap();
+    let shared = Seen(machine.observe(window() * 10.0).unwrap()).ns(0);
+    assert!(shared > 1.5 * alone, "{shared:.1} from {alone:.1} ns");
+
+    let mask = Action::CacheWays {
+        tenant: "noisy".into(),
+        mask: 0b1,
+    };
+    let applied = machine.act(&mask).unwrap();
+    assert_eq!((&applied.requested, &applied.applied), (&mask, &mask));
+    // The chase takes its lines back as it comes round.
+    machine.observe(Nanos::from_micros(8000.0)).unwrap();
+    let protected = Seen(machine.observe(window() * 10.0).unwrap()).ns(0);
+    assert!(
+        protected < alone + 0.25 * (shared - alone),
+        "{protected:.1} against {alone:.1} alone and {shared:.1} ns shared"
+    );
+}

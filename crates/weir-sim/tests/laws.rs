@@ -428,3 +428,27 @@ fn idle_latency_does_not_depend_on_how_many_chase() {
         assert_near(tier, ns(8), ns(1), 0.02);
     }
 }
+
+#[test]
+fn dirty_lines_that_loads_drive_out_do_not_outrun_the_link() {
+    let platform = small();
+    let mut writer = stream(Op::St, "cxl0", 0..5);
+    writer.working_set = Bytes::mib(4);
+    writer.prefetch = false;
+    let mut reader = stream(Op::Ld, "dram", 5..30);
+    reader.working_set = Bytes::mib(16);
+    let seen = run(&bed_of(&platform), &[writer, reader], 0.0, 60.0, 1);
+    let limit = platform
+        .topology()
+        .tier(&TierName::cxl(0))
+        .unwrap()
+        .limits
+        .clone()
+        .unwrap();
+    let written = seen.line_rate(Counter::CxlTxMemData);
+    assert!(
+        written <= 1.05 * limit.write.get(),
+        "{written:.1} GB/s over a link of {}",
+        limit.write
+    );
+}

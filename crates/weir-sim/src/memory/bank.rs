@@ -1,6 +1,7 @@
 //! One DRAM bank: which row is open, and when it may do what next.
 
 use crate::clock::Ps;
+use crate::rng;
 
 /// Timing of a bank in picoseconds (names as in JESD79).
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +43,10 @@ pub struct Bank {
     precharge_from: Ps,
     /// When an idle row is closed.
     closes: Ps,
-    /// Start of the next refresh.
+    /// When the next refresh is due, its start, and the start of the one before.
+    refresh_due: Ps,
     refresh_at: Ps,
+    refreshed_at: Ps,
 }
 
 /// A row number no bank ever holds.
@@ -69,27 +72,41 @@ impl Bank {
             activated: 0,
             precharge_from: 0,
             closes: 0,
+            refresh_due: refresh_at,
             refresh_at,
+            refreshed_at: Ps::MAX,
         }
     }
 
     /// The end of a refresh that covers `time`, or `time` itself. Refreshes close the row.
     #[inline]
     pub fn after_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
-        while time >= self.refresh_at + t.rfc {
-            self.refresh_at += t.refi;
+        if time >= self.refresh_at + t.rfc {
+            self.next_refresh(time, t);
         }
         // Bookings are not in order of time: the refresh before the next may be the one.
-        let end = if time >= self.refresh_at {
-            self.refresh_at + t.rfc
-        } else if time + t.refi >= self.refresh_at && time + t.refi < self.refresh_at + t.rfc {
-            self.refresh_at + t.rfc - t.refi
+        let start = if time >= self.refresh_at {
+            self.refresh_at
+        } else if time >= self.refreshed_at && time < self.refreshed_at + t.rfc {
+            self.refreshed_at
         } else {
             return time;
         };
         self.row = CLOSED;
         self.previous_row = CLOSED;
-        end
+        start + t.rfc
+    }
+
+    /// Moves on to the first refresh that does not end before `time`. A controller may put a refresh
+    /// off when it suits (JESD79-4 §4.9); here each starts up to a sixteenth of the interval late,
+    /// so that nothing falls in step with them. Banks that are due together start together.
+    #[cold]
+    fn next_refresh(&mut self, time: Ps, t: &BankTiming) {
+        while time >= self.refresh_at + t.rfc {
+            self.refreshed_at = self.refresh_at;
+            self.refresh_due += t.refi;
+            self.refresh_at = self.refresh_due + rng::below(0, self.refresh_due, t.refi / 16);
+        }
     }
 
     /// How the channel's `request`th access, which arrives at `ready`, finds row `row`.

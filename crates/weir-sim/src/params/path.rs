@@ -24,7 +24,7 @@ const COMPLETION_SLOTS: f64 = 0.5;
 
 /// An idle row stays open this long before the controller closes it. Not public; between the time a
 /// stream takes to return to a bank (half a microsecond) and the time a pointer chase does (tens).
-const IDLE_CLOSE: Nanos = Nanos(1500.0);
+const IDLE_CLOSE: Nanos = Nanos(600.0);
 /// Requests that an integrated memory controller looks over for an open row: the read queue of a
 /// DDR5 subchannel, 32 to 64 entries (range from the perfmon event lists; not public).
 const HOST_WINDOW: u32 = 48;

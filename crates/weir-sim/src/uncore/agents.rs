@@ -171,15 +171,15 @@ impl Uncore {
         (request.thread as usize, request.index)
     }
 
-    /// A clean line leaves a private cache for the last-level cache; a modified one that has to
-    /// make room is written to memory.
-    pub fn put_clean(&mut self, thread: usize, line: Place, at: Ps) {
-        let Some(llc) = &mut self.llc else { return };
-        if let Some(out) = llc.put(line.line, line.tier, false, self.masks[thread])
-            && out.dirty
-        {
-            self.tiers[out.tier as usize].write(out.line, at);
-        }
+    /// A clean line leaves a private cache for the last-level cache. Returns the modified line that
+    /// had to make room, and now has to be sent to memory.
+    pub fn put_clean(&mut self, thread: usize, line: Place) -> Option<Place> {
+        let llc = self.llc.as_mut()?;
+        let out = llc.put(line.line, line.tier, false, self.masks[thread])?;
+        out.dirty.then_some(Place {
+            tier: out.tier,
+            line: out.line,
+        })
     }
 
     /// The request that has waited longest gets the entry that became free.
@@ -201,7 +201,9 @@ impl Uncore {
     fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
         match self.pool[id].kind {
             Kind::Wcilf => self.admit_streaming(id, now),
-            Kind::WbMtoI | Kind::Clwb => return Some(self.admit_write_back(id, now)),
+            Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict => {
+                return Some(self.admit_write_back(id, now));
+            }
             _ => self.admit_read(id, now),
         }
         None
@@ -254,7 +256,7 @@ impl Uncore {
     }
 
     /// A write-back: the core's part ends here. The line goes into the last-level cache and drives
-    /// another out, or, for `clwb`, through to memory; the entry stays until memory has that.
+    /// another out, or through to memory; the entry stays until memory has what goes there.
     /// Returns the thread.
     fn admit_write_back(&mut self, id: RequestId, now: Ps) -> u16 {
         let request = &mut self.pool[id];

@@ -94,10 +94,18 @@ impl LastLevel {
             return None;
         }
         // Not recently used, from the hand on: the first allowed way without its bit.
+        // A class that may fill only some ways starts anywhere, and leaves the hand alone: moving it
+        // would send everybody else's next fill to the way after its own.
+        let all = mask.count_ones() as usize >= ways;
         let hand = &mut self.hands[set];
-        let mut way = usize::from(*hand) % ways;
+        let start = if all {
+            usize::from(*hand)
+        } else {
+            (line as usize).wrapping_mul(31) >> 2
+        };
+        let mut way = start % ways;
         for step in 0..2 * ways {
-            let here = (usize::from(*hand) + step) % ways;
+            let here = (start % ways + step) % ways;
             if mask & (1 << here) == 0 {
                 continue;
             }
@@ -111,7 +119,9 @@ impl LastLevel {
             // An empty mask fills nothing: the line passes through.
             return Some(Victim { line, tier, dirty });
         }
-        *hand = ((way + 1) % ways) as u8;
+        if all {
+            *hand = ((way + 1) % ways) as u8;
+        }
         let old = std::mem::replace(&mut tags[way], key | flags);
         (old & VALID != 0).then_some(Victim {
             line: old & LINE,

@@ -36,11 +36,16 @@ pub enum Kind {
     Wcilf,
     /// Write-back of a modified line from L2 (WbMtoI).
     WbMtoI,
+    /// A modified line that the last-level cache gives up (TOR_INSERTS.EVICT).
+    LlcEvict,
     /// Write-back asked for by `clwb`: through to memory, the line stays (WbMtoE).
     Clwb,
 }
 
 impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = Kind::Clwb as usize + 1;
+
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
         matches!(
