@@ -304,9 +304,10 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
         {
             let left = curve.last_at_peak().unwrap_or(knee);
             let loss = (1.0 - low / peak) * 100.0;
+            let fewer = if left == 1 { "" } else { " or fewer" };
             text += &format!(
                 "; declines past {left}, to {low:.1} GB/s at {threads} (-{loss:.0} %): keep to \
-                 {left} or fewer"
+                 {left}{fewer}"
             );
         }
         _ if knee == last.0 && knee > first.0 => {

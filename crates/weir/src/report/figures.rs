@@ -235,16 +235,16 @@ fn bandwidth_sample(point: &Point, name: &str) -> Option<Sample> {
 }
 
 fn read_limit(section: &Section, tier: &TierName) -> Option<Limit> {
-    let limits = section
-        .document
-        .header
-        .topology
-        .tier(tier)?
-        .limits
-        .as_ref()?;
+    let tier = section.document.header.topology.tier(tier)?;
+    let limit = tier.limits.as_ref()?.read.get();
+    // What the link between sockets allows is not known.
+    let of = match tier.kind {
+        TierKind::Remote | TierKind::RemoteCxl => "memory's read limit",
+        _ => "read limit",
+    };
     Some(Limit {
-        y: limits.read.get(),
-        name: format!("read limit {} GB/s", figure(limits.read.get())),
+        y: limit,
+        name: format!("{of} {} GB/s", figure(limit)),
     })
 }
 
@@ -300,7 +300,11 @@ pub fn idle_latencies(sections: &[Section]) -> Option<BarChart> {
     }
     (!groups.is_empty()).then(|| BarChart {
         label: "Idle latency of each tier".into(),
-        title: "idle latency [ns], mark: the least that physics allows".into(),
+        title: marked(
+            "idle latency [ns]",
+            "the least that physics allows",
+            &groups,
+        ),
         legend: Vec::new(),
         groups,
     })
@@ -341,10 +345,23 @@ pub fn peak_bandwidths(sections: &[Section]) -> Option<BarChart> {
     }
     (!groups.is_empty()).then(|| BarChart {
         label: "Peak bandwidth of each tier by instruction".into(),
-        title: "peak bandwidth [GB/s], mark: what physics allows".into(),
+        title: marked("peak bandwidth [GB/s]", "what physics allows", &groups),
         legend: Vec::new(),
         groups,
     })
+}
+
+/// A title that explains the marks of limits, where there are any.
+fn marked(title: &str, mark: &str, groups: &[Group]) -> String {
+    let any = groups
+        .iter()
+        .flat_map(|g| &g.bars)
+        .any(|b| b.limit.is_some());
+    if any {
+        format!("{title}, mark: {mark}")
+    } else {
+        title.into()
+    }
 }
 
 fn tier_words(tier: &TierName, kind: TierKind) -> String {

@@ -109,12 +109,11 @@ impl BarChart {
 fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
     let end = x.place(bar.value);
     let middle = y + BAR / 2.0;
-    // The figure stands behind everything on its line.
-    let far = [bar.limit, bar.reach]
-        .into_iter()
-        .flatten()
-        .map(|v| x.place(v) + 2.0);
-    let behind = far.fold(end, f64::max) + 5.0;
+    let behind = figure_at(
+        end.max(bar.reach.map_or(end, |reach| x.place(reach) + 2.0)),
+        bar.limit.map(|limit| x.place(limit)),
+        bar.figure.chars().count() as f64 * CHARACTER,
+    );
     html! {
         text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
         rect class={ "bar " (bar.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
@@ -126,5 +125,30 @@ fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
             path class="theory" d={ "M" (px(x.place(limit))) " " (px(y - 2.0)) "v" (BAR + 4.0) } {}
         }
         text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (bar.figure) }
+    }
+}
+
+/// Where a bar's figure begins: close to its end, so that it is not read as that of the limit,
+/// unless the limit's mark would cross it.
+fn figure_at(end: f64, mark: Option<f64>, width: f64) -> f64 {
+    let close = end + 5.0;
+    match mark {
+        Some(mark) if mark > close - 5.0 && mark < close + width + 4.0 => mark + 7.0,
+        _ => close,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_stands_at_its_bar_and_clear_of_the_mark() {
+        assert_eq!(figure_at(100.0, None, 20.0), 105.0);
+        assert_eq!(figure_at(100.0, Some(200.0), 20.0), 105.0);
+        assert_eq!(figure_at(100.0, Some(40.0), 20.0), 105.0);
+        for mark in [101.0, 110.0, 128.0] {
+            assert!(figure_at(100.0, Some(mark), 20.0) > mark, "{mark}");
+        }
     }
 }
