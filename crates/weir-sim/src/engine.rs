@@ -142,7 +142,6 @@ impl Engine {
             thread.next_issue = at + thread.limits.gap;
             thread.outstanding += 1;
             let kind = kind_of(thread, thread.window.ahead(index));
-            self.uncore.pmu.l1_misses += u64::from(kind == Kind::Drd);
             thread.unobserved += u32::from(kind == Kind::Wcilf);
             self.uncore.send(from, index, place, kind, at);
         }
@@ -187,7 +186,6 @@ impl Engine {
             };
             thread.outstanding += 1;
             let kind = kind_of(thread, 0);
-            self.uncore.pmu.l1_misses += u64::from(kind == Kind::Drd);
             thread.unobserved += u32::from(kind == Kind::Wcilf);
             self.uncore.send(from, index, place, kind, at + extra);
         }
@@ -247,11 +245,9 @@ impl Engine {
         // hard to guess, so that nothing branches on it.
         let demand = request.kind == Kind::Drd;
         let early = thread.window.ahead(request.index) >= thread.limits.demand;
-        let prefetched = (thread.op == Op::Ld) & !demand;
         let pmu = &mut self.uncore.pmu;
         pmu.demand_read_time += (at - request.issued) * u64::from(demand);
-        pmu.l2_hits += u64::from(prefetched & early);
-        pmu.fb_hits += u64::from(prefetched & !early);
+        pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
 
         let place = Place {
             tier: request.tier,
@@ -359,10 +355,7 @@ fn count_hit(pmu: &mut Pmu, op: Op, level: Level) {
     if op == Op::Ld {
         match level {
             Level::L1 => pmu.l1_hits += 1,
-            Level::L2 => {
-                pmu.l1_misses += 1;
-                pmu.l2_hits += 1;
-            }
+            Level::L2 => pmu.l2_hits += 1,
         }
     }
 }
@@ -388,10 +381,5 @@ fn cycles(params: &Params, n: f64) -> Ps {
 #[inline]
 fn kind_of(thread: &Thread, ahead: u64) -> Kind {
     let l = &thread.limits;
-    let kinds = match thread.op {
-        Op::Ld => [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref],
-        Op::NtSt | Op::Movdir64b => return Kind::Wcilf,
-        _ => [Kind::Rfo, Kind::RfoPref, Kind::RfoPref],
-    };
-    kinds[usize::from(ahead >= l.demand) + usize::from(ahead >= l.demand + l.l1_ahead)]
+    thread.kinds[usize::from(ahead >= l.demand) + usize::from(ahead >= l.demand + l.l1_ahead)]
 }

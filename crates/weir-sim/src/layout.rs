@@ -10,6 +10,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 use crate::core::{Cursor, Limits, Private, Progress, Region, Tagged, Thread, Walk, Window};
 use crate::params::Params;
 use crate::rng;
+use crate::uncore::Kind;
 
 /// Refuses what makes no sense on this machine.
 pub fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
@@ -163,6 +164,7 @@ pub fn place_threads(
                 timed: tenant.pattern.is_timed(),
                 unending: walk.run_lines() == u64::MAX,
                 walk,
+                kinds: kinds(tenant.op),
                 cursor: Cursor::default(),
                 outstanding: 0,
                 write_backs: 0,
@@ -193,6 +195,15 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
         .iter()
         .position(|t| t.name == *name)
         .ok_or_else(|| MachineError::no_such_tier(name, topology))
+}
+
+/// What demand, the L1 and the L2 prefetchers of an instruction ask the uncore for.
+fn kinds(op: Op) -> [Kind; 3] {
+    match op {
+        Op::Ld => [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref],
+        Op::NtSt | Op::Movdir64b => [Kind::Wcilf; 3],
+        Op::St | Op::StClwb | Op::Cas => [Kind::Rfo, Kind::RfoPref, Kind::RfoPref],
+    }
 }
 
 /// Threads whose lines cannot survive in L2 need no tags.

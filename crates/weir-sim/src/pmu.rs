@@ -87,18 +87,15 @@ pub struct Pmu {
     pub irq: Level,
     /// Requests that found it full.
     pub irq_rejected: u64,
-    /// Loads by where they found their line.
+    /// Demand loads that hit L1.
     pub l1_hits: u64,
-    /// See `l1_hits`.
-    pub l1_misses: u64,
-    /// See `l1_hits`.
-    pub fb_hits: u64,
-    /// See `l1_hits`.
+    /// Demand loads that missed L1 and hit L2.
     pub l2_hits: u64,
-    /// See `l1_hits`.
+    /// Demand loads that hit the last-level cache.
     pub l3_hits: u64,
-    /// See `l1_hits`.
-    pub l3_misses: u64,
+    /// Lines that came into a core: by kind of read, and whether the prefetcher was early enough for
+    /// demand to find them in L2, or so late that they were found in a fill buffer.
+    pub fills: [[u64; 2]; Self::FILL_KINDS],
     /// Requests that left the cores, by kind.
     pub offcore: [u64; Kind::COUNT],
     /// Time that demand reads were outstanding, summed.
@@ -106,6 +103,9 @@ pub struct Pmu {
 }
 
 impl Pmu {
+    /// Kinds of reads, a power of two that holds them.
+    pub const FILL_KINDS: usize = 8;
+
     /// The level of a class.
     #[inline]
     pub fn tor(&mut self, class: TorClass) -> &mut Level {
@@ -128,15 +128,21 @@ impl Pmu {
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let offcore = |kinds: &[Kind]| kinds.iter().map(|&k| self.offcore[k as usize]).sum::<u64>();
 
+        let prefetched = |early: usize| {
+            let of = |kind: Kind| self.fills[kind as usize][early];
+            of(Kind::DrdL1Pref) + of(Kind::DrdL2Pref)
+        };
         let mut set = CounterSet::default();
         let mut put = |counter, value| set.set(counter, value);
         put(Counter::Cycles, core_cycles(now * cores as u64));
         put(Counter::L1Hit, self.l1_hits);
-        put(Counter::L1Miss, self.l1_misses);
-        put(Counter::FbHit, self.fb_hits);
-        put(Counter::L2Hit, self.l2_hits);
+        // Every demand load that leaves the core missed L1 and L2.
+        let offcore_loads = offcore(&[Kind::Drd]);
+        put(Counter::L1Miss, self.l2_hits + offcore_loads);
+        put(Counter::FbHit, prefetched(0));
+        put(Counter::L2Hit, self.l2_hits + prefetched(1));
         put(Counter::L3Hit, self.l3_hits);
-        put(Counter::L3Miss, self.l3_misses);
+        put(Counter::L3Miss, offcore_loads - self.l3_hits);
         put(Counter::OffcoreDemandDataRd, offcore(&[Kind::Drd]));
         put(
             Counter::OffcoreOutstandingDemandDataRd,

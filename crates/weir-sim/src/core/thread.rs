@@ -7,6 +7,7 @@ use super::private::Private;
 use super::walk::{Cursor, Walk};
 use super::window::Window;
 use crate::clock::{Ps, nanos};
+use crate::uncore::Kind;
 
 /// What a thread may have in flight, from its core's resources, its instruction and the
 /// prefetchers.
@@ -55,6 +56,8 @@ pub struct Thread {
     pub pattern: Pattern,
     /// Where its lines are.
     pub walk: Walk,
+    /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
+    pub kinds: [Kind; 3],
     /// Where it is in them.
     pub cursor: Cursor,
     /// What it may have in flight.

@@ -278,10 +278,9 @@ impl Interleave {
     pub fn locate(&self, line: u64) -> (u32, u64) {
         match self.mask {
             Some(mask) => {
-                let shift = mask.count_ones();
-                let fold =
-                    line ^ (line >> (shift + 3)) ^ (line >> (shift + 9)) ^ (line >> (shift + 14));
-                ((fold & mask) as u32, line >> shift)
+                let within = line >> mask.count_ones();
+                let fold = within.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+                (((line ^ fold) & mask) as u32, within)
             }
             None => {
                 let within = self.channels.div_rem(line).0;

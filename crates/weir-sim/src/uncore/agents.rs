@@ -219,10 +219,8 @@ impl Uncore {
             None => false,
         };
         request.stage = Stage::Answered;
-        let demand = request.kind == Kind::Drd;
-        self.pmu.l3_hits += u64::from(demand & hit);
-        self.pmu.l3_misses += u64::from(demand & !hit);
         let (class, answered) = if hit {
+            self.pmu.l3_hits += u64::from(request.kind == Kind::Drd);
             (TorClass::Hit, now + u.hit)
         } else {
             let tier = request.tier as usize;
