@@ -195,6 +195,19 @@ static VICTIM: LazyLock<Mutex<Victim>> = LazyLock::new(|| {
     Mutex::new(Victim { recorded, entries })
 });
 
+#[test]
+fn a_list_of_online_nodes_that_names_none_says_nothing() {
+    let victim = VICTIM.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = "/sys/devices/system/node/online";
+    let content = &victim.entries.iter().find(|(p, _)| p == path).unwrap().1;
+    for junk in ["", "77", "-"] {
+        victim.recorded.replace(path, junk);
+        let text = render(&topology::discover(&victim.recorded.root()));
+        victim.recorded.replace(path, content);
+        assert!(text.contains("tier dram Dram"), "{junk:?}\n{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

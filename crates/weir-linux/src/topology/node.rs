@@ -78,9 +78,12 @@ pub fn nodes(root: &Root) -> Reading<Vec<Node>> {
         .text(&format!("{NODES}/online"))
         .and_then(|text| list::parse(&text));
     names.map(|names| {
+        let listed = |id: &u32| online.known().is_none_or(|ids| ids.contains(id));
+        // A machine has a node online: a list that names none of them is broken, and says nothing.
+        let broken = !names.iter().any(|(id, _)| listed(id));
         names
             .into_iter()
-            .filter(|(id, _)| online.known().is_none_or(|ids| ids.contains(id)))
+            .filter(|(id, _)| broken || listed(id))
             .map(|(id, _)| node(root, id))
             .collect()
     })
