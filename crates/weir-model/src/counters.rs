@@ -97,6 +97,8 @@ counters! {
     TorInsertsIaWcilf = "unc_cha_tor_inserts.ia_wcilf",
     /// Write-backs of modified lines (UNC_CHA_TOR_INSERTS.IA_WBMTOI).
     TorInsertsIaWbmtoi = "unc_cha_tor_inserts.ia_wbmtoi",
+    /// Modified lines that the last-level cache gave up (UNC_CHA_TOR_INSERTS.EVICT).
+    TorInsertsEvict = "unc_cha_tor_inserts.evict",
     /// Uncore clock ticks, of one slice (UNC_CHA_CLOCKTICKS).
     ChaClockticks = "unc_cha_clockticks",
     /// Lines read from the DRAM of this socket (UNC_M_CAS_COUNT.RD).

@@ -18,10 +18,12 @@ pub enum TorClass {
     MissCxl,
     /// Misses that go to another socket.
     MissRemote,
+    /// Lines that the last-level cache gives up; no core asked for them.
+    Evict,
 }
 
 impl TorClass {
-    const COUNT: usize = 4;
+    const COUNT: usize = TorClass::Evict as usize + 1;
 
     /// A miss that goes to a tier of this class.
     pub fn miss(tier: TierClass) -> Self {
@@ -123,7 +125,7 @@ impl Pmu {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
         let core_cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
-        let [hit, ddr, cxl, remote] = &self.tor;
+        let [hit, ddr, cxl, remote, evict] = &self.tor;
         let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let offcore = |kinds: &[Kind]| kinds.iter().map(|&k| self.offcore[k as usize]).sum::<u64>();
@@ -158,7 +160,7 @@ impl Pmu {
         put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));
         put(Counter::StreamingWr, offcore(&[Kind::Wcilf]));
         // Whatever has a ToR entry, or had one, came through an ingress queue.
-        let irq_inserts = inserts.iter().sum::<u64>() + self.irq.count();
+        let irq_inserts = inserts.iter().sum::<u64>() + evict.arrivals() + self.irq.count();
         put(Counter::IrqInserts, irq_inserts);
         put(Counter::IrqOccupancy, uncore_cycles(self.irq.area(now)));
         put(Counter::IrqRejected, self.irq_rejected);
@@ -176,6 +178,7 @@ impl Pmu {
         put(Counter::TorOccupancyIaMissCxl, uncore_cycles(areas[2]));
         put(Counter::TorInsertsIaMissRemote, inserts[3]);
         put(Counter::TorOccupancyIaMissRemote, uncore_cycles(areas[3]));
+        put(Counter::TorInsertsEvict, evict.arrivals());
         put(Counter::TorInsertsIaWcilf, offcore(&[Kind::Wcilf]));
         put(Counter::TorInsertsIaWbmtoi, offcore(&[Kind::WbMtoI]));
         put(Counter::ChaClockticks, uncore_cycles(now));

@@ -275,7 +275,11 @@ impl Uncore {
         let (class, until) = match out {
             Some((tier, line)) => {
                 let tier = tier as usize;
-                (self.classes[tier], self.tiers[tier].write(line, after))
+                let class = match request.kind {
+                    Kind::LlcEvict => TorClass::Evict,
+                    _ => self.classes[tier],
+                };
+                (class, self.tiers[tier].write(line, after))
             }
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };
