@@ -48,11 +48,6 @@ fn run(bed: &SimTestbed, tenants: &[Tenant], goal: Goal) -> (Vec<f64>, Vec<f64>,
         .iter()
         .map(|t| t.latency.as_ref().map_or(0.0, |h| h.mean().get()))
         .collect();
-    let cycles = o
-        .counters
-        .ratio(Counter::ChaClockticks, Counter::ChaClockticks)
-        .map(|_| ());
-    let _ = cycles;
     let c = |k| o.counters.get(k).unwrap_or(0) as f64;
     let ghz = c(Counter::ChaClockticks) / o.window.get();
     let res = |occ, ins: Counter| {

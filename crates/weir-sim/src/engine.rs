@@ -40,8 +40,7 @@ impl Engine {
         llc: Option<LastLevel>,
         seed: u64,
     ) -> Self {
-        let masks = threads.iter().map(|t| t.llc_mask).collect();
-        let uncore = Uncore::new(Arc::clone(&params), masks, llc, seed);
+        let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed);
         let mut engine = Self {
             params,
             now: 0,
@@ -73,7 +72,9 @@ impl Engine {
                         let (t, index) = self.uncore.pulled(id);
                         self.buffer_free(t, index, time);
                     }
-                    Stage::Wakes | Stage::Waits => {
+                    // What waits is in a line, not among the events.
+                    Stage::Waits => {}
+                    Stage::Wakes => {
                         let t = self.uncore.woken(id);
                         self.threads[t].asleep = false;
                         self.pump(t, time);

@@ -120,7 +120,7 @@ pub fn place_threads(
                 let lines = tenant.working_set.lines();
                 let share = u128::from(lines) * u128::from(weight) / u128::from(total);
                 let capacity = params.tiers[tier].capacity;
-                // Regions lie apart by an odd number of pages, as allocations do.
+                // Regions lie apart by some pages, as allocations do.
                 let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
                 let first = used[tier] + gap;
                 if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
@@ -149,7 +149,7 @@ pub fn place_threads(
                 Bytes(params.core.tlb_reach.get() / 4),
                 rng::mix(seed ^ (number << 20)),
             );
-            let prefetch = tenant.prefetch && !tenant.pattern.is_timed();
+            let prefetch = tenant.prefetch;
             threads.push(Thread {
                 tenant: i as u16,
                 core: core as u16,
@@ -157,7 +157,6 @@ pub fn place_threads(
                 pattern: tenant.pattern,
                 limits: limits(params, tenant.op, tenant.pattern, prefetch, prefetch),
                 private: private(&walk, tenant.op, params),
-                llc_mask: u32::MAX >> (32 - params.uncore.llc.ways.min(32)),
                 // Far from zero, so that what left the caches before has a number too; a multiple
                 // of every working set, so that a walk starts at its beginning.
                 window: Window::new(first_index(walk.lines())),

@@ -99,7 +99,6 @@ struct Run {
     tenants: Vec<Tenant>,
     accesses: Vec<u64>,
     counters: CounterSet,
-    prefetchers: (bool, bool),
 }
 
 impl SimMachine {
@@ -160,7 +159,6 @@ impl Machine for SimMachine {
             accesses: vec![0; tenants.len()],
             counters: engine.counters(),
             tenants: tenants.to_vec(),
-            prefetchers: (true, true),
             engine,
         });
         Ok(())
@@ -211,7 +209,6 @@ impl Machine for SimMachine {
         };
         match action {
             Action::Prefetchers { l1, l2 } => {
-                run.prefetchers = (*l1, *l2);
                 for thread in run.engine.threads_mut() {
                     let tenant = &run.tenants[thread.tenant as usize];
                     let on = tenant.prefetch;

@@ -4,7 +4,7 @@ use weir_model::access::Pattern;
 
 use crate::core::{Place, Private, Thread};
 use crate::params::Params;
-use crate::uncore::LastLevel;
+use crate::uncore::{ALL_WAYS, LastLevel};
 
 /// The last-level cache, if any thread's lines can survive in it. Those of a tenant that comes round
 /// in a fixed order survive if they fit; of one that draws lines at random, a share does for as long
@@ -82,6 +82,6 @@ fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
         }
     };
     if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
-        llc.put(out.line, out.tier, dirty, thread.llc_mask);
+        llc.put(out.line, out.tier, dirty, ALL_WAYS);
     }
 }

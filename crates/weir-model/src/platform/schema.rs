@@ -77,7 +77,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "tlb.walk": Time 0 to 1000, Defaulted, "\"30 ns\"", "What a page walk adds to a load.";
     "prefetch.l1_lines": Count 0 to 64, Defaulted, "2", "Lines the L1 prefetchers run ahead.";
     "prefetch.l2_lines": Count 0 to 256, Defaulted, "32", "Lines the L2 prefetchers run ahead.";
-    "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer.";
+    "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer; recorded, but the model's streamer is always trained.";
     "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
     "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";
     "l1.latency": Cycles 1 to 100, Defaulted, "\"5 clk\"", "Load-to-use latency of an L1 hit, core cycles.";

@@ -64,8 +64,6 @@ pub struct Thread {
     pub limits: Limits,
     /// Its private caches.
     pub private: Private,
-    /// Ways of the last-level cache that it fills.
-    pub llc_mask: u32,
     /// Whether each of its accesses is timed.
     pub timed: bool,
     /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.

@@ -113,16 +113,16 @@ impl Channel {
                 Bank::new((t.refi as f64 * ((phase + turn) % 1.0)) as Ps)
             })
             .collect();
+        let paced = if t.faw / 4 > config.read_slot {
+            config.ranks
+        } else {
+            0
+        };
+        let activations = (0..paced).map(|_| Calendar::new(t.faw / 4)).collect();
         let drain_at = (config.write_queue as usize * 3 / 4).max(1);
         Self {
             banks,
-            activations: (0..if t.faw / 4 > config.read_slot {
-                config.ranks
-            } else {
-                0
-            })
-                .map(|_| Calendar::new(t.faw / 4))
-                .collect(),
+            activations,
             bus: Calendar::new(config.read_slot),
             last_data: 0,
             requests: 0,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use weir_model::counters::CounterSet;
 
-use super::llc::LastLevel;
+use super::llc::{ALL_WAYS, LastLevel};
 use super::mesh::{Mesh, slice_of};
 use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
 use super::tor::Slice;
@@ -43,8 +43,8 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// An idle uncore for threads with these masks of cache ways.
-    pub fn new(params: Arc<Params>, masks: Vec<u32>, llc: Option<LastLevel>, seed: u64) -> Self {
+    /// An idle uncore for so many threads, each of which may fill every way of the cache.
+    pub fn new(params: Arc<Params>, threads: usize, llc: Option<LastLevel>, seed: u64) -> Self {
         let u = &params.uncore;
         let tier = |(i, t): (usize, &crate::params::TierParams)| {
             Tier::new(t.config.clone(), rng::mix(seed ^ i as u64))
@@ -61,7 +61,7 @@ impl Uncore {
                 .map(|t| TorClass::miss(t.class))
                 .collect(),
             llc,
-            masks,
+            masks: vec![ALL_WAYS; threads],
             pmu: Pmu::default(),
             params,
         }

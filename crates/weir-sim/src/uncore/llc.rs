@@ -14,6 +14,9 @@ pub struct LlcConfig {
     pub ways: u32,
 }
 
+/// The mask of a class that may fill every way.
+pub const ALL_WAYS: u32 = u32::MAX;
+
 /// A line that left the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
