@@ -10,7 +10,7 @@ use weir_model::document::Experiment;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::plan::{caches_in_reach, check_working_set, choose_tiers};
+use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers};
 use crate::{LabError, PointSpec};
 
 /// A thread's working set is at least this.
@@ -85,17 +85,14 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     for tier in choose_tiers(topology, &options.tiers)? {
         for &op in ops {
             for &threads in &threads {
-                points.push(PointSpec {
-                    experiment: Experiment::Bandwidth,
-                    tier: tier.name.clone(),
-                    op,
-                    pattern: Pattern::Sequential,
-                    threads,
-                    working_set: options
-                        .working_set
-                        .unwrap_or_else(|| working_set(topology, tier, threads)),
-                    prefetch: options.prefetch,
-                });
+                let size = options
+                    .working_set
+                    .unwrap_or_else(|| working_set(topology, tier, threads));
+                let load = Load::new(&tier.name, op, Pattern::Sequential, threads, size);
+                points.push(PointSpec::alone(
+                    Experiment::Bandwidth,
+                    load.prefetch(options.prefetch),
+                ));
             }
         }
     }

@@ -10,7 +10,7 @@ use weir_model::document::Experiment;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::plan::{check_working_set, choose_tiers};
+use crate::plan::{Load, check_working_set, choose_tiers};
 use crate::{LabError, PointSpec};
 
 /// The instructions that are timed on a flushed line unless others are asked for.
@@ -64,14 +64,9 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
 
     let mut points = Vec::new();
     for tier in choose_tiers(topology, &options.tiers)? {
-        let point = |op, pattern, working_set| PointSpec {
-            experiment: Experiment::Latency,
-            tier: tier.name.clone(),
-            op,
-            pattern,
-            threads: 1,
-            working_set,
-            prefetch: false,
+        let point = |op, pattern, working_set| {
+            let load = Load::new(&tier.name, op, pattern, 1, working_set);
+            PointSpec::alone(Experiment::Latency, load.prefetch(false))
         };
         let flushed = FLUSHED_SET.min(tier.capacity);
         points.extend(

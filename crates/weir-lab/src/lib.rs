@@ -30,6 +30,6 @@ pub mod theory;
 pub mod verdict;
 
 pub use error::LabError;
-pub use plan::PointSpec;
+pub use plan::{Load, PointSpec};
 pub use sweep::{Finished, Watcher, run};
 pub use verdict::{Severity, Verdict, verdicts};

@@ -3,56 +3,163 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use weir_model::access::{Op, Pattern};
+use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::document::Experiment;
 use weir_model::machine::Goal;
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::{Tier, TierName, Topology};
-use weir_model::units::{Bytes, LINE_BYTES};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::LabError;
 
-/// One figure that is wanted: one tenant, alone on the machine.
+/// One figure that is wanted: of one load, alone on the machine or beside another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointSpec {
     /// The experiment it belongs to.
     pub experiment: Experiment,
-    /// Where the pages lie.
+    /// The load that the figure is about.
+    pub load: Load,
+    /// What runs beside it, on the cores after its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Load>,
+    /// Accesses of the load to see at least, for quantiles that need so many; zero leaves it to the
+    /// machine. It decides how long to look and not what is seen.
+    #[serde(default)]
+    pub least_accesses: u64,
+}
+
+/// Threads that all do the same: a tenant that has no cores yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Where the pages lie that the instruction touches.
     pub tier: TierName,
     /// The instruction.
     pub op: Op,
     /// The order of lines.
     pub pattern: Pattern,
-    /// Threads, one on each of the first cores.
+    /// Threads, each on a core of its own.
     pub threads: u32,
     /// Bytes that one thread touches.
     pub working_set: Bytes,
+    /// Lines that are loaded along with those that the instruction touches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
+    /// How long each thread pauses between two lines.
+    #[serde(default)]
+    pub pause: Nanos,
+    /// What one sample covers, where the pattern is timed.
+    #[serde(default)]
+    pub timing: Timing,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
 }
 
-impl PointSpec {
-    /// What kind of figure this is: a latency where each access is timed, else a bandwidth.
-    pub fn goal(&self) -> Goal {
-        if self.pattern.is_timed() {
-            Goal::Latency
-        } else {
-            Goal::Bandwidth
+impl Load {
+    /// A load of one instruction that never pauses, prefetchers on.
+    pub fn new(
+        tier: &TierName,
+        op: Op,
+        pattern: Pattern,
+        threads: u32,
+        working_set: Bytes,
+    ) -> Self {
+        Self {
+            tier: tier.clone(),
+            op,
+            pattern,
+            threads,
+            working_set,
+            reads: None,
+            pause: Nanos(0.0),
+            timing: Timing::default(),
+            prefetch: true,
         }
     }
 
-    /// The tenant that makes this point, or `None` if the machine has too few cores.
-    pub fn tenant(&self, topology: &Topology) -> Option<Tenant> {
-        let cores = topology.cores.get(..self.threads as usize)?;
-        Some(Tenant {
+    /// The same with the prefetchers switched.
+    #[must_use]
+    pub fn prefetch(mut self, prefetch: bool) -> Self {
+        self.prefetch = prefetch;
+        self
+    }
+
+    /// Share of the lines crossing the memory interface that are read, once the caches are full.
+    pub fn read_share(&self) -> f64 {
+        let alone = || Reads {
+            lines: 0,
+            per: 1,
+            from: Placement::Bind(self.tier.clone()),
+            dataflow: Dataflow::Apart,
+        };
+        self.reads.clone().unwrap_or_else(alone).share(self.op)
+    }
+
+    /// Bytes that cross the memory interface for each byte the program touches, once the caches are
+    /// full.
+    pub fn traffic_factor(&self) -> f64 {
+        let (loaded, touched) = match &self.reads {
+            Some(reads) => (f64::from(reads.lines), f64::from(reads.per)),
+            None => (0.0, 1.0),
+        };
+        (loaded + touched * self.op.traffic_factor()) / (loaded + touched)
+    }
+
+    fn tenant(&self, cores: &[u32]) -> Tenant {
+        Tenant {
             name: format!("{}@{}", self.op, self.tier),
             op: self.op,
             pattern: self.pattern,
             cores: cores.to_vec(),
             placement: Placement::Bind(self.tier.clone()),
             working_set: self.working_set,
+            reads: self.reads.clone(),
+            pause: self.pause,
+            timing: self.timing,
             prefetch: self.prefetch,
-        })
+        }
+    }
+}
+
+impl PointSpec {
+    /// A point of one load, alone on the machine.
+    pub fn alone(experiment: Experiment, load: Load) -> Self {
+        Self {
+            experiment,
+            load,
+            beside: None,
+            least_accesses: 0,
+        }
+    }
+
+    /// What kind of figure this is: a latency where each access is timed, else a bandwidth.
+    pub fn goal(&self) -> Goal {
+        if self.load.pattern.is_timed() {
+            Goal::Latency
+        } else {
+            Goal::Bandwidth
+        }
+    }
+
+    /// Threads of all loads together.
+    pub fn threads(&self) -> u32 {
+        let beside = self.beside.as_ref().map_or(0, |load| load.threads);
+        self.load.threads.saturating_add(beside)
+    }
+
+    /// The tenants that make this point, the one that the figure is about first, or `None` if the
+    /// machine has too few cores.
+    pub fn tenants(&self, topology: &Topology) -> Option<Vec<Tenant>> {
+        let own = topology.cores.get(..self.load.threads as usize)?;
+        let mut tenants = vec![self.load.tenant(own)];
+        if let Some(beside) = &self.beside {
+            let others = topology
+                .cores
+                .get(own.len()..own.len() + beside.threads as usize)?;
+            let mut tenant = beside.tenant(others);
+            tenant.name = format!("{} beside", tenant.name);
+            tenants.push(tenant);
+        }
+        Some(tenants)
     }
 
     /// The seed of this point in a sweep of seed `seed`. It depends on what the point is and on
@@ -75,18 +182,37 @@ impl PointSpec {
 /// 4 KiB, prefetchers off`.
 impl fmt::Display for PointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.experiment.name(), self.load)?;
+        match &self.beside {
+            Some(beside) => write!(f, "; beside {beside}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What makes the load, in words; what is as usual is not said.
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            experiment,
             tier,
             op,
             pattern,
             threads,
             working_set,
+            reads,
+            pause,
+            timing,
             prefetch,
         } = self;
-        write!(f, "{}: {op} {}", experiment.name(), pattern.name())?;
-        if let Pattern::RandomBlock { block } = pattern {
-            write!(f, " of {} B", block.get())?;
+        write!(f, "{op} {}", pattern.name())?;
+        match pattern {
+            Pattern::RandomBlock { block } => write!(f, " of {} B", block.get())?,
+            Pattern::Descriptors {
+                bytes,
+                batch,
+                in_flight,
+            } => write!(f, " of {} B, {batch} x {in_flight}", bytes.get())?,
+            _ => {}
         }
         let plural = if *threads == 1 { "" } else { "s" };
         let switch = if *prefetch { "on" } else { "off" };
@@ -94,7 +220,25 @@ impl fmt::Display for PointSpec {
             f,
             " on {tier}, {threads} thread{plural} x {} B, prefetchers {switch}",
             working_set.get()
-        )
+        )?;
+        if let Some(reads) = reads {
+            let from: Vec<&str> = reads.from.tiers().map(TierName::as_str).collect();
+            write!(
+                f,
+                ", {} lines of {} read for {} ({})",
+                reads.lines,
+                from.join("+"),
+                reads.per,
+                reads.dataflow.name()
+            )?;
+        }
+        if pause.get() > 0.0 {
+            write!(f, ", pausing {} ns a line", pause.get())?;
+        }
+        match timing {
+            Timing::Averaged => Ok(()),
+            Timing::Each => write!(f, ", each timed"),
+        }
     }
 }
 

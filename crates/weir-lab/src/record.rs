@@ -56,7 +56,7 @@ pub enum RecordError {
 /// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing
 /// asks for or its budget of windows is spent. The machine is at rest afterwards, whatever happened.
 ///
-/// Windows go on past the budget until `least_accesses` were seen, for quantiles that need so many
+/// Windows go on past the budget until `least_accesses` of the point were seen, for quantiles that need so many
 /// and bandwidths that sway.
 ///
 /// # Errors
@@ -64,20 +64,19 @@ pub enum RecordError {
 pub fn record(
     machine: &mut dyn Machine,
     spec: &PointSpec,
-    least_accesses: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recorded, RecordError> {
     let topology = machine.topology();
-    let tenant = spec
-        .tenant(topology)
-        .filter(|t| !t.cores.is_empty())
+    let tenants = spec
+        .tenants(topology)
+        .filter(|all| all.iter().all(|t| !t.cores.is_empty()))
         .ok_or(RecordError::Threads {
-            threads: spec.threads,
+            threads: spec.threads(),
             cores: topology.cores.len(),
         })?;
     let pacing = machine.pacing(spec.goal());
-    machine.start(&[tenant])?;
-    let watched = watch(machine, spec.goal(), pacing, least_accesses, stop);
+    machine.start(&tenants)?;
+    let watched = watch(machine, spec, pacing, stop);
     match (watched, machine.stop()) {
         (Ok(windows), Ok(notes)) => Ok(windows.into_recorded(pacing, notes)),
         (Ok(windows), Err(then)) => {
@@ -98,9 +97,8 @@ pub fn record(
 
 fn watch(
     machine: &mut dyn Machine,
-    goal: Goal,
+    spec: &PointSpec,
     pacing: Pacing,
-    least_accesses: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Windows, RecordError> {
     if pacing.warm_up > Nanos(0.0) {
@@ -112,7 +110,7 @@ fn watch(
         if stop() {
             return Err(RecordError::Stopped);
         }
-        let accesses = windows.add(&machine.observe(pacing.window)?, goal);
+        let accesses = windows.add(&machine.observe(pacing.window)?, spec.goal());
         let tight = || {
             windows
                 .reached()
@@ -120,7 +118,7 @@ fn watch(
         };
         let spent = seen >= most || (seen >= pacing.least_windows && tight());
         // A window without an access would not end the wait for more of them.
-        let enough = windows.accesses >= least_accesses;
+        let enough = windows.accesses >= spec.least_accesses;
         if spent && (enough || accesses == 0) {
             break;
         }
@@ -166,6 +164,9 @@ impl Windows {
             (Goal::Latency, _) => return 0,
         };
         self.record.samples.push((seen.window, figure));
+        if let Some(beside) = seen.tenants.get(1) {
+            self.record.beside.push(beside.bandwidth(seen.window).get());
+        }
         self.accesses += progress.accesses;
         progress.accesses
     }

@@ -59,7 +59,7 @@ pub fn run(
     watcher: &dyn Watcher,
 ) -> Vec<Finished> {
     side_by_side(testbed.parallelism(), plan.len(), &|index| {
-        let done = measure(testbed, index, plan.get(index)?, 0, seed, watcher)?;
+        let done = measure(testbed, index, plan.get(index)?, seed, watcher)?;
         watcher.finished(&done, plan.len());
         Some(done)
     })
@@ -70,7 +70,6 @@ pub(crate) fn measure(
     testbed: &dyn Testbed,
     index: usize,
     spec: &PointSpec,
-    least_accesses: u64,
     seed: u64,
     watcher: &dyn Watcher,
 ) -> Option<Finished> {
@@ -81,7 +80,7 @@ pub(crate) fn measure(
         .open(spec.seed(seed))
         .map_err(RecordError::from)
         .and_then(|mut machine| {
-            let recorded = record(machine.as_mut(), spec, least_accesses, &|| watcher.stop())?;
+            let recorded = record(machine.as_mut(), spec, &|| watcher.stop())?;
             let mut point = study::study(spec, &recorded.record, machine.topology());
             point.conditions = recorded.notes.conditions;
             Ok((point, recorded.record, recorded.notes.warnings))

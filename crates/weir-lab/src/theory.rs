@@ -11,18 +11,19 @@ use weir_model::machine::Goal;
 use weir_model::topology::{Limits, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
-use crate::PointSpec;
 use crate::bandwidth::TIMES_CACHES;
 use crate::plan::caches_in_reach;
 use crate::statistics::Estimate;
+use crate::{Load, PointSpec};
 
 /// The known limit of a figure; `None` where none is known or the caches take part.
 pub fn beside(spec: &PointSpec, figure: &Estimate, topology: &Topology) -> Option<Theory> {
-    let limits = topology.tier(&spec.tier)?.limits.as_ref()?;
-    let caches = caches_in_reach(topology, spec.threads);
+    let load = &spec.load;
+    let limits = topology.tier(&load.tier)?.limits.as_ref()?;
+    let caches = caches_in_reach(topology, load.threads);
     match spec.goal() {
-        Goal::Bandwidth => bandwidth(spec, figure, limits, caches),
-        Goal::Latency => latency(spec, figure, limits, caches),
+        Goal::Bandwidth => bandwidth(load, figure, limits, caches),
+        Goal::Latency => latency(load, figure, limits, caches),
     }
 }
 
@@ -48,21 +49,16 @@ pub fn bandwidth_limit(op: Op, limits: &Limits) -> (GbPerSec, String) {
     }
 }
 
-fn bandwidth(
-    spec: &PointSpec,
-    figure: &Estimate,
-    limits: &Limits,
-    caches: Bytes,
-) -> Option<Theory> {
+fn bandwidth(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> Option<Theory> {
     // Below this, hits would make any bandwidth possible.
-    let footprint = spec
+    let footprint = load
         .working_set
         .get()
-        .saturating_mul(u64::from(spec.threads));
+        .saturating_mul(u64::from(load.threads));
     if footprint < caches.get().saturating_mul(TIMES_CACHES) {
         return None;
     }
-    let (GbPerSec(limit), basis) = bandwidth_limit(spec.op, limits);
+    let (GbPerSec(limit), basis) = bandwidth_limit(load.op, limits);
     (limit > 0.0).then(|| Theory {
         limit,
         share_pct: figure.mean / limit * 100.0,
@@ -72,19 +68,19 @@ fn bandwidth(
     })
 }
 
-fn latency(spec: &PointSpec, figure: &Estimate, limits: &Limits, caches: Bytes) -> Option<Theory> {
+fn latency(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> Option<Theory> {
     // A posted store completes before its line arrives, and a prefetcher may have fetched a line
     // before it is asked for: the path bounds neither.
-    if spec.op.is_posted() || spec.prefetch {
+    if load.op.is_posted() || load.prefetch {
         return None;
     }
     let idle = limits.idle?.get();
-    let (limit, basis) = match spec.pattern {
+    let (limit, basis) = match load.pattern {
         Pattern::FlushedLine => (idle, limits.basis.clone()),
         Pattern::Chase { .. } => {
             // A hop comes back to its line after all others, so that whatever the replacement
             // keeps, no more hops hit than lines fit.
-            let misses = 1.0 - caches.get() as f64 / spec.working_set.get() as f64;
+            let misses = 1.0 - caches.get() as f64 / load.working_set.get() as f64;
             let basis = format!(
                 "{}; at least {:.0} % of hops miss the caches",
                 limits.basis,

@@ -23,11 +23,11 @@ proptest! {
         topology.caches[2].size = Bytes::mib(cache_mib);
         let options = bandwidth::Options { quick, ..bandwidth::Options::default() };
         for point in bandwidth::plan(&topology, &options).unwrap() {
-            let footprint = point.working_set.get() * u64::from(point.threads);
-            let caches = caches_in_reach(&topology, point.threads).get();
+            let footprint = point.load.working_set.get() * u64::from(point.load.threads);
+            let caches = caches_in_reach(&topology, point.load.threads).get();
             prop_assert!(footprint >= 2 * caches, "{point}");
-            prop_assert!(footprint <= topology.tier(&point.tier).unwrap().capacity.get(), "{point}");
-            prop_assert!(point.threads <= cores);
+            prop_assert!(footprint <= topology.tier(&point.load.tier).unwrap().capacity.get(), "{point}");
+            prop_assert!(point.load.threads <= cores);
         }
     }
 
@@ -37,7 +37,7 @@ proptest! {
         let options = bandwidth::Options { quick, ..bandwidth::Options::default() };
         let plan = bandwidth::plan(&topology, &options).unwrap();
         let threads: Vec<u32> =
-            plan.iter().filter(|p| p.op == Op::Ld && p.tier == TierName::dram()).map(|p| p.threads).collect();
+            plan.iter().filter(|p| p.load.op == Op::Ld && p.load.tier == TierName::dram()).map(|p| p.load.threads).collect();
         prop_assert_eq!((threads[0], threads[threads.len() - 1]), (1, cores));
         prop_assert!(threads.is_sorted_by(|a, b| a < b));
     }
@@ -48,9 +48,9 @@ proptest! {
         topology.caches[2].size = Bytes::mib(cache_mib);
         let options = latency::Options { quick, ..latency::Options::default() };
         let plan = latency::plan(&topology, &options).unwrap();
-        let last = plan.iter().map(|point| point.working_set).max().unwrap();
+        let last = plan.iter().map(|point| point.load.working_set).max().unwrap();
         prop_assert!(last.get() >= 4 * Bytes::mib(cache_mib).get());
-        prop_assert!(plan.iter().all(|point| point.threads == 1 && !point.prefetch));
+        prop_assert!(plan.iter().all(|point| point.load.threads == 1 && !point.load.prefetch));
     }
 
     #[test]
@@ -67,7 +67,11 @@ proptest! {
 fn the_default_series_of_threads_is_dense_where_curves_bend() {
     let topology = Toy::default().topology();
     let plan = bandwidth::plan(&topology, &bandwidth::Options::default()).unwrap();
-    let threads: Vec<u32> = plan.iter().take(12).map(|point| point.threads).collect();
+    let threads: Vec<u32> = plan
+        .iter()
+        .take(12)
+        .map(|point| point.load.threads)
+        .collect();
     assert_eq!(threads, [1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32]);
     assert_eq!(plan.len(), 2 * Op::ALL.len() * 12);
 }
@@ -78,15 +82,15 @@ fn latency_times_three_instructions_on_a_flushed_line_and_two_staircases_of_nine
     let plan = latency::plan(&topology, &latency::Options::default()).unwrap();
     let flushed = plan
         .iter()
-        .filter(|point| point.pattern == Pattern::FlushedLine);
+        .filter(|point| point.load.pattern == Pattern::FlushedLine);
     assert_eq!(flushed.count(), 2 * 3);
     let chase = Pattern::Chase {
         locality: Locality::Random,
     };
     let sizes: Vec<Bytes> = plan
         .iter()
-        .filter(|point| point.pattern == chase && point.tier == TierName::cxl(0))
-        .map(|point| point.working_set)
+        .filter(|point| point.load.pattern == chase && point.load.tier == TierName::cxl(0))
+        .map(|point| point.load.working_set)
         .collect();
     assert_eq!(
         (sizes.len(), sizes[0], sizes[18]),
@@ -101,8 +105,8 @@ fn steps_that_a_small_tier_cannot_hold_are_left_out() {
     let plan = latency::plan(&topology, &latency::Options::default()).unwrap();
     let largest = |tier| {
         plan.iter()
-            .filter(|p| p.tier == tier)
-            .map(|p| p.working_set)
+            .filter(|p| p.load.tier == tier)
+            .map(|p| p.load.working_set)
             .max()
     };
     assert_eq!(largest(TierName::cxl(0)), Some(Bytes::mib(64)));

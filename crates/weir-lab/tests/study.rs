@@ -6,7 +6,7 @@ use common::{Toy, WALK_NS};
 use proptest::prelude::*;
 use weir_lab::statistics::Estimate;
 use weir_lab::theory::{bandwidth_limit, beside};
-use weir_lab::{Finished, PointSpec, Severity, Verdict, bandwidth, latency, run, verdicts};
+use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, bandwidth, latency, run, verdicts};
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::document::{Experiment, Point};
 use weir_model::topology::{Limits, TierName};
@@ -30,15 +30,8 @@ fn judged(toy: &Toy, about: &str) -> Vec<Verdict> {
 }
 
 fn spec(op: Op, pattern: Pattern, working_set: Bytes) -> PointSpec {
-    PointSpec {
-        experiment: Experiment::Latency,
-        tier: TierName::dram(),
-        op,
-        pattern,
-        threads: 1,
-        working_set,
-        prefetch: false,
-    }
+    let load = Load::new(&TierName::dram(), op, pattern, 1, working_set);
+    PointSpec::alone(Experiment::Latency, load.prefetch(false))
 }
 
 fn estimate(mean: f64, ci95: f64) -> Estimate {

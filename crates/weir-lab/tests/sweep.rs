@@ -5,7 +5,7 @@ mod common;
 use common::{StopAfter, Toy};
 use proptest::prelude::*;
 use weir_lab::study::study;
-use weir_lab::{PointSpec, bandwidth, latency, run};
+use weir_lab::{Load, PointSpec, bandwidth, latency, run};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
 use weir_model::document::Experiment;
@@ -84,7 +84,7 @@ fn a_point_that_the_machine_refuses_carries_the_reason_and_the_sweep_goes_on() {
     let all = run(&toy, &plan, 1, &());
     assert_eq!(all.len(), plan.len());
     for done in &all {
-        let refused = done.spec.op == Op::Movdir64b;
+        let refused = done.spec.load.op == Op::Movdir64b;
         assert_eq!(done.point.error.is_some(), refused, "{}", done.spec);
         assert_eq!(done.point.gbps.is_none(), refused, "{}", done.spec);
         assert_eq!(
@@ -104,30 +104,15 @@ fn a_point_that_the_machine_refuses_carries_the_reason_and_the_sweep_goes_on() {
 #[test]
 fn unknown_tiers_and_impossible_thread_counts_in_a_plan_are_errors_of_the_point() {
     let toy = Toy::default();
-    let point = PointSpec {
-        experiment: Experiment::Bandwidth,
-        tier: TierName::cxl(7),
-        op: Op::Ld,
-        pattern: Pattern::Sequential,
-        threads: 1,
-        working_set: Bytes::mib(64),
-        prefetch: true,
+    let point = |tier: TierName, threads, size| {
+        let load = Load::new(&tier, Op::Ld, Pattern::Sequential, threads, size);
+        PointSpec::alone(Experiment::Bandwidth, load)
     };
-    let crowd = PointSpec {
-        tier: TierName::dram(),
-        threads: 33,
-        ..point.clone()
-    };
-    let nobody = PointSpec {
-        threads: 0,
-        ..crowd.clone()
-    };
-    let too_big = PointSpec {
-        threads: 1,
-        working_set: Bytes::gib(999),
-        ..crowd.clone()
-    };
-    let all = run(&toy, &[point, crowd, nobody, too_big], 1, &());
+    let elsewhere = point(TierName::cxl(7), 1, Bytes::mib(64));
+    let crowd = point(TierName::dram(), 33, Bytes::mib(64));
+    let nobody = point(TierName::dram(), 0, Bytes::mib(64));
+    let too_big = point(TierName::dram(), 1, Bytes::gib(999));
+    let all = run(&toy, &[elsewhere, crowd, nobody, too_big], 1, &());
     assert!(all.iter().all(|done| done.missing.is_none()));
     let errors: Vec<&str> = all
         .iter()

@@ -26,10 +26,14 @@ pub enum Op {
     Movdir64b,
     /// Locked read-modify-write of one word of the line.
     Cas,
+    /// Memory move by the Data Streaming Accelerator: a descriptor names source, destination and
+    /// length, and the core only submits it.
+    Dsa,
 }
 
 impl Op {
-    /// Every instruction, in the order in which tables list them.
+    /// Every instruction of the core, in the order in which tables list them. An accelerator is
+    /// none of them.
     pub const ALL: [Op; 6] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt, Op::Movdir64b, Op::Cas];
 
     /// The stable name used on the command line, in files and in JSON.
@@ -41,6 +45,7 @@ impl Op {
             Op::NtSt => "nt_st",
             Op::Movdir64b => "movdir64b",
             Op::Cas => "cas",
+            Op::Dsa => "dsa",
         }
     }
 
@@ -69,7 +74,7 @@ impl fmt::Display for Op {
 
 /// A name that is no instruction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b and cas")]
+#[error("no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b, cas and dsa")]
 pub struct UnknownOp(pub String);
 
 impl FromStr for Op {
@@ -84,6 +89,7 @@ impl FromStr for Op {
             .collect();
         Op::ALL
             .into_iter()
+            .chain([Op::Dsa])
             .find(|op| op.name().replace('_', "") == plain)
             .ok_or_else(|| UnknownOp(text.into()))
     }
@@ -111,6 +117,18 @@ pub enum Pattern {
     /// One access at a time on a line that was just flushed, fenced before and after, each timed
     /// (MEMO §4.2).
     FlushedLine,
+    /// All threads of the tenant take turns on one line that they share; each turn is timed, from
+    /// one thread's change of the line to the next one's.
+    SharedLine,
+    /// Descriptors for an accelerator, ascending through the working set.
+    Descriptors {
+        /// Bytes that one descriptor moves, a multiple of the line.
+        bytes: Bytes,
+        /// Descriptors that are submitted together; 1 for no batch.
+        batch: u32,
+        /// Submissions under way before the thread waits for the oldest; 1 for a synchronous use.
+        in_flight: u32,
+    },
 }
 
 impl Pattern {
@@ -127,12 +145,17 @@ impl Pattern {
                 locality: Locality::Random,
             } => "chase_random",
             Pattern::FlushedLine => "flushed_line",
+            Pattern::SharedLine => "shared_line",
+            Pattern::Descriptors { .. } => "descriptors",
         }
     }
 
     /// Whether each access is timed, so that the tenant reports latency.
     pub const fn is_timed(self) -> bool {
-        matches!(self, Pattern::Chase { .. } | Pattern::FlushedLine)
+        matches!(
+            self,
+            Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine
+        )
     }
 }
 
@@ -149,13 +172,70 @@ pub enum Locality {
     Random,
 }
 
+/// What one sample of a timed pattern covers, where the machine has the choice. A model times every
+/// access and nothing else.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Timing {
+    /// Enough dependent accesses that reading the clock costs next to nothing: means are exact,
+    /// tails are blurred.
+    #[default]
+    Averaged,
+    /// One access, less what the timer itself costs: true tails.
+    Each,
+}
+
+/// What becomes of lines that are loaded along with those that a tenant's instruction touches.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Dataflow {
+    /// Nothing: reads and writes that have nothing to do with each other.
+    Apart,
+    /// They are what is written (STREAM copy, memcpy).
+    Copy,
+    /// Times a constant (STREAM scale).
+    Scale,
+    /// The sum of two (STREAM add).
+    Add,
+    /// The sum of one and a constant times the other (STREAM triad).
+    Triad,
+}
+
+impl Dataflow {
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dataflow::Apart => "apart",
+            Dataflow::Copy => "copy",
+            Dataflow::Scale => "scale",
+            Dataflow::Add => "add",
+            Dataflow::Triad => "triad",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_instruction_is_read_back_from_its_name() {
-        for op in Op::ALL {
+        for op in Op::ALL.into_iter().chain([Op::Dsa]) {
             assert_eq!(op.name().parse(), Ok(op));
             assert_eq!(op.name().replace('_', "-").parse(), Ok(op));
         }

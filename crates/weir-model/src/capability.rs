@@ -19,6 +19,8 @@ pub enum Feature {
     Movdir64b,
     /// Cache-line write-back without eviction.
     Clwb,
+    /// A work queue of the Data Streaming Accelerator that this user may submit to.
+    Dsa,
     /// A time-stamp counter that ticks at one rate whatever the core does.
     InvariantTsc,
     /// Core performance counters.
@@ -57,6 +59,7 @@ impl Feature {
             Feature::Avx2 => "avx2",
             Feature::Movdir64b => "movdir64b",
             Feature::Clwb => "clwb",
+            Feature::Dsa => "dsa",
             Feature::InvariantTsc => "invariant_tsc",
             Feature::CorePmu => "core_pmu",
             Feature::UncorePmu => "uncore_pmu",

@@ -61,14 +61,44 @@ pub enum Experiment {
     Latency,
     /// Bandwidth by instruction, thread count and tier.
     Bandwidth,
+    /// Bandwidth of blocks at random, by instruction, block size and thread count.
+    Random,
+    /// Latency of a chase against the bandwidth that others draw.
+    Loaded,
+    /// Copying between and within tiers, by method.
+    Movement,
+    /// Handing one line over between cores.
+    Share,
+    /// STREAM's four kernels.
+    Stream,
+    /// Latency of every single request, alone and beside others.
+    Tail,
 }
 
 impl Experiment {
+    /// Every experiment, in the order in which reports show them.
+    pub const ALL: [Experiment; 8] = [
+        Experiment::Latency,
+        Experiment::Tail,
+        Experiment::Bandwidth,
+        Experiment::Loaded,
+        Experiment::Random,
+        Experiment::Stream,
+        Experiment::Movement,
+        Experiment::Share,
+    ];
+
     /// The stable name.
     pub const fn name(self) -> &'static str {
         match self {
             Experiment::Latency => "latency",
             Experiment::Bandwidth => "bandwidth",
+            Experiment::Random => "random",
+            Experiment::Loaded => "loaded",
+            Experiment::Movement => "movement",
+            Experiment::Share => "share",
+            Experiment::Stream => "stream",
+            Experiment::Tail => "tail",
         }
     }
 }
@@ -92,9 +122,22 @@ pub struct Point {
     /// Bytes that one thread touches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wss_bytes: Option<Bytes>,
-    /// Share of accesses that read, for mixes.
+    /// Share of the lines crossing the memory interface that are read, for mixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<f64>,
+    /// Where loaded lines come from, if from elsewhere than the tier that is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<TierName>,
+    /// The kernel or method: `copy` … `triad` of STREAM; `memcpy`, `nt_copy`, `movdir64b`,
+    /// `dsa_sync`, `dsa_async` of movement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Descriptors submitted together, for accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u32>,
+    /// What ran beside the tenant that the figure is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// Whether the hardware prefetchers ran.
     pub prefetch: bool,
     /// Bandwidth of the program, all threads together, in GB/s.
@@ -107,8 +150,15 @@ pub struct Point {
     /// fewer than two samples were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<f64>,
-    /// How many windows the figure is the mean of.
+    /// How many samples the interval is made from: windows, or repetitions where the point was
+    /// measured several times.
     pub samples: u32,
+    /// How often the point was measured from start to stop, other points in between.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub repetitions: u32,
+    /// How its repetitions agree; absent where there are too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steadiness: Option<Steadiness>,
     /// The known limit of the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory: Option<Theory>,
@@ -118,6 +168,54 @@ pub struct Point {
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_once(repetitions: &u32) -> bool {
+    *repetitions == 1
+}
+
+/// The load that ran beside the tenant that a figure is about, and what it drew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Beside {
+    /// Its tier.
+    pub tier: TierName,
+    /// Its instruction.
+    pub op: Op,
+    /// Its order of lines.
+    pub pattern: String,
+    /// Its threads.
+    pub threads: u32,
+    /// Share of the lines crossing the memory interface that are read.
+    pub read_share: f64,
+    /// How long each of its threads pauses between two lines, in ns.
+    pub pause_ns: Nanos,
+    /// Bandwidth of its program, all threads together, in GB/s; absent if nothing was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<GbPerSec>,
+    /// What crossed the memory interface for it, in GB/s: a temporal store counts twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_gbps: Option<GbPerSec>,
+}
+
+/// How the repetitions of a figure agree with each other.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Steadiness {
+    /// They do.
+    Steady,
+    /// They scatter widely around one value.
+    Noisy,
+    /// They gather around two values; the mean of all is neither.
+    Bimodal,
+    /// Later ones lie beyond the scatter of earlier ones: the machine changed meanwhile.
+    Drifting,
 }
 
 /// A limit from physics beside a measured figure.
@@ -138,6 +236,12 @@ pub struct Theory {
 pub struct Record {
     /// Each window's length and figure (GB/s, or mean ns).
     pub samples: Vec<(Nanos, f64)>,
+    /// How many of the samples each repetition gave, in order; empty for a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repetitions: Vec<u32>,
+    /// Bandwidth of what ran beside, in GB/s, window by window; empty where nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<f64>,
     /// Every latency of timed accesses with its count, shortest first; empty where none is timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<(Nanos, u64)>,

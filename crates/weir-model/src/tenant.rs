@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Op, Pattern};
+use crate::access::{Dataflow, Op, Pattern, Timing};
 use crate::topology::TierName;
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// One load on the machine: a number of threads that all do the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,10 +20,52 @@ pub struct Tenant {
     pub cores: Vec<u32>,
     /// Where its pages lie.
     pub placement: Placement,
-    /// Bytes that one thread touches, private to it.
+    /// Bytes that one thread touches, private to it, all its arrays together.
     pub working_set: Bytes,
+    /// Lines that are loaded along with those that the instruction touches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
+    /// How long a thread is busy elsewhere between two lines; zero for as fast as it can.
+    #[serde(default)]
+    pub pause: Nanos,
+    /// What one sample covers, where the pattern is timed.
+    #[serde(default)]
+    pub timing: Timing,
     /// Whether the hardware prefetchers run on its cores, where the machine can tell.
     pub prefetch: bool,
+}
+
+/// Lines that a thread loads along with those that its instruction touches: `lines` of them, then
+/// `per` lines of the instruction, and again. They come from arrays of their own, one for each line
+/// in a round, so that STREAM's add is two arrays read and one written.
+///
+/// A mix for a loaded-latency curve, a copy between tiers and STREAM are all this.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Reads {
+    /// Lines loaded in a round.
+    pub lines: u32,
+    /// Lines that the instruction touches in a round.
+    pub per: u32,
+    /// Where the loaded arrays lie.
+    pub from: Placement,
+    /// What becomes of what was loaded.
+    pub dataflow: Dataflow,
+}
+
+impl Reads {
+    /// Share of the lines crossing the memory interface that are read, once the caches are full,
+    /// if `op` writes the others: a temporal store reads its line too.
+    pub fn share(&self, op: Op) -> f64 {
+        let (loaded, touched) = (f64::from(self.lines), f64::from(self.per));
+        let owned = if op.reads_for_ownership() {
+            touched
+        } else {
+            0.0
+        };
+        let read_by_op = if op == Op::Ld { touched } else { owned };
+        let written = if op == Op::Ld { 0.0 } else { touched };
+        (loaded + read_by_op) / (loaded + read_by_op + written)
+    }
 }
 
 impl Tenant {
@@ -42,13 +84,16 @@ impl Tenant {
             cores: (0..threads).collect(),
             placement: Placement::Bind(tier.clone()),
             working_set,
+            reads: None,
+            pause: Nanos(0.0),
+            timing: Timing::default(),
             prefetch: true,
         }
     }
 }
 
 /// Where a tenant's pages lie.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// All on one tier.

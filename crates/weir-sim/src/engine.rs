@@ -270,7 +270,7 @@ impl Engine {
                 }
                 thread.write_backs += u32::from(taken.is_none());
             }
-            Op::NtSt | Op::Movdir64b => {}
+            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
         }
         let thread = &mut self.threads[t];
         if thread.timed {

@@ -50,6 +50,11 @@ pub fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError
                 tenant.pattern.name()
             ));
         }
+        let offloads =
+            tenant.op == Op::Dsa || matches!(tenant.pattern, Pattern::Descriptors { .. });
+        if tenant.reads.is_some() || offloads || tenant.pattern == Pattern::SharedLine {
+            return request(format!("tenant `{name}`: the model has no such load yet"));
+        }
         if tenant.placement.tiers().next().is_none() {
             return request(format!("tenant `{name}` is placed on no tier"));
         }
@@ -200,7 +205,7 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
 fn kinds(op: Op) -> [Kind; 3] {
     match op {
         Op::Ld => [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref],
-        Op::NtSt | Op::Movdir64b => [Kind::Wcilf; 3],
+        Op::NtSt | Op::Movdir64b | Op::Dsa => [Kind::Wcilf; 3],
         Op::St | Op::StClwb | Op::Cas => [Kind::Rfo, Kind::RfoPref, Kind::RfoPref],
     }
 }

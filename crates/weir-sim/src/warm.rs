@@ -21,8 +21,8 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     threads
         .iter()
         .any(|t| match t.pattern {
-            Pattern::FlushedLine => false,
-            Pattern::Sequential | Pattern::Chase { .. } => {
+            Pattern::FlushedLine | Pattern::SharedLine => false,
+            Pattern::Sequential | Pattern::Descriptors { .. } | Pattern::Chase { .. } => {
                 per_tenant(t.tenant) <= lines + lines / 4
             }
             Pattern::RandomLine | Pattern::RandomBlock { .. } => per_tenant(t.tenant) <= 8 * lines,

@@ -61,7 +61,7 @@ impl Bench {
         let done = side_by_side(workers.unwrap_or(1), plan.len(), &|index| {
             let (wanted, platform, spec) = plan.get(index)?;
             let testbed = platform.testbed.as_ref();
-            let done = measure(testbed, index, spec, wanted.least_accesses, seed, watcher)?;
+            let done = measure(testbed, index, spec, seed, watcher)?;
             watcher.finished(&done, plan.len());
             Some((*wanted, done))
         });

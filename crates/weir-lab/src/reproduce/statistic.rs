@@ -8,7 +8,7 @@ use weir_model::units::{Bytes, Nanos};
 
 use crate::curve::Curve;
 use crate::grouped::GroupMeans;
-use crate::{Finished, PointSpec, bandwidth};
+use crate::{Finished, Load, PointSpec, bandwidth};
 
 /// A point as a rule names it: platform and tier by name, working set by size or by rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,20 +53,18 @@ impl Wanted {
             .tier(&TierName::named(tier))
             .ok_or_else(|| format!("platform {platform} has no tier {tier}"))?;
         let timed = self.pattern.is_timed();
+        let experiment = if timed {
+            Experiment::Latency
+        } else {
+            Experiment::Bandwidth
+        };
+        let size = self
+            .working_set
+            .unwrap_or_else(|| bandwidth::working_set(topology, tier, threads));
+        let load = Load::new(&tier.name, self.op, self.pattern, threads, size);
         Ok(PointSpec {
-            experiment: if timed {
-                Experiment::Latency
-            } else {
-                Experiment::Bandwidth
-            },
-            tier: tier.name.clone(),
-            op: self.op,
-            pattern: self.pattern,
-            threads: self.threads,
-            working_set: self
-                .working_set
-                .unwrap_or_else(|| bandwidth::working_set(topology, tier, self.threads)),
-            prefetch: self.prefetch,
+            least_accesses: self.least_accesses,
+            ..PointSpec::alone(experiment, load.prefetch(self.prefetch))
         })
     }
 }

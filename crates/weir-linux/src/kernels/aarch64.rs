@@ -8,7 +8,7 @@ use weir_model::access::Op;
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 
-use super::{Data, Isa, Kernel, Lines, missing};
+use super::{Data, Isa, Kernel, Lines, missing, no_instruction};
 
 pub(super) const NARROWEST: Isa = Isa::Neon;
 
@@ -22,6 +22,7 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
         Op::St => Kernel::of::<St>(op, isa, "2 x stp q, q, [x]"),
         Op::StClwb => Kernel::of::<StClean>(op, isa, "2 x stp q, q, [x]; dc cvac, x"),
         Op::NtSt => Kernel::of::<Nt>(op, isa, "2 x stnp q, q, [x]"),
+        Op::Dsa => return Err(no_instruction(op)),
         Op::Movdir64b => {
             return Err(missing(
                 Feature::Movdir64b,

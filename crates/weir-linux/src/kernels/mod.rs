@@ -278,6 +278,10 @@ pub fn select(op: Op, widest: Option<Isa>) -> Result<Kernel, MachineError> {
     arch::kernel(op, isa.unwrap_or(arch::NARROWEST))
 }
 
+fn no_instruction(op: Op) -> MachineError {
+    MachineError::Request(format!("`{op}` is no instruction of the core"))
+}
+
 fn missing(feature: Feature, reason: String) -> MachineError {
     MachineError::Missing { feature, reason }
 }

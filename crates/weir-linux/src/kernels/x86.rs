@@ -15,7 +15,7 @@ use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 
 use super::x86_scalar::{Cas, Movdir64b};
-use super::{Data, Isa, Kernel, Lines, missing};
+use super::{Data, Isa, Kernel, Lines, missing, no_instruction};
 
 pub(super) const NARROWEST: Isa = Isa::Sse2;
 
@@ -52,6 +52,7 @@ fn has(feature: Leaf7) -> bool {
 
 pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     Ok(match (op, isa) {
+        (Op::Dsa, _) => return Err(no_instruction(op)),
         (Op::Ld, Isa::Avx512) => Kernel::of::<Ld512>(op, isa, "vmovdqa64 zmm, [m]"),
         (Op::Ld, Isa::Avx2) => Kernel::of::<Ld256>(op, isa, "2 x vmovdqa ymm, [m]"),
         (Op::Ld, _) => Kernel::of::<Ld128>(op, NARROWEST, "4 x movdqa xmm, [m]"),

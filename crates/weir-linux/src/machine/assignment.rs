@@ -52,6 +52,10 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
         if tenant.cores.is_empty() {
             return refuse("it has no core to run on".into());
         }
+        let offloads = matches!(tenant.pattern, Pattern::Descriptors { .. });
+        if tenant.reads.is_some() || offloads || tenant.pattern == Pattern::SharedLine {
+            return refuse("this machine has no such load yet".into());
+        }
         if let Err(why) = check_pattern(tenant) {
             return refuse(why);
         }

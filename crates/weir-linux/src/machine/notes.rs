@@ -121,7 +121,10 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
         Pattern::RandomLine | Pattern::RandomBlock { .. } => {
             Some("blocks drawn with replacement".to_owned())
         }
-        Pattern::Sequential | Pattern::FlushedLine => None,
+        Pattern::Sequential
+        | Pattern::FlushedLine
+        | Pattern::SharedLine
+        | Pattern::Descriptors { .. } => None,
     }
 }
 

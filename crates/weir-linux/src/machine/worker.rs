@@ -211,7 +211,9 @@ impl Task {
         // Not more than was asked for, though the region is rounded up to whole pages.
         let lines = (job.working_set.min(region.bytes()).get() as usize / LINE).max(1);
         match job.pattern {
-            Pattern::Sequential => Task::Sequential { lines },
+            Pattern::Sequential | Pattern::SharedLine | Pattern::Descriptors { .. } => {
+                Task::Sequential { lines }
+            }
             Pattern::RandomLine => Task::Scattered {
                 blocks: Blocks {
                     lines: 1,

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_lab::Severity;
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 use weir_model::machine::MachineKind;
 
 use super::chart::Room;
@@ -254,9 +254,10 @@ fn table(section: &Section) -> Markup {
 }
 
 fn remark(point: &Point) -> String {
-    let kind = match point.experiment {
-        Experiment::Latency => "latency",
-        Experiment::Bandwidth => "bandwidth",
+    let kind = if point.ns.is_some() {
+        "latency"
+    } else {
+        "bandwidth"
     };
     match (&point.error, &point.theory) {
         (Some(error), _) => error.clone(),

@@ -235,13 +235,13 @@ pub fn runnable(
         let Some(capability) = missing(op) else {
             continue;
         };
-        if plan.iter().any(|spec| spec.op == op) {
+        if plan.iter().any(|spec| spec.load.op == op) {
             notes.push(format!("{op} is left out: {}", capability.detail));
         }
     }
     let plan = plan
         .into_iter()
-        .filter(|spec| missing(spec.op).is_none())
+        .filter(|spec| missing(spec.load.op).is_none())
         .collect();
     Runnable {
         plan,
@@ -254,6 +254,7 @@ pub fn runnable(
 fn needed(op: Op) -> Option<Feature> {
     match op {
         Op::Movdir64b => Some(Feature::Movdir64b),
+        Op::Dsa => Some(Feature::Dsa),
         Op::StClwb => Some(Feature::Clwb),
         Op::Ld | Op::St | Op::NtSt | Op::Cas => None,
     }
@@ -279,6 +280,7 @@ pub fn table(document: &BenchDocument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_lab::Load;
     use weir_model::access::Pattern;
     use weir_model::document::Experiment;
 
@@ -301,14 +303,10 @@ mod tests {
     #[test]
     fn an_instruction_that_the_machine_lacks_is_left_out_or_refused_if_asked_for() {
         let lacks = [Capability::missing(Feature::Movdir64b, "no flag", "", "")];
-        let spec = |op| PointSpec {
-            experiment: Experiment::Bandwidth,
-            tier: TierName::dram(),
-            op,
-            pattern: Pattern::Sequential,
-            threads: 1,
-            working_set: Bytes::mib(64),
-            prefetch: true,
+        let spec = |op| {
+            let tier = TierName::dram();
+            let load = Load::new(&tier, op, Pattern::Sequential, 1, Bytes::mib(64));
+            PointSpec::alone(Experiment::Bandwidth, load)
         };
         let plan = vec![spec(Op::Ld), spec(Op::Movdir64b)];
         let left = runnable(plan.clone(), &[], "host", &lacks);
