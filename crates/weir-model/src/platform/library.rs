@@ -13,6 +13,8 @@ use crate::diagnostic::{Collector, Mistakes};
 #[derive(Debug, Clone)]
 pub struct Library {
     definitions: BTreeMap<String, Definition>,
+    /// What each of them was read from, to be read again with a value changed.
+    pub(super) sources: BTreeMap<String, SourceFile>,
     pub(super) defaults: Defaults,
 }
 
@@ -21,6 +23,7 @@ impl Library {
     pub fn builtin() -> Self {
         let mut library = Self {
             definitions: BTreeMap::new(),
+            sources: BTreeMap::new(),
             defaults: builtin_defaults(),
         };
         for (name, text) in embedded::PLATFORMS {
@@ -40,7 +43,9 @@ impl Library {
     pub fn check(&self, file: &str, text: &str) -> Result<Definition, Mistakes> {
         let mut mistakes = Collector::new(file, text);
         let definition = self.read(file, text, &mut mistakes);
-        mistakes.finish(definition)
+        mistakes
+            .finish(definition)
+            .map(|(definition, _)| definition)
     }
 
     /// Reads a file and adds what it describes, in place of what had its name.
@@ -48,19 +53,30 @@ impl Library {
     /// # Errors
     /// Every mistake in the text; the library then is as before.
     pub fn add(&mut self, file: &str, text: &str) -> Result<&Definition, Mistakes> {
-        let definition = self.check(file, text)?;
-        Ok(
-            match self.definitions.entry(definition.name().to_string()) {
-                Entry::Vacant(place) => place.insert(definition),
-                Entry::Occupied(mut place) => {
-                    place.insert(definition);
-                    place.into_mut()
-                }
-            },
-        )
+        let mut mistakes = Collector::new(file, text);
+        let read = self.read(file, text, &mut mistakes);
+        let (definition, source) = mistakes.finish(read)?;
+        self.sources.insert(definition.name().to_string(), source);
+        Ok(self.keep(definition))
     }
 
-    fn read(&self, file: &str, text: &str, mistakes: &mut Collector<'_>) -> Option<Definition> {
+    /// Puts a definition in place of what had its name.
+    pub(super) fn keep(&mut self, definition: Definition) -> &Definition {
+        match self.definitions.entry(definition.name().to_string()) {
+            Entry::Vacant(place) => place.insert(definition),
+            Entry::Occupied(mut place) => {
+                place.insert(definition);
+                place.into_mut()
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        file: &str,
+        text: &str,
+        mistakes: &mut Collector<'_>,
+    ) -> Option<(Definition, SourceFile)> {
         let source = source_file::read(text, mistakes)?;
         let name = stem(file);
         if let Some(reason) = unusable_name(name) {
@@ -80,7 +96,8 @@ impl Library {
             );
             return None;
         }
-        assemble(&source, name, &self.defaults, mistakes)
+        let definition = assemble(&source, name, &self.defaults, mistakes)?;
+        Some((definition, source))
     }
 
     /// Everything known, hosts first, by name.

@@ -22,6 +22,7 @@ mod schema;
 mod source_file;
 mod sourced;
 mod topology;
+mod vary;
 
 pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
@@ -38,6 +39,7 @@ pub use scalar::Kind;
 pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need};
 pub use source_file::MOST_BYTES;
 pub use sourced::{Provenance, Sourced};
+pub use vary::VaryError;
 
 /// A device and how the threads reach it.
 #[derive(Debug, Clone, PartialEq)]
