@@ -8,6 +8,7 @@ use weir_model::access::Op;
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 
+pub(super) use super::aarch64_rounds::rounds;
 use super::{Data, Isa, Kernel, Lines, missing, no_instruction};
 
 pub(super) const NARROWEST: Isa = Isa::Neon;
@@ -39,7 +40,7 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
 macro_rules! vector_kernel {
     ($name:ident, $what:literal, $($body:literal),+) => {
         #[doc = $what]
-        struct $name;
+        pub(super) struct $name;
 
         impl Lines for $name {
             #[inline(always)]
@@ -121,7 +122,7 @@ vector_kernel!(
 macro_rules! atomic_kernel {
     ($name:ident, $what:literal, $($body:literal),+) => {
         #[doc = $what]
-        struct $name;
+        pub(super) struct $name;
 
         impl Lines for $name {
             #[inline(always)]

@@ -7,9 +7,20 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(target_arch = "aarch64")]
+mod aarch64_rounds;
 pub mod chase;
+pub mod rounds;
+#[cfg(target_arch = "x86_64")]
+#[macro_use]
+mod x86_bodies;
+#[cfg(target_arch = "x86_64")]
+#[macro_use]
+mod x86_flow_bodies;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_rounds;
 #[cfg(target_arch = "x86_64")]
 mod x86_scalar;
 
@@ -262,6 +273,10 @@ unsafe fn scatter_fenced<L: Lines>(
 /// # Errors
 /// The processor lacks the instruction, or the family that `widest` names.
 pub fn select(op: Op, widest: Option<Isa>) -> Result<Kernel, MachineError> {
+    arch::kernel(op, widest_family(widest)?)
+}
+
+fn widest_family(widest: Option<Isa>) -> Result<Isa, MachineError> {
     let have = families();
     if let Some(wanted) = widest.filter(|isa| !have.contains(isa)) {
         let reason = format!("{wanted} was asked for, but this processor has {have:?}");
@@ -275,7 +290,7 @@ pub fn select(op: Op, widest: Option<Isa>) -> Result<Kernel, MachineError> {
         .into_iter()
         .filter(|isa| widest.is_none_or(|widest| *isa <= widest))
         .max();
-    arch::kernel(op, isa.unwrap_or(arch::NARROWEST))
+    Ok(isa.unwrap_or(arch::NARROWEST))
 }
 
 fn no_instruction(op: Op) -> MachineError {
@@ -286,5 +301,7 @@ fn missing(feature: Feature, reason: String) -> MachineError {
     MachineError::Missing { feature, reason }
 }
 
+#[cfg(test)]
+mod rounds_tests;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use weir_model::access::Op;
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 
+pub(super) use super::x86_rounds::rounds;
 use super::x86_scalar::{Cas, Movdir64b};
 use super::{Data, Isa, Kernel, Lines, missing, no_instruction};
 
@@ -86,34 +87,12 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     })
 }
 
-/// A body for eight lines, so that the loop itself costs little, and one for the remainder.
-macro_rules! line_loop {
-    ($setup:literal, $body:ident, $finish:literal) => {
-        concat!(
-            $setup,
-            "\ntest {eights}, {eights}\njz 3f\n2:\n",
-            $body!("0"),
-            $body!("64"),
-            $body!("128"),
-            $body!("192"),
-            $body!("256"),
-            $body!("320"),
-            $body!("384"),
-            $body!("448"),
-            "add {p}, 512\ndec {eights}\njnz 2b\n3:\ntest {ones}, {ones}\njz 5f\n4:\n",
-            $body!("0"),
-            "add {p}, 64\ndec {ones}\njnz 4b\n5:\n",
-            $finish
-        )
-    };
-}
-
 /// Implements [`Lines`] for one vector form. `{data}` points at the words to store, which the
 /// setup loads and the finish keeps for the next run.
 macro_rules! vector_kernel {
     ($name:ident, $what:literal, $setup:literal, $body:ident, $finish:literal, [$($clobber:tt),*], $settle:ident) => {
         #[doc = $what]
-        struct $name;
+        pub(super) struct $name;
 
         impl Lines for $name {
             #[inline(always)]
@@ -140,130 +119,6 @@ macro_rules! vector_kernel {
                 unsafe { $settle() }
             }
         }
-    };
-}
-
-macro_rules! ld512 {
-    ($d:literal) => {
-        concat!("vmovdqa64 zmm16, [{p} + ", $d, "]\n")
-    };
-}
-macro_rules! ld256 {
-    ($d:literal) => {
-        concat!(
-            "vmovdqa ymm0, [{p} + ",
-            $d,
-            "]\nvmovdqa ymm1, [{p} + ",
-            $d,
-            " + 32]\n"
-        )
-    };
-}
-macro_rules! ld128 {
-    ($d:literal) => {
-        concat!(
-            "movdqa xmm0, [{p} + ",
-            $d,
-            "]\nmovdqa xmm1, [{p} + ",
-            $d,
-            " + 16]\n",
-            "movdqa xmm2, [{p} + ",
-            $d,
-            " + 32]\nmovdqa xmm3, [{p} + ",
-            $d,
-            " + 48]\n"
-        )
-    };
-}
-macro_rules! st512 {
-    ($d:literal) => {
-        concat!(
-            "vmovdqa64 [{p} + ",
-            $d,
-            "], zmm16\nvpaddq zmm16, zmm16, zmm17\n"
-        )
-    };
-}
-macro_rules! st256 {
-    ($d:literal) => {
-        concat!(
-            "vmovdqa [{p} + ",
-            $d,
-            "], ymm0\nvmovdqa [{p} + ",
-            $d,
-            " + 32], ymm1\n",
-            "vpaddq ymm0, ymm0, ymm2\nvpaddq ymm1, ymm1, ymm3\n"
-        )
-    };
-}
-macro_rules! st128 {
-    ($d:literal) => {
-        concat!(
-            "movdqa [{p} + ",
-            $d,
-            "], xmm0\nmovdqa [{p} + ",
-            $d,
-            " + 16], xmm1\n",
-            "movdqa [{p} + ",
-            $d,
-            " + 32], xmm2\nmovdqa [{p} + ",
-            $d,
-            " + 48], xmm3\n",
-            "paddq xmm0, xmm4\npaddq xmm1, xmm4\npaddq xmm2, xmm5\npaddq xmm3, xmm5\n"
-        )
-    };
-}
-macro_rules! clwb512 {
-    ($d:literal) => {
-        concat!(st512!($d), "clwb [{p} + ", $d, "]\n")
-    };
-}
-macro_rules! clwb256 {
-    ($d:literal) => {
-        concat!(st256!($d), "clwb [{p} + ", $d, "]\n")
-    };
-}
-macro_rules! clwb128 {
-    ($d:literal) => {
-        concat!(st128!($d), "clwb [{p} + ", $d, "]\n")
-    };
-}
-macro_rules! nt512 {
-    ($d:literal) => {
-        concat!(
-            "vmovntdq [{p} + ",
-            $d,
-            "], zmm16\nvpaddq zmm16, zmm16, zmm17\n"
-        )
-    };
-}
-macro_rules! nt256 {
-    ($d:literal) => {
-        concat!(
-            "vmovntdq [{p} + ",
-            $d,
-            "], ymm0\nvmovntdq [{p} + ",
-            $d,
-            " + 32], ymm1\n",
-            "vpaddq ymm0, ymm0, ymm2\nvpaddq ymm1, ymm1, ymm3\n"
-        )
-    };
-}
-macro_rules! nt128 {
-    ($d:literal) => {
-        concat!(
-            "movntdq [{p} + ",
-            $d,
-            "], xmm0\nmovntdq [{p} + ",
-            $d,
-            " + 16], xmm1\n",
-            "movntdq [{p} + ",
-            $d,
-            " + 32], xmm2\nmovntdq [{p} + ",
-            $d,
-            " + 48], xmm3\n",
-            "paddq xmm0, xmm4\npaddq xmm1, xmm4\npaddq xmm2, xmm5\npaddq xmm3, xmm5\n"
-        )
     };
 }
 
@@ -302,9 +157,9 @@ macro_rules! store_kernels {
 }
 
 load_kernels! {
-    Ld512 ld512 "Loads of whole lines." "" ["xmm16"],
+    Ld512 ld512 "Loads of whole lines." "" ["xmm18"],
     Ld256 ld256 "Loads of half lines." "vzeroupper" ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"],
-    Ld128 ld128 "Loads of quarter lines." "" ["xmm0", "xmm1", "xmm2", "xmm3"],
+    Ld128 ld128 "Loads of quarter lines." "" ["xmm6", "xmm7", "xmm8", "xmm9"],
 }
 
 store_kernels! {
