@@ -116,7 +116,10 @@ pub struct Point {
     pub pattern: String,
     /// Threads.
     pub threads: u32,
-    /// Bytes in a block, for random blocks.
+    /// The cores they ran on, where the figure is about which.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<u32>,
+    /// Bytes in a block, for random blocks, or of a descriptor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<Bytes>,
     /// Bytes that one thread touches.
@@ -125,7 +128,7 @@ pub struct Point {
     /// Share of the lines crossing the memory interface that are read, for mixes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<f64>,
-    /// Where loaded lines come from, if from elsewhere than the tier that is written.
+    /// Where copied lines come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<TierName>,
     /// The kernel or method: `copy` … `triad` of STREAM; `memcpy`, `nt_copy`, `movdir64b`,
@@ -140,7 +143,8 @@ pub struct Point {
     pub beside: Option<Beside>,
     /// Whether the hardware prefetchers ran.
     pub prefetch: bool,
-    /// Bandwidth of the program, all threads together, in GB/s.
+    /// Bandwidth of the program, all threads together, in GB/s: bytes that its instructions touch,
+    /// loaded and written ones alike; for movement the bytes that are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
     /// Latency of single accesses, in ns.
@@ -315,4 +319,81 @@ pub struct ReproduceRow {
     /// The reason for a miss, where it is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+/// A `reproduce --sensitivity` document: `weir/sensitivity/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SensitivityDocument {
+    /// `weir/sensitivity/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Wall time of the whole command, in seconds.
+    pub elapsed_s: f64,
+    /// Platforms used, by name, with their digests before any change.
+    pub platforms: BTreeMap<String, String>,
+    /// What makes the figures less than trustworthy.
+    pub warnings: Vec<String>,
+    /// Whether the command was stopped before every parameter was tried.
+    pub partial: bool,
+    /// Assumed parameters, the one that matters most first.
+    pub effects: Vec<ParameterEffect>,
+}
+
+impl SensitivityDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/sensitivity/1";
+}
+
+/// What one assumed parameter does to the answers when it lies elsewhere in its range.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ParameterEffect {
+    /// The dotted key, as in platform files.
+    pub key: String,
+    /// What the key means.
+    pub meaning: String,
+    /// Where it is assumed, and within which range.
+    pub ranges: Vec<AssumedRange>,
+    /// The largest change of any row between the two ends, in percent of our usual figure.
+    pub largest_pct: f64,
+    /// Every row that was computed again.
+    pub rows: Vec<RowEffect>,
+    /// Why an end could not be taken: it contradicts other values that were left as they are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// A host or device in whose file a parameter is assumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AssumedRange {
+    /// The host or device.
+    pub part: String,
+    /// Its usual value.
+    pub value: String,
+    /// Lowest plausible value.
+    pub low: String,
+    /// Highest plausible value.
+    pub high: String,
+}
+
+/// Our figure for a published row at both ends of a parameter's range.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RowEffect {
+    /// The row's id in `published/`.
+    pub id: String,
+    /// The paper's figure.
+    pub published: f64,
+    /// Ours with the usual value.
+    pub ours: f64,
+    /// With the lowest; absent if it gives no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_low: Option<f64>,
+    /// With the highest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_high: Option<f64>,
+    /// The larger distance of the two from the usual figure, or of one from the other, in percent of
+    /// the usual figure.
+    pub change_pct: f64,
 }

@@ -62,6 +62,38 @@ pub fn simulate(on: &str) -> Result<Box<dyn Testbed>> {
     Ok(Box::new(testbed))
 }
 
+/// A value of a host or device, as its file would have it, in place of the usual one.
+#[derive(Debug, Clone, Copy)]
+pub struct Change<'a> {
+    /// The host or device.
+    pub part: &'a str,
+    /// The dotted key.
+    pub key: &'a str,
+    /// The value, as it would be written.
+    pub value: &'a str,
+}
+
+/// The model of a platform that comes with Weir, with some values changed.
+///
+/// # Errors
+/// The expression names no platform, a value is none for its key or contradicts others, or the
+/// simulator cannot build the platform.
+pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Testbed>> {
+    let mut library = Library::builtin();
+    for Change { part, key, value } in changes {
+        library.vary(part, key, value).map_err(|error| {
+            Failure::Request(anyhow!(error).context(format!("{part}: {key} = {value}")))
+        })?;
+    }
+    let platform = library
+        .compose(on)
+        .map_err(|error| Failure::Request(error.into()))?;
+    let testbed = SimTestbed::new(&platform).map_err(|error| {
+        Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
+    })?;
+    Ok(Box::new(testbed))
+}
+
 /// A platform from an expression whose parts are names or paths of TOML files.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use serde_json::Value;
 use weir::documents::{
     PlatformDocument, PlatformsDocument, RecordDocument, RunsDocument, TopoDocument,
 };
-use weir_model::document::{BenchDocument, Record, ReproduceDocument};
+use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
 
 const HEAD: &str = "\
 # The JSON that Weir prints and keeps
@@ -36,6 +36,12 @@ fn page() -> String {
     document::<ReproduceDocument>(
         "weir reproduce",
         ReproduceDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<SensitivityDocument>(
+        "weir reproduce --sensitivity",
+        SensitivityDocument::SCHEMA,
         &mut text,
         &mut parts,
     );

@@ -6,6 +6,7 @@
 
 mod bench;
 pub mod rules;
+pub mod sensitivity;
 pub mod statistic;
 mod unanswered;
 

@@ -1,5 +1,7 @@
 //! `weir reproduce`: published figures beside ours, row by row.
 
+mod sensitivity;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -27,13 +29,18 @@ use crate::{host, machine};
 Examples:
   weir reproduce
   weir reproduce memo
-  weir reproduce supmario --only SUP-01 --format csv")]
+  weir reproduce supmario --only SUP-01 --format csv
+  weir reproduce memo --sensitivity")]
 pub struct Args {
     /// A paper, by its name in published/ [default: all].
     paper: Option<String>,
     /// Only rows whose id begins so; may be repeated.
     #[arg(long, value_name = "ROW")]
     only: Vec<String>,
+    /// Take each assumed parameter to both ends of its range instead, and rank them by what they
+    /// change.
+    #[arg(long)]
+    sensitivity: bool,
 }
 
 /// Answers the rows, keeps and prints them.
@@ -41,6 +48,9 @@ pub struct Args {
 /// # Errors
 /// There is no such paper or row, or the work was stopped before its end.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.sensitivity {
+        return sensitivity::run(args, context);
+    }
     let chosen = choose(args)?;
     let mut store = Store::open(&context.store_path()?)?;
     let began = Instant::now();
