@@ -1,0 +1,231 @@
+//! What the assumed numbers do to the answers: each is taken to both ends of its range, all others
+//! left as they are, and every row that depends on it is computed again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_model::document::{AssumedRange, ParameterEffect, ReproduceRow, RowEffect};
+use weir_model::machine::Testbed;
+use weir_model::platform::{ParameterRow, Platform, Provenance};
+use weir_model::published::Published;
+
+use super::rules;
+use super::{Reproduction, rows};
+use crate::{LabError, Watcher};
+
+/// One assumed parameter, wherever it is assumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assumption {
+    /// The dotted key, as in platform files.
+    pub key: String,
+    /// What the key means.
+    pub meaning: String,
+    /// The hosts and devices that assume it, and their ranges.
+    pub ranges: Vec<AssumedRange>,
+    /// Expressions of the platforms that are made of them.
+    pub platforms: BTreeSet<String>,
+}
+
+/// One end of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The lowest plausible value.
+    Low,
+    /// The highest.
+    High,
+}
+
+impl End {
+    /// The value at this end, as a platform file would have it.
+    pub fn of(self, range: &AssumedRange) -> &str {
+        match self {
+            End::Low => &range.low,
+            End::High => &range.high,
+        }
+    }
+}
+
+/// A platform that may have one parameter at one end of its range.
+pub type OpenVaried<'a> =
+    dyn Fn(&str, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sensitivity {
+    /// The parameters, the one that matters most first.
+    pub effects: Vec<ParameterEffect>,
+    /// The rows with every parameter at its usual value.
+    pub usual: Reproduction,
+    /// Whether the watcher ended it before every parameter was tried.
+    pub partial: bool,
+}
+
+/// The expressions of the platforms on which rows are answered.
+pub fn platforms(published: &[Published]) -> BTreeSet<&'static str> {
+    published
+        .iter()
+        .filter_map(|row| rules::find(&row.id))
+        .flat_map(|rule| rule.statistic.wanted())
+        .map(|wanted| wanted.platform)
+        .collect()
+}
+
+/// Every parameter that one of these platforms assumes, by key.
+pub fn assumptions<'p>(platforms: impl IntoIterator<Item = &'p Platform>) -> Vec<Assumption> {
+    let mut by_key: BTreeMap<String, Assumption> = BTreeMap::new();
+    for platform in platforms {
+        let devices = platform.devices.iter().map(|attached| &attached.device);
+        let of_devices = devices.flat_map(|device| device.parameters());
+        for row in platform.host.parameters().into_iter().chain(of_devices) {
+            add(&mut by_key, platform, &row);
+        }
+    }
+    by_key.into_values().collect()
+}
+
+fn add(by_key: &mut BTreeMap<String, Assumption>, platform: &Platform, row: &ParameterRow) {
+    let Provenance::Assumed { low, high, .. } = &row.provenance else {
+        return;
+    };
+    let assumption = by_key.entry(row.key.clone()).or_insert_with(|| Assumption {
+        key: row.key.clone(),
+        meaning: row.meaning.clone(),
+        ranges: Vec::new(),
+        platforms: BTreeSet::new(),
+    });
+    assumption.platforms.insert(platform.name.clone());
+    if assumption.ranges.iter().all(|range| range.part != row.part) {
+        assumption.ranges.push(AssumedRange {
+            part: row.part.clone(),
+            value: row.value.clone(),
+            low: low.clone(),
+            high: high.clone(),
+        });
+    }
+}
+
+/// Answers published rows with every assumption at its usual value, and again at both ends of each.
+///
+/// `told` hears how many of how many assumptions are done.
+///
+/// # Errors
+/// No row is of that paper.
+pub fn sensitivity(
+    paper: Option<&str>,
+    published: &[Published],
+    assumptions: &[Assumption],
+    open: &OpenVaried<'_>,
+    seed: u64,
+    watcher: &dyn Watcher,
+    told: &dyn Fn(usize, usize),
+) -> Result<Sensitivity, LabError> {
+    let plain = |platform: &str| open(platform, None);
+    let mut usual = rows(paper, published, &plain, seed, watcher)?;
+    usual.rows.retain(|row| row.ours.is_some());
+    let mut effects = Vec::new();
+    for (done, assumption) in assumptions.iter().enumerate() {
+        told(done, assumptions.len());
+        let touched: Vec<Published> = published
+            .iter()
+            .filter(|row| usual.rows.iter().any(|ours| ours.id == row.id))
+            .filter(|row| depends(row, assumption))
+            .cloned()
+            .collect();
+        if touched.is_empty() {
+            continue;
+        }
+        let at = |end| {
+            let varied = |platform: &str| open(platform, Some((assumption, end)));
+            rows(None, &touched, &varied, seed, watcher)
+        };
+        let (low, high) = (at(End::Low)?, at(End::High)?);
+        if low.partial || high.partial || watcher.stop() {
+            break;
+        }
+        effects.push(effect(assumption, &usual.rows, &low.rows, &high.rows));
+    }
+    let partial = usual.partial || watcher.stop();
+    effects.sort_by(|a, b| b.largest_pct.total_cmp(&a.largest_pct));
+    Ok(Sensitivity {
+        effects,
+        usual,
+        partial,
+    })
+}
+
+/// Whether a row is answered on a platform that makes the assumption.
+fn depends(row: &Published, assumption: &Assumption) -> bool {
+    rules::find(&row.id).is_some_and(|rule| {
+        let wanted = rule.statistic.wanted();
+        wanted
+            .iter()
+            .any(|wanted| assumption.platforms.contains(wanted.platform))
+    })
+}
+
+fn effect(
+    assumption: &Assumption,
+    usual: &[ReproduceRow],
+    low: &[ReproduceRow],
+    high: &[ReproduceRow],
+) -> ParameterEffect {
+    let find = |rows: &[ReproduceRow], id: &str| rows.iter().find(|row| row.id == id).cloned();
+    let mut notes = BTreeSet::new();
+    let mut rows: Vec<RowEffect> = Vec::new();
+    for row in usual {
+        let (Some(at_low), Some(at_high)) = (find(low, &row.id), find(high, &row.id)) else {
+            continue;
+        };
+        let Some(ours) = row.ours else { continue };
+        for end in [&at_low, &at_high] {
+            if end.ours.is_none() && !end.note.is_empty() {
+                notes.insert(end.note.clone());
+            }
+        }
+        let (at_low, at_high) = (at_low.ours, at_high.ours);
+        rows.push(RowEffect {
+            id: row.id.clone(),
+            published: row.published,
+            ours,
+            at_low,
+            at_high,
+            change_pct: change(ours, at_low, at_high),
+        });
+    }
+    rows.sort_by(|a, b| b.change_pct.total_cmp(&a.change_pct));
+    ParameterEffect {
+        key: assumption.key.clone(),
+        meaning: assumption.meaning.clone(),
+        ranges: assumption.ranges.clone(),
+        largest_pct: rows.first().map_or(0.0, |row| row.change_pct),
+        rows,
+        note: notes.into_iter().collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// The widest distance between any two of the three figures, in percent of the usual one.
+fn change(ours: f64, low: Option<f64>, high: Option<f64>) -> f64 {
+    let all = || [Some(ours), low, high].into_iter().flatten();
+    let (least, most) = (
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    );
+    if ours == 0.0 {
+        0.0
+    } else {
+        (most - least) / ours.abs() * 100.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_change_is_the_widest_distance_whichever_end_gives_it() {
+        assert_eq!(change(100.0, Some(90.0), Some(130.0)), 40.0);
+        assert_eq!(change(100.0, Some(110.0), Some(130.0)), 30.0);
+        assert_eq!(change(-50.0, Some(-50.0), Some(-40.0)), 20.0);
+        assert_eq!(change(100.0, None, Some(100.0)), 0.0);
+        assert_eq!(change(0.0, Some(1.0), None), 0.0);
+    }
+}

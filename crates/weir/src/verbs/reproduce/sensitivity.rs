@@ -1,0 +1,272 @@
+//! `weir reproduce --sensitivity`: what the assumed numbers do to the answers.
+
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::json;
+use weir_lab::reproduce::sensitivity::{self, Assumption, End, Sensitivity};
+use weir_lab::{Finished, Watcher};
+use weir_model::document::{ParameterEffect, RowEffect, SensitivityDocument};
+use weir_model::published::Published;
+
+use super::{Args, choose};
+use crate::cli::Format;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Stop;
+use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_json, wrap};
+use crate::progress::Progress;
+use crate::store::{Figure, NewRun, RunState, Store, StoreError};
+use crate::{host, machine};
+
+/// A row counts as moved when it changes by more than this, in percent.
+const MOVED: f64 = 5.0;
+
+/// Tries every assumption, keeps and prints what came of it.
+///
+/// # Errors
+/// There is no such paper or row, or the work was stopped before its end.
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    let chosen = choose(args)?;
+    let mut store = Store::open(&context.store_path()?)?;
+    let began = Instant::now();
+    let answered = try_all(args, &chosen, context)?;
+    let document = SensitivityDocument {
+        schema: SensitivityDocument::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        seed: context.global.seed,
+        elapsed_s: began.elapsed().as_secs_f64(),
+        platforms: answered.usual.platforms,
+        warnings: answered.usual.warnings,
+        partial: answered.partial,
+        effects: answered.effects,
+    };
+    let trouble = keep(&mut store, context, &document).err();
+    print(&match context.global.format {
+        Format::Table => table(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(lines(&document))?,
+    })?;
+    if let Some(trouble) = trouble {
+        let told = anyhow::Error::new(trouble).context("the results above are not all kept");
+        return Err(Failure::Work(told));
+    }
+    if document.partial {
+        return Err(Failure::Partial(
+            "stopped: parameters that were not tried are missing".into(),
+        ));
+    }
+    Ok(())
+}
+
+fn try_all(args: &Args, chosen: &[Published], context: &Context) -> Result<Sensitivity> {
+    let of_paper = |row: &&Published| {
+        let paper = args.paper.as_deref();
+        paper.is_none_or(|paper| row.paper.eq_ignore_ascii_case(paper))
+    };
+    let rows: Vec<Published> = chosen.iter().filter(of_paper).cloned().collect();
+    let platforms = sensitivity::platforms(&rows)
+        .into_iter()
+        .map(machine::compose)
+        .collect::<Result<Vec<_>>>()?;
+    let assumptions = sensitivity::assumptions(&platforms);
+    let open = |platform: &str, change: Option<(&Assumption, End)>| {
+        let mut changes = Vec::new();
+        if let Some((assumption, end)) = change {
+            changes.extend(assumption.ranges.iter().map(|range| machine::Change {
+                part: &range.part,
+                key: &assumption.key,
+                value: end.of(range),
+            }));
+        }
+        machine::simulate_changed(platform, &changes)
+            .map_err(|failure| failure.message().unwrap_or_default())
+    };
+    let title = "reproduce --sensitivity";
+    let progress = Mutex::new(Progress::begin(
+        title,
+        assumptions.len(),
+        context.global.quiet,
+    ));
+    let told = |done: usize, of: usize| {
+        if let Ok(mut progress) = progress.lock() {
+            progress.step(done, of);
+        }
+    };
+    let answered = sensitivity::sensitivity(
+        args.paper.as_deref(),
+        chosen,
+        &assumptions,
+        &open,
+        context.global.seed,
+        &Quiet(&context.stop),
+        &told,
+    )
+    .map_err(|error| Failure::Request(error.into()));
+    if let Ok(progress) = progress.into_inner() {
+        progress.end();
+    }
+    answered
+}
+
+/// Ends on request; single points are too many to tell of.
+struct Quiet<'a>(&'a Stop);
+
+impl Watcher for Quiet<'_> {
+    fn finished(&self, _: &Finished, _: usize) {}
+
+    fn stop(&self) -> bool {
+        self.0.requested()
+    }
+}
+
+fn keep(
+    store: &mut Store,
+    context: &Context,
+    document: &SensitivityDocument,
+) -> std::result::Result<(), StoreError> {
+    let run = store.begin(&NewRun {
+        verb: "reproduce --sensitivity".into(),
+        machine: match document.platforms.len() {
+            1 => document.platforms.keys().cloned().collect(),
+            several => format!("{several} platforms"),
+        },
+        machine_kind: "sim".into(),
+        digest: String::new(),
+        seed: document.seed,
+        arguments: json!(context.typed),
+        host: host::fingerprint(),
+        document: json!(document),
+        list_key: "effects",
+        planned: document.effects.len(),
+    })?;
+    for (seq, effect) in document.effects.iter().enumerate() {
+        let figure: Figure<'_, _, ()> = Figure {
+            seq,
+            body: effect,
+            record: None,
+            warnings: &[],
+            elapsed_s: document.elapsed_s,
+        };
+        store.add(run, &figure)?;
+    }
+    let state = if document.partial {
+        RunState::Partial
+    } else {
+        RunState::Done
+    };
+    store.finish(run, state, document.elapsed_s, &document.warnings)
+}
+
+/// The parameters, the one that matters most first, and the row that each moves most.
+fn table(document: &SensitivityDocument) -> String {
+    let mut table = Table::new(&[
+        Column::words("assumed"),
+        Column::words("range"),
+        Column::number("most\n%"),
+        Column::words("row"),
+        Column::number("at low"),
+        Column::number("usual"),
+        Column::number("at high"),
+        Column::number("rows\nmoved"),
+    ]);
+    for effect in &document.effects {
+        let worst = effect.rows.first();
+        let shown = |value: Option<f64>| value.map_or("-".into(), figure);
+        table.row([
+            effect.key.clone(),
+            range(effect),
+            percent(effect.largest_pct),
+            worst.map_or("-".into(), |row| row.id.clone()),
+            shown(worst.and_then(|row| row.at_low)),
+            shown(worst.map(|row| row.ours)),
+            shown(worst.and_then(|row| row.at_high)),
+            moved(effect).to_string(),
+        ]);
+    }
+    let mut text = table.to_string();
+    let matter = document.effects.iter().filter(|e| moved(e) > 0).count();
+    let _ = write!(
+        text,
+        "\n{}",
+        wrap(
+            &format!(
+                "{} assumed parameters were taken to both ends of their ranges, one at a time; \
+                 {matter} of them move a row by more than {MOVED} %",
+                document.effects.len()
+            ),
+            "",
+            "  "
+        )
+    );
+    for effect in document.effects.iter().filter(|e| !e.note.is_empty()) {
+        text.push_str(&wrap(
+            &format!("{}: {}", effect.key, effect.note),
+            "- ",
+            "  ",
+        ));
+    }
+    text
+}
+
+/// The widest range over all parts that assume it.
+fn range(effect: &ParameterEffect) -> String {
+    let mut ranges: Vec<String> = effect
+        .ranges
+        .iter()
+        .map(|range| format!("{}..{}", range.low, range.high))
+        .collect();
+    ranges.dedup();
+    match ranges.as_slice() {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn moved(effect: &ParameterEffect) -> usize {
+    let moves = |row: &&RowEffect| row.change_pct > MOVED;
+    effect.rows.iter().filter(moves).count()
+}
+
+/// A row of CSV: one published row under one parameter.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    key: &'a str,
+    row: &'a str,
+    published: f64,
+    ours: f64,
+    at_low: Option<f64>,
+    at_high: Option<f64>,
+    change_pct: f64,
+}
+
+impl Record for Line<'_> {
+    const COLUMNS: &'static [&'static str] = &[
+        "key",
+        "row",
+        "published",
+        "ours",
+        "at_low",
+        "at_high",
+        "change_pct",
+    ];
+}
+
+fn lines(document: &SensitivityDocument) -> impl Iterator<Item = Line<'_>> {
+    let effects = document.effects.iter();
+    effects.flat_map(|effect| effect.rows.iter().map(|row| line(&effect.key, row)))
+}
+
+fn line<'a>(key: &'a str, row: &'a RowEffect) -> Line<'a> {
+    Line {
+        key,
+        row: &row.id,
+        published: row.published,
+        ours: row.ours,
+        at_low: row.at_low,
+        at_high: row.at_high,
+        change_pct: row.change_pct,
+    }
+}
