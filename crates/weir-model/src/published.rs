@@ -17,6 +17,10 @@ const MOST_BYTES: usize = 1 << 20;
 const FILES: &[(&str, &str)] = &[
     ("memo.toml", include_str!("../../../published/memo.toml")),
     (
+        "micro23.toml",
+        include_str!("../../../published/micro23.toml"),
+    ),
+    (
         "supmario.toml",
         include_str!("../../../published/supmario.toml"),
     ),
