@@ -259,7 +259,7 @@ fn an_expression_that_names_no_machine_is_explained() {
         ("2xemr2s", "only devices take a count or a place"),
         ("emr2s+none@remote", "only devices take a count or a place"),
         ("emr2s+none+cxl-a", "asks for no device and for devices"),
-        ("quux", "there are emr2s, interplay-a"),
+        ("quux", "there are emr2s, eurosys24"),
     ] {
         let error = library.compose(expression).unwrap_err().to_string();
         assert!(error.contains(expected), "{expression}: {error}");
@@ -390,6 +390,11 @@ fn a_value_that_cites_a_published_row_is_the_value_printed_there() {
         ("skx2s", "dram.channels"),
         ("skx2s", "dram.capacity"),
         ("agilex-2666", "channels"),
+        ("micro23", "remote.read"),
+        ("micro23-snc4", "remote.read"),
+        ("micro23-a", "read"),
+        ("micro23-b", "read"),
+        ("micro23-c", "read"),
     ];
     let published = published::builtin_rows();
     let mut compared = 0;

@@ -9,8 +9,8 @@ use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 use super::{
     Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram, DramMeasured, Host,
-    LastLevelCache, Link, Media, Prefetch, Provenance, ReadLimit, RemoteSocket, Sourced, Tail, Tlb,
-    Uncore, check,
+    LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit, RemoteSocket,
+    Sourced, Tail, Tlb, Uncore, check,
 };
 use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
@@ -202,6 +202,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
         summary: v.file.summary.clone(),
         sockets: v.get("sockets")?,
         default_devices: v.file.default_devices.clone(),
+        log: v.file.log.clone(),
         core: Core {
             microarchitecture: v.get("core.microarchitecture")?,
             count: v.get("core.count")?,
@@ -247,12 +248,20 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             tor: v.get("uncore.tor")?,
             irq: v.get("uncore.irq")?,
             flushed_line: v.get("uncore.flushed_line")?,
+            clusters: v.get("uncore.clusters")?,
         },
         dram,
         remote: v
             .get("remote.idle")
             .zip(v.get("remote.read"))
-            .map(|(idle, read)| RemoteSocket { idle, read }),
+            .map(|(idle, read)| RemoteSocket {
+                idle,
+                read,
+                narrow: v
+                    .get("remote.channels")
+                    .zip(v.get("remote.link"))
+                    .map(|(channels, link)| NarrowRemote { channels, link }),
+            }),
     })
 }
 
@@ -309,6 +318,7 @@ fn device(v: &Values<'_>, name: &str) -> Option<Device> {
     Some(Device {
         name: name.to_string(),
         summary: v.file.summary.clone(),
+        log: v.file.log.clone(),
         link: Link {
             lanes: v.get("lanes")?,
             rate: v.get("rate")?,

@@ -89,11 +89,23 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
             "see `dram.read`",
         );
     }
+    let clusters = host.uncore.clusters.value.max(1);
+    if !host.llc.slices.value.is_multiple_of(clusters) {
+        report(
+            "uncore.clusters",
+            format!(
+                "{} slices do not divide into {clusters} sub-NUMA clusters",
+                host.llc.slices.value
+            ),
+            "see `llc.slices`",
+        );
+    }
     remote(host, values, mistakes);
 }
 
 fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
     pair(values, "remote.idle", "remote.read", mistakes);
+    pair(values, "remote.channels", "remote.link", mistakes);
     let Some(remote) = &host.remote else { return };
     let mut report = |key: &str, message: String, help: &str| {
         mistakes.report(values.span(key), Some(key), message, Some(help.into()));
@@ -114,6 +126,20 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
             ),
             "both are the whole path from the core",
         );
+    }
+    if let Some(narrow) = &remote.narrow {
+        let limit = host.remote_dram().peak().min(narrow.link.value);
+        if remote.read.value > limit {
+            report(
+                "remote.read",
+                format!(
+                    "`remote.read` is {}, more than its channels and the link let through ({limit:.1})",
+                    remote.read.value
+                ),
+                "see `remote.channels` and `remote.link`",
+            );
+        }
+        return;
     }
     let local: GbPerSec = host.dram.measured.read.value;
     if remote.read.value > local {

@@ -1,6 +1,6 @@
 //! A CXL memory device: link, controller, media.
 
-use super::{Media, Sourced};
+use super::{MeasuredLog, Media, Sourced};
 use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
 
 /// A CXL Type-3 device.
@@ -10,6 +10,8 @@ pub struct Device {
     pub name: String,
     /// One line for lists.
     pub summary: String,
+    /// Where instruments logged it under load.
+    pub log: Option<MeasuredLog>,
     /// The link to the host.
     pub link: Link,
     /// What stands between link and DRAM.

@@ -11,9 +11,11 @@ macro_rules! files {
 
 /// Hosts and devices.
 pub(super) const PLATFORMS: &[(&str, &str)] = files!("":
-    "emr2s", "spr2s", "skx2s", "memo", "interplay-a", "interplay-b", "miku-a",
+    "emr2s", "spr2s", "skx2s", "skx8s", "memo", "memo2s", "interplay-a", "interplay-b", "miku-a",
+    "micro23", "micro23-snc4", "eurosys24", "spr8480",
     "cxl-a", "cxl-b", "cxl-c", "cxl-d",
     "agilex-2666", "agilex-2400", "montage", "micron-x8",
+    "micro23-a", "micro23-b", "micro23-c", "leo-x16",
 );
 
 /// What hosts of one microarchitecture have in common.

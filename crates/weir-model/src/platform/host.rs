@@ -1,6 +1,6 @@
 //! The server: cores, caches, uncore, its own DRAM, the other socket.
 
-use super::{Media, Sourced};
+use super::{MeasuredLog, Media, Sourced};
 use crate::units::{Bytes, Cycles, GbPerSec, Gigahertz, Nanos};
 
 /// A server of one or more equal sockets.
@@ -14,6 +14,8 @@ pub struct Host {
     pub sockets: Sourced<u32>,
     /// Devices that come with this host when the expression names none.
     pub default_devices: Vec<String>,
+    /// Where instruments logged its DRAM under load.
+    pub log: Option<MeasuredLog>,
     /// The cores of one socket.
     pub core: Core,
     /// Address translation.
@@ -32,6 +34,20 @@ pub struct Host {
     pub dram: Dram,
     /// The way to the other socket, where there is one.
     pub remote: Option<RemoteSocket>,
+}
+
+impl Host {
+    /// DRAM of the other socket: like this one's, or with the channels it has there.
+    pub fn remote_dram(&self) -> Dram {
+        let mut dram = self.dram.clone();
+        if let Some(narrow) = self.remote.as_ref().and_then(|r| r.narrow.as_ref()) {
+            let share = f64::from(narrow.channels.value) / f64::from(dram.channels.value);
+            dram.capacity.value = Bytes((dram.capacity.get() as f64 * share) as u64);
+            dram.measured.nt_write.value = dram.measured.nt_write.value * share;
+            dram.channels = narrow.channels.clone();
+        }
+        dram
+    }
 }
 
 /// One core and its bounded resources.
@@ -121,14 +137,17 @@ pub struct Uncore {
     pub irq: Sourced<u32>,
     /// What a line that was just flushed adds to the next access to it, whatever the tier.
     pub flushed_line: Sourced<Nanos>,
+    /// Sub-NUMA clusters that the socket is cut into; 1 for none. With more, [`Dram`] is that of one
+    /// cluster, and its lines live in that cluster's slices alone.
+    pub clusters: Sourced<u32>,
 }
 
-/// DRAM of one socket.
+/// DRAM of one socket, or of one of its sub-NUMA clusters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dram {
     /// Speed grade.
     pub media: Sourced<Media>,
-    /// Channels of the socket that are populated.
+    /// Channels that are populated.
     pub channels: Sourced<u32>,
     /// Ranks of a channel.
     pub ranks: Sourced<u32>,
@@ -156,6 +175,24 @@ pub struct DramMeasured {
 pub struct RemoteSocket {
     /// Pointer-chase latency.
     pub idle: Sourced<Nanos>,
-    /// Peak sequential reads across the link.
+    /// Peak sequential reads from there.
     pub read: Sourced<GbPerSec>,
+    /// Where its channels are fewer than this socket's, and so narrower than the link.
+    pub narrow: Option<NarrowRemote>,
+}
+
+impl RemoteSocket {
+    /// What the socket link carries.
+    pub fn link(&self) -> &Sourced<GbPerSec> {
+        self.narrow.as_ref().map_or(&self.read, |n| &n.link)
+    }
+}
+
+/// The other socket's DRAM where its channels, not the link, limit the reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NarrowRemote {
+    /// Channels that are populated.
+    pub channels: Sourced<u32>,
+    /// What the socket link carries.
+    pub link: Sourced<GbPerSec>,
 }

@@ -29,7 +29,8 @@ pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
-    Cache, Core, Dram, DramMeasured, Host, LastLevelCache, Prefetch, RemoteSocket, Tlb, Uncore,
+    Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket,
+    Tlb, Uncore,
 };
 pub use library::Library;
 pub use media::{Media, MediaTiming};
@@ -40,6 +41,15 @@ pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need};
 pub use source_file::MOST_BYTES;
 pub use sourced::{Provenance, Sourced};
 pub use vary::VaryError;
+
+/// The curves of a log in `published/measured` that were taken on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MeasuredLog {
+    /// The file: `eurosys24_mlc.csv`.
+    pub log: String,
+    /// The machine's name in it.
+    pub name: String,
+}
 
 /// A device and how the threads reach it.
 #[derive(Debug, Clone, PartialEq)]

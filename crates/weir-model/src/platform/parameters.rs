@@ -95,6 +95,7 @@ impl Host {
         r.add("uncore.tor", &self.uncore.tor);
         r.add("uncore.irq", &self.uncore.irq);
         r.add("uncore.flushed_line", &self.uncore.flushed_line);
+        r.add("uncore.clusters", &self.uncore.clusters);
         r.add("dram.media", &self.dram.media);
         r.add("dram.channels", &self.dram.channels);
         r.add("dram.ranks", &self.dram.ranks);
@@ -106,6 +107,10 @@ impl Host {
         if let Some(remote) = &self.remote {
             r.add("remote.idle", &remote.idle);
             r.add("remote.read", &remote.read);
+            if let Some(narrow) = &remote.narrow {
+                r.add("remote.channels", &narrow.channels);
+                r.add("remote.link", &narrow.link);
+            }
         }
         r.rows
     }

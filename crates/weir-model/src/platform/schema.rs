@@ -93,16 +93,19 @@ pub const HOST_KEYS: &[Key] = keys! {
     "uncore.tor": Count 1 to 1024, Defaulted, "32", "Table-of-Requests entries of one slice.";
     "uncore.irq": Count 1 to 1024, Defaulted, "24", "Ingress-queue entries of one slice.";
     "uncore.flushed_line": Time 0 to 10000, Defaulted, "\"165 ns\"", "What a just-flushed line adds to the next access.";
+    "uncore.clusters": Count 1 to 8, Defaulted, "1", "Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.";
     "dram.media": Media 0 to 0, Required, "\"ddr5-4800\"", "Speed grade of the DIMMs.";
-    "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket.";
+    "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket, or of one sub-NUMA cluster.";
     "dram.ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
-    "dram.capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "DRAM of one socket.";
+    "dram.capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "DRAM of one socket or cluster.";
     "dram.write_queue": Count 1 to 1024, Defaulted, "48", "Write-pending-queue entries of a subchannel.";
     "dram.idle": Time 5 to 100000, Required, "\"111 ns\"", "Measured: pointer-chase latency of the whole path, without page walks.";
-    "dram.read": Bandwidth 0.1 to 10000.0, Required, "\"246 GB/s\"", "Measured: peak sequential reads of one socket.";
-    "dram.nt_write": Bandwidth 0.1 to 10000.0, Derived, "\"221 GB/s\"", "Measured: peak sequential non-temporal stores of one socket.";
+    "dram.read": Bandwidth 0.1 to 10000.0, Required, "\"246 GB/s\"", "Measured: peak sequential reads of that DRAM.";
+    "dram.nt_write": Bandwidth 0.1 to 10000.0, Derived, "\"221 GB/s\"", "Measured: peak sequential non-temporal stores to it.";
     "remote.idle": Time 5 to 100000, Optional, "\"193 ns\"", "Measured: pointer-chase latency to the other socket's DRAM.";
-    "remote.read": Bandwidth 0.1 to 10000.0, Optional, "\"120 GB/s\"", "Measured: peak sequential reads across the socket link.";
+    "remote.read": Bandwidth 0.1 to 10000.0, Optional, "\"120 GB/s\"", "Measured: peak sequential reads from there.";
+    "remote.channels": Count 1 to 64, Optional, "1", "Populated channels there, where they limit `remote.read` and not the socket link.";
+    "remote.link": Bandwidth 0.1 to 10000.0, Optional, "\"97 GB/s\"", "Reads that the socket link carries, where `remote.channels` is given.";
 };
 
 /// Keys of a file with `kind = "cxl"`; defaults may give any of them.

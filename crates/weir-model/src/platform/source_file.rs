@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use toml_edit::{Item, Key as TomlKey, TableLike};
 
+use super::MeasuredLog;
 use super::entry::{self, Entry, Outcome};
 use super::schema::{FileKind, Key};
 use crate::diagnostic::{Collector, closest, did_you_mean, quote};
@@ -19,6 +20,7 @@ pub(crate) struct SourceFile {
     pub kind: FileKind,
     pub summary: String,
     pub default_devices: Vec<String>,
+    pub log: Option<MeasuredLog>,
     pub entries: BTreeMap<&'static str, Entry>,
     /// Keys that are there but could not be read; they are not missing.
     pub unreadable: Vec<&'static str>,
@@ -48,6 +50,7 @@ pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFil
         kind,
         summary: String::new(),
         default_devices: Vec::new(),
+        log: None,
         entries: BTreeMap::new(),
         unreadable: Vec::new(),
         without_source: Vec::new(),
@@ -134,6 +137,9 @@ impl SourceFile {
                 }
                 "default_devices" if self.kind == FileKind::Host => {
                     self.read_default_devices(item, span, mistakes);
+                }
+                "measured" if matches!(self.kind, FileKind::Host | FileKind::Device) => {
+                    self.read_log(item, span, mistakes);
                 }
                 _ if name == "source" => {}
                 _ => {
@@ -222,6 +228,31 @@ impl SourceFile {
         }
     }
 
+    /// `measured = { log = "…", name = "…" }`: which curves of which log are this machine's.
+    fn read_log(&mut self, item: &Item, span: Range<usize>, mistakes: &mut Collector<'_>) {
+        let table = item.as_table_like();
+        let text = |key: &str| {
+            let text = table?.get(key)?.as_str()?.trim();
+            (!text.is_empty()).then(|| text.to_string())
+        };
+        let others = table.is_some_and(|t| t.iter().any(|(key, _)| key != "log" && key != "name"));
+        self.log = text("log")
+            .zip(text("name"))
+            .filter(|_| !others)
+            .map(|(log, name)| MeasuredLog { log, name });
+        if self.log.is_none() {
+            mistakes.report(
+                span,
+                Some("measured"),
+                "`measured` does not name a log and the machine's name in it, and nothing else",
+                Some(
+                    "write for example `measured = { log = \"eurosys24_mlc.csv\", name = \"cxl\" }`"
+                        .into(),
+                ),
+            );
+        }
+    }
+
     fn unknown(&self, path: &str, span: Range<usize>, mistakes: &mut Collector<'_>) {
         let keys = self.kind.keys();
         let last = path.rsplit('.').next().unwrap_or(path);
@@ -232,7 +263,7 @@ impl SourceFile {
             .map(|key| key.path)
             .collect();
         if candidates.is_empty() {
-            let header = ["kind", "summary", "source"];
+            let header = ["kind", "summary", "source", "measured"];
             let names = keys.iter().map(|key| key.path).chain(header);
             candidates = closest(path, names.chain(self.kind.sections()));
             candidates.dedup();

@@ -1,6 +1,6 @@
 //! A platform as experiments see it.
 
-use super::{Attached, Device, Host, Platform};
+use super::{Attached, Device, Dram, Host, Platform};
 use crate::topology::{CacheLevel, Limits, Tier, TierKind, TierName, Topology};
 
 impl Platform {
@@ -28,21 +28,19 @@ impl Platform {
             kind: TierKind::Dram,
             node: None,
             capacity: self.host.dram.capacity.value,
-            description: dram_in_words(&self.host),
+            description: dram_in_words(&self.host.dram),
             limits: Some(self.host.dram.limits()),
         }];
         tiers.extend(self.devices.iter().enumerate().map(|(n, a)| cxl_tier(n, a)));
         if self.host.remote.is_some() {
+            let far = self.host.remote_dram();
             tiers.push(Tier {
                 name: TierName::remote(),
                 kind: TierKind::Remote,
                 node: None,
-                capacity: self.host.dram.capacity.value,
-                description: format!("{}, other socket", dram_in_words(&self.host)),
-                limits: Some(from_other_socket(
-                    "DRAM of the other socket",
-                    self.host.dram.limits(),
-                )),
+                capacity: far.capacity.value,
+                description: format!("{}, other socket", dram_in_words(&far)),
+                limits: Some(from_other_socket("DRAM of the other socket", far.limits())),
             });
         }
         tiers
@@ -72,9 +70,9 @@ fn caches(host: &Host) -> Vec<CacheLevel> {
     ]
 }
 
-fn dram_in_words(host: &Host) -> String {
-    let grade = host.dram.media.name().to_uppercase();
-    format!("{} x {grade}", host.dram.channels.value)
+fn dram_in_words(dram: &Dram) -> String {
+    let grade = dram.media.name().to_uppercase();
+    format!("{} x {grade}", dram.channels.value)
 }
 
 fn cxl_tier(n: usize, attached: &Attached) -> Tier {

@@ -102,6 +102,8 @@ pub enum TierClass {
 #[derive(Debug, Clone)]
 pub struct TierParams {
     pub class: TierClass,
+    /// Slices that its lines spread over, from the first.
+    pub slices: u32,
     pub capacity: Bytes,
     pub config: TierConfig,
 }
@@ -124,11 +126,19 @@ impl Params {
         let uncore = uncore_params(host, &core)?;
         // An idle latency is published for one core; the first is as good as any, and is the one
         // that experiments use.
-        let mesh = Mesh::new(core.count, uncore.slices, uncore.hop).mean_from(0);
-        let near = Nanos((core.l2_hit as f64 + 2.0 * mesh + uncore.lookup as f64) / 1e3);
-        let path = Path { near };
+        let mesh = Mesh::new(core.count, uncore.slices, uncore.hop);
+        let way = |slices: u32| Path {
+            near: Nanos(
+                (core.l2_hit as f64 + 2.0 * mesh.mean_from(0, slices) + uncore.lookup as f64) / 1e3,
+            ),
+            slices,
+        };
+        // Lines of a sub-NUMA cluster's own DRAM lie in its slices, all others anywhere
+        // (MICRO 2023 section 4.3).
+        let cluster = (uncore.slices / uncore.llc.clusters).max(1);
+        let path = way(uncore.slices);
 
-        let mut tiers = vec![path.dram(host)?];
+        let mut tiers = vec![way(cluster).dram(host)?];
         for device in &platform.devices {
             tiers.push(path.device(device, host)?);
         }
@@ -181,7 +191,7 @@ fn core_params(host: &Host) -> CoreParams {
 fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimError> {
     let slices = *host.llc.slices;
     let hop = ps(host.uncore.clock.time(*host.uncore.hop));
-    let mesh = Mesh::new(core.count, slices, hop).mean_from(0);
+    let mesh = Mesh::new(core.count, slices, hop).mean_from(0, slices);
     let side = Nanos((core.l2_hit as f64 + 2.0 * mesh) / 1e3);
     let hit = left_over(
         "the last-level cache's latency",
@@ -201,6 +211,7 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
         llc: LlcConfig {
             lines: host.llc.size.lines(),
             ways: *host.llc.ways,
+            clusters: *host.uncore.clusters,
         },
     })
 }

@@ -1,7 +1,7 @@
 //! The ways to memory: what their measured latencies and peaks leave for the parts that have no
 //! public value of their own.
 
-use weir_model::platform::{Attached, Host, MediaTiming, ReadLimit};
+use weir_model::platform::{Attached, Dram, Host, MediaTiming, ReadLimit};
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 use super::{SimError, TierClass, TierParams, left_over};
@@ -53,18 +53,22 @@ fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(
 pub struct Path {
     /// From a miss in L1 to the home agent and from it back to the core.
     pub near: Nanos,
+    /// Slices that the tier's lines spread over.
+    pub slices: u32,
 }
 
 impl Path {
     pub fn dram(&self, host: &Host) -> Result<TierParams, SimError> {
-        let d = &host.dram;
+        self.dram_of(&host.dram)
+    }
+
+    fn dram_of(&self, d: &Dram) -> Result<TierParams, SimError> {
         let timing = d.media.timing();
         let channels = *d.channels * timing.subchannels;
-        let limit = timing.channel_peak() * f64::from(*d.channels);
         within(
             "the DRAM's read peak",
             *d.measured.read,
-            limit,
+            d.peak(),
             "its channels",
         )?;
         let share = GbPerSec(d.measured.read.get() / f64::from(channels));
@@ -88,6 +92,7 @@ impl Path {
         )?;
         Ok(TierParams {
             class: TierClass::Ddr,
+            slices: self.slices,
             capacity: *d.capacity,
             config: TierConfig {
                 way_out: ps(rest * 0.5),
@@ -105,8 +110,13 @@ impl Path {
         let Some(remote) = &host.remote else {
             return Ok(None);
         };
-        let mut tier = self.dram(host)?;
-        let link = socket_link(*remote.read);
+        let mut dram = host.remote_dram();
+        let link = socket_link(**remote.link());
+        if remote.narrow.is_some() {
+            // Its channels are narrower than the link, so that the peak is theirs.
+            dram.measured.read = remote.read.clone();
+        }
+        let mut tier = self.dram_of(&dram)?;
         let timing = host.dram.media.timing();
         let slot = nanos(tier.config.channel.read_slot);
         let crossing = nanos(link.line_in + link.line_in / 2 + link.request_out);
@@ -145,7 +155,7 @@ impl Path {
         let mut socket = None;
         let idle = match (&d.measured.remote_idle, attached.remote, &host.remote) {
             (Some(idle), true, Some(remote)) => {
-                let link = socket_link(*remote.read);
+                let link = socket_link(**remote.link());
                 known = known + nanos(link.line_in + link.line_in / 2 + link.request_out);
                 socket = Some(link);
                 idle
@@ -164,6 +174,7 @@ impl Path {
         };
         Ok(TierParams {
             class: TierClass::Cxl,
+            slices: self.slices,
             capacity: *d.capacity,
             config: TierConfig {
                 way_out: ps(rest * HOST_SHARE),

@@ -34,6 +34,8 @@ pub struct Uncore {
     tiers: Vec<Tier>,
     /// The ToR class of misses to each tier.
     classes: Vec<TorClass>,
+    /// Slices that lines of each tier spread over.
+    spread: Vec<u32>,
     /// `None` while no tenant's lines can survive in it.
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
@@ -60,6 +62,7 @@ impl Uncore {
                 .iter()
                 .map(|t| TorClass::miss(t.class))
                 .collect(),
+            spread: params.tiers.iter().map(|t| t.slices).collect(),
             llc,
             masks: vec![ALL_WAYS; threads],
             pmu: Pmu::default(),
@@ -115,7 +118,7 @@ impl Uncore {
     /// Sends a request from a core to its slice, where it gets an entry or stands in line.
     #[inline(always)]
     pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
-        let slice = slice_of(place.line, place.tier, self.params.uncore.slices);
+        let slice = slice_of(place.line, place.tier, self.spread[place.tier as usize]);
         let request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
         let arrives = self.arrival(&request);
         let id = self.pool.insert(request);

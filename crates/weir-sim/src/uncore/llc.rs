@@ -12,6 +12,8 @@ pub struct LlcConfig {
     pub lines: u64,
     /// Ways of a set.
     pub ways: u32,
+    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, lie in one cluster's part.
+    pub clusters: u32,
 }
 
 /// The mask of a class that may fill every way.
@@ -38,6 +40,8 @@ const LINE: u64 = (1 << TIER_SHIFT) - 1;
 pub struct LastLevel {
     config: LlcConfig,
     sets: u64,
+    /// Sets that lines of the first tier may lie in.
+    cluster_sets: u64,
     tags: Vec<u64>,
     hands: Vec<u8>,
 }
@@ -49,6 +53,7 @@ impl LastLevel {
         Self {
             config,
             sets,
+            cluster_sets: (sets / u64::from(config.clusters)).max(1),
             tags: vec![0; (sets * u64::from(config.ways)) as usize],
             hands: vec![0; sets as usize],
         }
@@ -59,7 +64,12 @@ impl LastLevel {
         // Slice and set are both taken from hashed bits, so that one index serves for the pair.
         let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((u128::from(h) * u128::from(self.sets)) >> 64) as usize
+        let sets = if tier == 0 {
+            self.cluster_sets
+        } else {
+            self.sets
+        };
+        ((u128::from(h) * u128::from(sets)) >> 64) as usize
     }
 
     #[inline]
@@ -143,6 +153,7 @@ mod tests {
     const SMALL: LlcConfig = LlcConfig {
         lines: 1024,
         ways: 8,
+        clusters: 1,
     };
 
     proptest! {

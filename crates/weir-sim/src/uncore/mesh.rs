@@ -39,16 +39,16 @@ impl Mesh {
         self.delays[core as usize * self.slices + slice as usize]
     }
 
-    /// Mean one-way delay from a core to a slice.
-    pub fn mean_from(&self, core: u16) -> f64 {
+    /// Mean one-way delay from a core to one of the first `among` slices.
+    pub fn mean_from(&self, core: u16, among: u32) -> f64 {
         let from = core as usize * self.slices;
-        let row = &self.delays[from..from + self.slices];
-        row.iter().sum::<Ps>() as f64 / self.slices as f64
+        let row = &self.delays[from..from + among as usize];
+        row.iter().sum::<Ps>() as f64 / f64::from(among)
     }
 }
 
-/// The slice of a line. The real hash is an undocumented XOR of address bits and near uniform; so is
-/// this one.
+/// The slice of a line, among those that keep lines of its tier. The real hash is an undocumented XOR
+/// of address bits and near uniform; so is this one.
 #[inline]
 pub fn slice_of(line: u64, tier: u8, slices: u32) -> u16 {
     let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
