@@ -4,12 +4,19 @@
 //! `cargo run --release -p weir-sim --example probe -- emr2s+cxl-a bw ld dram 1,8,32 [noprefetch]`
 //! `cargo run --release -p weir-sim --example probe -- emr2s+cxl-a lat cxl0`
 //! `cargo run --release -p weir-sim --example probe -- emr2s+cxl-a pair ld dram 16 nt_st cxl0 16`
+//! `cargo run --release -p weir-sim --example probe -- spr2s loaded dram 31 2:1 st`
+//! `cargo run --release -p weir-sim --example probe -- memo copy dram cxl0 movdir64b 1,4`
+//! `cargo run --release -p weir-sim --example probe -- memo blocks nt_st cxl0 1,2,4`
+//!
+//! `loaded` sweeps the pause of threads that load and store in the ratio given (`1:0` for loads
+//! alone, `0:1` for the instruction alone) and prints the pause, the lines that crossed the memory
+//! interface in GB/s, and what a chase on the core before theirs sees.
 
-use weir_model::access::{Locality, Op, Pattern};
+use weir_model::access::{Dataflow, Locality, Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::machine::{Goal, Machine};
 use weir_model::platform::Library;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{SimMachine, SimTestbed};
@@ -70,6 +77,70 @@ fn run(bed: &SimTestbed, tenants: &[Tenant], goal: Goal) -> (Vec<f64>, Vec<f64>,
         c(Counter::CxlTxMemData) * 64.0 / o.window.get(),
     );
     (bw, lat, note)
+}
+
+/// `TIER LOADERS READS:PER OP [noprefetch]`
+fn loaded(bed: &SimTestbed, a: &[&str]) {
+    let tier = TierName::named(a[0]);
+    let loaders: u32 = a[1].parse().expect("a number");
+    let (lines, per) = a[2].split_once(':').expect("READS:PER");
+    let (lines, per): (u32, u32) = (
+        lines.parse().expect("a number"),
+        per.parse().expect("a number"),
+    );
+    let op = if per == 0 { "ld" } else { a[3] };
+    let mut load = tenant(
+        "load",
+        op,
+        a[0],
+        1..1 + loaders,
+        a.get(4) != Some(&"noprefetch"),
+    );
+    load.reads = (lines > 0 && per > 0).then(|| Reads {
+        lines,
+        per,
+        from: Placement::Bind(tier),
+        dataflow: Dataflow::Apart,
+    });
+    let mut chase = tenant("chase", "ld", a[0], 0..1, false);
+    chase.pattern = Pattern::Chase {
+        locality: Locality::TlbFriendly,
+    };
+    println!("{:>10} {:>10} {:>10}", "pause ns", "GB/s", "chase ns");
+    let pauses = [
+        100_000.0, 2000.0, 1000.0, 500.0, 300.0, 200.0, 150.0, 120.0, 100.0, 80.0, 70.0, 60.0,
+        50.0, 45.0, 40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 10.0, 5.0, 2.0, 0.0,
+    ];
+    for pause in pauses {
+        load.pause = Nanos(pause);
+        let mut machine = SimMachine::new(bed, 1);
+        machine
+            .start(&[chase.clone(), load.clone()])
+            .expect("tenants that fit");
+        machine
+            .observe(Nanos::from_micros(60.0))
+            .expect("a running machine");
+        let o = machine
+            .observe(Nanos::from_micros(400.0))
+            .expect("a running machine");
+        let lines: u64 = [
+            Counter::CasRd,
+            Counter::CasWr,
+            Counter::CxlRxMemData,
+            Counter::CxlTxMemData,
+            Counter::UpiRxData,
+            Counter::UpiTxData,
+        ]
+        .iter()
+        .map(|&c| o.counters.get(c).unwrap_or(0))
+        .sum();
+        let latency = o.tenants[0]
+            .latency
+            .as_ref()
+            .map_or(0.0, |h| h.mean().get());
+        let gbps = lines as f64 * 64.0 / o.window.get();
+        println!("{pause:10.1} {gbps:10.2} {latency:10.1}");
+    }
 }
 
 fn main() {
@@ -172,6 +243,36 @@ fn main() {
                 (both[0] / solo[0] - 1.0) * 100.0,
                 (both[1] / solo2[0] - 1.0) * 100.0
             );
+        }
+        "loaded" => loaded(&bed, &a[2..]),
+        "blocks" => {
+            for n in a[4].split(',') {
+                let n: u32 = n.parse().expect("a number");
+                print!("{n:3} threads:");
+                for kib in [1, 2, 4, 8, 16, 32, 64, 128] {
+                    let mut t = tenant("a", a[2], a[3], 0..n, a.get(5) != Some(&"noprefetch"));
+                    t.pattern = Pattern::RandomBlock {
+                        block: Bytes::kib(kib),
+                    };
+                    let (bw, _, _) = run(&bed, &[t], Goal::Bandwidth);
+                    print!(" {kib} KiB {:.2}", bw[0]);
+                }
+                println!();
+            }
+        }
+        "copy" => {
+            for n in a[5].split(',') {
+                let n: u32 = n.parse().expect("a number");
+                let mut t = tenant("a", a[4], a[3], 0..n, a.get(6) != Some(&"noprefetch"));
+                t.reads = Some(Reads {
+                    lines: 1,
+                    per: 1,
+                    from: Placement::Bind(TierName::named(a[2])),
+                    dataflow: Dataflow::Copy,
+                });
+                let (bw, _, note) = run(&bed, &[t], Goal::Bandwidth);
+                println!("{n:3} {:7.2} GB/s copied  {note}", bw[0] / 2.0);
+            }
         }
         other => panic!("what is {other}?"),
     }

@@ -3,11 +3,14 @@
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::core::{Cursor, Limits, Private, Progress, Region, Tagged, Thread, Walk, Window};
+use crate::clock::ps;
+use crate::core::{
+    Cursor, Limits, Private, Program, Progress, Region, Style, Tagged, Thread, Walk, Window,
+};
 use crate::params::Params;
 use crate::rng;
 use crate::uncore::Kind;
@@ -52,21 +55,62 @@ pub fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError
         }
         let offloads =
             tenant.op == Op::Dsa || matches!(tenant.pattern, Pattern::Descriptors { .. });
-        if tenant.reads.is_some() || offloads || tenant.pattern == Pattern::SharedLine {
+        if offloads || tenant.pattern == Pattern::SharedLine {
             return request(format!("tenant `{name}`: the model has no such load yet"));
         }
-        if tenant.placement.tiers().next().is_none() {
-            return request(format!("tenant `{name}` is placed on no tier"));
-        }
-        if let Placement::Interleave(weights) = &tenant.placement
-            && weights.iter().all(|(_, w)| *w == 0)
-        {
+        if !(0.0..=MOST_PAUSE).contains(&tenant.pause.get()) {
             return request(format!(
-                "tenant `{name}` interleaves with weights that are all zero"
+                "tenant `{name}` pauses for {} ns; between 0 and a second it may",
+                tenant.pause.get()
             ));
         }
+        if let Some(reads) = &tenant.reads {
+            check_reads(tenant, reads)?;
+            check_placement(name, &reads.from)?;
+        }
+        check_placement(name, &tenant.placement)?;
     }
     Ok(())
+}
+
+/// The longest pause between two lines, in nanoseconds.
+const MOST_PAUSE: f64 = 1e9;
+/// The longest round.
+const MOST_LINES: u32 = 256;
+
+fn check_reads(tenant: &Tenant, reads: &Reads) -> Result<(), MachineError> {
+    let name = &tenant.name;
+    let why = if reads.lines == 0 || reads.per == 0 {
+        "reads a mix of which one part is zero".into()
+    } else if reads.lines > MOST_LINES || reads.per > MOST_LINES {
+        format!("has rounds of more than {MOST_LINES} lines")
+    } else if tenant.pattern.is_timed() {
+        format!(
+            "times single accesses ({}), which no others go with",
+            tenant.pattern.name()
+        )
+    } else if tenant.op == Op::Cas {
+        "mixes loads with atomics, which nothing overlaps".into()
+    } else {
+        return Ok(());
+    };
+    Err(MachineError::Request(format!("tenant `{name}` {why}")))
+}
+
+fn check_placement(name: &str, placement: &Placement) -> Result<(), MachineError> {
+    if placement.tiers().next().is_none() {
+        return Err(MachineError::Request(format!(
+            "tenant `{name}` is placed on no tier"
+        )));
+    }
+    match placement {
+        Placement::Interleave(weights) if weights.iter().all(|(_, w)| *w == 0) => {
+            Err(MachineError::Request(format!(
+                "tenant `{name}` interleaves with weights that are all zero"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses instructions that the platform's processor lacks.
@@ -106,10 +150,94 @@ pub fn place_threads(
     topology: &Topology,
     seed: u64,
 ) -> Result<Vec<Thread>, MachineError> {
-    let mut used = vec![0u64; params.tiers.len()];
+    let mut room = Room {
+        params,
+        topology,
+        seed,
+        used: vec![0; params.tiers.len()],
+    };
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
-        let weights: Vec<(usize, u64)> = match &tenant.placement {
+        for &core in &tenant.cores {
+            let number = threads.len() as u64;
+            let parts = parts(tenant);
+            let mut walk = |placement, size, array: u64| {
+                let regions = room.take(tenant, placement, size, number | (array << 32))?;
+                Ok::<_, MachineError>(Walk::new(
+                    tenant.pattern,
+                    size,
+                    regions,
+                    params.core.page,
+                    Bytes(params.core.tlb_reach.get() / 4),
+                    rng::mix(seed ^ (number << 20) ^ (array << 40)),
+                ))
+            };
+            let own = walk(&tenant.placement, parts.own, 0)?;
+            let sources = match &tenant.reads {
+                Some(reads) => (1..=parts.sources)
+                    .map(|n| walk(&reads.from, parts.source, n))
+                    .collect::<Result<_, _>>()?,
+                None => Vec::new(),
+            };
+            threads.push(thread(tenant, i, core, own, sources, params));
+        }
+    }
+    Ok(threads)
+}
+
+/// How a thread's working set is cut into arrays.
+struct Parts {
+    /// Bytes that the instruction touches.
+    own: Bytes,
+    /// Arrays that are loaded.
+    sources: u64,
+    /// Bytes of each.
+    source: Bytes,
+}
+
+/// One array for each line that is loaded in a round, if rounds can be that short; else one for all.
+fn parts(tenant: &Tenant) -> Parts {
+    let Some(reads) = &tenant.reads else {
+        return Parts {
+            own: tenant.working_set,
+            sources: 0,
+            source: Bytes(0),
+        };
+    };
+    let (lines, per) = (u64::from(reads.lines), u64::from(reads.per));
+    let sources = if lines.is_multiple_of(per) {
+        lines / per
+    } else {
+        1
+    };
+    let all = tenant.working_set.lines();
+    let own = (u128::from(all) * u128::from(per) / u128::from(lines + per)) as u64;
+    Parts {
+        own: Bytes(own.max(1) * LINE_BYTES),
+        sources,
+        source: Bytes(((all - own) / sources).max(1) * LINE_BYTES),
+    }
+}
+
+/// Memory of all tiers, dealt out from the start of each.
+struct Room<'a> {
+    params: &'a Params,
+    topology: &'a Topology,
+    seed: u64,
+    used: Vec<u64>,
+}
+
+impl Room<'_> {
+    /// Room for `size` bytes of a thread; `number` tells apart what would lie alike.
+    fn take(
+        &mut self,
+        tenant: &Tenant,
+        placement: &Placement,
+        size: Bytes,
+        number: u64,
+    ) -> Result<Vec<Region>, MachineError> {
+        let topology = self.topology;
+        let weights: Vec<(usize, u64)> = match placement {
             Placement::Bind(name) => vec![(tier_index(name, topology)?, 1)],
             Placement::Interleave(weights) => weights
                 .iter()
@@ -118,72 +246,93 @@ pub fn place_threads(
                 .collect::<Result<_, MachineError>>()?,
         };
         let total: u64 = weights.iter().map(|w| w.1).sum();
-        for &core in &tenant.cores {
-            let number = threads.len() as u64;
-            let mut regions = Vec::new();
-            for &(tier, weight) in &weights {
-                let lines = tenant.working_set.lines();
-                let share = u128::from(lines) * u128::from(weight) / u128::from(total);
-                let capacity = params.tiers[tier].capacity;
-                // Regions lie apart by some pages, as allocations do.
-                let gap = 64 * (1 + rng::below(seed ^ tier as u64, number, 512));
-                let first = used[tier] + gap;
-                if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
-                    let all = tenant
-                        .working_set
-                        .get()
-                        .saturating_mul(tenant.cores.len() as u64);
-                    return Err(MachineError::NoMemory {
-                        tier: topology.tiers[tier].name.clone(),
-                        free: capacity,
-                        wanted: Bytes(all),
-                    });
-                }
-                regions.push(Region {
-                    tier: tier as u8,
-                    first,
-                    weight,
+        let mut regions = Vec::new();
+        for (tier, weight) in weights {
+            let share = u128::from(size.lines()) * u128::from(weight) / u128::from(total);
+            let capacity = self.params.tiers[tier].capacity;
+            // Regions lie apart by some pages, as allocations do.
+            let gap = 64 * (1 + rng::below(self.seed ^ tier as u64, number, 512));
+            let first = self.used[tier] + gap;
+            if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
+                let all = tenant
+                    .working_set
+                    .get()
+                    .saturating_mul(tenant.cores.len() as u64);
+                return Err(MachineError::NoMemory {
+                    tier: topology.tiers[tier].name.clone(),
+                    free: capacity,
+                    wanted: Bytes(all),
                 });
-                used[tier] = first + (share as u64 + 64).next_multiple_of(FRAME_BLOCK_LINES);
             }
-            let walk = Walk::new(
-                tenant.pattern,
-                tenant.working_set,
-                regions,
-                params.core.page,
-                Bytes(params.core.tlb_reach.get() / 4),
-                rng::mix(seed ^ (number << 20)),
-            );
-            let prefetch = tenant.prefetch;
-            threads.push(Thread {
-                tenant: i as u16,
-                core: core as u16,
-                op: tenant.op,
-                pattern: tenant.pattern,
-                limits: limits(params, tenant.op, tenant.pattern, prefetch, prefetch),
-                private: private(&walk, tenant.op, params),
-                // Far from zero, so that what left the caches before has a number too; a multiple
-                // of every working set, so that a walk starts at its beginning.
-                window: Window::new(first_index(walk.lines())),
-                timed: tenant.pattern.is_timed(),
-                unending: walk.run_lines() == u64::MAX,
-                walk,
-                kinds: kinds(tenant.op),
-                cursor: Cursor::default(),
-                outstanding: 0,
-                write_backs: 0,
-                unobserved: 0,
-                next_issue: 0,
-                asleep: false,
-                began: 0,
-                progress: Progress {
-                    accesses: 0,
-                    latency: tenant.pattern.is_timed().then(Box::default),
-                },
+            regions.push(Region {
+                tier: tier as u8,
+                first,
+                weight,
             });
+            self.used[tier] = first + (share as u64 + 64).next_multiple_of(FRAME_BLOCK_LINES);
         }
+        Ok(regions)
     }
-    Ok(threads)
+}
+
+/// A thread of tenant `i` on its core, which loads from `sources` if there are any.
+fn thread(
+    tenant: &Tenant,
+    i: usize,
+    core: u32,
+    walk: Walk,
+    sources: Vec<Walk>,
+    params: &Params,
+) -> Thread {
+    let pause = ps(tenant.pause);
+    let program =
+        (!tenant.pattern.is_timed() && (pause > 0 || tenant.reads.is_some())).then(|| {
+            let (lines, per) = tenant.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
+            Box::new(Program::new(
+                lines,
+                per,
+                tenant.op.is_posted(),
+                sources,
+                pause,
+            ))
+        });
+    let style = match &program {
+        Some(_) => Style::Program,
+        None if tenant.pattern.is_timed() => Style::Timed,
+        None => Style::Stream,
+    };
+    let first = match &program {
+        Some(program) => program.first_entry(),
+        // Far from zero, so that what left the caches before has a number too; a multiple of every
+        // working set, so that a walk starts at its beginning.
+        None => first_index(walk.lines()),
+    };
+    Thread {
+        tenant: i as u16,
+        core: core as u16,
+        op: tenant.op,
+        pattern: tenant.pattern,
+        limits: limits(params, tenant, tenant.prefetch, tenant.prefetch),
+        private: private(tenant, params),
+        window: Window::new(first),
+        style,
+        program,
+        pause,
+        unending: walk.run_lines() == u64::MAX,
+        walk,
+        kinds: kinds(tenant.op),
+        cursor: Cursor::default(),
+        outstanding: 0,
+        write_backs: 0,
+        unobserved: 0,
+        next_issue: 0,
+        asleep: false,
+        began: 0,
+        progress: Progress {
+            accesses: 0,
+            latency: tenant.pattern.is_timed().then(Box::default),
+        },
+    }
 }
 
 /// Regions are whole blocks of 2 MiB, within which frames are dealt out.
@@ -204,16 +353,17 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
 /// What demand, the L1 and the L2 prefetchers of an instruction ask the uncore for.
 fn kinds(op: Op) -> [Kind; 3] {
     match op {
-        Op::Ld => [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref],
+        Op::Ld => Kind::LOADS,
         Op::NtSt | Op::Movdir64b | Op::Dsa => [Kind::Wcilf; 3],
-        Op::St | Op::StClwb | Op::Cas => [Kind::Rfo, Kind::RfoPref, Kind::RfoPref],
+        Op::St | Op::StClwb | Op::Cas => Kind::STORES,
     }
 }
 
 /// Threads whose lines cannot survive in L2 need no tags.
-fn private(walk: &Walk, op: Op, params: &Params) -> Private {
+fn private(tenant: &Tenant, params: &Params) -> Private {
     let config = params.core.private;
-    if walk.lines() > 4 * config.l2.0 || op.is_posted() {
+    let passes_by = tenant.op.is_posted() && tenant.reads.is_none();
+    if tenant.working_set.lines() > 4 * config.l2.0 || passes_by {
         Private::Streaming { delay: config.l2.0 }
     } else {
         Private::Tagged(Box::new(Tagged::new(config)))
@@ -221,17 +371,10 @@ fn private(walk: &Walk, op: Op, params: &Params) -> Private {
 }
 
 /// What a thread may have in flight.
-pub fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> Limits {
+pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
     let c = &params.core;
+    let (op, pattern) = (tenant.op, tenant.pattern);
     let buffers = c.line_fill_buffers;
-    let runs = matches!(pattern, Pattern::Sequential)
-        || matches!(pattern, Pattern::RandomBlock { block } if block.lines() >= 4);
-    let demand_window = match (op, pattern) {
-        (Op::Ld, Pattern::RandomLine) => c.random_window,
-        (Op::Ld, _) => c.load_window,
-        _ => c.store_window,
-    }
-    .min(Window::MOST);
     if pattern.is_timed() || op == Op::Cas {
         // Dependent, fenced, or locked: one at a time. A write-back may overlap it.
         return Limits {
@@ -239,9 +382,24 @@ pub fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> 
             window: 1,
             demand: 1,
             l1_ahead: 0,
+            stores: 1,
             gap: 0,
         };
     }
+    let runs = matches!(pattern, Pattern::Sequential)
+        || matches!(pattern, Pattern::RandomBlock { block } if block.lines() >= 4);
+    let loads = match pattern {
+        Pattern::RandomLine => c.random_window,
+        _ => c.load_window,
+    };
+    // Loads fill the reorder buffer, stores the store buffer; of both, whichever is full first.
+    let demand_window = match (op, &tenant.reads) {
+        (Op::Ld, _) => loads,
+        (_, None) => c.store_window,
+        (op, Some(_)) if op.is_posted() => loads,
+        (_, Some(_)) => loads.min(c.store_window),
+    }
+    .min(Window::MOST);
     let gap = match op {
         Op::Ld => c.load_gap,
         Op::NtSt => 0,
@@ -253,9 +411,11 @@ pub fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> 
         window: demand_window,
         demand: demand_window,
         l1_ahead: 0,
+        stores: c.store_window,
         gap,
     };
-    if op.is_posted() || !runs || !(l1 || l2) {
+    let passes_by = op.is_posted() && tenant.reads.is_none();
+    if passes_by || !runs || !(l1 || l2) {
         return alone;
     }
     // Demand keeps the fill buffers; the prefetchers run ahead of it in the super-queue.
@@ -267,6 +427,6 @@ pub fn limits(params: &Params, op: Op, pattern: Pattern, l1: bool, l2: bool) -> 
         window: (demand + l1_ahead + l2_ahead).min(Window::MOST),
         demand,
         l1_ahead,
-        gap,
+        ..alone
     }
 }

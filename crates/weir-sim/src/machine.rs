@@ -212,13 +212,8 @@ impl Machine for SimMachine {
                 for thread in run.engine.threads_mut() {
                     let tenant = &run.tenants[thread.tenant as usize];
                     let on = tenant.prefetch;
-                    thread.limits = layout::limits(
-                        &self.model.params,
-                        tenant.op,
-                        tenant.pattern,
-                        on && *l1,
-                        on && *l2,
-                    );
+                    thread.limits =
+                        layout::limits(&self.model.params, tenant, on && *l1, on && *l2);
                 }
             }
             Action::CacheWays { tenant, mask } => {

@@ -15,7 +15,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         threads
             .iter()
             .filter(|t| t.tenant == tenant)
-            .map(|t| t.walk.lines())
+            .map(Thread::lines)
             .sum()
     };
     threads
@@ -42,8 +42,8 @@ pub fn walk_through(
     let passes: Vec<u64> = threads
         .iter()
         .map(|t| match (&t.private, &llc) {
-            (Private::Tagged(_), _) => 2 * t.walk.lines(),
-            (Private::Streaming { .. }, Some(_)) => (2 * t.walk.lines()).min(most),
+            (Private::Tagged(_), _) => 2 * t.lines(),
+            (Private::Streaming { .. }, Some(_)) => (2 * t.lines()).min(most),
             (Private::Streaming { .. }, None) => 0,
         })
         .collect();
@@ -64,14 +64,13 @@ pub fn walk_through(
 
 /// One untimed access.
 fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
-    if thread.op.is_posted() {
+    let Some((place, write)) = thread.cached(index) else {
         return;
-    }
-    let write = thread.op.reads_for_ownership();
-    let place = thread.walk.place(index);
+    };
     let leaves = match &mut thread.private {
         Private::Streaming { delay } => {
-            Some((thread.walk.place(index.wrapping_sub(*delay)), write))
+            let before = index.wrapping_sub(*delay);
+            thread.cached(before)
         }
         Private::Tagged(caches) => {
             if caches.find(place.key(), write).is_some() {

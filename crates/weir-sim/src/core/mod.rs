@@ -1,11 +1,13 @@
 //! Cores: what they may have in flight, and which line comes next.
 
 mod private;
+mod program;
 mod thread;
 mod walk;
 mod window;
 
 pub use private::{Level, Private, PrivateConfig, Tagged};
-pub use thread::{Limits, Progress, Thread};
+pub use program::{Entry, Program};
+pub use thread::{Limits, Progress, Style, Thread};
 pub use walk::{Cursor, Place, Region, Walk};
 pub use window::Window;

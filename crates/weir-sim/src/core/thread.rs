@@ -4,7 +4,8 @@ use weir_model::access::{Op, Pattern};
 use weir_model::latency::LatencyHistogram;
 
 use super::private::Private;
-use super::walk::{Cursor, Walk};
+use super::program::{Entry, Program};
+use super::walk::{Cursor, Place, Walk};
 use super::window::Window;
 use crate::clock::{Ps, nanos};
 use crate::uncore::Kind;
@@ -22,7 +23,9 @@ pub struct Limits {
     pub demand: u64,
     /// Of those, accesses at the far end that the L1 prefetchers ask for.
     pub l1_ahead: u64,
-    /// Least time between two requests.
+    /// Posted stores that the store buffer holds.
+    pub stores: u64,
+    /// Least time between two requests of the instruction.
     pub gap: Ps,
 }
 
@@ -42,6 +45,17 @@ impl Progress {
             histogram.record(nanos(latency));
         }
     }
+}
+
+/// What decides when a thread starts its next access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// One instruction, as fast as buffers allow.
+    Stream,
+    /// Single accesses, each timed.
+    Timed,
+    /// A program of rounds and pauses.
+    Program,
 }
 
 /// A thread.
@@ -64,8 +78,12 @@ pub struct Thread {
     pub limits: Limits,
     /// Its private caches.
     pub private: Private,
-    /// Whether each of its accesses is timed.
-    pub timed: bool,
+    /// What decides when it starts its next access.
+    pub style: Style,
+    /// Its rounds and pauses, where it has any.
+    pub program: Option<Box<Program>>,
+    /// For timed accesses: time elsewhere between two of them.
+    pub pause: Ps,
     /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
     pub unending: bool,
     /// Accesses in flight.
@@ -103,6 +121,38 @@ impl Thread {
                 .walk
                 .fenced_block()
                 .is_some_and(|n| self.window.next().is_multiple_of(n))
+    }
+
+    /// Whether its accesses are dependent loads.
+    pub fn is_chase(&self) -> bool {
+        matches!(self.pattern, Pattern::Chase { .. })
+    }
+
+    /// The slice has pulled a posted store of its program.
+    pub fn store_combined(&mut self) {
+        if let Some(program) = &mut self.program {
+            program.combining -= 1;
+        }
+    }
+
+    /// Lines that it touches.
+    pub fn lines(&self) -> u64 {
+        let sources = self.program.as_ref().map_or(0, |p| p.source_lines());
+        self.walk.lines() + sources
+    }
+
+    /// Access `index` as its caches see it: which line, and whether it leaves it modified. `None` if
+    /// it passes them by.
+    pub fn cached(&self, index: u64) -> Option<(Place, bool)> {
+        let Some(program) = &self.program else {
+            let write = self.op.reads_for_ownership();
+            return (!self.op.is_posted()).then(|| (self.walk.place(index), write));
+        };
+        let entry = program.entry(index);
+        let write = matches!(entry, Entry::Touch { .. })
+            && self.op.reads_for_ownership()
+            && self.op != Op::StClwb;
+        Some((program.place(entry, &self.walk)?, write))
     }
 
     /// Whether the next access lies beyond both demand and the run that a prefetcher follows.

@@ -57,6 +57,32 @@ impl Window {
         self.done = (self.done >> (n / 2)) >> (n - n / 2);
     }
 
+    /// The oldest access that is not finished, or not reached by the program.
+    #[inline]
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Marks a started access as complete, and moves on past those that are, but not past `reached`,
+    /// which the program has not come to.
+    #[inline]
+    pub fn complete_by(&mut self, index: u64, reached: u64) {
+        debug_assert!(
+            index >= self.base && index < self.next,
+            "{index} is not in {self:?}"
+        );
+        self.done |= 1 << (index - self.base);
+        self.retire(reached);
+    }
+
+    /// Moves on past what is complete, but not past `reached`.
+    #[inline]
+    pub fn retire(&mut self, reached: u64) {
+        let n = u64::from(self.done.trailing_ones()).min(reached - self.base);
+        self.base += n;
+        self.done = (self.done >> (n / 2)) >> (n - n / 2);
+    }
+
     /// How far a started access lies ahead of the oldest unfinished one.
     #[inline]
     pub fn ahead(&self, index: u64) -> u64 {

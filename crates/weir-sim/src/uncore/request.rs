@@ -46,6 +46,12 @@ impl Kind {
     /// How many kinds there are.
     pub const COUNT: usize = Kind::Clwb as usize + 1;
 
+    /// What demand, the L1 and the L2 prefetchers ask for where lines are loaded.
+    pub const LOADS: [Kind; 3] = [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref];
+
+    /// The same where they are stored to.
+    pub const STORES: [Kind; 3] = [Kind::Rfo, Kind::RfoPref, Kind::RfoPref];
+
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
         matches!(
@@ -119,6 +125,15 @@ impl Request {
             kind,
             stage,
             class: TorClass::Hit,
+        }
+    }
+
+    /// Where its line is.
+    #[inline]
+    pub fn place(&self) -> Place {
+        Place {
+            tier: self.tier,
+            line: self.line,
         }
     }
 }

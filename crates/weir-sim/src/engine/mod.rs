@@ -3,13 +3,16 @@
 //! Between giving back a ToR entry and the core's next request nothing is decided, so that a core
 //! acts in the event of its answer, a mesh crossing ahead of the clock.
 
+mod program;
+mod timed;
+
 use std::sync::Arc;
 
-use weir_model::access::{Op, Pattern};
+use weir_model::access::Op;
 use weir_model::counters::CounterSet;
 
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Thread};
+use crate::core::{Level, Place, Private, Style, Thread};
 use crate::params::Params;
 use crate::pmu::Pmu;
 use crate::rng;
@@ -18,8 +21,6 @@ use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 /// Accesses that hit private caches are worked off in batches of this many, so that other cores get
 /// their turn.
 const BATCH: u32 = 64;
-/// Quiet time around a timed access on a flushed line, in which the pipeline drains (MEMO §4.2).
-const SETTLE: Ps = 400_000;
 /// Core cycles of an atomic itself, beyond getting the line.
 const ATOMIC_CYCLES: f64 = 20.0;
 
@@ -112,11 +113,11 @@ impl Engine {
     /// Lets a thread issue what it may, from `time` on.
     fn pump(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
+        if thread.style != Style::Stream {
+            return self.pump_other(t, time);
+        }
         if thread.asleep {
             return;
-        }
-        if thread.timed {
-            return self.pump_timed(t, time);
         }
         let from = Sender {
             thread: t as u16,
@@ -148,47 +149,12 @@ impl Engine {
         }
     }
 
-    /// Timed accesses: one at a time.
-    fn pump_timed(&mut self, t: usize, time: Ps) {
-        let thread = &mut self.threads[t];
-        let from = Sender {
-            thread: t as u16,
-            core: thread.core,
-        };
-        let chase = matches!(thread.pattern, Pattern::Chase { .. });
-        let core = &self.params.core;
-        let mut budget = BATCH;
-        let mut at = time;
-        while thread.window.span() == 0 {
-            let index = thread.window.next();
-            let place = thread.walk.place(index);
-            thread.window.start();
-            thread.began = at;
-            if chase && let Some(level) = find(&mut thread.private, Op::Ld, place) {
-                let latency = match level {
-                    Level::L1 => core.l1_hit,
-                    Level::L2 => core.l2_hit,
-                };
-                thread.window.complete(index);
-                thread.progress.accesses += 1;
-                thread.progress.record(latency);
-                count_hit(&mut self.uncore.pmu, Op::Ld, level);
-                at += latency;
-                budget -= 1;
-                if budget == 0 {
-                    return self.sleep(t, at);
-                }
-                continue;
-            }
-            let extra = match (chase, thread.op.is_posted()) {
-                (true, _) => translation(&self.params, thread, self.seed, index),
-                (false, true) => 0,
-                (false, false) => core.flushed,
-            };
-            thread.outstanding += 1;
-            let kind = kind_of(thread, 0);
-            thread.unobserved += u32::from(kind == Kind::Wcilf);
-            self.uncore.send(from, index, place, kind, at + extra);
+    /// The same for threads that are no plain streams.
+    #[cold]
+    fn pump_other(&mut self, t: usize, time: Ps) {
+        match self.threads[t].style {
+            Style::Program => self.pump_program(t, time),
+            Style::Stream | Style::Timed => self.pump_timed(t, time),
         }
     }
 
@@ -200,7 +166,7 @@ impl Engine {
 
     /// The uncore has taken a write-back over: its buffer is free.
     fn write_back_taken(&mut self, t: usize, now: Ps) {
-        if self.threads[t].pattern != Pattern::FlushedLine {
+        if self.threads[t].style != Style::Timed || self.threads[t].is_chase() {
             self.threads[t].write_backs -= 1;
             self.pump(t, now);
         }
@@ -209,11 +175,12 @@ impl Engine {
     /// The data pull of a streaming write has freed its buffer.
     fn buffer_free(&mut self, t: usize, index: u64, now: Ps) {
         let thread = &mut self.threads[t];
-        if thread.timed {
-            return;
+        match thread.style {
+            Style::Timed => return,
+            Style::Stream => thread.window.complete(index),
+            Style::Program => thread.store_combined(),
         }
         thread.outstanding -= 1;
-        thread.window.complete(index);
         thread.progress.accesses += 1;
         self.pump(t, now);
     }
@@ -228,7 +195,7 @@ impl Engine {
                 let thread = &mut self.threads[t];
                 let posted = request.kind == Kind::Wcilf;
                 thread.unobserved -= u32::from(posted);
-                if thread.timed {
+                if thread.style == Style::Timed {
                     self.end_timed(t, request.index, at);
                 } else if posted && thread.unobserved == 0 {
                     self.pump(t, at);
@@ -250,40 +217,52 @@ impl Engine {
         pmu.demand_read_time += (at - request.issued) * u64::from(demand);
         pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
 
-        let place = Place {
-            tier: request.tier,
-            line: request.line,
-        };
+        if thread.style != Style::Stream {
+            return self.filled_other(t, request, at);
+        }
+        let place = request.place();
         match thread.op {
             Op::Ld if !thread.private.is_tagged() && !self.uncore.keeps_lines() => {}
             Op::Ld => self.leave_private(t, request.index, place, false, at),
             Op::St | Op::Cas => self.leave_private(t, request.index, place, true, at),
-            Op::StClwb => {
-                let from = Sender {
-                    thread: request.thread,
-                    core: request.core,
-                };
-                let taken = self.uncore.send(from, request.index, place, Kind::Clwb, at);
-                if thread.timed {
-                    // The access ends when the write-back is answered.
-                    return;
-                }
-                thread.write_backs += u32::from(taken.is_none());
-            }
+            Op::StClwb => self.write_through(t, request, at),
             Op::NtSt | Op::Movdir64b | Op::Dsa => {}
         }
         let thread = &mut self.threads[t];
-        if thread.timed {
-            return self.end_timed(t, request.index, at);
-        }
         thread.outstanding -= 1;
         thread.window.complete(request.index);
         thread.progress.accesses += 1;
         if thread.op == Op::Cas {
-            let done = at + cycles(&self.params, ATOMIC_CYCLES);
-            thread.next_issue = thread.next_issue.max(done);
+            self.end_atomic(t, at);
         }
         self.pump(t, at);
+    }
+
+    /// The same for threads that are no plain streams.
+    #[cold]
+    fn filled_other(&mut self, t: usize, request: &Request, at: Ps) {
+        match self.threads[t].style {
+            Style::Program => self.filled_program(t, request, at),
+            Style::Stream | Style::Timed => self.filled_timed(t, request, at),
+        }
+    }
+
+    /// An atomic has its line: it takes its own time, and nothing else starts meanwhile.
+    fn end_atomic(&mut self, t: usize, at: Ps) {
+        let done = at + cycles(&self.params, ATOMIC_CYCLES);
+        let next = &mut self.threads[t].next_issue;
+        *next = (*next).max(done);
+    }
+
+    /// A stored line goes on to memory at once, and stays clean.
+    fn write_through(&mut self, t: usize, request: &Request, at: Ps) {
+        let from = Sender {
+            thread: request.thread,
+            core: request.core,
+        };
+        let place = request.place();
+        let taken = self.uncore.send(from, request.index, place, Kind::Clwb, at);
+        self.threads[t].write_backs += u32::from(taken.is_none());
     }
 
     /// A line came into the private caches, so one leaves: back to the uncore if it is modified,
@@ -298,6 +277,13 @@ impl Engine {
                 None => return,
             },
         };
+        self.drive_out(t, index, victim, dirty, at);
+    }
+
+    /// A line leaves the private caches.
+    #[inline]
+    fn drive_out(&mut self, t: usize, index: u64, victim: Place, dirty: bool, at: Ps) {
+        let thread = &mut self.threads[t];
         let (line, kind) = match (dirty, victim) {
             (true, victim) => (victim, Kind::WbMtoI),
             (false, victim) => match self.uncore.put_clean(t, victim) {
@@ -311,35 +297,6 @@ impl Engine {
         };
         let taken = self.uncore.send(from, index, line, kind, at);
         thread.write_backs += u32::from(taken.is_none());
-    }
-
-    /// A timed access ends; the next begins after a pause if the line is to be flushed first.
-    fn end_timed(&mut self, t: usize, index: u64, at: Ps) {
-        let thread = &mut self.threads[t];
-        thread.outstanding -= 1;
-        thread.window.complete(index);
-        thread.progress.accesses += 1;
-        thread.progress.record(at - thread.began);
-        if thread.pattern == Pattern::FlushedLine {
-            // Uneven, so that samples do not lock step with refresh.
-            let pause = SETTLE + rng::below(self.seed, index, SETTLE);
-            self.sleep(t, at + pause);
-        } else {
-            self.pump(t, at);
-        }
-    }
-}
-
-/// What address translation adds to a hop of a chase.
-fn translation(params: &Params, thread: &Thread, seed: u64, index: u64) -> Ps {
-    if thread.walk.is_local() {
-        return 0;
-    }
-    let reach = params.core.tlb_reach.lines() as f64 / thread.walk.lines() as f64;
-    if rng::unit(seed ^ 0x71b, index) < reach {
-        0
-    } else {
-        params.core.walk
     }
 }
 

@@ -1,0 +1,296 @@
+//! A thread whose program is more than one instruction in a row: rounds of loads and stores, with
+//! pauses between lines.
+//!
+//! A round is `lines` loads, then `per` lines of the instruction. What goes through the caches (loads
+//! and reads for ownership) are *entries* of the thread's window, numbered in program order. Posted
+//! stores are none: they wait in the store buffer until every load before them has retired, since
+//! stores leave a core in order, needed or not. That is where a copy by movdir64B or non-temporal
+//! stores feels the latency of its source.
+//!
+//! The program itself reaches its entries one after another, a pause apart; prefetchers run ahead of
+//! where it is. What they brought early waits for it.
+
+use super::walk::{Cursor, Place, Walk};
+use super::window::Window;
+use crate::clock::Ps;
+
+/// The rounds of a thread, and how far it is in them.
+pub struct Program {
+    lines: u64,
+    per: u64,
+    posted: bool,
+    /// One of each array that is loaded.
+    sources: Vec<Source>,
+    /// Time elsewhere between two lines.
+    pause: Ps,
+    /// The entry that the program reaches next; those from here to the end of the window are
+    /// prefetched.
+    reached: u64,
+    /// When it may.
+    due: Ps,
+    /// The posted store that leaves next.
+    next_store: u64,
+    /// When the core can send it.
+    pub store_after: Ps,
+    /// Write-combining buffers in use.
+    pub combining: u32,
+}
+
+/// An array that is loaded.
+pub struct Source {
+    /// Where its lines are.
+    pub walk: Walk,
+    /// Where the thread is in them.
+    pub cursor: Cursor,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A load of an element of a source.
+    Load {
+        /// Position of the source.
+        source: usize,
+        /// The element.
+        element: u64,
+    },
+    /// A cached line of the instruction.
+    Touch {
+        /// The element.
+        element: u64,
+    },
+    /// The place of posted stores in a program that has nothing else.
+    Nothing,
+}
+
+impl Program {
+    /// A program of rounds of `lines` loads from `sources` and `per` lines of the instruction,
+    /// posted or not. The sources take turns within a round.
+    pub fn new(lines: u32, per: u32, posted: bool, sources: Vec<Walk>, pause: Ps) -> Self {
+        let sources = sources
+            .into_iter()
+            .map(|walk| Source {
+                walk,
+                cursor: Cursor::default(),
+            })
+            .collect();
+        let mut program = Self {
+            lines: u64::from(lines),
+            per: u64::from(per),
+            posted,
+            sources,
+            pause,
+            reached: 0,
+            due: 0,
+            next_store: 0,
+            store_after: 0,
+            combining: 0,
+        };
+        program.reached = program.first_entry();
+        program.next_store = program.retired_stores(program.reached);
+        program
+    }
+
+    /// The entry that it starts with: far from zero, so that what left the caches before has a
+    /// number too.
+    pub fn first_entry(&self) -> u64 {
+        ((1u64 << 40) / self.entries()) * self.entries()
+    }
+
+    /// Entries of a round.
+    fn entries(&self) -> u64 {
+        match (self.posted, self.lines) {
+            (true, 0) => self.per,
+            (true, lines) => lines,
+            (false, lines) => lines + self.per,
+        }
+    }
+
+    /// Lines of all sources.
+    pub fn source_lines(&self) -> u64 {
+        self.sources.iter().map(|s| s.walk.lines()).sum()
+    }
+
+    /// What entry `n` is.
+    #[inline]
+    pub fn entry(&self, n: u64) -> Entry {
+        let (round, at) = (n / self.entries(), n % self.entries());
+        if at < self.lines {
+            let sources = self.sources.len() as u64;
+            Entry::Load {
+                source: (at % sources) as usize,
+                element: round * (self.lines / sources) + at / sources,
+            }
+        } else if self.posted {
+            Entry::Nothing
+        } else {
+            Entry::Touch {
+                element: round * self.per + (at - self.lines),
+            }
+        }
+    }
+
+    /// Where an entry's line is; `own` holds the lines of the instruction.
+    pub fn place(&self, entry: Entry, own: &Walk) -> Option<Place> {
+        match entry {
+            Entry::Load { source, element } => Some(self.sources[source].walk.place(element)),
+            Entry::Touch { element } => Some(own.place(element)),
+            Entry::Nothing => None,
+        }
+    }
+
+    /// The same for entries that are asked for in order.
+    #[inline]
+    pub fn follow(&mut self, entry: Entry, own: &Walk, cursor: &mut Cursor) -> Option<Place> {
+        match entry {
+            Entry::Load { source, element } => {
+                let Source { walk, cursor } = &mut self.sources[source];
+                Some(walk.follow(cursor, element))
+            }
+            Entry::Touch { element } => Some(own.follow(cursor, element)),
+            Entry::Nothing => None,
+        }
+    }
+
+    /// Whether a prefetcher that follows the streams from where the program is comes to this entry.
+    pub fn is_foreseen(&self, entry: Entry, own: &Walk) -> bool {
+        let round = self.reached / self.entries();
+        let (walk, element, here) = match entry {
+            Entry::Load { source, element } => {
+                let each = self.lines / self.sources.len() as u64;
+                (&self.sources[source].walk, element, round * each)
+            }
+            Entry::Touch { element } => (own, element, round * self.per),
+            Entry::Nothing => return false,
+        };
+        let run = walk.run_lines();
+        run == u64::MAX || element / run == here / run
+    }
+
+    /// The entry that the program reaches next.
+    #[inline]
+    pub fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// When it does, if nothing but its pauses holds it up.
+    #[inline]
+    pub fn due(&self) -> Ps {
+        self.due
+    }
+
+    /// The program goes on past its next entry at `time`, and past the stores that end a round.
+    #[inline]
+    pub fn go_on(&mut self, window: &mut Window, time: Ps) {
+        let before = self.retired_stores(self.reached);
+        self.reached += 1;
+        let stores = self.retired_stores(self.reached) - before;
+        let entries = u64::from(self.lines > 0 || !self.posted);
+        self.due = self.due.max(time) + self.pause * (entries + stores);
+        window.retire(self.reached);
+    }
+
+    /// Posted stores of rounds that end by entry `n`.
+    fn retired_stores(&self, n: u64) -> u64 {
+        if self.posted {
+            n / self.entries() * self.per
+        } else {
+            0
+        }
+    }
+
+    /// Posted stores that the program has reached and that have not left the store buffer.
+    #[inline]
+    pub fn stores_waiting(&self) -> u64 {
+        self.retired_stores(self.reached) - self.next_store
+    }
+
+    /// The element of the posted store that may leave now, if there is one: every load before it has
+    /// retired.
+    #[inline]
+    pub fn store_ready(&self, window: &Window) -> Option<u64> {
+        (self.next_store < self.retired_stores(window.base())).then_some(self.next_store)
+    }
+
+    /// It leaves.
+    #[inline]
+    pub fn store_leaves(&mut self) {
+        self.next_store += 1;
+        self.combining += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use weir_model::access::Pattern;
+    use weir_model::units::Bytes;
+
+    use super::super::walk::Region;
+    use super::*;
+
+    fn walk(tier: u8) -> Walk {
+        let region = Region {
+            tier,
+            first: 0,
+            weight: 1,
+        };
+        Walk::new(
+            Pattern::Sequential,
+            Bytes::mib(1),
+            vec![region],
+            Bytes::kib(4),
+            Bytes::mib(1),
+            1,
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_of_every_array_has_its_turn(
+            lines in 0u32..7,
+            per in 1u32..7,
+            posted: bool,
+            rounds in 1u64..20,
+        ) {
+            let arrays = if lines.is_multiple_of(per) { lines / per } else { 1 };
+            let sources = (0..arrays).map(|a| walk(a as u8 + 1)).collect();
+            let program = Program::new(lines, per, posted, sources, 0);
+            let first = program.first_entry();
+            let mut seen: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+            for n in first..first + rounds * program.entries() {
+                match program.entry(n) {
+                    Entry::Load { source, element } => seen.entry(source + 1).or_default().push(element),
+                    Entry::Touch { element } => seen.entry(0).or_default().push(element),
+                    Entry::Nothing => {}
+                }
+            }
+            for (array, elements) in &seen {
+                let each = u64::from(if *array == 0 { per } else { lines / arrays });
+                prop_assert_eq!(elements.len() as u64, rounds * each);
+                prop_assert!(elements.windows(2).all(|pair| pair[1] == pair[0] + 1));
+            }
+            prop_assert_eq!(seen.len() as u32, arrays * u32::from(lines > 0) + u32::from(!posted));
+        }
+
+        #[test]
+        fn a_posted_store_leaves_after_every_load_before_it(lines in 1u32..7, per in 1u32..7) {
+            let mut program = Program::new(lines, per, true, vec![walk(0)], 0);
+            let mut window = Window::new(program.first_entry());
+            let first = program.next_store;
+            for n in 1..=5 * lines {
+                let index = window.next();
+                window.start();
+                program.go_on(&mut window, 0);
+                prop_assert!(n % lines != 0 || program.stores_waiting() >= u64::from(per));
+                while program.store_ready(&window).is_some() {
+                    program.store_leaves();
+                }
+                prop_assert_eq!(program.next_store - first, u64::from((n - 1) / lines * per));
+                window.complete_by(index, program.reached());
+            }
+        }
+    }
+}

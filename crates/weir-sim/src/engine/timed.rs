@@ -1,0 +1,116 @@
+//! Timed accesses: one at a time.
+
+use weir_model::access::{Op, Pattern};
+
+use super::{BATCH, Engine, count_hit, find, kind_of};
+use crate::clock::Ps;
+use crate::core::{Level, Thread};
+use crate::params::Params;
+use crate::rng;
+use crate::uncore::{Kind, Request, Sender};
+
+/// Quiet time around a timed access on a flushed line, in which the pipeline drains (MEMO §4.2).
+const SETTLE: Ps = 400_000;
+
+impl Engine {
+    /// Starts the next access, if none is under way.
+    pub(super) fn pump_timed(&mut self, t: usize, time: Ps) {
+        let thread = &mut self.threads[t];
+        if thread.asleep {
+            return;
+        }
+        let from = Sender {
+            thread: t as u16,
+            core: thread.core,
+        };
+        let chase = thread.is_chase();
+        let core = &self.params.core;
+        let mut budget = BATCH;
+        let mut at = time;
+        while thread.window.span() == 0 {
+            let index = thread.window.next();
+            let place = thread.walk.place(index);
+            thread.window.start();
+            thread.began = at;
+            if chase && let Some(level) = find(&mut thread.private, Op::Ld, place) {
+                let latency = match level {
+                    Level::L1 => core.l1_hit,
+                    Level::L2 => core.l2_hit,
+                };
+                thread.window.complete(index);
+                thread.progress.accesses += 1;
+                thread.progress.record(latency);
+                count_hit(&mut self.uncore.pmu, Op::Ld, level);
+                at += latency + thread.pause;
+                budget -= 1;
+                if budget == 0 || thread.pause > 0 {
+                    return self.sleep(t, at);
+                }
+                continue;
+            }
+            let extra = match (chase, thread.op.is_posted()) {
+                (true, _) => translation(&self.params, thread, self.seed, index),
+                (false, true) => 0,
+                (false, false) => core.flushed,
+            };
+            thread.outstanding += 1;
+            let kind = kind_of(thread, 0);
+            thread.unobserved += u32::from(kind == Kind::Wcilf);
+            self.uncore.send(from, index, place, kind, at + extra);
+        }
+    }
+
+    /// The line of the access under way arrived.
+    pub(super) fn filled_timed(&mut self, t: usize, request: &Request, at: Ps) {
+        let thread = &self.threads[t];
+        match thread.op {
+            Op::Ld if !thread.private.is_tagged() && !self.uncore.keeps_lines() => {}
+            Op::Ld => self.leave_private(t, request.index, request.place(), false, at),
+            Op::St | Op::Cas => self.leave_private(t, request.index, request.place(), true, at),
+            Op::StClwb => {
+                let from = Sender {
+                    thread: request.thread,
+                    core: request.core,
+                };
+                // The access ends when the write-back is answered.
+                self.uncore
+                    .send(from, request.index, request.place(), Kind::Clwb, at);
+                return;
+            }
+            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
+        }
+        self.end_timed(t, request.index, at);
+    }
+
+    /// An access ends; the next begins after a pause if the line is to be flushed first.
+    pub(super) fn end_timed(&mut self, t: usize, index: u64, at: Ps) {
+        let thread = &mut self.threads[t];
+        thread.outstanding -= 1;
+        thread.window.complete(index);
+        thread.progress.accesses += 1;
+        thread.progress.record(at - thread.began);
+        let mut pause = thread.pause;
+        if thread.pattern == Pattern::FlushedLine {
+            // Uneven, so that samples do not lock step with refresh.
+            pause += SETTLE + rng::below(self.seed, index, SETTLE);
+        }
+        if pause > 0 {
+            self.sleep(t, at + pause);
+        } else {
+            self.pump(t, at);
+        }
+    }
+}
+
+/// What address translation adds to a hop of a chase.
+fn translation(params: &Params, thread: &Thread, seed: u64, index: u64) -> Ps {
+    if thread.walk.is_local() {
+        return 0;
+    }
+    let reach = params.core.tlb_reach.lines() as f64 / thread.walk.lines() as f64;
+    if rng::unit(seed ^ 0x71b, index) < reach {
+        0
+    } else {
+        params.core.walk
+    }
+}
