@@ -10,6 +10,8 @@ use toml_edit::{Item, Table, TableLike};
 use crate::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
 use crate::recover;
 
+pub mod measured;
+
 /// Larger files are refused unread.
 const MOST_BYTES: usize = 1 << 20;
 

@@ -4,16 +4,20 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use weir_model::platform::{Library, MOST_BYTES, Mistakes};
-use weir_model::published;
+use weir_model::published::{self, measured};
+use weir_model::units::Gigahertz;
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(Library::builtin);
 
 /// Whole files to break, one of each kind.
-const FILES: [&str; 4] = [
+const FILES: [&str; 6] = [
     include_str!("../../../platforms/emr2s.toml"),
     include_str!("../../../platforms/cxl-b.toml"),
     include_str!("mistakes/device.toml"),
     include_str!("mistakes/shapes.toml"),
+    "server,cores_at,cores,traffic_w,random,inject_delay,latency_ns,bandwidth_mb_s,mlc\n\
+     cxl,d0,8,5,0,100,524.03,54701.2,--loaded_latency -j4 -k1-8 -W5\n",
+    "platform,read_percent,bandwidth_mb_s,latency\nspr,50,233015.78,922.74\nspr,100,-297.3,331.9\n",
 ];
 
 /// Every mistake has a place in the text, and shows.
@@ -42,6 +46,9 @@ fn check(library: &Library, text: &str) -> Result<(), TestCaseError> {
         has_places(text, &mistakes)?;
     }
     if let Err(mistakes) = published::parse("fuzz.toml", text) {
+        has_places(text, &mistakes)?;
+    }
+    if let Err(mistakes) = measured::parse("fuzz.csv", text, Gigahertz(3.0)) {
         has_places(text, &mistakes)?;
     }
     Ok(())

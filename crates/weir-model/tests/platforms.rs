@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use weir_model::access::Op;
 use weir_model::platform::{
     ControllerKind, DEVICE_KEYS, Definition, FileKind, HOST_KEYS, Library, Need, ParameterRow,
     Platform, Provenance, ReadLimit,
@@ -337,6 +338,51 @@ fn one_core_of_sapphire_rapids_loads_what_the_logs_show() {
         (ours - measured).abs() < 0.05 * measured,
         "{ours} and {measured}"
     );
+}
+
+#[test]
+fn a_machine_that_names_a_log_is_in_it_and_agrees_with_it() {
+    let mut checked = 0;
+    for (expression, idle, read) in [
+        ("spr8480", Nanos(113.0), GbPerSec(264.0)),
+        ("eurosys24+none", Nanos(97.0), GbPerSec(69.3)),
+        ("eurosys24", Nanos(247.0), GbPerSec(46.1)),
+    ] {
+        let platform = compose(expression);
+        let curves = platform.measured_curves();
+        let tier = &platform.topology().tiers[platform.devices.len()].name;
+        let reads = curves
+            .iter()
+            .filter(|(on, c)| on == tier && c.traffic.op == Op::Ld && c.threads != Some(1));
+        for (_, curve) in reads {
+            let least = curve
+                .points
+                .iter()
+                .map(|p| p.latency.get())
+                .fold(1e9, f64::min);
+            assert!(
+                (least / idle.get() - 1.0).abs() < 0.03,
+                "{expression}: {least}"
+            );
+            let peak = curve.peak().get();
+            assert!(
+                (peak / read.get() - 1.0).abs() < 0.01,
+                "{expression}: {peak}"
+            );
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 3);
+    for definition in Library::builtin().list() {
+        let log = match definition {
+            Definition::Host(host) => &host.log,
+            Definition::Device(device) => &device.log,
+        };
+        if let Some(log) = log {
+            let curves = published::measured::builtin(log, Gigahertz(3.0));
+            assert!(!curves.is_empty(), "{log:?} names no curve");
+        }
+    }
 }
 
 #[test]
