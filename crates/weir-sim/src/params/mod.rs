@@ -134,7 +134,7 @@ impl Params {
             slices,
         };
         // Lines of a sub-NUMA cluster's own DRAM lie in its slices, all others anywhere
-        // (MICRO 2023 section 4.3).
+        // (MICRO 2023 observation O6).
         let cluster = (uncore.slices / uncore.llc.clusters).max(1);
         let path = way(uncore.slices);
 
