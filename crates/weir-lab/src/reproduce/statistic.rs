@@ -1,8 +1,9 @@
 //! How a published figure is computed from points: a small language of constants.
 
-use weir_model::access::{Locality, Op, Pattern};
+use weir_model::access::{Dataflow, Locality, Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::document::Experiment;
+use weir_model::tenant::{Placement, Reads};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
@@ -27,6 +28,8 @@ pub struct Wanted {
     pub working_set: Option<Bytes>,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
+    /// Lines loaded for so many lines that the instruction touches, in a mix.
+    pub reads: Option<(u32, u32)>,
     /// Accesses to see at least; 0 leaves it to the machine.
     pub least_accesses: u64,
 }
@@ -61,7 +64,13 @@ impl Wanted {
         let size = self
             .working_set
             .unwrap_or_else(|| bandwidth::working_set(topology, tier, threads));
-        let load = Load::new(&tier.name, self.op, self.pattern, threads, size);
+        let mut load = Load::new(&tier.name, self.op, self.pattern, threads, size);
+        load.reads = self.reads.map(|(lines, per)| Reads {
+            lines,
+            per,
+            from: Placement::Bind(tier.name.clone()),
+            dataflow: Dataflow::Apart,
+        });
         Ok(PointSpec {
             least_accesses: self.least_accesses,
             ..PointSpec::alone(experiment, load.prefetch(self.prefetch))
@@ -69,7 +78,7 @@ impl Wanted {
     }
 }
 
-/// Threads that go through memory line by line.
+/// Threads that move as many bytes as they can.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
     /// The platform expression.
@@ -78,6 +87,10 @@ pub struct Stream {
     pub tier: &'static str,
     /// The instruction.
     pub op: Op,
+    /// The order of lines.
+    pub pattern: Pattern,
+    /// Lines loaded for so many lines that the instruction touches, in a mix.
+    pub reads: Option<(u32, u32)>,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
 }
@@ -86,14 +99,51 @@ pub struct Stream {
 const LINES: u64 = 400_000;
 
 impl Stream {
+    /// One instruction line by line, prefetchers on.
+    pub const fn new(platform: &'static str, tier: &'static str, op: Op) -> Self {
+        Self {
+            platform,
+            tier,
+            op,
+            pattern: Pattern::Sequential,
+            reads: None,
+            prefetch: true,
+        }
+    }
+
+    /// The same with the prefetchers off.
+    pub const fn without_prefetch(self) -> Self {
+        Self {
+            prefetch: false,
+            ..self
+        }
+    }
+
+    /// The same in blocks at random.
+    pub const fn in_blocks(self, block: Bytes) -> Self {
+        Self {
+            pattern: Pattern::RandomBlock { block },
+            ..self
+        }
+    }
+
+    /// The same with so many lines loaded for so many that the instruction touches.
+    pub const fn mixed(self, lines: u32, per: u32) -> Self {
+        Self {
+            reads: Some((lines, per)),
+            ..self
+        }
+    }
+
     const fn with(self, threads: u32) -> Wanted {
         let Self {
             platform,
             tier,
             op,
+            pattern,
+            reads,
             prefetch,
         } = self;
-        let pattern = Pattern::Sequential;
         Wanted {
             platform,
             tier,
@@ -102,6 +152,7 @@ impl Stream {
             threads,
             working_set: None,
             prefetch,
+            reads,
             least_accesses: LINES,
         }
     }
@@ -139,6 +190,15 @@ pub enum Statistic {
     Ratio(&'static [Statistic; 2]),
     /// By how many percent the first exceeds the second.
     ExcessPct(&'static [Statistic; 2]),
+    /// By how many percent the first falls short of the second.
+    ShortfallPct(&'static [Statistic; 2]),
+    /// A bandwidth in percent of a theoretical one in GB/s.
+    Efficiency(&'static Statistic, f64),
+    /// The abscissa, of a unit, at which the figure is greatest.
+    Best(&'static [(f64, Statistic)], &'static str),
+    /// The first or the last abscissa, of a unit, at which the first figure is clearly above the
+    /// second.
+    Above(&'static [(f64, [Statistic; 2])], Side, &'static str),
     /// The first less the second.
     Difference(&'static [Statistic; 2]),
     /// The sum of several of one unit.
@@ -148,6 +208,18 @@ pub enum Statistic {
     /// The greatest of several of one unit.
     Greatest(&'static [Statistic]),
 }
+
+/// Which end of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The lowest abscissa.
+    First,
+    /// The highest.
+    Last,
+}
+
+/// A figure this much above another is clearly above it.
+const CLEARLY: f64 = 1.05;
 
 /// Where results are looked up.
 pub trait Results {
@@ -181,8 +253,17 @@ const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
         threads: 1,
         working_set: Some(Bytes::gib(1)),
         prefetch: false,
+        reads: None,
         least_accesses: 0,
     }
+}
+
+/// The chase of [`idle`] over another working set.
+pub const fn chase_of(platform: &'static str, tier: &'static str, size: Bytes) -> Statistic {
+    Statistic::Latency(Wanted {
+        working_set: Some(size),
+        ..chase(platform, tier)
+    })
 }
 
 /// A quantile of means of `hops` dependent hops of the chase of [`idle`], from at least `singles`.
@@ -212,6 +293,7 @@ pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Stat
         threads: 1,
         working_set,
         prefetch: false,
+        reads: None,
         least_accesses: 0,
     };
     Statistic::Latency(wanted)
@@ -225,7 +307,8 @@ impl Statistic {
             Self::Bandwidth(..) | Self::Curve(_, _, Feature::Peak | Feature::Beyond(_)) => "GB/s",
             Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::DeclinesPast) => "threads",
             Self::Ratio(_) => "x",
-            Self::ExcessPct(_) => "%",
+            Self::ExcessPct(_) | Self::ShortfallPct(_) | Self::Efficiency(..) => "%",
+            Self::Best(_, unit) | Self::Above(_, _, unit) => unit,
             Self::Difference([first, _]) => first.unit(),
             Self::Sum(parts) | Self::Least(parts) | Self::Greatest(parts) => {
                 parts.first().map_or("", Statistic::unit)
@@ -241,8 +324,15 @@ impl Statistic {
                 vec![stream.with(*threads)]
             }
             Self::Curve(stream, threads, _) => threads.iter().map(|&n| stream.with(n)).collect(),
-            Self::Ratio(parts) | Self::ExcessPct(parts) | Self::Difference(parts) => {
-                parts.iter().flat_map(Statistic::wanted).collect()
+            Self::Ratio(parts)
+            | Self::ExcessPct(parts)
+            | Self::ShortfallPct(parts)
+            | Self::Difference(parts) => parts.iter().flat_map(Statistic::wanted).collect(),
+            Self::Efficiency(bandwidth, _) => bandwidth.wanted(),
+            Self::Best(steps, _) => steps.iter().flat_map(|(_, s)| s.wanted()).collect(),
+            Self::Above(steps, ..) => {
+                let pairs = steps.iter().flat_map(|(_, pair)| pair);
+                pairs.flat_map(Statistic::wanted).collect()
             }
             Self::Sum(parts) | Self::Least(parts) | Self::Greatest(parts) => {
                 parts.iter().flat_map(Statistic::wanted).collect()
@@ -290,12 +380,47 @@ impl Statistic {
             }
             Self::Ratio(parts) => both(parts).map(|(a, b)| a / b),
             Self::ExcessPct(parts) => both(parts).map(|(a, b)| (a / b - 1.0) * 100.0),
+            Self::ShortfallPct(parts) => both(parts).map(|(a, b)| (1.0 - a / b) * 100.0),
+            Self::Efficiency(bandwidth, of) => {
+                bandwidth.value(results).map(|gbps| gbps / of * 100.0)
+            }
+            Self::Best(steps, _) => best(steps, results),
+            Self::Above(steps, side, _) => above(steps, *side, results),
             Self::Difference(parts) => both(parts).map(|(a, b)| a - b),
             Self::Sum(parts) => fold(parts, |a, b| a + b),
             Self::Least(parts) => fold(parts, f64::min),
             Self::Greatest(parts) => fold(parts, f64::max),
         }
     }
+}
+
+fn best(steps: &[(f64, Statistic)], results: &dyn Results) -> Result<f64, String> {
+    let figures: Vec<(f64, f64)> = steps
+        .iter()
+        .map(|(x, statistic)| Ok((*x, statistic.value(results)?)))
+        .collect::<Result<_, String>>()?;
+    let best = figures.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    best.map(|(x, _)| x)
+        .ok_or_else(|| "made of nothing".to_string())
+}
+
+fn above(
+    steps: &[(f64, [Statistic; 2])],
+    side: Side,
+    results: &dyn Results,
+) -> Result<f64, String> {
+    let mut is_above = Vec::new();
+    for (x, [first, second]) in steps {
+        if first.value(results)? > second.value(results)? * CLEARLY {
+            is_above.push(*x);
+        }
+    }
+    let end = match side {
+        Side::First => is_above.first(),
+        Side::Last => is_above.last(),
+    };
+    end.copied()
+        .ok_or_else(|| "the one is nowhere clearly above the other".to_string())
 }
 
 impl Feature {

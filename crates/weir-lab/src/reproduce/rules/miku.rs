@@ -15,12 +15,7 @@ const THREADS: &[u32] = &[2, 4, 8, 16, 24, 32];
 const OVERLOAD: u32 = 16;
 
 const fn stream(tier: &'static str, op: Op) -> Stream {
-    Stream {
-        platform: SERVER,
-        tier,
-        op,
-        prefetch: true,
-    }
+    Stream::new(SERVER, tier, op)
 }
 
 const fn one(tier: &'static str, op: Op) -> Statistic {

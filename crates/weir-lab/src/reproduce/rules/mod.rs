@@ -1,6 +1,7 @@
 //! Which published row is answered by which statistic, one file for each paper.
 
 mod memo;
+mod micro23;
 mod miku;
 mod supmario;
 
@@ -47,7 +48,7 @@ impl Rule {
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [supmario::RULES, memo::RULES, miku::RULES]
+    [supmario::RULES, memo::RULES, micro23::RULES, miku::RULES]
         .into_iter()
         .flatten()
 }

@@ -12,12 +12,7 @@ use crate::reproduce::statistic::{Feature, Statistic, Stream, idle, idle_quantil
 const THREADS: &[u32] = &[4, 8, 12, 16, 24, 32, 48, 64];
 
 const fn loads(platform: &'static str, tier: &'static str) -> Statistic {
-    let stream = Stream {
-        platform,
-        tier,
-        op: Op::Ld,
-        prefetch: true,
-    };
+    let stream = Stream::new(platform, tier, Op::Ld);
     Statistic::Curve(stream, THREADS, Feature::Peak)
 }
 
@@ -80,6 +75,10 @@ pub(super) const RULES: &[Rule] = &[
     gbps("SUP-022", "skx2s", "dram"),
     ns("SUP-023", "skx2s", "remote"),
     gbps("SUP-024", "skx2s", "remote"),
+    ns("SUP-030", "skx8s", "dram"),
+    gbps("SUP-031", "skx8s", "dram"),
+    ns("SUP-032", "skx8s", "remote"),
+    gbps("SUP-033", "skx8s", "remote"),
     ns("SUP-039", "emr2s+cxl-a", "cxl0"),
     gbps("SUP-040", "emr2s+cxl-a", "cxl0"),
     ns("SUP-041", "emr2s+cxl-a@remote", "cxl0"),
