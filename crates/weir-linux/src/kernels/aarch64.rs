@@ -182,7 +182,7 @@ fn barrier() {
 
 /// Orders the stores before it before those after it.
 #[inline(always)]
-pub(super) fn store_fence() {
+pub fn store_fence() {
     // SAFETY: a barrier touches no memory.
     unsafe { asm!("dmb st", options(nostack, preserves_flags)) }
 }
@@ -219,5 +219,19 @@ pub unsafe fn hops(from: *mut u8, eights: usize) -> *mut u8 {
             );
         }
     }
+    line
+}
+
+/// Follows one pointer.
+///
+/// # Safety
+/// `from` is a mapped line that starts with the next one's address.
+#[inline(always)]
+pub unsafe fn hop(from: *mut u8) -> *mut u8 {
+    let mut line = from;
+    // SAFETY: reads only that line.
+    unsafe {
+        asm!("ldr {p}, [{p}]", p = inout(reg) line, options(nostack, readonly, preserves_flags))
+    };
     line
 }

@@ -36,7 +36,7 @@ use aarch64 as arch;
 #[cfg(target_arch = "x86_64")]
 use x86 as arch;
 
-pub use arch::{flush, hops};
+pub use arch::{flush, hop, hops, store_fence};
 
 /// Bytes in a line, as a count of bytes in memory.
 pub const LINE: usize = LINE_BYTES as usize;

@@ -170,7 +170,7 @@ store_kernels! {
 
 /// Orders the stores before it before those after it, non-temporal ones too.
 #[inline(always)]
-pub(super) fn store_fence() {
+pub fn store_fence() {
     // SAFETY: sfence is in every x86-64 processor and touches no memory.
     unsafe { _mm_sfence() }
 }
@@ -216,5 +216,19 @@ pub unsafe fn hops(from: *mut u8, eights: usize) -> *mut u8 {
             );
         }
     }
+    line
+}
+
+/// Follows one pointer.
+///
+/// # Safety
+/// `from` is a mapped line that starts with the next one's address.
+#[inline(always)]
+pub unsafe fn hop(from: *mut u8) -> *mut u8 {
+    let mut line = from;
+    // SAFETY: reads only that line.
+    unsafe {
+        asm!("mov {p}, [{p}]", p = inout(reg) line, options(nostack, readonly, preserves_flags))
+    };
     line
 }

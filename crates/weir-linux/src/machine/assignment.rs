@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::access::{Op, Pattern};
+use weir_model::access::{Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::TierName;
-use weir_model::units::{Bytes, LINE_BYTES};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::Host;
+use crate::kernels::rounds::{self, Rounds, Shape};
 use crate::kernels::{self, Kernel, Random};
 use crate::memory::{self, HUGE, Pages, Share};
 use crate::root::Reading;
@@ -22,11 +23,33 @@ pub(super) struct Job {
     /// Where it is pinned.
     pub cpu: u32,
     pub kernel: Kernel,
+    /// The loop where lines are loaded along with those that the instruction touches.
+    pub rounds: Option<Rounds>,
     pub pattern: Pattern,
-    pub working_set: Bytes,
+    pub timing: Timing,
+    pub pause: Nanos,
+    /// Memory that the instruction touches, then memory that is loaded along with it.
+    pub memory: Vec<Need>,
     pub pages: Pages,
-    pub shares: Vec<Share>,
     pub seed: u64,
+    /// Which turn of how many is this thread's, where a line is shared.
+    pub turn: Option<Turn>,
+}
+
+/// Memory that a job needs.
+#[derive(Debug, Clone)]
+pub(super) struct Need {
+    pub bytes: Bytes,
+    pub shares: Vec<Share>,
+}
+
+/// Whose turn it is on a shared line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// This thread's place among all.
+    pub place: usize,
+    /// All threads.
+    pub of: usize,
 }
 
 /// One job for each core of each tenant.
@@ -52,16 +75,19 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
         if tenant.cores.is_empty() {
             return refuse("it has no core to run on".into());
         }
-        let offloads = matches!(tenant.pattern, Pattern::Descriptors { .. });
-        if tenant.reads.is_some() || offloads || tenant.pattern == Pattern::SharedLine {
-            return refuse("this machine has no such load yet".into());
-        }
-        if let Err(why) = check_pattern(tenant) {
+        if let Err(why) = check_pattern(tenant).and_then(|()| check_pace(tenant)) {
             return refuse(why);
         }
         let kernel = kernels::select(tenant.op, host.options.widest)?;
-        let shares = shares(host, tenant)?;
-        for &cpu in &tenant.cores {
+        let rounds = match &tenant.reads {
+            Some(reads) => match rounds::select(tenant.op, shape(reads), host.options.widest) {
+                Err(MachineError::Request(why)) => return refuse(why),
+                other => Some(other?),
+            },
+            None => None,
+        };
+        let memory = memory_of(host, tenant)?;
+        for (place, &cpu) in tenant.cores.iter().enumerate() {
             match host.view.known_cpus().iter().find(|c| c.id == cpu) {
                 None => return refuse(format!("there is no CPU {cpu} online")),
                 Some(c) if !c.allowed => {
@@ -76,11 +102,17 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
                 tenant: index,
                 cpu,
                 kernel,
+                rounds,
                 pattern: tenant.pattern,
-                working_set: tenant.working_set,
+                timing: tenant.timing,
+                pause: tenant.pause,
+                memory: memory.clone(),
                 pages: host.options.pages,
-                shares: shares.clone(),
                 seed: random.word(),
+                turn: (tenant.pattern == Pattern::SharedLine).then_some(Turn {
+                    place,
+                    of: tenant.cores.len(),
+                }),
             });
         }
     }
@@ -89,10 +121,10 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
 
 fn check_pattern(tenant: &Tenant) -> Result<(), String> {
     let lines = tenant.working_set.lines();
-    let least = if matches!(tenant.pattern, Pattern::Chase { .. }) {
-        2
-    } else {
-        1
+    let least = match (&tenant.reads, tenant.pattern) {
+        (Some(reads), _) => u64::from(reads.lines).saturating_add(u64::from(reads.per)),
+        (None, Pattern::Chase { .. }) => 2,
+        (None, _) => 1,
     };
     if lines < least {
         return Err(format!(
@@ -102,6 +134,25 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
         ));
     }
     match tenant.pattern {
+        Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine
+            if tenant.reads.is_some() =>
+        {
+            Err(format!(
+                "{} is timed, and nothing is loaded along with it",
+                tenant.pattern.name()
+            ))
+        }
+        Pattern::SharedLine if tenant.op != Op::Cas => Err(format!(
+            "a shared line is handed over by cas, not by {}",
+            tenant.op
+        )),
+        Pattern::SharedLine if tenant.cores.len() < 2 => {
+            Err("a line is shared by two cores at least".into())
+        }
+        Pattern::Descriptors { .. } if tenant.op != Op::Dsa => Err(format!(
+            "descriptors are for an accelerator, not for {}",
+            tenant.op
+        )),
         Pattern::Chase { .. } if tenant.op != Op::Ld => Err(format!(
             "a pointer chase is made of loads, not of {}",
             tenant.op
@@ -125,7 +176,53 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
     }
 }
 
-fn shares(host: &Host, tenant: &Tenant) -> Result<Vec<Share>, MachineError> {
+fn check_pace(tenant: &Tenant) -> Result<(), String> {
+    let pause = tenant.pause;
+    if !(pause.get().is_finite() && pause.get() >= 0.0) {
+        return Err(format!("a pause of {pause} is none"));
+    }
+    if pause.get() > 0.0 && tenant.pattern == Pattern::SharedLine {
+        return Err("a shared line is handed on at once; there is nowhere to pause".into());
+    }
+    Ok(())
+}
+
+fn shape(reads: &Reads) -> Shape {
+    Shape {
+        loads: reads.lines as usize,
+        per: reads.per as usize,
+        dataflow: reads.dataflow,
+    }
+}
+
+/// The arrays of one thread: the working set is divided in the proportion of lines in a round.
+fn memory_of(host: &Host, tenant: &Tenant) -> Result<Vec<Need>, MachineError> {
+    let touched = shares(host, tenant, &tenant.placement)?;
+    let Some(reads) = &tenant.reads else {
+        let bytes = match tenant.pattern {
+            Pattern::SharedLine => Bytes(LINE_BYTES),
+            _ => tenant.working_set,
+        };
+        return Ok(vec![Need {
+            bytes,
+            shares: touched,
+        }]);
+    };
+    let (loads, per) = (u64::from(reads.lines), u64::from(reads.per));
+    let rounds = tenant.working_set.lines() / (loads + per);
+    Ok(vec![
+        Need {
+            bytes: Bytes(rounds * per * LINE_BYTES),
+            shares: touched,
+        },
+        Need {
+            bytes: Bytes(rounds * loads * LINE_BYTES),
+            shares: shares(host, tenant, &reads.from)?,
+        },
+    ])
+}
+
+fn shares(host: &Host, tenant: &Tenant, placement: &Placement) -> Result<Vec<Share>, MachineError> {
     let share = |name: &TierName, weight: u32| {
         let tier = host
             .topology
@@ -137,7 +234,7 @@ fn shares(host: &Host, tenant: &Tenant) -> Result<Vec<Share>, MachineError> {
             weight,
         })
     };
-    let shares = match &tenant.placement {
+    let shares = match placement {
         Placement::Bind(name) => vec![share(name, 1)?],
         Placement::Interleave(weights) => weights
             .iter()
@@ -170,32 +267,28 @@ pub(super) fn check_room<'a>(
     let mut pages = Pages::Base;
     for job in jobs {
         pages = job.pages;
-        let round: u64 = job.shares.iter().map(|s| u64::from(s.weight)).sum();
         let unit = match job.pages {
             Pages::Base => memory::base_page() as u64,
             Pages::Transparent | Pages::Reserved => HUGE as u64,
         };
-        let bytes = job
-            .working_set
-            .get()
-            .checked_next_multiple_of(unit)
-            .unwrap_or(u64::MAX);
-        if let (Pattern::Chase { .. }, Some(home)) = (job.pattern, host.topology.tiers.first()) {
-            // The order of a chase is drawn in local memory, four bytes for each line.
-            let entry = wanted
-                .entry(home.node)
-                .or_insert_with(|| (home.name.clone(), 0));
-            entry.1 = entry
-                .1
-                .saturating_add(job.working_set.lines().saturating_mul(4));
-        }
-        for share in &job.shares {
-            let part = u128::from(bytes) * u128::from(share.weight) / u128::from(round.max(1));
-            let part = u64::try_from(part).unwrap_or(u64::MAX);
-            let entry = wanted
-                .entry(share.node)
-                .or_insert_with(|| (share.tier.clone(), 0));
-            entry.1 = entry.1.saturating_add(part);
+        let mut want = |node, tier: &TierName, bytes: u64| {
+            let entry = wanted.entry(node).or_insert_with(|| (tier.clone(), 0));
+            entry.1 = entry.1.saturating_add(bytes);
+        };
+        for need in &job.memory {
+            if let (Pattern::Chase { .. }, Some(home)) = (job.pattern, host.topology.tiers.first())
+            {
+                // The order of a chase is drawn in local memory, four bytes for each line.
+                want(home.node, &home.name, need.bytes.lines().saturating_mul(4));
+            }
+            let round: u64 = need.shares.iter().map(|s| u64::from(s.weight)).sum();
+            let bytes = need.bytes.get().checked_next_multiple_of(unit);
+            let bytes = u128::from(bytes.unwrap_or(u64::MAX));
+            for share in &need.shares {
+                let part = bytes * u128::from(share.weight) / u128::from(round.max(1));
+                let part = u64::try_from(part).unwrap_or(u64::MAX);
+                want(share.node, &share.tier, part);
+            }
         }
     }
     for (node, (tier, wanted)) in wanted {
@@ -233,9 +326,9 @@ fn reserved(host: &Host, node: Option<u32>) -> Result<Bytes, MachineError> {
     }
 }
 
-/// The tier that a job's pages are on, for messages.
-pub(super) fn tiers_of(job: &Job) -> String {
-    let names: Vec<String> = job
+/// The tier that an array's pages are on, for messages.
+pub(super) fn tiers_of(need: &Need) -> String {
+    let names: Vec<String> = need
         .shares
         .iter()
         .map(|share| match share.node {

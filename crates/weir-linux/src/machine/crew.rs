@@ -1,17 +1,19 @@
 //! The threads of a run, from the moment when all of them are ready until the last has gone.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
-use weir_model::latency::LatencyHistogram;
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
 use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use super::assignment::{self, Job};
-use super::worker::{Done, Progress, Ready, Worker};
+use super::assignment::{self, Job, Need};
+use super::recorder::Progress;
+use super::turns::SharedLine;
+use super::worker::{Done, Ready, Worker};
 use super::{Host, notes};
 use crate::memory::Region;
 
@@ -25,12 +27,17 @@ struct Member {
     began_at: u64,
 }
 
+/// What is asked of a tenant at every window.
+struct TenantFacts {
+    name: String,
+    timed: bool,
+}
+
 /// All threads of a run.
 pub(super) struct Crew {
     members: Vec<Member>,
     stop: Arc<AtomicBool>,
-    tenants: usize,
-    timed: Vec<bool>,
+    tenants: Vec<TenantFacts>,
     notes: RunNotes,
 }
 
@@ -43,8 +50,10 @@ impl Crew {
         host: &Arc<Host>,
     ) -> Result<Self, MachineError> {
         let mut kept = take_kept(host, &jobs);
-        let fresh = jobs.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
+        let fresh = jobs.iter().zip(&kept);
+        let fresh = fresh.filter(|(_, kept)| kept.iter().any(Option::is_none));
         assignment::check_room(host, fresh.map(|(job, _)| job))?;
+        let shared = shared_lines(host, &jobs)?;
 
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
@@ -52,7 +61,7 @@ impl Crew {
         let mut gates: Vec<SyncSender<()>> = Vec::with_capacity(jobs.len());
         let mut failed = None;
         for (job, kept) in jobs.iter().zip(&mut kept) {
-            let (tell, kept) = (tell.clone(), kept.take());
+            let (tell, kept) = (tell.clone(), std::mem::take(kept));
             let (gate, go) = mpsc::sync_channel(1);
             let progress = Arc::new(Progress::new());
             let worker = Worker {
@@ -60,10 +69,11 @@ impl Crew {
                 host: Arc::clone(host),
                 progress: Arc::clone(&progress),
                 stop: Arc::clone(&stop),
+                shared: shared.get(&job.tenant).cloned(),
             };
             let spawned = std::thread::Builder::new()
                 .name(format!("weir-cpu{}", job.cpu))
-                .spawn(move || worker.work(kept, &tell, &go));
+                .spawn(move || worker.work(kept, tell, &go));
             match spawned {
                 Ok(thread) => members.push(Member {
                     tenant: job.tenant,
@@ -112,8 +122,7 @@ impl Crew {
         Ok(Self {
             members,
             stop,
-            tenants: tenants.len(),
-            timed: tenants.iter().map(|t| t.pattern.is_timed()).collect(),
+            tenants: tenants.iter().map(TenantFacts::of).collect(),
             notes,
         })
     }
@@ -121,30 +130,47 @@ impl Crew {
     /// What happened until now does not count.
     pub fn begin_window(&mut self) {
         for member in &mut self.members {
-            swap_latencies(&member.progress);
+            member.progress.take_latencies();
             member.began_at = member.progress.lines.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Whether every thread is still there.
+    ///
+    /// # Errors
+    /// One is not: which, and whose it was.
+    pub fn check(&self) -> Result<(), MachineError> {
+        match self.members.iter().find(|m| m.thread.is_finished()) {
+            Some(member) => Err(self.died(member.tenant, member.cpu)),
+            None => Ok(()),
+        }
+    }
+
+    fn died(&self, tenant: usize, cpu: u32) -> MachineError {
+        let name = self.tenants.get(tenant).map_or("?", |t| t.name.as_str());
+        MachineError::System {
+            what: format!("tenant `{name}`, the thread on CPU {cpu}"),
+            cause: "it ended during the run".into(),
         }
     }
 
     /// What each tenant did since the window began.
     pub fn end_window(&mut self) -> Result<Vec<TenantProgress>, MachineError> {
-        let mut tenants = vec![TenantProgress::default(); self.tenants];
+        self.check()?;
+        let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
         for member in &self.members {
             let lines = member.progress.lines.load(Ordering::Relaxed);
-            if member.thread.is_finished() {
-                return Err(MachineError::System {
-                    what: format!("the thread on CPU {}", member.cpu),
-                    cause: "it ended during the run".into(),
-                });
-            }
-            let Some(tenant) = tenants.get_mut(member.tenant) else {
+            let (Some(tenant), Some(facts)) = (
+                tenants.get_mut(member.tenant),
+                self.tenants.get(member.tenant),
+            ) else {
                 continue;
             };
             let accesses = lines.saturating_sub(member.began_at);
             tenant.accesses += accesses;
             tenant.bytes = tenant.bytes + Bytes(accesses * LINE_BYTES);
-            if self.timed.get(member.tenant) == Some(&true) {
-                let latencies = swap_latencies(&member.progress);
+            if facts.timed {
+                let latencies = member.progress.take_latencies();
                 match &mut tenant.latency {
                     Some(all) => all.merge(&latencies),
                     none => *none = Some(latencies),
@@ -155,51 +181,63 @@ impl Crew {
     }
 
     /// Stops every thread and waits for it.
-    pub fn dismiss(self) -> Result<(RunNotes, Vec<Region>), MachineError> {
+    pub fn dismiss(mut self) -> Result<(RunNotes, Vec<Region>), MachineError> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut notes = self.notes;
+        let mut notes = std::mem::take(&mut self.notes);
         let mut regions = Vec::with_capacity(self.members.len());
         let mut lost = None;
-        for member in self.members {
+        for member in std::mem::take(&mut self.members) {
             match member.thread.join() {
                 Ok(Some(done)) => {
                     notes::at_end(&mut notes, &done);
-                    regions.push(done.region);
+                    regions.extend(done.regions);
                 }
-                Ok(None) | Err(_) => lost = Some(member.cpu),
+                Ok(None) | Err(_) => lost = lost.or(Some((member.tenant, member.cpu))),
             }
         }
         match lost {
-            Some(cpu) => Err(MachineError::System {
-                what: format!("stopping the thread on CPU {cpu}"),
-                cause: "it had failed".into(),
-            }),
+            Some((tenant, cpu)) => Err(self.died(tenant, cpu)),
             None => Ok((notes, regions)),
         }
     }
 }
 
-/// Takes what was recorded and leaves an empty distribution; the new one is made before the lock
-/// is taken, so that the thread is not held up.
-fn swap_latencies(progress: &Progress) -> LatencyHistogram {
-    let mut latencies = LatencyHistogram::new();
-    let mut shared = progress
-        .latency
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    std::mem::swap(&mut *shared, &mut latencies);
-    drop(shared);
-    latencies
+impl TenantFacts {
+    fn of(tenant: &Tenant) -> Self {
+        Self {
+            name: tenant.name.clone(),
+            timed: tenant.pattern.is_timed(),
+        }
+    }
 }
 
-/// Memory of the last run for each job that it serves; the rest goes back to the kernel.
-fn take_kept(host: &Host, jobs: &[Job]) -> Vec<Option<Region>> {
+/// The line of each tenant whose threads share one.
+fn shared_lines(
+    host: &Host,
+    jobs: &[Job],
+) -> Result<BTreeMap<usize, Arc<SharedLine>>, MachineError> {
+    let mut lines = BTreeMap::new();
+    for job in jobs.iter().filter(|job| job.turn.is_some()) {
+        if let (false, Some(need)) = (lines.contains_key(&job.tenant), job.memory.first()) {
+            let line = SharedLine::allocate(need, job.pages, &host.policy)?;
+            lines.insert(job.tenant, Arc::new(line));
+        }
+    }
+    Ok(lines)
+}
+
+/// Memory of the last run for each array that it serves; the rest goes back to the kernel.
+fn take_kept(host: &Host, jobs: &[Job]) -> Vec<Vec<Option<Region>>> {
     let mut kept = std::mem::take(&mut *host.kept.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut serve = |job: &Job, need: &Need| {
+        let serves = |r: &Region| r.serves(need.bytes, job.pages, &need.shares);
+        let place = kept.iter().position(serves)?;
+        Some(kept.swap_remove(place))
+    };
     jobs.iter()
         .map(|job| {
-            let serves = |r: &Region| r.serves(job.working_set, job.pages, &job.shares);
-            let place = kept.iter().position(serves)?;
-            Some(kept.swap_remove(place))
+            let own = job.memory.iter().filter(|_| job.turn.is_none());
+            own.map(|need| serve(job, need)).collect()
         })
         .collect()
 }

@@ -4,6 +4,11 @@
 mod assignment;
 mod crew;
 mod notes;
+mod pacer;
+mod recorder;
+mod task;
+mod timer;
+mod turns;
 mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -270,5 +275,7 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
     set
 }
 
+#[cfg(test)]
+mod loads_tests;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,10 @@ use weir_model::tenant::Tenant;
 
 use super::Host;
 use super::assignment::{self, Job};
-use super::worker::{Done, Ready, Timing};
+use super::recorder::LeftOut;
+use super::task::Timed;
+use super::worker::{Done, Ready};
+use crate::kernels;
 use crate::kernels::chase::WINDOW_PAGES;
 use crate::topology::list;
 
@@ -31,29 +34,30 @@ pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[R
             String::new()
         };
         let mut say = |text: String| notes.conditions.push(format!("{subject}{text}"));
-        say(format!(
-            "{} as {} ({})",
-            job.kernel.op, job.kernel.mnemonic, job.kernel.isa
-        ));
+        say(describe_kernel(job));
         let mut cpus = tenant.cores.clone();
         cpus.sort_unstable();
         say(format!("pinned to CPU {}", list::format(&cpus)));
-        say(first.pages.clone());
+        for (array, pages) in first.pages.iter().enumerate() {
+            let loaded = if array == 0 { "" } else { "loaded from " };
+            say(format!("{loaded}{pages}"));
+        }
         if let Some(other) = ready
             .iter()
             .filter(of_tenant)
             .find(|r| r.pages != first.pages)
         {
-            say(format!("other threads: {}", other.pages));
+            say(format!("other threads: {}", other.pages.join("; ")));
         }
-        if first.bytes > tenant.working_set {
+        if job.turn.is_none() && first.bytes > tenant.working_set {
             say(format!("{} allocated for each thread", first.bytes));
         }
         let verified = ready.iter().filter(of_tenant).all(|r| r.verified);
         if verified {
+            let tiers: Vec<String> = job.memory.iter().map(assignment::tiers_of).collect();
             say(format!(
                 "every page verified on {}",
-                assignment::tiers_of(job)
+                tiers.join(", loaded ones on ")
             ));
         }
         if tenant.op != Op::Ld && tenant.op != Op::Cas {
@@ -62,18 +66,11 @@ pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[R
         if let Some(text) = describe_pattern(tenant.pattern) {
             say(text);
         }
-        match first.timing {
-            Timing::None => {}
-            Timing::Hops { hops, clock } => {
-                say(format!("each latency sample is the mean of {hops} hops"));
-                say(clock.describe());
-            }
-            Timing::Single { timer, clock } => {
-                say(format!(
-                    "each access timed alone, less {timer:.1} for timer and fence"
-                ));
-                say(clock.describe());
-            }
+        if tenant.pause.get() > 0.0 {
+            say(format!("pausing {} a line", tenant.pause));
+        }
+        for text in describe_timed(first.timed) {
+            say(text);
         }
         let mut warn = |text: String| {
             let text = format!("{subject}{text}");
@@ -95,10 +92,10 @@ pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[R
                 .find(|c| c.feature == Feature::PrefetchControl);
             let why = why.map_or("", |c| c.detail.as_str());
             match tenant.pattern {
-                // Neither has an order that a prefetcher could follow.
-                Pattern::Chase { .. } | Pattern::FlushedLine => {
+                // None has an order that a prefetcher could follow.
+                Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine => {
                     notes.conditions.push(format!(
-                        "{subject}prefetchers on ({why}); the order of lines is random"
+                        "{subject}prefetchers on ({why}); no order of lines to follow"
                     ));
                 }
                 _ => warn(format!("the prefetchers could not be switched off: {why}")),
@@ -106,6 +103,46 @@ pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[R
         }
     }
     notes
+}
+
+fn describe_kernel(job: &Job) -> String {
+    let kernel = job.kernel;
+    let Some(rounds) = job.rounds else {
+        return format!("{} as {} ({})", kernel.op, kernel.mnemonic, kernel.isa);
+    };
+    let load = kernels::select(Op::Ld, Some(kernel.isa));
+    let load = load.map_or("loads", |load| load.mnemonic);
+    format!(
+        "{} in {} ({})",
+        kernel.op,
+        rounds.describe(load, kernel.mnemonic),
+        kernel.isa
+    )
+}
+
+fn describe_timed(timed: Timed) -> Vec<String> {
+    let (samples, timer) = match timed {
+        Timed::Nothing => return Vec::new(),
+        Timed::Hops { hops, timer } => (
+            format!("each latency sample is the mean of {hops} hops"),
+            timer,
+        ),
+        Timed::Hop { timer } => (
+            "each hop timed alone; samples wait in 2 KiB and are recorded 256 at a time".to_owned(),
+            timer,
+        ),
+        Timed::Single { timer } => (
+            "each access timed alone, its translation fetched before, with a fence".to_owned(),
+            timer,
+        ),
+        Timed::Turns { handovers, timer } => (
+            format!(
+                "each latency sample is the mean of {handovers} hand-overs, timed by one thread"
+            ),
+            timer,
+        ),
+    };
+    vec![samples, timer.describe(), timer.clock.describe()]
 }
 
 fn describe_pattern(pattern: Pattern) -> Option<String> {
@@ -121,19 +158,32 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
         Pattern::RandomLine | Pattern::RandomBlock { .. } => {
             Some("blocks drawn with replacement".to_owned())
         }
-        Pattern::Sequential
-        | Pattern::FlushedLine
-        | Pattern::SharedLine
-        | Pattern::Descriptors { .. } => None,
+        Pattern::FlushedLine => {
+            Some("lines drawn at random, flushed before each access".to_owned())
+        }
+        Pattern::SharedLine => Some(
+            "each thread polls the line and passes it on by compare and swap, in a ring".to_owned(),
+        ),
+        Pattern::Sequential | Pattern::Descriptors { .. } => None,
     }
 }
 
 /// Whether a thread shared its processor with something else, and what was done about it.
 pub(super) fn at_end(notes: &mut RunNotes, done: &Done) {
-    if done.left_out > 0 {
+    let LeftOut {
+        preempted,
+        backwards,
+    } = done.left_out;
+    if preempted > 0 {
         notes.conditions.push(format!(
-            "CPU {}: {} samples left out, during which another thread ran",
-            done.cpu, done.left_out
+            "CPU {}: {preempted} samples left out, during which another thread ran",
+            done.cpu
+        ));
+    }
+    if backwards > 0 {
+        notes.warnings.push(format!(
+            "CPU {}: {backwards} samples left out, during which the clock ran backwards",
+            done.cpu
         ));
     }
     let share = (done.on_cpu / done.elapsed.get().max(1.0)).get();
