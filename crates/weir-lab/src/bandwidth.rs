@@ -10,7 +10,9 @@ use weir_model::document::Experiment;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers};
+use crate::plan::{
+    Load, caches_in_reach, check_threads, check_working_set, choose_tiers, doubling,
+};
 use crate::{LabError, PointSpec};
 
 /// A thread's working set is at least this.
@@ -62,11 +64,7 @@ impl Default for Options {
 /// too small.
 pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, LabError> {
     let cores = topology.cores.len();
-    for &threads in &options.threads {
-        if threads == 0 || threads as usize > cores {
-            return Err(LabError::Threads { threads, cores });
-        }
-    }
+    check_threads(&options.threads, topology, 0)?;
     if let Some(size) = options.working_set {
         check_working_set(size)?;
     }
@@ -101,24 +99,21 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
 
 /// 1 to 4, then steps that widen, and every core at last.
 fn thread_series(cores: u32, quick: bool) -> Vec<u32> {
-    let mut series: Vec<u32> = if quick {
-        std::iter::successors(Some(1_u32), |n| n.checked_mul(2))
-            .take_while(|&n| n <= cores)
-            .collect()
-    } else {
-        let widening = std::iter::successors(Some(1_u32), |&n| {
-            Some(
-                n + match n {
-                    0..4 => 1,
-                    4..8 => 2,
-                    8..32 => 4,
-                    32..64 => 8,
-                    _ => 16,
-                },
-            )
-        });
-        widening.take_while(|&n| n <= cores).collect()
-    };
+    if quick {
+        return doubling(cores);
+    }
+    let widening = std::iter::successors(Some(1_u32), |&n| {
+        Some(
+            n + match n {
+                0..4 => 1,
+                4..8 => 2,
+                8..32 => 4,
+                32..64 => 8,
+                _ => 16,
+            },
+        )
+    });
+    let mut series: Vec<u32> = widening.take_while(|&n| n <= cores).collect();
     if series.last().is_some_and(|&last| last < cores) {
         series.push(cores);
     }

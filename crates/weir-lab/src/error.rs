@@ -29,6 +29,16 @@ pub enum LabError {
         /// The smallest that works, in bytes.
         least: u64,
     },
+    /// A block that is no whole number of lines or does not fit.
+    #[error("a block of {bytes} B cannot be: take whole lines of {line} B, and at most {most} B")]
+    Block {
+        /// What was asked for, in bytes.
+        bytes: u64,
+        /// Bytes in a line.
+        line: u64,
+        /// The largest that fits, in bytes.
+        most: u64,
+    },
     /// Options that leave nothing to measure.
     #[error("{0}")]
     Nothing(String),

@@ -4,10 +4,13 @@
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | [`plan`] ([`latency`], [`bandwidth`]) | topology and options | what points to measure |
+//! | [`plan`] | topology and options | what points to measure |
 //! | [`record`] | a machine and one point | raw samples and counters |
 //! | [`study`] | the record | a figure, its interval, theory beside it |
 //! | [`verdict`] | the points | what they mean, in words |
+//!
+//! Each experiment plans its own points: [`latency`], [`tail`], [`bandwidth`], [`loaded`], [`random`],
+//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them.
 //!
 //! [`run`] takes a plan through the first three, points side by side where the testbed allows it.
 //! [`reproduce`] does the same for published figures.
@@ -15,17 +18,24 @@
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
 
+pub mod all;
 pub mod bandwidth;
 pub mod curve;
 mod error;
 pub mod grouped;
 pub mod latency;
+pub mod loaded;
+pub mod movement;
 pub mod plan;
+pub mod random;
 pub mod record;
 pub mod reproduce;
+pub mod share;
 pub mod statistics;
+pub mod stream;
 pub mod study;
 mod sweep;
+pub mod tail;
 pub mod theory;
 pub mod verdict;
 

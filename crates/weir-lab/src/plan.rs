@@ -39,6 +39,9 @@ pub struct Load {
     pub pattern: Pattern,
     /// Threads, each on a core of its own.
     pub threads: u32,
+    /// The cores they run on, where the figure is about which; else empty, for the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<u32>,
     /// Bytes that one thread touches.
     pub working_set: Bytes,
     /// Lines that are loaded along with those that the instruction touches.
@@ -68,6 +71,7 @@ impl Load {
             op,
             pattern,
             threads,
+            cores: Vec::new(),
             working_set,
             reads: None,
             pause: Nanos(0.0),
@@ -80,6 +84,39 @@ impl Load {
     #[must_use]
     pub fn prefetch(mut self, prefetch: bool) -> Self {
         self.prefetch = prefetch;
+        self
+    }
+
+    /// The same on these cores.
+    #[must_use]
+    pub fn on(mut self, cores: &[u32]) -> Self {
+        self.cores = cores.to_vec();
+        self
+    }
+
+    /// The same that loads `lines` lines from a tier for `per` lines of its instruction.
+    #[must_use]
+    pub fn reading(mut self, lines: u32, per: u32, from: &TierName, dataflow: Dataflow) -> Self {
+        self.reads = Some(Reads {
+            lines,
+            per,
+            from: Placement::Bind(from.clone()),
+            dataflow,
+        });
+        self
+    }
+
+    /// The same with a pause of each thread between two lines.
+    #[must_use]
+    pub fn pausing(mut self, pause: Nanos) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// The same with samples that cover so much.
+    #[must_use]
+    pub fn timed(mut self, timing: Timing) -> Self {
+        self.timing = timing;
         self
     }
 
@@ -131,6 +168,20 @@ impl PointSpec {
         }
     }
 
+    /// The same beside another load.
+    #[must_use]
+    pub fn beside(mut self, load: Load) -> Self {
+        self.beside = Some(load);
+        self
+    }
+
+    /// The same, watched until it made so many accesses.
+    #[must_use]
+    pub fn at_least(mut self, accesses: u64) -> Self {
+        self.least_accesses = accesses;
+        self
+    }
+
     /// What kind of figure this is: a latency where each access is timed, else a bandwidth.
     pub fn goal(&self) -> Goal {
         if self.load.pattern.is_timed() {
@@ -147,15 +198,15 @@ impl PointSpec {
     }
 
     /// The tenants that make this point, the one that the figure is about first, or `None` if the
-    /// machine has too few cores.
+    /// machine has too few cores or not those that are named.
     pub fn tenants(&self, topology: &Topology) -> Option<Vec<Tenant>> {
-        let own = topology.cores.get(..self.load.threads as usize)?;
-        let mut tenants = vec![self.load.tenant(own)];
+        let own = cores_of(&self.load, &topology.cores)?;
+        let mut tenants = vec![self.load.tenant(&own)];
         if let Some(beside) = &self.beside {
-            let others = topology
-                .cores
-                .get(own.len()..own.len() + beside.threads as usize)?;
-            let mut tenant = beside.tenant(others);
+            let left: Vec<u32> = (topology.cores.iter().copied())
+                .filter(|core| !own.contains(core))
+                .collect();
+            let mut tenant = beside.tenant(&cores_of(beside, &left)?);
             tenant.name = format!("{} beside", tenant.name);
             tenants.push(tenant);
         }
@@ -178,6 +229,16 @@ impl PointSpec {
     }
 }
 
+/// The cores of a load among those that are free: the first, unless it names them.
+fn cores_of(load: &Load, free: &[u32]) -> Option<Vec<u32>> {
+    if load.cores.is_empty() {
+        return Some(free.get(..load.threads as usize)?.to_vec());
+    }
+    let fits = load.cores.len() == load.threads as usize
+        && load.cores.iter().all(|core| free.contains(core));
+    fits.then(|| load.cores.clone())
+}
+
 /// Everything that names the point, in words: `latency: ld chase_random on dram, 1 thread x
 /// 4 KiB, prefetchers off`.
 impl fmt::Display for PointSpec {
@@ -198,6 +259,7 @@ impl fmt::Display for Load {
             op,
             pattern,
             threads,
+            cores,
             working_set,
             reads,
             pause,
@@ -221,6 +283,10 @@ impl fmt::Display for Load {
             " on {tier}, {threads} thread{plural} x {} B, prefetchers {switch}",
             working_set.get()
         )?;
+        if !cores.is_empty() {
+            let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+            write!(f, ", on cores {}", cores.join("+"))?;
+        }
         if let Some(reads) = reads {
             let from: Vec<&str> = reads.from.tiers().map(TierName::as_str).collect();
             write!(
@@ -258,6 +324,35 @@ pub(crate) fn choose_tiers<'t>(
                 .ok_or_else(|| LabError::unknown_tier(name, topology))
         })
         .collect()
+}
+
+/// Refuses a thread count of zero or above what the machine has, less `taken` cores.
+pub(crate) fn check_threads(
+    wanted: &[u32],
+    topology: &Topology,
+    taken: u32,
+) -> Result<(), LabError> {
+    let cores = topology.cores.len().saturating_sub(taken as usize);
+    match wanted.iter().find(|&&n| n == 0 || n as usize > cores) {
+        Some(&threads) => Err(LabError::Threads { threads, cores }),
+        None => Ok(()),
+    }
+}
+
+/// Powers of two up to `most`, and `most` itself at the end.
+pub(crate) fn doubling(most: u32) -> Vec<u32> {
+    let mut series: Vec<u32> = std::iter::successors(Some(1_u32), |n| n.checked_mul(2))
+        .take_while(|&n| n <= most)
+        .collect();
+    if series.last().is_some_and(|&last| last < most) {
+        series.push(most);
+    }
+    series
+}
+
+/// What was asked for, or what is usual where nothing was.
+pub(crate) fn or_usual<T: Clone>(asked: &[T], usual: &[T]) -> Vec<T> {
+    if asked.is_empty() { usual } else { asked }.to_vec()
 }
 
 /// Refuses a working set that does not hold two lines.

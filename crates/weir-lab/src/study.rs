@@ -1,12 +1,13 @@
 //! From a record to a figure: mean, interval, distribution, and theory beside it.
 
-use weir_model::access::Pattern;
-use weir_model::document::{Beside, Point, Record};
+use weir_model::access::{Dataflow, Pattern};
+use weir_model::document::{Beside, Experiment, Point, Record};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Goal;
-use weir_model::topology::Topology;
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::GbPerSec;
 
+use crate::movement::Method;
 use crate::statistics::Estimate;
 use crate::theory;
 use crate::{Load, PointSpec};
@@ -14,7 +15,9 @@ use crate::{Load, PointSpec};
 /// The figure that a record holds, now or when it was stored.
 pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     let mut point = unmeasured(spec);
-    let Some(estimate) = Estimate::of(record.samples.iter().map(|&(_, figure)| figure)) else {
+    let part = counted_part(spec);
+    let Some(estimate) = Estimate::of(record.samples.iter().map(|&(_, figure)| figure * part))
+    else {
         point.error = Some("the record holds no sample".into());
         return point;
     };
@@ -46,9 +49,10 @@ pub fn failed(spec: &PointSpec, error: impl ToString) -> Point {
 
 fn unmeasured(spec: &PointSpec) -> Point {
     let load = &spec.load;
-    let block_bytes = match load.pattern {
-        Pattern::RandomBlock { block } | Pattern::Descriptors { bytes: block, .. } => Some(block),
-        _ => None,
+    let (block_bytes, batch) = match load.pattern {
+        Pattern::RandomBlock { block } => (Some(block), None),
+        Pattern::Descriptors { bytes, batch, .. } => (Some(bytes), Some(batch)),
+        _ => (None, None),
     };
     Point {
         experiment: spec.experiment,
@@ -56,12 +60,13 @@ fn unmeasured(spec: &PointSpec) -> Point {
         op: load.op,
         pattern: load.pattern.name().into(),
         threads: load.threads,
+        cores: load.cores.clone(),
         block_bytes,
         wss_bytes: Some(load.working_set),
         read_share: load.reads.as_ref().map(|reads| reads.share(load.op)),
-        source: None,
-        kernel: None,
-        batch: None,
+        source: source(load),
+        kernel: kernel(spec).map(str::to_owned),
+        batch,
         beside: spec.beside.as_ref().map(unmeasured_beside),
         prefetch: load.prefetch,
         gbps: None,
@@ -73,6 +78,33 @@ fn unmeasured(spec: &PointSpec) -> Point {
         theory: None,
         conditions: Vec::new(),
         error: None,
+    }
+}
+
+/// The part of the bytes touched that a figure counts: what was moved where the point is a copy.
+pub(crate) fn counted_part(spec: &PointSpec) -> f64 {
+    match (&spec.experiment, &spec.load.reads) {
+        (Experiment::Movement, Some(reads)) => {
+            f64::from(reads.per) / f64::from(reads.lines + reads.per)
+        }
+        _ => 1.0,
+    }
+}
+
+/// Where a load copies from.
+fn source(load: &Load) -> Option<TierName> {
+    let reads = load.reads.as_ref()?;
+    (reads.dataflow == Dataflow::Copy)
+        .then(|| reads.from.tiers().next().cloned())
+        .flatten()
+}
+
+/// The name of the kernel or the method.
+fn kernel(spec: &PointSpec) -> Option<&'static str> {
+    match spec.experiment {
+        Experiment::Stream => Some(spec.load.reads.as_ref()?.dataflow.name()),
+        Experiment::Movement => Method::of(&spec.load).map(Method::name),
+        _ => None,
     }
 }
 

@@ -5,51 +5,124 @@
 //! program's, one in each direction. A latency is bounded from below by the idle path, for the
 //! share of accesses that must go to memory.
 
+use std::collections::BTreeMap;
+
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Theory;
 use weir_model::machine::Goal;
-use weir_model::topology::{Limits, Topology};
+use weir_model::tenant::Placement;
+use weir_model::topology::{Limits, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
 use crate::bandwidth::TIMES_CACHES;
 use crate::plan::caches_in_reach;
 use crate::statistics::Estimate;
+use crate::study::counted_part;
 use crate::{Load, PointSpec};
 
 /// The known limit of a figure; `None` where none is known or the caches take part.
 pub fn beside(spec: &PointSpec, figure: &Estimate, topology: &Topology) -> Option<Theory> {
     let load = &spec.load;
-    let limits = topology.tier(&load.tier)?.limits.as_ref()?;
     let caches = caches_in_reach(topology, load.threads);
     match spec.goal() {
-        Goal::Bandwidth => bandwidth(load, figure, limits, caches),
-        Goal::Latency => latency(load, figure, limits, caches),
+        Goal::Bandwidth => bandwidth(load, figure, topology, caches, counted_part(spec)),
+        Goal::Latency => {
+            let limits = topology.tier(&load.tier)?.limits.as_ref()?;
+            latency(load, figure, limits, caches)
+        }
     }
+}
+
+/// What may cross a tier's wires in a second, reads and writes together, if this share is read.
+pub fn traffic_limit(limits: &Limits, read_share: f64) -> GbPerSec {
+    let wires = Wires {
+        read: read_share,
+        written: 1.0 - read_share,
+    };
+    GbPerSec(wires.limit(limits))
 }
 
 /// Program bytes a second that the tier's limits allow for one instruction, and why.
 pub fn bandwidth_limit(op: Op, limits: &Limits) -> (GbPerSec, String) {
-    let Limits {
-        read,
-        write,
-        total,
-        basis,
-        ..
-    } = limits;
-    if op.reads_for_ownership() {
-        let each_way = read.min(*write).min(*total / 2.0);
-        (
-            each_way,
-            format!("{basis}; each line is read for ownership and written back"),
-        )
-    } else if op.is_posted() {
-        (write.min(*total), basis.clone())
+    let owned = if op.reads_for_ownership() {
+        "; each line is read for ownership and written back"
     } else {
-        (read.min(*total), basis.clone())
+        ""
+    };
+    let limit = Wires::of(op).limit(limits);
+    (GbPerSec(limit), format!("{}{owned}", limits.basis))
+}
+
+/// Bytes that cross a tier's wires for each byte of the program.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wires {
+    read: f64,
+    written: f64,
+}
+
+impl Wires {
+    /// For one instruction, once the caches are full.
+    fn of(op: Op) -> Self {
+        let reads = op == Op::Ld || op.reads_for_ownership();
+        Self {
+            read: if reads { 1.0 } else { 0.0 },
+            written: if op == Op::Ld { 0.0 } else { 1.0 },
+        }
+    }
+
+    /// Program bytes a second, in GB/s.
+    fn limit(self, limits: &Limits) -> f64 {
+        let Limits {
+            read, write, total, ..
+        } = limits;
+        [
+            (*read, self.read),
+            (*write, self.written),
+            (*total, self.read + self.written),
+        ]
+        .into_iter()
+        .filter(|&(_, bytes)| bytes > 0.0)
+        .map(|(limit, bytes)| limit.get() / bytes)
+        .fold(f64::INFINITY, f64::min)
     }
 }
 
-fn bandwidth(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> Option<Theory> {
+/// What each tier carries for each byte that a load's program touches.
+fn carried(load: &Load) -> BTreeMap<TierName, Wires> {
+    let mut carried: BTreeMap<TierName, Wires> = BTreeMap::new();
+    let (loaded, touched) = match &load.reads {
+        Some(reads) => (f64::from(reads.lines), f64::from(reads.per)),
+        None => (0.0, 1.0),
+    };
+    let all = loaded + touched;
+    let own = Wires::of(load.op);
+    let wires = carried.entry(load.tier.clone()).or_default();
+    wires.read += own.read * touched / all;
+    wires.written += own.written * touched / all;
+    if let Some(reads) = &load.reads {
+        match &reads.from {
+            Placement::Bind(tier) => {
+                carried.entry(tier.clone()).or_default().read += loaded / all;
+            }
+            Placement::Interleave(weights) => {
+                let sum: u32 = weights.iter().map(|w| w.1).sum();
+                for (tier, weight) in weights {
+                    let share = f64::from(*weight) / f64::from(sum.max(1));
+                    carried.entry(tier.clone()).or_default().read += loaded / all * share;
+                }
+            }
+        }
+    }
+    carried
+}
+
+fn bandwidth(
+    load: &Load,
+    figure: &Estimate,
+    topology: &Topology,
+    caches: Bytes,
+    counted: f64,
+) -> Option<Theory> {
     // Below this, hits would make any bandwidth possible.
     let footprint = load
         .working_set
@@ -58,8 +131,28 @@ fn bandwidth(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> 
     if footprint < caches.get().saturating_mul(TIMES_CACHES) {
         return None;
     }
-    let (GbPerSec(limit), basis) = bandwidth_limit(load.op, limits);
-    (limit > 0.0).then(|| Theory {
+    let mut tightest: Option<(f64, String)> = None;
+    for (tier, wires) in carried(load) {
+        // A tier without known limits leaves the figure without one.
+        let limits = topology.tier(&tier)?.limits.as_ref()?;
+        let limit = wires.limit(limits) * counted;
+        if tightest.as_ref().is_none_or(|(least, _)| limit < *least) {
+            let basis = match (&load.reads, load.op.reads_for_ownership()) {
+                (None, _) => bandwidth_limit(load.op, limits).1,
+                (Some(_), owns) => {
+                    let owned = if owns {
+                        "; written lines are read for ownership first"
+                    } else {
+                        ""
+                    };
+                    format!("{tier}: {}{owned}", limits.basis)
+                }
+            };
+            tightest = Some((limit, basis));
+        }
+    }
+    let (limit, basis) = tightest.filter(|(limit, _)| *limit > 0.0 && limit.is_finite())?;
+    Some(Theory {
         limit,
         share_pct: figure.mean / limit * 100.0,
         basis,

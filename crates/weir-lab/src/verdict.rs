@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::document::Point;
+use weir_model::document::{Experiment, Point};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
@@ -166,6 +166,7 @@ fn chase(points: &[Point], tier: &TierName, locality: Locality) -> Vec<(Bytes, f
     let pattern = Pattern::Chase { locality }.name();
     let mut steps: Vec<(Bytes, f64)> = points
         .iter()
+        .filter(|p| p.experiment == Experiment::Latency)
         .filter(|p| p.tier == *tier && p.pattern == pattern)
         .filter_map(|p| Some((p.wss_bytes?, p.ns?.mean.get())))
         .collect();
@@ -286,7 +287,7 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
     let interval = |threads| {
         let sequential = points
             .iter()
-            .filter(|p| p.pattern == Pattern::Sequential.name());
+            .filter(|p| p.experiment == Experiment::Bandwidth);
         let mut of_curve =
             sequential.filter(|p| (&p.tier, p.op, p.prefetch) == (tier, op, prefetch));
         of_curve

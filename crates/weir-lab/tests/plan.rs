@@ -1,4 +1,4 @@
-//! What the two experiments plan to measure.
+//! What the experiments plan to measure.
 
 mod common;
 
@@ -6,11 +6,34 @@ use std::collections::HashSet;
 
 use common::Toy;
 use proptest::prelude::*;
+use weir_lab::loaded::Mix;
+use weir_lab::movement::Method;
 use weir_lab::plan::caches_in_reach;
-use weir_lab::{LabError, bandwidth, latency};
-use weir_model::access::{Locality, Op, Pattern};
-use weir_model::topology::TierName;
-use weir_model::units::Bytes;
+use weir_lab::stream::Kernel;
+use weir_lab::{LabError, Load, PointSpec};
+use weir_lab::{all, bandwidth, latency, loaded, movement, random, share, stream, tail};
+use weir_model::access::{Locality, Op, Pattern, Timing};
+use weir_model::document::Experiment;
+use weir_model::topology::{TierName, Topology};
+use weir_model::units::{Bytes, Nanos};
+
+/// Every point of every experiment.
+fn everything(topology: &Topology, quick: bool) -> Vec<PointSpec> {
+    let options = all::Options {
+        quick,
+        ..all::Options::default()
+    };
+    all::plan(topology, &options).unwrap().0
+}
+
+/// What a load takes of each tier that it touches, at the most: all of its working set.
+fn taken(load: &Load) -> Vec<(TierName, u64)> {
+    let bytes = load.working_set.get() * u64::from(load.threads);
+    let sources = load.reads.iter().flat_map(|reads| reads.from.tiers());
+    let mut tiers: Vec<TierName> = sources.chain([&load.tier]).cloned().collect();
+    tiers.dedup();
+    tiers.into_iter().map(|tier| (tier, bytes)).collect()
+}
 
 proptest! {
     #[test]
@@ -54,10 +77,77 @@ proptest! {
     }
 
     #[test]
+    fn every_point_of_every_experiment_fits_the_cores_and_the_tiers(
+        cores in 1_u32..129,
+        cache_mib in 1_u64..600,
+        tier_gib in 1_u64..64,
+        quick: bool,
+    ) {
+        let mut topology = Toy { cores, ..Toy::default() }.topology();
+        topology.caches[2].size = Bytes::mib(cache_mib);
+        topology.tiers[1].capacity = Bytes::gib(tier_gib);
+        for point in everything(&topology, quick) {
+            let tenants = point.tenants(&topology).unwrap();
+            let mut used: Vec<u32> = tenants.iter().flat_map(|t| t.cores.clone()).collect();
+            prop_assert_eq!(used.len() as u32, point.threads(), "{}", point);
+            used.sort_unstable();
+            used.dedup();
+            prop_assert_eq!(used.len() as u32, point.threads(), "one thread on a core: {}", point);
+            prop_assert!(used.iter().all(|core| topology.cores.contains(core)));
+            for tier in &topology.tiers {
+                let loads = [Some(&point.load), point.beside.as_ref()];
+                let wanted: u64 = loads.into_iter().flatten().flat_map(taken)
+                    .filter(|(name, _)| *name == tier.name).map(|(_, bytes)| bytes).sum();
+                prop_assert!(wanted <= tier.capacity.get(), "{}", point);
+            }
+        }
+    }
+
+    #[test]
+    fn what_loads_the_memory_leaves_the_caches_behind(
+        cores in 2_u32..129,
+        cache_mib in 1_u64..600,
+        quick: bool,
+    ) {
+        let mut topology = Toy { cores, ..Toy::default() }.topology();
+        topology.caches[2].size = Bytes::mib(cache_mib);
+        for point in everything(&topology, quick) {
+            let loads = [Some(&point.load), point.beside.as_ref()];
+            for load in loads.into_iter().flatten().filter(|load| !load.pattern.is_timed()) {
+                let footprint = load.working_set.get() * u64::from(load.threads);
+                let caches = caches_in_reach(&topology, load.threads).get();
+                prop_assert!(footprint >= 2 * caches, "{}", point);
+            }
+            if matches!(point.experiment, Experiment::Loaded | Experiment::Tail) {
+                let set = point.load.working_set.get() * u64::from(point.load.threads);
+                prop_assert!(set >= 4 * topology.last_level_cache().get(), "{}", point);
+                prop_assert!(!point.load.prefetch);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mix_is_read_back_from_its_name_and_its_load_has_its_share(reads in 1_u32..40, writes in 1_u32..40) {
+        prop_assume!(reads >= writes);
+        let mix: Mix = format!("{reads}:{writes}").parse().unwrap();
+        prop_assert_eq!(mix.to_string().parse::<Mix>().unwrap(), mix);
+        let share = f64::from(reads) / f64::from(reads + writes);
+        let load = mix.load(&TierName::dram(), 4, Bytes::mib(64));
+        prop_assert!((load.read_share() - share).abs() < 1e-12, "{} {}", load, load.read_share());
+        prop_assert!((mix.read_share() - share).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_mix_of_garbage_is_refused(text in ".{0,12}") {
+        if let Ok(mix) = text.parse::<Mix>() {
+            prop_assert_eq!(mix.to_string().parse::<Mix>().unwrap(), mix);
+        }
+    }
+
+    #[test]
     fn no_two_points_of_a_plan_share_chance(seed: u64) {
         let topology = Toy::default().topology();
-        let mut plan = latency::plan(&topology, &latency::Options::default()).unwrap();
-        plan.extend(bandwidth::plan(&topology, &bandwidth::Options::default()).unwrap());
+        let plan = everything(&topology, false);
         let seeds: HashSet<u64> = plan.iter().map(|point| point.seed(seed)).collect();
         prop_assert_eq!(seeds.len(), plan.len());
     }
@@ -164,4 +254,172 @@ fn options_replace_the_defaults() {
         ..options
     };
     assert_eq!(latency::plan(&topology, &options).unwrap().len(), 1);
+}
+
+#[test]
+fn loads_grow_from_idle_to_no_pause_about_the_limit_of_the_tier() {
+    let topology = Toy::default().topology();
+    let options = loaded::Options {
+        tiers: vec![TierName::cxl(0)],
+        mixes: vec![Mix::Reads],
+        ..loaded::Options::default()
+    };
+    let plan = loaded::plan(&topology, &options).unwrap();
+    assert!(plan[0].beside.is_none());
+    let pauses: Vec<f64> = plan[1..]
+        .iter()
+        .map(|point| point.beside.as_ref().unwrap().pause.get())
+        .collect();
+    assert!(pauses.is_sorted_by(|a, b| a > b), "{pauses:?}");
+    assert_eq!(pauses.last(), Some(&0.0));
+    // 31 threads ask for 24 GB/s when each asks for a line in 82.7 ns.
+    let limit = 31.0 * 64.0 / 24.0;
+    assert!(
+        pauses
+            .iter()
+            .any(|pause| (pause / limit - 1.0).abs() < 0.01)
+    );
+    assert!((pauses[0] / limit - 16.0).abs() < 0.1, "{pauses:?}");
+}
+
+#[test]
+fn a_loaded_latency_and_a_shared_line_need_two_cores() {
+    let topology = Toy {
+        cores: 1,
+        ..Toy::default()
+    }
+    .topology();
+    assert!(loaded::plan(&topology, &loaded::Options::default()).is_err());
+    assert!(share::plan(&topology, &share::Options::default()).is_err());
+    let (plan, left_out) = all::plan(&topology, &all::Options::default()).unwrap();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert!(plan.iter().all(|point| point.threads() == 1));
+}
+
+#[test]
+fn an_impossible_mix_says_why() {
+    let error = "1:2".parse::<Mix>().unwrap_err();
+    assert!(error.contains("1:1, or nt_writes"), "{error}");
+    for text in ["", ":", "3:", "0:0", "1:1:1", "-1:1", "9999999999:1"] {
+        let error = text.parse::<Mix>().unwrap_err();
+        assert!(error.contains("is no mix"), "{text}: {error}");
+    }
+    assert_eq!(
+        "6:2".parse(),
+        Ok(Mix::Temporal {
+            reads: 3,
+            writes: 1
+        })
+    );
+    assert_eq!("nt-writes".parse(), Ok(Mix::Posted));
+}
+
+#[test]
+fn every_pair_of_tiers_is_copied_by_every_method() {
+    let topology = Toy::default().topology();
+    let plan = movement::plan(&topology, &movement::Options::default()).unwrap();
+    // Three loops, and two ways to wait for three batches, single ones of two sizes.
+    assert_eq!(plan.len(), 4 * (3 + 2 * 4));
+    for point in &plan {
+        let reads = point.load.reads.as_ref().unwrap();
+        assert_eq!((reads.lines, reads.per), (1, 1));
+        assert!(Method::of(&point.load).is_some(), "{point}");
+    }
+}
+
+#[test]
+fn every_pair_of_the_chosen_cores_shares_a_line_once() {
+    let topology = Toy::default().topology();
+    let plan = share::plan(&topology, &share::Options::default()).unwrap();
+    assert_eq!(plan.len(), 12 * 11 / 2);
+    let ends = [plan[10].load.cores.clone(), plan[65].load.cores.clone()];
+    assert_eq!(ends, [vec![0, 31], vec![28, 31]]);
+    let options = share::Options {
+        cores: vec![5, 9],
+        ..share::Options::default()
+    };
+    let plan = share::plan(&topology, &options).unwrap();
+    assert_eq!(plan[0].tenants(&topology).unwrap()[0].cores, [5, 9]);
+    for cores in [vec![5, 5], vec![5], vec![5, 32]] {
+        let options = share::Options {
+            cores,
+            ..share::Options::default()
+        };
+        assert!(share::plan(&topology, &options).is_err());
+    }
+}
+
+#[test]
+fn stream_counts_the_arrays_that_it_names() {
+    let topology = Toy::default().topology();
+    let plan = stream::plan(&topology, &stream::Options::default()).unwrap();
+    assert_eq!(plan.len(), 2 * 4 * 6);
+    for point in &plan {
+        let arrays = point.load.reads.as_ref().unwrap().lines + 1;
+        let one = point.load.working_set.get() / u64::from(arrays);
+        let caches = caches_in_reach(&topology, point.load.threads).get();
+        assert!(one * u64::from(point.load.threads) >= 4 * caches, "{point}");
+    }
+    assert_eq!("Triad".parse(), Ok(Kernel::Triad));
+    let options = stream::Options {
+        ops: vec![Op::Ld],
+        ..stream::Options::default()
+    };
+    assert!(stream::plan(&topology, &options).is_err());
+}
+
+#[test]
+fn chasers_are_timed_together_and_other_company_stands_beside() {
+    let topology = Toy::default().topology();
+    let options = tail::Options {
+        tiers: vec![TierName::dram()],
+        ..tail::Options::default()
+    };
+    let plan = tail::plan(&topology, &options).unwrap();
+    assert_eq!(plan.len(), 1 + 3 * 6);
+    assert!(plan.iter().all(|p| p.load.timing == Timing::Each));
+    assert_eq!(plan[0].threads(), 1);
+    let all: Vec<u32> = plan[1..7].iter().map(PointSpec::threads).collect();
+    assert_eq!(all, [2, 3, 5, 9, 17, 32]);
+    assert!(plan[1..7].iter().all(|p| p.beside.is_none()));
+    assert!(
+        plan[7..]
+            .iter()
+            .all(|p| p.load.threads == 1 && p.beside.is_some())
+    );
+    // Ten requests beyond p99.999 alone, and beyond p99.99 beside others.
+    assert!(plan[0].least_accesses as f64 * 1e-5 > 10.0);
+    assert!(
+        plan[1..]
+            .iter()
+            .all(|p| p.least_accesses as f64 * 1e-4 > 10.0)
+    );
+}
+
+#[test]
+fn blocks_are_whole_lines_within_the_working_set() {
+    let topology = Toy::default().topology();
+    let plan = random::plan(&topology, &random::Options::default()).unwrap();
+    assert_eq!(plan.len(), 2 * 3 * 7 * 6);
+    for (block, set) in [(0, 1 << 20), (100, 1 << 20), (1 << 21, 1 << 20)] {
+        let options = random::Options {
+            blocks: vec![Bytes(block)],
+            working_set: Some(Bytes(set)),
+            ..random::Options::default()
+        };
+        let error = random::plan(&topology, &options).unwrap_err();
+        assert!(matches!(error, LabError::Block { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_negative_pause_is_refused() {
+    let topology = Toy::default().topology();
+    for pause in [-1.0, f64::NAN] {
+        let options = loaded::Options {
+            pauses: vec![Nanos(pause)],
+            ..loaded::Options::default()
+        };
+        assert!(loaded::plan(&topology, &options).is_err());
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use weir_model::document::{Point, ReproduceRow};
+use weir_model::document::{Point, ReproduceRow, Steadiness};
+use weir_model::topology::TierName;
 
 use crate::documents::{PlatformLine, RunLine};
 use crate::failure::{Failure, Result};
@@ -27,10 +28,22 @@ pub struct PointRow<'a> {
     op: &'a str,
     pattern: &'a str,
     threads: u32,
+    cores: String,
     block_bytes: Option<u64>,
     wss_bytes: Option<u64>,
     read_share: Option<f64>,
+    source: Option<&'a str>,
+    kernel: Option<&'a str>,
+    batch: Option<u32>,
     prefetch: bool,
+    beside_tier: Option<&'a str>,
+    beside_op: Option<&'a str>,
+    beside_pattern: Option<&'a str>,
+    beside_threads: Option<u32>,
+    beside_read_share: Option<f64>,
+    beside_pause_ns: Option<f64>,
+    beside_gbps: Option<f64>,
+    beside_traffic_gbps: Option<f64>,
     gbps: Option<f64>,
     mean_ns: Option<f64>,
     p50_ns: Option<f64>,
@@ -42,6 +55,8 @@ pub struct PointRow<'a> {
     max_ns: Option<f64>,
     ci95: Option<f64>,
     samples: u32,
+    repetitions: u32,
+    steadiness: Option<Steadiness>,
     theory_limit: Option<f64>,
     theory_basis: Option<&'a str>,
     conditions: String,
@@ -56,10 +71,22 @@ impl Record for PointRow<'_> {
         "op",
         "pattern",
         "threads",
+        "cores",
         "block_bytes",
         "wss_bytes",
         "read_share",
+        "source",
+        "kernel",
+        "batch",
         "prefetch",
+        "beside_tier",
+        "beside_op",
+        "beside_pattern",
+        "beside_threads",
+        "beside_read_share",
+        "beside_pause_ns",
+        "beside_gbps",
+        "beside_traffic_gbps",
         "gbps",
         "mean_ns",
         "p50_ns",
@@ -71,6 +98,8 @@ impl Record for PointRow<'_> {
         "max_ns",
         "ci95",
         "samples",
+        "repetitions",
+        "steadiness",
         "theory_limit",
         "theory_basis",
         "conditions",
@@ -111,6 +140,8 @@ impl Record for RunLine {
         "planned",
         "partial",
         "elapsed_s",
+        "best_gbps",
+        "least_ns",
     ];
 }
 
@@ -121,6 +152,8 @@ pub fn point_rows<'a>(
 ) -> impl Iterator<Item = PointRow<'a>> + 'a {
     points.iter().map(move |p| {
         let ns = p.ns.as_ref();
+        let beside = p.beside.as_ref();
+        let cores: Vec<String> = p.cores.iter().map(u32::to_string).collect();
         PointRow {
             machine,
             experiment: p.experiment.name(),
@@ -128,10 +161,22 @@ pub fn point_rows<'a>(
             op: p.op.name(),
             pattern: &p.pattern,
             threads: p.threads,
+            cores: cores.join("+"),
             block_bytes: p.block_bytes.map(|b| b.get()),
             wss_bytes: p.wss_bytes.map(|b| b.get()),
             read_share: p.read_share,
+            source: p.source.as_ref().map(TierName::as_str),
+            kernel: p.kernel.as_deref(),
+            batch: p.batch,
             prefetch: p.prefetch,
+            beside_tier: beside.map(|b| b.tier.as_str()),
+            beside_op: beside.map(|b| b.op.name()),
+            beside_pattern: beside.map(|b| b.pattern.as_str()),
+            beside_threads: beside.map(|b| b.threads),
+            beside_read_share: beside.map(|b| b.read_share),
+            beside_pause_ns: beside.map(|b| b.pause_ns.get()),
+            beside_gbps: beside.and_then(|b| b.gbps).map(|g| g.get()),
+            beside_traffic_gbps: beside.and_then(|b| b.traffic_gbps).map(|g| g.get()),
             gbps: p.gbps.map(|g| g.get()),
             mean_ns: ns.map(|l| l.mean.get()),
             p50_ns: ns.map(|l| l.p50.get()),
@@ -143,6 +188,8 @@ pub fn point_rows<'a>(
             max_ns: ns.map(|l| l.max.get()),
             ci95: p.ci95,
             samples: p.samples,
+            repetitions: p.repetitions,
+            steadiness: p.steadiness,
             theory_limit: p.theory.as_ref().map(|t| t.limit),
             theory_basis: p.theory.as_ref().map(|t| t.basis.as_str()),
             conditions: p.conditions.join("; "),
