@@ -143,7 +143,7 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
         row("SUP-999", PublishedKind::Result, 1.0, "%"),
         calibration("SUP-001", 16.0, "DIMMs"),
         row("SUP-082", PublishedKind::Claim, 265.0, "workloads"),
-        calibration("MEM-033", 4.0, "MB"),
+        calibration("MIC-001", 76.0, "%"),
     ];
     let found = reproduce(&published);
     let listed: Vec<(&str, &str)> = found
@@ -156,10 +156,7 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
         [
             ("INT-027", "needs two tenants at once"),
             ("SUP-999", "no experiment answers it yet"),
-            (
-                "MEM-033",
-                "needs a remote socket with one channel populated"
-            ),
+            ("MIC-001", "needs accesses timed sixteen at a time"),
         ]
     );
     assert!(
