@@ -104,6 +104,54 @@ impl Clock {
     }
 }
 
+/// Shares and times by which counter and kernel may differ over a run: what calibration and reading
+/// leave open. A step of either clock is far more.
+const TOLERANCE: (f64, f64) = (0.01, 100_000.0);
+
+/// Counter and kernel's clock at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    ticks: u64,
+    ns: u64,
+}
+
+impl Moment {
+    /// Both clocks now, on the processor that this runs on.
+    pub fn now(clock: Clock) -> Self {
+        let (ticks, ns) = match clock {
+            Clock::Counter { .. } => both(),
+            Clock::Raw => (0, raw_nanos()),
+        };
+        Self { ticks, ns }
+    }
+
+    /// Whether both clocks went on together since `began`.
+    ///
+    /// # Errors
+    /// One ran backwards, stepped, or ticks at another rate than when it was calibrated: how far
+    /// they went.
+    pub fn check_since(self, began: Self, clock: Clock) -> Result<(), String> {
+        if self.ns < began.ns {
+            return Err("CLOCK_MONOTONIC_RAW ran backwards".to_owned());
+        }
+        let Clock::Counter { .. } = clock else {
+            return Ok(());
+        };
+        let Some(ticks) = self.ticks.checked_sub(began.ticks) else {
+            return Err("the processor's counter ran backwards".to_owned());
+        };
+        let (counted, raw) = (clock.time(ticks), Nanos((self.ns - began.ns) as f64));
+        let (share, least) = TOLERANCE;
+        if (counted.get() - raw.get()).abs() > share * raw.get() + least {
+            return Err(format!(
+                "the processor's counter went on by {counted} while CLOCK_MONOTONIC_RAW went on by \
+                 {raw}: one of them stepped, or the counter changed its rate"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// The kernel's clock that nobody slews, in nanoseconds.
 pub fn raw_nanos() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC_RAW)
@@ -238,6 +286,65 @@ mod tests {
         let (ticks, elapsed) = (clock.stop() - start, raw_nanos() - ns);
         let ratio = clock.time(ticks).get() / elapsed as f64;
         assert!((ratio - 1.0).abs() < 0.01, "{clock:?}: {ratio}");
+    }
+
+    const MILLISECOND: u64 = 1_000_000;
+
+    /// A counter of 2 GHz.
+    const COUNTER: Clock = Clock::Counter { tick: 0.5 };
+
+    fn moment(ticks: u64, ns: u64) -> Moment {
+        Moment { ticks, ns }
+    }
+
+    #[test]
+    fn clocks_of_this_machine_go_on_together() {
+        let clock = Clock::best();
+        let began = Moment::now(clock);
+        while raw_nanos() - began.ns < 5 * MILLISECOND {
+            std::hint::spin_loop();
+        }
+        assert_eq!(Moment::now(clock).check_since(began, clock), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_that_steps_stops_or_runs_backwards_is_told() {
+        let began = moment(1 << 40, 1 << 40);
+        let after = |ticks: i64, ns: i64| {
+            let to = moment(
+                began.ticks.wrapping_add_signed(ticks),
+                began.ns.wrapping_add_signed(ns),
+            );
+            to.check_since(began, COUNTER)
+        };
+        let window = 20 * MILLISECOND as i64;
+        assert_eq!(after(2 * window, window), Ok(()));
+        assert_eq!(after(2 * window + 1000, window), Ok(()));
+        assert_eq!(after(0, 0), Ok(()));
+        for (ticks, ns, said) in [
+            (-1, window, "counter ran backwards"),
+            (2 * window, -1, "RAW ran backwards"),
+            (0, window, "stepped"),
+            (window, window, "rate"),
+            (2 * window, 11 * window, "stepped"),
+        ] {
+            let why = after(ticks, ns).unwrap_err();
+            assert!(why.contains(said), "{why}");
+        }
+        assert_eq!(moment(0, 5).check_since(moment(9, 4), Clock::Raw), Ok(()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_two_moments_are_judged(a: (u64, u64), b: (u64, u64), raw: bool) {
+            let clock = if raw { Clock::Raw } else { COUNTER };
+            let judged = moment(b.0, b.1).check_since(moment(a.0, a.1), clock);
+            proptest::prop_assert!(judged.is_ok() || b != a);
+            // What is sound one way round never is the other way round, but for the same moment.
+            if judged.is_ok() && b.1 > a.1 {
+                proptest::prop_assert!(moment(a.0, a.1).check_since(moment(b.0, b.1), clock).is_err());
+            }
+        }
     }
 
     #[test]

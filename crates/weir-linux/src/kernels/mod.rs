@@ -187,6 +187,19 @@ impl Kernel {
         }
     }
 
+    /// The same instruction on a thread that dies of it, to see what becomes of the others.
+    #[cfg(test)]
+    pub(crate) fn deadly(self) -> Self {
+        unsafe fn die(_: *mut u8, _: usize, _: &mut Data) {
+            panic!("this thread was to die");
+        }
+        Self {
+            run: die,
+            run_settled: die,
+            ..self
+        }
+    }
+
     /// Touches `lines` lines from `first` on, ascending.
     ///
     /// # Safety

@@ -17,6 +17,9 @@ use super::worker::{Done, Ready, Worker};
 use super::{Host, notes};
 use crate::memory::Region;
 
+/// What is said of a thread that is gone.
+const ENDED: &str = "it ended during the run";
+
 /// One thread as the run sees it.
 struct Member {
     tenant: usize,
@@ -107,11 +110,18 @@ impl Crew {
         if ready.len() < jobs.len() {
             drop(gates);
             for member in members {
-                let _ = member.thread.join();
+                let gone = member.thread.join().is_err();
+                if gone && failed.is_none() {
+                    let name = tenants.get(member.tenant).map_or("?", |t| t.name.as_str());
+                    failed = Some(MachineError::System {
+                        what: format!("tenant `{name}`, the thread on CPU {}", member.cpu),
+                        cause: "it ended before it was ready".into(),
+                    });
+                }
             }
             return Err(failed.unwrap_or_else(|| MachineError::System {
                 what: "starting the threads".into(),
-                cause: "one of them ended before it was ready".into(),
+                cause: "one of them said nothing".into(),
             }));
         }
         let notes = notes::at_start(host, tenants, &jobs, &ready);
@@ -141,16 +151,16 @@ impl Crew {
     /// One is not: which, and whose it was.
     pub fn check(&self) -> Result<(), MachineError> {
         match self.members.iter().find(|m| m.thread.is_finished()) {
-            Some(member) => Err(self.died(member.tenant, member.cpu)),
+            Some(member) => Err(self.failed(member.tenant, member.cpu, ENDED)),
             None => Ok(()),
         }
     }
 
-    fn died(&self, tenant: usize, cpu: u32) -> MachineError {
+    fn failed(&self, tenant: usize, cpu: u32, cause: &str) -> MachineError {
         let name = self.tenants.get(tenant).map_or("?", |t| t.name.as_str());
         MachineError::System {
             what: format!("tenant `{name}`, the thread on CPU {cpu}"),
-            cause: "it ended during the run".into(),
+            cause: cause.to_owned(),
         }
     }
 
@@ -189,14 +199,19 @@ impl Crew {
         for member in std::mem::take(&mut self.members) {
             match member.thread.join() {
                 Ok(Some(done)) => {
+                    if let Err(cause) = &done.clocks {
+                        lost = lost.or(Some(self.failed(member.tenant, member.cpu, cause)));
+                    }
                     notes::at_end(&mut notes, &done);
                     regions.extend(done.regions);
                 }
-                Ok(None) | Err(_) => lost = lost.or(Some((member.tenant, member.cpu))),
+                Ok(None) | Err(_) => {
+                    lost = lost.or(Some(self.failed(member.tenant, member.cpu, ENDED)))
+                }
             }
         }
         match lost {
-            Some((tenant, cpu)) => Err(self.died(tenant, cpu)),
+            Some(error) => Err(error),
             None => Ok((notes, regions)),
         }
     }

@@ -49,7 +49,7 @@ fn run(
 }
 
 const CHASE: Pattern = Pattern::Chase {
-    locality: Locality::TlbFriendly,
+    locality: Locality::Random,
 };
 
 #[test]
@@ -137,13 +137,12 @@ fn single_hops_take_as_long_as_hops_in_a_row() {
                 "each hop timed alone",
                 "subtracted",
                 "steps of",
-                "windows of",
+                "one random cycle",
             ] {
                 assert!(said.contains(part), "{said}");
             }
         }
     }
-    println!("{means:?}");
     // Loose: what is held is that no fence, timer or ring is left in the figure, nor too much
     // taken out of it.
     assert!((means[1] / means[0] - 1.0).abs() < 0.35, "{means:?}");
@@ -168,7 +167,6 @@ fn a_shared_line_goes_round_among_all_its_threads() {
         let (seen, notes) = run(machine.as_mut(), tenant, 20.0).unwrap();
         let latency = seen.tenants[0].latency.as_ref().unwrap();
         assert!(!latency.is_empty(), "{notes:?}");
-        println!("{timing:?}: {:?}", latency.summary());
         let mean = latency.mean().get();
         assert!((1.0..1e6).contains(&mean), "{mean}");
         assert!(notes.conditions.iter().any(|c| c.contains("hand-overs")));

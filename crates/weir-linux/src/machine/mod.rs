@@ -24,13 +24,16 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 
-use crate::clock;
+use crate::clock::{self, Clock, Moment};
 use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
 use crate::root::Root;
 use crate::topology::{self, HostView};
 
 use crew::Crew;
+
+/// How long a thread may be gone before that is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// How to measure.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,11 +199,27 @@ impl Machine for LinuxMachine {
                 "a window of {window} is none"
             )));
         }
+        let clock = Clock::best();
+        let moment = Moment::now(clock);
         crew.begin_window();
         let began = clock::raw_nanos();
-        std::thread::sleep(Duration::from_nanos(window.get() as u64));
+        let end = began.saturating_add(window.get() as u64);
+        loop {
+            let left = Duration::from_nanos(end.saturating_sub(clock::raw_nanos()));
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(LONGEST_SLEEP));
+            crew.check()?;
+        }
         let tenants = crew.end_window()?;
         let elapsed = clock::raw_nanos().saturating_sub(began);
+        Moment::now(clock)
+            .check_since(moment, clock)
+            .map_err(|cause| MachineError::System {
+                what: "the clocks of this machine".into(),
+                cause,
+            })?;
         Ok(Observation {
             window: Nanos(elapsed as f64),
             tenants,

@@ -380,3 +380,52 @@ fn a_kernel_that_refuses_placement_still_lets_local_memory_be_measured() {
         "{notes:?}"
     );
 }
+
+#[test]
+fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
+    let testbed = testbed();
+    let cores = machine(&testbed).topology().cores.clone();
+    let [first, second, ..] = cores[..] else {
+        return;
+    };
+    let named = |name: &str, core: u32, pattern| Tenant {
+        name: name.to_owned(),
+        cores: vec![core],
+        ..Tenant::on_first_cores(Op::Ld, pattern, &TierName::dram(), 1, Bytes::mib(2))
+    };
+    // The one dies when it runs, the other when it finds out what its timer costs.
+    for (pattern, when) in [
+        (Pattern::Sequential, "during the run"),
+        (Pattern::FlushedLine, "before it was ready"),
+    ] {
+        let tenants = [
+            named("healthy", first, FRIENDLY),
+            named("doomed", second, pattern),
+        ];
+        let mut jobs = assignment::jobs(&testbed.host, &tenants, 1).unwrap();
+        jobs[1].kernel = jobs[1].kernel.deadly();
+        let mut machine = LinuxMachine {
+            host: Arc::clone(&testbed.host),
+            seed: 1,
+            crew: None,
+        };
+        let error = match Crew::assemble(jobs, &tenants, &testbed.host) {
+            Err(error) => error,
+            Ok(crew) => {
+                machine.crew = Some(crew);
+                let seen = (0..1000).find_map(|_| machine.observe(Nanos(1e9)).err());
+                let error = seen.unwrap();
+                assert_eq!(machine.stop().unwrap_err(), error);
+                error
+            }
+        };
+        let error = error.to_string();
+        assert!(
+            error.contains("tenant `doomed`") && error.contains(when),
+            "{error}"
+        );
+        // After that the machine still works.
+        machine.start(&tenants).unwrap();
+        machine.stop().unwrap();
+    }
+}

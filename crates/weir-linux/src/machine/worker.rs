@@ -13,7 +13,7 @@ use super::assignment::Job;
 use super::recorder::{LeftOut, Progress};
 use super::task::{Task, Timed};
 use super::turns::SharedLine;
-use crate::clock;
+use crate::clock::{self, Clock, Moment};
 use crate::memory::Region;
 use crate::pin::Pinned;
 
@@ -37,6 +37,8 @@ pub(super) struct Done {
     pub elapsed: Nanos,
     /// Timed samples that were left out.
     pub left_out: LeftOut,
+    /// Whether the clocks went on together on its processor.
+    pub clocks: Result<(), String>,
 }
 
 /// Everything that a thread is given.
@@ -83,6 +85,8 @@ impl Worker {
         // A closed gate means that another thread could not get ready.
         told.ok().and_then(|()| go.recv().ok())?;
 
+        let clock = Clock::best();
+        let moment = Moment::now(clock);
         let (cpu_began, began) = (clock::thread_nanos(), clock::raw_nanos());
         let left_out = task.repeat(&self.progress, &self.stop);
         let done = Done {
@@ -91,6 +95,7 @@ impl Worker {
             on_cpu: Nanos(clock::thread_nanos().saturating_sub(cpu_began) as f64),
             elapsed: Nanos(clock::raw_nanos().saturating_sub(began) as f64),
             left_out,
+            clocks: Moment::now(clock).check_since(moment, clock),
         };
         drop(pinned);
         Some(done)
