@@ -7,6 +7,8 @@
 //! `cargo run --release -p weir-sim --example probe -- spr2s loaded dram 31 2:1 st`
 //! `cargo run --release -p weir-sim --example probe -- memo copy dram cxl0 movdir64b 1,4`
 //! `cargo run --release -p weir-sim --example probe -- memo blocks nt_st cxl0 1,2,4`
+//! `cargo run --release -p weir-sim --example probe -- memo share dram cas 0,1`
+//! `cargo run --release -p weir-sim --example probe -- memo dsa dram cxl0 4096 1 1`
 //!
 //! `loaded` sweeps the pause of threads that load and store in the ratio given (`1:0` for loads
 //! alone, `0:1` for the instruction alone) and prints the pause, the lines that crossed the memory
@@ -245,6 +247,34 @@ fn main() {
             );
         }
         "loaded" => loaded(&bed, &a[2..]),
+        "share" => {
+            let cores: Vec<u32> = a[4]
+                .split(',')
+                .map(|c| c.parse().expect("a core"))
+                .collect();
+            let mut t = tenant("a", a[3], a[2], 0..1, false);
+            t.pattern = Pattern::SharedLine;
+            t.cores = cores;
+            let (_, lat, note) = run(&bed, &[t], Goal::Latency);
+            println!("{:7.1} ns  {note}", lat[0]);
+        }
+        "dsa" => {
+            let number = |i: usize| a[i].parse().expect("a number");
+            let mut t = tenant("a", "dsa", a[3], 0..1, false);
+            t.pattern = Pattern::Descriptors {
+                bytes: Bytes(number(4)),
+                batch: number(5) as u32,
+                in_flight: number(6) as u32,
+            };
+            t.reads = Some(Reads {
+                lines: 1,
+                per: 1,
+                from: Placement::Bind(TierName::named(a[2])),
+                dataflow: Dataflow::Copy,
+            });
+            let (bw, _, note) = run(&bed, &[t], Goal::Bandwidth);
+            println!("{:7.2} GB/s copied  {note}", bw[0] / 2.0);
+        }
         "blocks" => {
             for n in a[4].split(',') {
                 let n: u32 = n.parse().expect("a number");

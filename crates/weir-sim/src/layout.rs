@@ -9,7 +9,8 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::ps;
 use crate::core::{
-    Cursor, Limits, Private, Program, Progress, Region, Style, Tagged, Thread, Walk, Window,
+    Cursor, Limits, Offload, Private, Program, Progress, Region, Style, Tagged, Thread, Turns,
+    Walk, Window,
 };
 use crate::params::Params;
 use crate::rng;
@@ -53,10 +54,11 @@ pub fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError
                 tenant.pattern.name()
             ));
         }
-        let offloads =
-            tenant.op == Op::Dsa || matches!(tenant.pattern, Pattern::Descriptors { .. });
-        if offloads || tenant.pattern == Pattern::SharedLine {
-            return request(format!("tenant `{name}`: the model has no such load yet"));
+        check_descriptors(tenant)?;
+        if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
+            return request(format!(
+                "tenant `{name}` has one thread, which shares its line with nobody"
+            ));
         }
         if !(0.0..=MOST_PAUSE).contains(&tenant.pause.get()) {
             return request(format!(
@@ -77,6 +79,42 @@ pub fn check(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError
 const MOST_PAUSE: f64 = 1e9;
 /// The longest round.
 const MOST_LINES: u32 = 256;
+
+/// Refuses descriptors without an accelerator's instruction, or the other way round, and such as
+/// name nothing.
+fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
+    let why = match (tenant.op, tenant.pattern) {
+        (
+            Op::Dsa,
+            Pattern::Descriptors {
+                bytes,
+                batch,
+                in_flight,
+            },
+        ) => {
+            let copies = |r: &Reads| r.lines == r.per;
+            if bytes.lines() == 0 || batch == 0 || in_flight == 0 {
+                "has descriptors of nothing".into()
+            } else if bytes.get().saturating_mul(u64::from(batch)) > MOST_SUBMITTED {
+                "submits more than 4 GiB at once".into()
+            } else if !tenant.reads.as_ref().is_some_and(copies) {
+                "has descriptors without a source: as many lines read as written".into()
+            } else {
+                return Ok(());
+            }
+        }
+        (Op::Dsa, pattern) => format!("gives {} to an accelerator", pattern.name()),
+        (op, Pattern::Descriptors { .. }) => format!("gives descriptors to {op}"),
+        _ => return Ok(()),
+    };
+    Err(MachineError::Request(format!(
+        "tenant `{}` {why}",
+        tenant.name
+    )))
+}
+
+/// The most bytes of one submission.
+const MOST_SUBMITTED: u64 = 4 << 30;
 
 fn check_reads(tenant: &Tenant, reads: &Reads) -> Result<(), MachineError> {
     let name = &tenant.name;
@@ -123,22 +161,25 @@ pub fn check_instructions(
             .iter()
             .find(|c| c.feature == feature && !c.present)
     };
-    match lacks(Feature::Movdir64b) {
-        Some(capability) if tenants.iter().any(|t| t.op == Op::Movdir64b) => {
-            Err(MachineError::Missing {
-                feature: capability.feature,
+    for (feature, op) in [(Feature::Movdir64b, Op::Movdir64b), (Feature::Dsa, Op::Dsa)] {
+        if let Some(capability) = lacks(feature)
+            && tenants.iter().any(|t| t.op == op)
+        {
+            return Err(MachineError::Missing {
+                feature,
                 reason: capability.detail.clone(),
-            })
+            });
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Whether single accesses of this kind are timed: chases load; flushed lines take any but atomics.
 fn timed(op: Op, pattern: Pattern) -> bool {
     match pattern {
         Pattern::Chase { .. } => op == Op::Ld,
-        Pattern::FlushedLine => op != Op::Cas,
+        Pattern::FlushedLine => !matches!(op, Op::Cas | Op::Dsa),
+        Pattern::SharedLine => matches!(op, Op::Cas | Op::St),
         _ => false,
     }
 }
@@ -181,8 +222,27 @@ pub fn place_threads(
             };
             threads.push(thread(tenant, i, core, own, sources, params));
         }
+        if tenant.pattern == Pattern::SharedLine {
+            let first = threads.len() - tenant.cores.len();
+            take_turns(&mut threads, first);
+        }
     }
     Ok(threads)
+}
+
+/// Lets the threads from `first` on take turns on the first one's first line.
+fn take_turns(threads: &mut [Thread], first: usize) {
+    let n = threads.len() - first;
+    let line = threads[first].walk.place_of_offset(0);
+    for i in 0..n {
+        let before = threads[first + (i + n - 1) % n].core;
+        threads[first + i].turns = Some(Turns {
+            line,
+            before,
+            after: first + (i + 1) % n,
+            due: i == 0,
+        });
+    }
 }
 
 /// How a thread's working set is cut into arrays.
@@ -285,19 +345,32 @@ fn thread(
     params: &Params,
 ) -> Thread {
     let pause = ps(tenant.pause);
-    let program =
-        (!tenant.pattern.is_timed() && (pause > 0 || tenant.reads.is_some())).then(|| {
-            let (lines, per) = tenant.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
-            Box::new(Program::new(
-                lines,
-                per,
-                tenant.op.is_posted(),
-                sources,
-                pause,
-            ))
-        });
+    let rounds = !tenant.pattern.is_timed() && tenant.op != Op::Dsa;
+    let mut sources = sources;
+    let offload = match tenant.pattern {
+        Pattern::Descriptors {
+            bytes,
+            batch,
+            in_flight,
+        } => sources
+            .pop()
+            .map(|source| Box::new(Offload::new(source, bytes.lines(), batch, in_flight))),
+        _ => None,
+    };
+    let program = (rounds && (pause > 0 || tenant.reads.is_some())).then(|| {
+        let (lines, per) = tenant.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
+        Box::new(Program::new(
+            lines,
+            per,
+            tenant.op.is_posted(),
+            sources,
+            pause,
+        ))
+    });
     let style = match &program {
         Some(_) => Style::Program,
+        None if tenant.pattern == Pattern::SharedLine => Style::Shared,
+        None if offload.is_some() => Style::Offload,
         None if tenant.pattern.is_timed() => Style::Timed,
         None => Style::Stream,
     };
@@ -317,6 +390,8 @@ fn thread(
         window: Window::new(first),
         style,
         program,
+        turns: None,
+        offload,
         pause,
         unending: walk.run_lines() == u64::MAX,
         walk,

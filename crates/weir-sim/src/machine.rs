@@ -47,6 +47,7 @@ impl SimTestbed {
         };
         let capabilities = vec![
             movdir64b(platform),
+            dsa(platform),
             Capability::present(Feature::PrefetchControl, "modelled"),
             Capability::present(Feature::UncorePmu, "counted in the model's queues"),
             Capability::present(Feature::Pinning, "every thread has a core"),
@@ -73,6 +74,22 @@ fn movdir64b(platform: &Platform) -> Capability {
         Feature::Movdir64b,
         format!("{} does not have it", core.microarchitecture.value),
         "no figures of direct stores",
+        "",
+    )
+}
+
+/// Whether the platform's processor has an accelerator that copies.
+fn dsa(platform: &Platform) -> Capability {
+    if *platform.host.accelerator.devices > 0 {
+        return Capability::present(Feature::Dsa, "modelled, one device");
+    }
+    Capability::missing(
+        Feature::Dsa,
+        format!(
+            "{} does not have it",
+            platform.host.core.microarchitecture.value
+        ),
+        "no figures of copies by an accelerator",
         "",
     )
 }

@@ -150,11 +150,11 @@ impl Pmu {
             Counter::OffcoreOutstandingDemandDataRd,
             core_cycles(self.demand_read_time),
         );
-        put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo]));
-        let evictions = offcore(&[Kind::LlcEvict]);
+        put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo, Kind::RfoSnoop]));
+        let others = offcore(&[Kind::LlcEvict, Kind::PciRdCur, Kind::ItoM]);
         put(
             Counter::OffcoreAllRequests,
-            self.offcore.iter().sum::<u64>() - evictions,
+            self.offcore.iter().sum::<u64>() - others,
         );
         put(Counter::HwpfL1d, offcore(&[Kind::DrdL1Pref]));
         put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));

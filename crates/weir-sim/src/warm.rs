@@ -21,8 +21,9 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     threads
         .iter()
         .any(|t| match t.pattern {
-            Pattern::FlushedLine | Pattern::SharedLine => false,
-            Pattern::Sequential | Pattern::Descriptors { .. } | Pattern::Chase { .. } => {
+            // A device's reads and writes leave nothing there.
+            Pattern::FlushedLine | Pattern::SharedLine | Pattern::Descriptors { .. } => false,
+            Pattern::Sequential | Pattern::Chase { .. } => {
                 per_tenant(t.tenant) <= lines + lines / 4
             }
             Pattern::RandomLine | Pattern::RandomBlock { .. } => per_tenant(t.tenant) <= 8 * lines,
@@ -50,7 +51,10 @@ pub fn walk_through(
     let longest = passes.iter().copied().max().unwrap_or(0);
     for from in (0..longest).step_by(TURN as usize) {
         for (thread, &pass) in threads.iter_mut().zip(&passes) {
-            if thread.pattern == Pattern::FlushedLine {
+            if matches!(
+                thread.pattern,
+                Pattern::FlushedLine | Pattern::SharedLine | Pattern::Descriptors { .. }
+            ) {
                 continue;
             }
             let first = thread.window.next().wrapping_sub(pass);

@@ -8,9 +8,9 @@ use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 use super::{
-    Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram, DramMeasured, Host,
-    LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit, RemoteSocket,
-    Sourced, Tail, Tlb, Uncore, check,
+    Accelerator, Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram,
+    DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit,
+    RemoteSocket, Sourced, Tail, Tlb, Uncore, check,
 };
 use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
@@ -249,6 +249,16 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             irq: v.get("uncore.irq")?,
             flushed_line: v.get("uncore.flushed_line")?,
             clusters: v.get("uncore.clusters")?,
+        },
+        accelerator: Accelerator {
+            devices: v.get("dsa.devices")?,
+            work_queue: v.get("dsa.work_queue")?,
+            read_buffers: v.get("dsa.read_buffers")?,
+            peak: v.get("dsa.peak")?,
+            describe: v.get("dsa.describe")?,
+            submit: v.get("dsa.submit")?,
+            portal: v.get("dsa.portal")?,
+            decode: v.get("dsa.decode")?,
         },
         dram,
         remote: v

@@ -30,6 +30,8 @@ pub struct Host {
     pub llc: LastLevelCache,
     /// Mesh, slices and their queues.
     pub uncore: Uncore,
+    /// The Data Streaming Accelerator of one socket.
+    pub accelerator: Accelerator,
     /// DRAM of one socket.
     pub dram: Dram,
     /// The way to the other socket, where there is one.
@@ -140,6 +142,27 @@ pub struct Uncore {
     /// Sub-NUMA clusters that the socket is cut into; 1 for none. With more, [`Dram`] is that of one
     /// cluster, and its lines live in that cluster's slices alone.
     pub clusters: Sourced<u32>,
+}
+
+/// The Data Streaming Accelerator: a device on the socket that copies by descriptor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Accelerator {
+    /// Devices of a socket; 0 where the processor has none. The model uses one.
+    pub devices: Sourced<u32>,
+    /// Submissions that a device holds.
+    pub work_queue: Sourced<u32>,
+    /// Lines under way in it, from the read until the write is handed over.
+    pub read_buffers: Sourced<u32>,
+    /// Bytes that it moves at most.
+    pub peak: Sourced<GbPerSec>,
+    /// Core time of writing one descriptor.
+    pub describe: Sourced<Nanos>,
+    /// Core time of one submission to the portal.
+    pub submit: Sourced<Nanos>,
+    /// Way from the core to the portal, and of the completion back to it.
+    pub portal: Sourced<Nanos>,
+    /// From a descriptor in the device to its first read.
+    pub decode: Sourced<Nanos>,
 }
 
 /// DRAM of one socket, or of one of its sub-NUMA clusters.

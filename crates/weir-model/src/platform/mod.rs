@@ -29,7 +29,8 @@ pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
-    Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket,
+    Accelerator, Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
+    RemoteSocket,
     Tlb, Uncore,
 };
 pub use library::Library;

@@ -96,6 +96,15 @@ impl Host {
         r.add("uncore.irq", &self.uncore.irq);
         r.add("uncore.flushed_line", &self.uncore.flushed_line);
         r.add("uncore.clusters", &self.uncore.clusters);
+        let dsa = &self.accelerator;
+        r.add("dsa.devices", &dsa.devices);
+        r.add("dsa.work_queue", &dsa.work_queue);
+        r.add("dsa.read_buffers", &dsa.read_buffers);
+        r.add("dsa.peak", &dsa.peak);
+        r.add("dsa.describe", &dsa.describe);
+        r.add("dsa.submit", &dsa.submit);
+        r.add("dsa.portal", &dsa.portal);
+        r.add("dsa.decode", &dsa.decode);
         r.add("dram.media", &self.dram.media);
         r.add("dram.channels", &self.dram.channels);
         r.add("dram.ranks", &self.dram.ranks);

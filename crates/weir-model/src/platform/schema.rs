@@ -94,6 +94,14 @@ pub const HOST_KEYS: &[Key] = keys! {
     "uncore.irq": Count 1 to 1024, Defaulted, "24", "Ingress-queue entries of one slice.";
     "uncore.flushed_line": Time 0 to 10000, Defaulted, "\"165 ns\"", "What a just-flushed line adds to the next access.";
     "uncore.clusters": Count 1 to 8, Defaulted, "1", "Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.";
+    "dsa.devices": Count 0 to 8, Defaulted, "1", "Data Streaming Accelerators of one socket; 0 where the processor has none.";
+    "dsa.work_queue": Count 1 to 4096, Defaulted, "128", "Submissions that one holds.";
+    "dsa.read_buffers": Count 1 to 4096, Defaulted, "96", "Lines that it reads and writes at once.";
+    "dsa.peak": Bandwidth 0.1 to 1000.0, Defaulted, "\"30 GB/s\"", "Bytes that it moves at most, read and written again.";
+    "dsa.describe": Time 0 to 10000, Defaulted, "\"10 ns\"", "Core time of writing one descriptor.";
+    "dsa.submit": Time 0 to 10000, Defaulted, "\"50 ns\"", "Core time of one submission.";
+    "dsa.portal": Time 0 to 10000, Defaulted, "\"100 ns\"", "From the core to the device's portal, and from its completion record to the core.";
+    "dsa.decode": Time 0 to 10000, Defaulted, "\"60 ns\"", "From a descriptor in the device to its first read: decoding and address translation.";
     "dram.media": Media 0 to 0, Required, "\"ddr5-4800\"", "Speed grade of the DIMMs.";
     "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket, or of one sub-NUMA cluster.";
     "dram.ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";

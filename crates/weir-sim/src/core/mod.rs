@@ -1,13 +1,15 @@
 //! Cores: what they may have in flight, and which line comes next.
 
+mod offload;
 mod private;
 mod program;
 mod thread;
 mod walk;
 mod window;
 
+pub use offload::Offload;
 pub use private::{Level, Private, PrivateConfig, Tagged};
 pub use program::{Entry, Program};
-pub use thread::{Limits, Progress, Style, Thread};
+pub use thread::{Limits, Progress, Style, Thread, Turns};
 pub use walk::{Cursor, Place, Region, Walk};
 pub use window::Window;

@@ -3,6 +3,7 @@
 use weir_model::access::{Op, Pattern};
 use weir_model::latency::LatencyHistogram;
 
+use super::offload::Offload;
 use super::private::Private;
 use super::program::{Entry, Program};
 use super::walk::{Cursor, Place, Walk};
@@ -56,6 +57,23 @@ pub enum Style {
     Timed,
     /// A program of rounds and pauses.
     Program,
+    /// Turns on one line.
+    Shared,
+    /// Descriptors for an accelerator.
+    Offload,
+}
+
+/// The part of a thread in taking turns on a line.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    /// The line.
+    pub line: Place,
+    /// The core that changed it before this thread's turn.
+    pub before: u16,
+    /// The thread whose turn is next.
+    pub after: usize,
+    /// Whether it is this thread's turn and waits for its start.
+    pub due: bool,
 }
 
 /// A thread.
@@ -82,6 +100,10 @@ pub struct Thread {
     pub style: Style,
     /// Its rounds and pauses, where it has any.
     pub program: Option<Box<Program>>,
+    /// Its turns, if it shares a line.
+    pub turns: Option<Turns>,
+    /// Its descriptors, if an accelerator moves its lines.
+    pub offload: Option<Box<Offload>>,
     /// For timed accesses: time elsewhere between two of them.
     pub pause: Ps,
     /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
@@ -137,7 +159,8 @@ impl Thread {
 
     /// Lines that it touches.
     pub fn lines(&self) -> u64 {
-        let sources = self.program.as_ref().map_or(0, |p| p.source_lines());
+        let sources = self.program.as_ref().map_or(0, |p| p.source_lines())
+            + self.offload.as_ref().map_or(0, |o| o.source_lines());
         self.walk.lines() + sources
     }
 

@@ -3,7 +3,9 @@
 //! Between giving back a ToR entry and the core's next request nothing is decided, so that a core
 //! acts in the event of its answer, a mesh crossing ahead of the clock.
 
+mod offload;
 mod program;
+mod shared;
 mod timed;
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use weir_model::access::Op;
 use weir_model::counters::CounterSet;
 
+use self::offload::Accelerator;
 use crate::clock::Ps;
 use crate::core::{Level, Place, Private, Style, Thread};
 use crate::params::Params;
@@ -30,6 +33,7 @@ pub struct Engine {
     now: Ps,
     threads: Vec<Thread>,
     uncore: Uncore,
+    accelerator: Accelerator,
     seed: u64,
 }
 
@@ -47,6 +51,7 @@ impl Engine {
             now: 0,
             threads,
             uncore,
+            accelerator: Accelerator::default(),
             seed,
         };
         for t in 0..engine.threads.len() {
@@ -67,7 +72,7 @@ impl Engine {
                         if let Some(t) = taken {
                             self.write_back_taken(t as usize, time);
                         }
-                        self.answered(&request, at);
+                        self.answered(&request, time, at);
                     }
                     Stage::Pulled => {
                         let (t, index) = self.uncore.pulled(id);
@@ -77,13 +82,23 @@ impl Engine {
                     Stage::Waits => {}
                     Stage::Wakes => {
                         let t = self.uncore.woken(id);
-                        self.threads[t].asleep = false;
-                        self.pump(t, time);
+                        self.wake(t, time);
                     }
                 }
             }
         }
         self.now = self.now.max(until);
+    }
+
+    /// A thread wakes up, or the accelerator, which comes after them all.
+    fn wake(&mut self, t: usize, time: Ps) {
+        match self.threads.get_mut(t) {
+            Some(thread) => {
+                thread.asleep = false;
+                self.pump(t, time);
+            }
+            None => self.accelerator_woken(time),
+        }
     }
 
     /// Virtual time.
@@ -154,6 +169,8 @@ impl Engine {
     fn pump_other(&mut self, t: usize, time: Ps) {
         match self.threads[t].style {
             Style::Program => self.pump_program(t, time),
+            Style::Shared => self.pump_shared(t, time),
+            Style::Offload => self.pump_offload(t, time),
             Style::Stream | Style::Timed => self.pump_timed(t, time),
         }
     }
@@ -176,7 +193,8 @@ impl Engine {
     fn buffer_free(&mut self, t: usize, index: u64, now: Ps) {
         let thread = &mut self.threads[t];
         match thread.style {
-            Style::Timed => return,
+            Style::Timed | Style::Shared => return,
+            Style::Offload => return self.device_write_taken(now),
             Style::Stream => thread.window.complete(index),
             Style::Program => thread.store_combined(),
         }
@@ -185,9 +203,9 @@ impl Engine {
         self.pump(t, now);
     }
 
-    /// The answer to a request is back at its core.
+    /// The answer to a request, given at `now`, is back at its core at `at`.
     #[inline]
-    fn answered(&mut self, request: &Request, at: Ps) {
+    fn answered(&mut self, request: &Request, now: Ps, at: Ps) {
         let t = request.thread as usize;
         match request.kind {
             Kind::WbMtoI | Kind::LlcEvict => {}
@@ -201,6 +219,9 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
+            Kind::RfoSnoop => self.handed_over(request, now),
+            Kind::PciRdCur => self.device_read(request, at),
+            Kind::ItoM => self.device_wrote(request, at),
             _ => self.filled(t, request, at),
         }
     }
@@ -243,7 +264,7 @@ impl Engine {
     fn filled_other(&mut self, t: usize, request: &Request, at: Ps) {
         match self.threads[t].style {
             Style::Program => self.filled_program(t, request, at),
-            Style::Stream | Style::Timed => self.filled_timed(t, request, at),
+            _ => self.filled_timed(t, request, at),
         }
     }
 

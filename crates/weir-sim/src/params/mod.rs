@@ -90,6 +90,19 @@ pub struct UncoreParams {
     pub llc: LlcConfig,
 }
 
+/// Constants of the Data Streaming Accelerator.
+#[derive(Debug, Clone, Copy)]
+pub struct AcceleratorParams {
+    pub work_queue: u32,
+    pub read_buffers: u32,
+    /// Least time between two lines.
+    pub gap: Ps,
+    pub describe: Ps,
+    pub submit: Ps,
+    pub portal: Ps,
+    pub decode: Ps,
+}
+
 /// What kind of ToR entry a tier's requests are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TierClass {
@@ -113,6 +126,8 @@ pub struct TierParams {
 pub struct Params {
     pub core: CoreParams,
     pub uncore: UncoreParams,
+    /// Where the processor has one.
+    pub accelerator: Option<AcceleratorParams>,
     /// In the order of the topology's tiers.
     pub tiers: Vec<TierParams>,
     pub dram_clock_ghz: f64,
@@ -149,6 +164,7 @@ impl Params {
         Ok(Self {
             core,
             uncore,
+            accelerator: accelerator_params(host),
             tiers,
             dram_clock_ghz,
         })
@@ -186,6 +202,19 @@ fn core_params(host: &Host) -> CoreParams {
         walk: ps(*host.tlb.walk),
         flushed: ps(*host.uncore.flushed_line),
     }
+}
+
+fn accelerator_params(host: &Host) -> Option<AcceleratorParams> {
+    let dsa = &host.accelerator;
+    (*dsa.devices > 0).then(|| AcceleratorParams {
+        work_queue: *dsa.work_queue,
+        read_buffers: *dsa.read_buffers,
+        gap: ps(dsa.peak.line_time()),
+        describe: ps(*dsa.describe),
+        submit: ps(*dsa.submit),
+        portal: ps(*dsa.portal),
+        decode: ps(*dsa.decode),
+    })
 }
 
 fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimError> {

@@ -203,7 +203,8 @@ impl Uncore {
     #[inline(always)]
     fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
         match self.pool[id].kind {
-            Kind::Wcilf => self.admit_streaming(id, now),
+            Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
+            Kind::RfoSnoop => self.admit_snoop(id, now),
             Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict => {
                 return Some(self.admit_write_back(id, now));
             }
@@ -235,6 +236,28 @@ impl Uncore {
         request.class = class;
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id);
+    }
+
+    /// A read for ownership of a line that another core (the request's `index`) holds modified: the
+    /// slice finds that in its snoop filter and asks the owner's L2, which sends the line to the
+    /// requester and an answer to the slice.
+    #[cold]
+    fn admit_snoop(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        let there = self.mesh.delay(request.index as u16, request.slice);
+        request.stage = Stage::Answered;
+        request.class = TorClass::Hit;
+        self.pmu.tor(TorClass::Hit).up(now);
+        let answered = now + self.params.uncore.lookup + there + self.params.core.l2_hit + there;
+        self.wheel.push(answered, id);
+    }
+
+    /// When the data of a snooped line that was answered at `now` is at the core that asked: it came
+    /// from its owner directly, while the answer went to the slice.
+    pub fn snooped(&self, request: &Request, now: Ps) -> Ps {
+        let owner = request.index as u16;
+        let sent = now.saturating_sub(self.mesh.delay(owner, request.slice));
+        sent + self.mesh.between(owner, request.core)
     }
 
     /// A streaming write: the slice pulls the data, which frees the core's buffer, and passes it to

@@ -39,6 +39,12 @@ impl Mesh {
         self.delays[core as usize * self.slices + slice as usize]
     }
 
+    /// One-way delay from a core to the tile of another.
+    pub fn between(&self, from: u16, to: u16) -> Ps {
+        let cores = (self.delays.len() / self.slices).max(1);
+        self.delay(from, (to as usize * self.slices / cores) as u16)
+    }
+
     /// Mean one-way delay from a core to one of the first `among` slices.
     pub fn mean_from(&self, core: u16, among: u32) -> f64 {
         let from = core as usize * self.slices;

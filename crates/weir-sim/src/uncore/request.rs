@@ -40,11 +40,17 @@ pub enum Kind {
     LlcEvict,
     /// Write-back asked for by `clwb`: through to memory, the line stays (WbMtoE).
     Clwb,
+    /// Read for ownership of a line that another core has modified: its L2 is snooped.
+    RfoSnoop,
+    /// Read by a device on the socket (PCIRdCur).
+    PciRdCur,
+    /// Full-line write by a device on the socket (ItoM).
+    ItoM,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = Kind::Clwb as usize + 1;
+    pub const COUNT: usize = Kind::ItoM as usize + 1;
 
     /// What demand, the L1 and the L2 prefetchers ask for where lines are loaded.
     pub const LOADS: [Kind; 3] = [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref];
@@ -56,7 +62,12 @@ impl Kind {
     pub const fn is_read(self) -> bool {
         matches!(
             self,
-            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref
+            Kind::Drd
+                | Kind::DrdL1Pref
+                | Kind::DrdL2Pref
+                | Kind::Rfo
+                | Kind::RfoPref
+                | Kind::RfoSnoop
         )
     }
 }

@@ -1,0 +1,84 @@
+//! A thread whose lines an accelerator moves: submissions under way and what is left of each.
+
+use std::collections::VecDeque;
+
+use super::walk::{Place, Walk};
+use crate::clock::Ps;
+
+/// The descriptors of a thread. Lines are numbered in the order of descriptors.
+pub struct Offload {
+    source: Walk,
+    /// Lines of a descriptor.
+    pub lines: u64,
+    /// Descriptors of a submission.
+    pub batch: u64,
+    /// Submissions under way before the thread waits for the oldest.
+    pub in_flight: usize,
+    /// Number of the oldest submission under way.
+    oldest: u64,
+    /// Of each under way: lines left, and when the thread can see that none is.
+    under_way: VecDeque<(u64, Ps)>,
+}
+
+impl Offload {
+    /// Descriptors of `lines` lines each, from `source`.
+    pub fn new(source: Walk, lines: u64, batch: u32, in_flight: u32) -> Self {
+        Self {
+            source,
+            lines,
+            batch: u64::from(batch),
+            in_flight: in_flight as usize,
+            oldest: 0,
+            under_way: VecDeque::new(),
+        }
+    }
+
+    /// Lines of the source.
+    pub fn source_lines(&self) -> u64 {
+        self.source.lines()
+    }
+
+    /// Whether another submission may start.
+    pub fn may_submit(&self) -> bool {
+        self.under_way.len() < self.in_flight
+    }
+
+    /// Starts a submission; returns its first line.
+    pub fn submit(&mut self) -> u64 {
+        let number = self.oldest + self.under_way.len() as u64;
+        self.under_way.push_back((self.lines * self.batch, Ps::MAX));
+        number * self.lines * self.batch
+    }
+
+    /// Where line `n` comes from.
+    pub fn source(&self, n: u64) -> Place {
+        self.source.place(n)
+    }
+
+    /// Line `n` is where it belongs; if it was the last of its submission, the thread can see that
+    /// from `seen` on. Returns whether it was.
+    pub fn moved(&mut self, n: u64, seen: Ps) -> bool {
+        let number = n / (self.lines * self.batch) - self.oldest;
+        match self.under_way.get_mut(number as usize) {
+            Some((left, at)) => {
+                *left -= 1;
+                *at = seen;
+                *left == 0
+            }
+            None => false,
+        }
+    }
+
+    /// The thread looks at its completion records at `now`: the oldest submissions that are done make
+    /// room.
+    pub fn reap(&mut self, now: Ps) {
+        while self
+            .under_way
+            .front()
+            .is_some_and(|&(left, seen)| left == 0 && seen <= now)
+        {
+            self.under_way.pop_front();
+            self.oldest += 1;
+        }
+    }
+}

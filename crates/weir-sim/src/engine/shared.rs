@@ -1,0 +1,60 @@
+//! Turns on one line: each thread takes it out of the cache of the one before, changes it, and is
+//! followed by the next. Attempts that fail while others have their turn are left out.
+
+use weir_model::access::Op;
+
+use super::{ATOMIC_CYCLES, Engine, cycles};
+use crate::clock::Ps;
+use crate::uncore::{Kind, Request, Sender};
+
+impl Engine {
+    /// Starts a thread's turn if it waits for that.
+    pub(super) fn pump_shared(&mut self, t: usize, time: Ps) {
+        if let Some(turns) = &mut self.threads[t].turns
+            && std::mem::take(&mut turns.due)
+        {
+            self.take_turn(t, time);
+        }
+    }
+
+    /// A thread asks for the line that was changed at `time`.
+    fn take_turn(&mut self, t: usize, time: Ps) {
+        let thread = &mut self.threads[t];
+        let Some(turns) = thread.turns else {
+            return;
+        };
+        thread.began = time;
+        let from = Sender {
+            thread: t as u16,
+            core: thread.core,
+        };
+        let owner = u64::from(turns.before);
+        self.uncore
+            .send(from, owner, turns.line, Kind::RfoSnoop, time);
+    }
+
+    /// The line came, for a slice's answer at `now`: the thread changes it and the next has its turn.
+    pub(super) fn handed_over(&mut self, request: &Request, now: Ps) {
+        let t = request.thread as usize;
+        let at = self.uncore.snooped(request, now);
+        let thread = &mut self.threads[t];
+        let own = match thread.op {
+            Op::Cas => cycles(&self.params, ATOMIC_CYCLES),
+            _ => self.params.core.l1_hit,
+        };
+        let done = at + own;
+        thread.progress.accesses += 1;
+        thread.progress.record(done - thread.began);
+        let pause = thread.pause;
+        let Some(after) = thread.turns.map(|turns| turns.after) else {
+            return;
+        };
+        if pause == 0 {
+            return self.take_turn(after, done);
+        }
+        if let Some(turns) = &mut self.threads[after].turns {
+            turns.due = true;
+        }
+        self.sleep(after, done + pause);
+    }
+}
