@@ -12,7 +12,8 @@
 //! Each experiment plans its own points: [`latency`], [`tail`], [`bandwidth`], [`loaded`], [`random`],
 //! [`stream`], [`movement`], [`share`]; [`all`] is every one of them.
 //!
-//! [`run`] takes a plan through the first three, points side by side where the testbed allows it.
+//! [`run`] takes a plan through the first three, points side by side where the testbed allows it;
+//! [`run_rounds`] does so several times over, and says how the repetitions agree ([`steadiness`]).
 //! [`reproduce`] does the same for published figures.
 //!
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
@@ -20,7 +21,9 @@
 
 pub mod all;
 pub mod bandwidth;
+pub mod compare;
 pub mod curve;
+mod drift;
 mod error;
 pub mod grouped;
 pub mod latency;
@@ -32,6 +35,7 @@ pub mod record;
 pub mod reproduce;
 pub mod share;
 pub mod statistics;
+pub mod steadiness;
 pub mod stream;
 pub mod study;
 mod sweep;
@@ -41,5 +45,5 @@ pub mod verdict;
 
 pub use error::LabError;
 pub use plan::{Load, PointSpec};
-pub use sweep::{Finished, Watcher, run};
+pub use sweep::{Finished, Sweep, Watcher, run, run_rounds};
 pub use verdict::{Severity, Verdict, verdicts};

@@ -16,6 +16,28 @@ pub struct Recorded {
     pub record: Record,
     /// What the machine said about the run.
     pub notes: RunNotes,
+    /// That the windows were spent before the interval was as tight as was wanted.
+    pub loose: Option<String>,
+}
+
+impl Recorded {
+    /// With what an earlier run of the same point saw, before its own.
+    #[must_use]
+    pub fn after(mut self, earlier: &Record) -> Self {
+        let own = std::mem::take(&mut self.record);
+        let mut record = earlier.clone();
+        if record.repetitions.is_empty() {
+            record.repetitions.push(record.samples.len() as u32);
+        }
+        record.repetitions.push(own.samples.len() as u32);
+        record.samples.extend(own.samples);
+        record.beside.extend(own.beside);
+        let mut latency = LatencyHistogram::from_buckets(&record.latency);
+        latency.merge(&LatencyHistogram::from_buckets(&own.latency));
+        record.latency = latency.buckets();
+        record.counters.accumulate(&own.counters);
+        Self { record, ..self }
+    }
 }
 
 /// Why there is no record.
@@ -176,17 +198,21 @@ impl Windows {
         Estimate::of(self.record.samples.iter().map(|&(_, figure)| figure))?.relative_ci()
     }
 
-    fn into_recorded(mut self, pacing: Pacing, mut notes: RunNotes) -> Recorded {
-        if let Some(reached) = self.reached().filter(|&share| share > pacing.relative_ci) {
-            notes.conditions.push(format!(
+    fn into_recorded(mut self, pacing: Pacing, notes: RunNotes) -> Recorded {
+        let reached = self.reached().filter(|&share| share > pacing.relative_ci);
+        let loose = reached.map(|reached| {
+            format!(
                 "95 % interval of +-{:.1} % after {} windows; +-{:.1} % was wanted",
                 reached * 100.0,
                 self.record.samples.len(),
                 pacing.relative_ci * 100.0
-            ));
-        }
+            )
+        });
         self.record.latency = self.latency.buckets();
-        let record = self.record;
-        Recorded { record, notes }
+        Recorded {
+            record: self.record,
+            notes,
+            loose,
+        }
     }
 }

@@ -9,8 +9,8 @@ use weir_model::units::GbPerSec;
 
 use crate::movement::Method;
 use crate::statistics::Estimate;
-use crate::theory;
 use crate::{Load, PointSpec};
+use crate::{steadiness, theory};
 
 /// The figure that a record holds, now or when it was stored.
 pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
@@ -27,6 +27,8 @@ pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     }
     point.ci95 = estimate.ci95;
     point.samples = estimate.samples;
+    point.repetitions = (record.repetitions.len() as u32).max(1);
+    point.steadiness = steadiness::judge(record);
     if let (Some(beside), Some(drawn)) = (
         &mut point.beside,
         Estimate::of(record.beside.iter().copied()),

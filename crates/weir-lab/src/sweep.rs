@@ -8,6 +8,7 @@ use weir_model::capability::Feature;
 use weir_model::document::{Point, Record};
 use weir_model::machine::{MachineError, Testbed};
 
+use crate::drift::Drift;
 use crate::record::{RecordError, record};
 use crate::{PointSpec, study};
 
@@ -16,6 +17,9 @@ use crate::{PointSpec, study};
 pub struct Finished {
     /// Its place in the plan.
     pub index: usize,
+    /// The round that this is after, counted from 0.
+    #[serde(default)]
+    pub round: u32,
     /// What was asked for.
     pub spec: PointSpec,
     /// The figure, or the error in its place.
@@ -31,7 +35,8 @@ pub struct Finished {
 
 /// Looks on while a sweep runs, and may end it. Called from the threads that measure.
 pub trait Watcher: Sync {
-    /// One of `of` points is done.
+    /// One of `of` measurements is done. A point of several rounds is told after each, with all its
+    /// repetitions so far.
     fn finished(&self, done: &Finished, of: usize);
 
     /// Whether to end: the point under way is given up, the finished ones are kept.
@@ -47,6 +52,15 @@ impl Watcher for () {
     }
 }
 
+/// What a plan gave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sweep {
+    /// The points that have been measured, in plan order.
+    pub finished: Vec<Finished>,
+    /// What makes all of them less than trustworthy.
+    pub warnings: Vec<String>,
+}
+
 /// Measures every point of a plan on a machine of its own and returns them in plan order.
 ///
 /// A point's result depends on the point and `seed` alone: not on its neighbours, nor on how many
@@ -58,11 +72,79 @@ pub fn run(
     seed: u64,
     watcher: &dyn Watcher,
 ) -> Vec<Finished> {
-    side_by_side(testbed.parallelism(), plan.len(), &|index| {
-        let done = measure(testbed, index, plan.get(index)?, seed, watcher)?;
-        watcher.finished(&done, plan.len());
-        Some(done)
-    })
+    run_rounds(testbed, plan, seed, 1, watcher).finished
+}
+
+/// As [`run`], the whole plan `rounds` times over, each round with chance of its own. A figure is
+/// then the mean of its repetitions, and its interval tells how they differ. What changed on the
+/// machine between the first round and the last is among the warnings.
+///
+/// When the watcher says stop, every point keeps the repetitions that it has by then.
+pub fn run_rounds(
+    testbed: &dyn Testbed,
+    plan: &[PointSpec],
+    seed: u64,
+    rounds: u32,
+    watcher: &dyn Watcher,
+) -> Sweep {
+    let rounds = rounds.max(1);
+    let all = plan.len().saturating_mul(rounds as usize);
+    let mut drift = match testbed.open(seed) {
+        Ok(machine) if rounds > 1 && !plan.is_empty() => Drift::on(machine.topology()),
+        _ => Drift::default(),
+    };
+    drift.look(testbed, seed, watcher);
+    let mut so_far: Vec<Option<Finished>> = vec![None; plan.len()];
+    for round in 0..rounds {
+        let turn = Turn { round, rounds };
+        let done = side_by_side(testbed.parallelism(), plan.len(), &|index| {
+            let before = so_far.get(index)?.as_ref();
+            let done = repeat(
+                testbed,
+                index,
+                plan.get(index)?,
+                seed,
+                before,
+                turn,
+                watcher,
+            )?;
+            watcher.finished(&done, all);
+            Some(done)
+        });
+        for done in done {
+            let index = done.index;
+            if let Some(slot) = so_far.get_mut(index) {
+                *slot = Some(done);
+            }
+        }
+        if watcher.stop() {
+            break;
+        }
+        drift.look(testbed, seed, watcher);
+    }
+    Sweep {
+        finished: so_far.into_iter().flatten().collect(),
+        warnings: drift.warnings(),
+    }
+}
+
+/// Which of how many rounds.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    round: u32,
+    rounds: u32,
+}
+
+impl Turn {
+    /// The sweep's seed in this round: its own in the first.
+    fn seed(self, seed: u64) -> u64 {
+        seed.wrapping_add(u64::from(self.round) << 32)
+    }
+
+    /// What a point says that does not have all its repetitions.
+    fn unfinished(self, repetitions: u32) -> Option<String> {
+        (repetitions < self.rounds).then(|| format!("{repetitions} of {} repetitions", self.rounds))
+    }
 }
 
 /// Measures one point on a fresh machine; `None` if the watcher ended it.
@@ -73,37 +155,100 @@ pub(crate) fn measure(
     seed: u64,
     watcher: &dyn Watcher,
 ) -> Option<Finished> {
+    let once = Turn {
+        round: 0,
+        rounds: 1,
+    };
+    repeat(testbed, index, spec, seed, None, once, watcher)
+}
+
+/// Measures one point once more; `None` if the watcher ended it.
+fn repeat(
+    testbed: &dyn Testbed,
+    index: usize,
+    spec: &PointSpec,
+    seed: u64,
+    before: Option<&Finished>,
+    turn: Turn,
+    watcher: &dyn Watcher,
+) -> Option<Finished> {
     if watcher.stop() {
         return None;
     }
+    // Of a point that failed before, only the failure is known.
+    let earlier = before.filter(|done| done.point.error.is_none());
     let recorded = testbed
-        .open(spec.seed(seed))
+        .open(spec.seed(turn.seed(seed)))
         .map_err(RecordError::from)
         .and_then(|mut machine| {
-            let recorded = record(machine.as_mut(), spec, &|| watcher.stop())?;
-            let mut point = study::study(spec, &recorded.record, machine.topology());
-            point.conditions = recorded.notes.conditions;
-            Ok((point, recorded.record, recorded.notes.warnings))
-        });
-    let mut missing = None;
-    let (point, record, warnings) = match recorded {
-        Ok(done) => done,
-        Err(RecordError::Stopped) => return None,
-        Err(error) => {
-            if let RecordError::Machine(MachineError::Missing { feature, .. }) = &error {
-                missing = Some(*feature);
+            let mut recorded = record(machine.as_mut(), spec, &|| watcher.stop())?;
+            if let Some(earlier) = earlier {
+                recorded = recorded.after(&earlier.record);
             }
-            (study::failed(spec, error), Record::default(), Vec::new())
-        }
-    };
-    Some(Finished {
+            let point = study::study(spec, &recorded.record, machine.topology());
+            Ok((point, recorded))
+        });
+    let mut done = Finished {
         index,
+        round: turn.round,
         spec: spec.clone(),
-        point,
-        record,
-        warnings,
-        missing,
-    })
+        point: study::failed(spec, ""),
+        record: Record::default(),
+        warnings: before.map(|done| done.warnings.clone()).unwrap_or_default(),
+        missing: None,
+    };
+    match (recorded, earlier) {
+        (Ok((point, recorded)), _) => {
+            done.point = point;
+            done.record = recorded.record;
+            let mut conditions = recorded.notes.conditions;
+            if turn.rounds == 1 {
+                conditions.extend(recorded.loose);
+            }
+            let known = earlier.map_or(&[][..], |earlier| &earlier.point.conditions);
+            done.point.conditions = joined(known, conditions);
+            for warning in recorded.notes.warnings {
+                if !done.warnings.contains(&warning) {
+                    done.warnings.push(warning);
+                }
+            }
+        }
+        (Err(RecordError::Stopped), _) => return None,
+        (Err(error), Some(earlier)) => {
+            done.point = earlier.point.clone();
+            done.record = earlier.record.clone();
+            let told = format!("repetition {} failed: {error}", turn.round + 1);
+            done.warnings.push(format!("{spec}: {told}"));
+        }
+        (Err(error), None) => {
+            if let RecordError::Machine(MachineError::Missing { feature, .. }) = &error {
+                done.missing = Some(*feature);
+            }
+            done.point = study::failed(spec, error);
+            return Some(done);
+        }
+    }
+    let repetitions = done.point.repetitions;
+    let conditions = &mut done.point.conditions;
+    conditions.retain(|c| Some(c) != turn.unfinished(repetitions.saturating_sub(1)).as_ref());
+    if let Some(unfinished) = turn.unfinished(repetitions)
+        && !conditions.contains(&unfinished)
+    {
+        conditions.push(unfinished);
+    }
+    Some(done)
+}
+
+/// What was said before, and what is new: a condition that differs only in its figures is not.
+fn joined(before: &[String], now: Vec<String>) -> Vec<String> {
+    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+    let mut all = before.to_vec();
+    for condition in now {
+        if !all.iter().any(|known| words(known) == words(&condition)) {
+            all.push(condition);
+        }
+    }
+    all
 }
 
 /// Does `jobs` jobs with up to `workers` threads, each taking the next one that nobody has, and
