@@ -21,7 +21,6 @@
 
 pub mod all;
 pub mod bandwidth;
-pub mod compare;
 pub mod curve;
 mod drift;
 mod error;
