@@ -30,8 +30,7 @@ pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
     Accelerator, Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
-    RemoteSocket,
-    Tlb, Uncore,
+    RemoteSocket, Tlb, Uncore,
 };
 pub use library::Library;
 pub use media::{Media, MediaTiming};
