@@ -16,8 +16,12 @@ use crate::{steadiness, theory};
 pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     let mut point = unmeasured(spec);
     let part = counted_part(spec);
-    let Some(estimate) = Estimate::of(record.samples.iter().map(|&(_, figure)| figure * part))
-    else {
+    // Windows of one run follow each other; only repetitions of it say how far it can be trusted.
+    let samples: Vec<f64> = match record.repetitions.len() {
+        0 | 1 => record.samples.iter().map(|&(_, figure)| figure).collect(),
+        _ => steadiness::means(record),
+    };
+    let Some(estimate) = Estimate::of(samples.into_iter().map(|figure| figure * part)) else {
         point.error = Some("the record holds no sample".into());
         return point;
     };

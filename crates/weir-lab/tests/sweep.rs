@@ -5,10 +5,10 @@ mod common;
 use common::{StopAfter, Toy};
 use proptest::prelude::*;
 use weir_lab::study::study;
-use weir_lab::{Load, PointSpec, bandwidth, latency, run};
+use weir_lab::{Load, PointSpec, bandwidth, latency, run, run_rounds, steadiness};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
-use weir_model::document::Experiment;
+use weir_model::document::{Experiment, Steadiness};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
@@ -163,4 +163,89 @@ fn a_kept_record_gives_its_point_again() {
         again.conditions.clone_from(&done.point.conditions);
         assert_eq!(again, done.point, "{}", done.spec);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn rounds_repeat_every_point_and_average_the_repetitions(seed: u64, rounds in 2_u32..6) {
+        let toy = Toy::default();
+        let plan = &bandwidth_plan(&toy)[..6];
+        let seen = StopAfter::new(usize::MAX);
+        let sweep = run_rounds(&toy, plan, seed, rounds, &seen);
+        prop_assert_eq!(seen.seen.load(std::sync::atomic::Ordering::SeqCst), 6 * rounds as usize);
+        prop_assert_eq!(&sweep.warnings, &Vec::<String>::new());
+        for done in &sweep.finished {
+            prop_assert_eq!(done.point.repetitions, rounds);
+            prop_assert_eq!(done.point.samples, rounds);
+            prop_assert_eq!(done.record.repetitions.len() as u32, rounds);
+            let windows: u32 = done.record.repetitions.iter().sum();
+            prop_assert_eq!(windows as usize, done.record.samples.len());
+            let means = steadiness::means(&done.record);
+            let mean = means.iter().sum::<f64>() / means.len() as f64;
+            prop_assert!((done.point.gbps.unwrap().get() / mean - 1.0).abs() < 1e-12);
+            // Each round draws chance of its own.
+            prop_assert!(means.windows(2).any(|pair| pair[0] != pair[1]));
+            prop_assert!(done.point.conditions.iter().all(|c| !c.contains("repetitions")));
+            let mut again = study(&done.spec, &done.record, &toy.topology());
+            again.conditions.clone_from(&done.point.conditions);
+            prop_assert_eq!(&again, &done.point);
+        }
+    }
+
+    #[test]
+    fn one_round_is_a_plain_sweep(seed: u64) {
+        let toy = Toy::default();
+        let plan = &bandwidth_plan(&toy)[..4];
+        prop_assert_eq!(run_rounds(&toy, plan, seed, 1, &()).finished, run(&toy, plan, seed, &()));
+    }
+
+    #[test]
+    fn a_stop_between_rounds_keeps_what_each_point_has(stop in 1_usize..30) {
+        let toy = Toy::default();
+        let plan = &bandwidth_plan(&toy)[..6];
+        let kept = run_rounds(&toy, plan, 1, 5, &StopAfter::new(stop)).finished;
+        prop_assert_eq!(kept.len(), stop.min(6));
+        let repetitions: u32 = kept.iter().map(|done| done.point.repetitions).sum();
+        prop_assert_eq!(repetitions as usize, stop.min(30));
+        for done in &kept {
+            let says = format!("{} of 5 repetitions", done.point.repetitions);
+            let said = done.point.conditions.iter().filter(|c| c.contains("repetitions")).count();
+            prop_assert_eq!(said, usize::from(done.point.repetitions < 5));
+            prop_assert_eq!(done.point.conditions.contains(&says), done.point.repetitions < 5);
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_slows_down_between_rounds_is_told() {
+    let toy = Toy {
+        slower_each_time: 0.002,
+        ..Toy::default()
+    };
+    let plan = &bandwidth_plan(&toy)[..6];
+    let sweep = run_rounds(&toy, plan, 1, 5, &());
+    assert_eq!(sweep.warnings.len(), 2, "{:?}", sweep.warnings);
+    assert!(
+        sweep.warnings[0].contains("the machine changed"),
+        "{:?}",
+        sweep.warnings
+    );
+    let drifting = |done: &weir_lab::Finished| done.point.steadiness == Some(Steadiness::Drifting);
+    assert!(sweep.finished.iter().all(drifting));
+}
+
+#[test]
+fn a_refusal_is_refused_in_every_round_and_once_in_the_result() {
+    let toy = Toy::default();
+    let plan: Vec<PointSpec> = bandwidth_plan(&toy)
+        .into_iter()
+        .filter(|spec| spec.load.op == Op::Movdir64b)
+        .take(1)
+        .collect();
+    let done = &run_rounds(&toy, &plan, 1, 3, &()).finished[0];
+    assert_eq!(done.missing, Some(Feature::Movdir64b));
+    assert_eq!(done.point.repetitions, 1);
+    assert!(done.point.error.is_some());
 }

@@ -1,7 +1,9 @@
 //! A machine of formulas: two tiers whose every figure is known in advance, with noise drawn from
-//! the seed that the machine was opened with.
+//! the seed that the machine was opened with. A tenant that is timed waits the longer the more the
+//! one beside it draws.
 #![allow(dead_code)]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir_lab::{Finished, Watcher};
@@ -34,6 +36,10 @@ pub struct Toy {
     pub cxl_gbps: f64,
     /// Loads from CXL fall to 0.7 of their peak past this many threads.
     pub cxl_declines_past: u32,
+    /// Every machine that is opened is slower than the one before by this share.
+    pub slower_each_time: f64,
+    /// Opened so far.
+    pub opened: Arc<AtomicUsize>,
     /// Half-width of the uniform noise, as a share.
     pub noise: f64,
     /// Machines that may run at once.
@@ -49,6 +55,8 @@ impl Default for Toy {
             cxl_ns: 220.0,
             cxl_gbps: 20.0,
             cxl_declines_past: 12,
+            slower_each_time: 0.0,
+            opened: Arc::default(),
             noise: 0.01,
             parallelism: 1,
             cores: 32,
@@ -111,11 +119,13 @@ impl Toy {
 
 impl Testbed for Toy {
     fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError> {
+        let before = self.opened.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(ToyMachine {
             toy: self.clone(),
             topology: self.topology(),
-            running: None,
+            running: Vec::new(),
             chance: seed,
+            slower: 1.0 + self.slower_each_time * before as f64,
         }))
     }
 
@@ -127,8 +137,9 @@ impl Testbed for Toy {
 struct ToyMachine {
     toy: Toy,
     topology: Topology,
-    running: Option<Tenant>,
+    running: Vec<Tenant>,
     chance: u64,
+    slower: f64,
 }
 
 impl ToyMachine {
@@ -166,14 +177,21 @@ impl ToyMachine {
                 };
                 fits.map_or(idle, |level| levels[level]) + walk
             }
+            // Between neighbours a line goes faster than between the ends of the chip.
+            Pattern::SharedLine => {
+                let apart = tenant.cores.iter().max().zip(tenant.cores.iter().min());
+                40.0 + apart.map_or(0.0, |(high, low)| f64::from(high - low))
+            }
             _ if tenant.op == Op::StClwb => 2.6 * idle,
             _ => idle,
         }
     }
 
+    /// Bytes of the program, with what the caches bring for it in the tier's way.
     fn bandwidth(&self, tenant: &Tenant) -> f64 {
         let threads = tenant.cores.len() as u32;
-        let one = 64.0 * 12.0 / self.idle(tenant);
+        let line = self.idle(tenant) / 12.0 + tenant.pause.get();
+        let one = 64.0 / line;
         let peak = if is_cxl(tenant) {
             self.toy.cxl_gbps
         } else {
@@ -181,8 +199,34 @@ impl ToyMachine {
         };
         let declined =
             is_cxl(tenant) && tenant.op == Op::Ld && threads > self.toy.cxl_declines_past;
-        (one * f64::from(threads)).min(peak) * if declined { 0.7 } else { 1.0 }
-            / tenant.op.traffic_factor()
+        (one * f64::from(threads)).min(peak) * if declined { 0.7 } else { 1.0 } / wires(tenant)
+    }
+
+    /// Twice the idle latency at 9/10 of the peak, as in a queue.
+    fn waiting(&self, timed: &Tenant) -> f64 {
+        let beside = self.running.iter().filter(|t| !t.pattern.is_timed());
+        let drawn: f64 = beside
+            .filter(|t| is_cxl(t) == is_cxl(timed))
+            .map(|t| self.bandwidth(t) * wires(t))
+            .sum();
+        let peak = if is_cxl(timed) {
+            self.toy.cxl_gbps
+        } else {
+            self.toy.dram_gbps
+        };
+        let load = (drawn / peak).min(0.99);
+        1.0 + load / (1.0 - load) / 9.0
+    }
+}
+
+/// Bytes across the wires for each of the program.
+fn wires(tenant: &Tenant) -> f64 {
+    match &tenant.reads {
+        None => tenant.op.traffic_factor(),
+        Some(reads) => {
+            let (loaded, touched) = (f64::from(reads.lines), f64::from(reads.per));
+            (loaded + touched * tenant.op.traffic_factor()) / (loaded + touched)
+        }
     }
 }
 
@@ -218,15 +262,73 @@ impl Machine for ToyMachine {
     }
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
-        let [tenant] = tenants else {
-            return Err(MachineError::Request("one tenant at a time".into()));
+        let mut taken = Vec::new();
+        for tenant in tenants {
+            self.check(tenant)?;
+            for core in &tenant.cores {
+                if taken.contains(core) || !self.topology.cores.contains(core) {
+                    return Err(MachineError::Request(format!("core {core} is not free")));
+                }
+                taken.push(*core);
+            }
+        }
+        self.running = tenants.to_vec();
+        Ok(())
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
+        if self.running.is_empty() {
+            return Err(MachineError::Request("nothing runs".into()));
+        }
+        let running = self.running.clone();
+        let mut counters = CounterSet::default();
+        counters.set(Counter::ChaClockticks, (window.get() * UNCORE_GHZ) as u64);
+        let tenants = running.iter().map(|tenant| {
+            let progress = self.progress(tenant, window);
+            if is_cxl(tenant) {
+                let backlog = if tenant.pattern.is_timed() {
+                    1.0
+                } else {
+                    CXL_BACKLOG
+                };
+                let cycles = self.toy.cxl_ns * backlog * UNCORE_GHZ;
+                counters.set(Counter::TorInsertsIaMissCxl, progress.accesses);
+                let occupancy = (progress.accesses as f64 * cycles) as u64;
+                counters.set(Counter::TorOccupancyIaMissCxl, occupancy);
+            }
+            progress
+        });
+        let tenants = tenants.collect();
+        Ok(Observation {
+            window,
+            tenants,
+            counters,
+        })
+    }
+
+    fn act(&mut self, _: &Action) -> Result<Applied, MachineError> {
+        Err(MachineError::Request("the toy has no knobs".into()))
+    }
+
+    fn stop(&mut self) -> Result<RunNotes, MachineError> {
+        self.running.clear();
+        Ok(RunNotes {
+            conditions: vec!["formula".into()],
+            warnings: Vec::new(),
+        })
+    }
+}
+
+impl ToyMachine {
+    fn check(&self, tenant: &Tenant) -> Result<(), MachineError> {
+        let feature = match tenant.op {
+            Op::Movdir64b => Some((Feature::Movdir64b, "the toy has no 64-byte stores")),
+            Op::Dsa => Some((Feature::Dsa, "the toy has no accelerator")),
+            _ => None,
         };
-        if tenant.op == Op::Movdir64b {
-            let reason = "the toy has no 64-byte stores".into();
-            return Err(MachineError::Missing {
-                feature: Feature::Movdir64b,
-                reason,
-            });
+        if let Some((feature, reason)) = feature {
+            let reason = reason.into();
+            return Err(MachineError::Missing { feature, reason });
         }
         for name in tenant.placement.tiers() {
             let tier = self.topology.tier(name);
@@ -240,55 +342,24 @@ impl Machine for ToyMachine {
                 });
             }
         }
-        self.running = Some(tenant.clone());
         Ok(())
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
-        let tenant = self.running.clone();
-        let tenant = tenant.ok_or_else(|| MachineError::Request("nothing runs".into()))?;
+    fn progress(&mut self, tenant: &Tenant, window: Nanos) -> TenantProgress {
         let mut progress = TenantProgress::default();
+        let noise = self.noise();
         if tenant.pattern.is_timed() {
             let mut latency = LatencyHistogram::new();
-            let mean = self.latency(&tenant) * self.noise();
+            let mean = self.latency(tenant) * self.waiting(tenant) * self.slower * noise;
             progress.accesses = (window.get() / mean) as u64;
             latency.record_many(Nanos(mean), progress.accesses);
             progress.latency = Some(latency);
         } else {
-            let gbps = self.bandwidth(&tenant) * self.noise();
+            let gbps = self.bandwidth(tenant) / self.slower * noise;
             progress.accesses = (gbps * window.get() / 64.0) as u64;
         }
         progress.bytes = Bytes(progress.accesses * 64);
-        let mut counters = CounterSet::default();
-        counters.set(Counter::ChaClockticks, (window.get() * UNCORE_GHZ) as u64);
-        if is_cxl(&tenant) {
-            let backlog = if tenant.pattern.is_timed() {
-                1.0
-            } else {
-                CXL_BACKLOG
-            };
-            let cycles = self.toy.cxl_ns * backlog * UNCORE_GHZ;
-            counters.set(Counter::TorInsertsIaMissCxl, progress.accesses);
-            let occupancy = (progress.accesses as f64 * cycles) as u64;
-            counters.set(Counter::TorOccupancyIaMissCxl, occupancy);
-        }
-        Ok(Observation {
-            window,
-            tenants: vec![progress],
-            counters,
-        })
-    }
-
-    fn act(&mut self, _: &Action) -> Result<Applied, MachineError> {
-        Err(MachineError::Request("the toy has no knobs".into()))
-    }
-
-    fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        self.running = None;
-        Ok(RunNotes {
-            conditions: vec!["formula".into()],
-            warnings: Vec::new(),
-        })
+        progress
     }
 }
 
