@@ -7,7 +7,8 @@
 //!   capability, and what cannot be read is a reason; neither is ever a zero.
 //! - **Loading.** [`kernels`] are loops of one memory instruction each, chosen at run time by what
 //!   the processor has; [`memory`] places their pages on a node and asks the kernel where they
-//!   really are; [`pin`] and [`clock`] hold them on a core and time them.
+//!   really are; [`pin`] and [`clock`] hold them on a core and time them; [`prefetch`] switches
+//!   the prefetchers for as long as they run.
 //!
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
@@ -20,6 +21,7 @@ pub mod machine;
 pub mod memory;
 pub mod perf;
 pub mod pin;
+pub mod prefetch;
 pub mod root;
 pub mod topology;
 

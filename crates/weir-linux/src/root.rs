@@ -187,6 +187,16 @@ impl Root {
         from_io(path, result)
     }
 
+    /// Opens a file to read it, and to write it too where `write` says so: a device of this
+    /// machine, or what stands for it below another root.
+    ///
+    /// # Errors
+    /// As opening does.
+    pub fn open(&self, path: &str, write: bool) -> io::Result<File> {
+        let real = self.resolve(path)?;
+        File::options().read(true).write(write).open(real)
+    }
+
     /// Follows links, and refuses to leave a recorded machine: a recording is a stranger's file.
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         let inside: PathBuf = Path::new(path)

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
+use weir_model::capability::Unavailable;
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
 use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, LINE_BYTES};
@@ -16,6 +17,7 @@ use super::turns::SharedLine;
 use super::worker::{Done, Ready, Worker};
 use super::{Host, notes};
 use crate::memory::Region;
+use crate::prefetch::{Held, Running, Switches};
 
 /// What is said of a thread that is gone.
 const ENDED: &str = "it ended during the run";
@@ -41,6 +43,8 @@ pub(super) struct Crew {
     members: Vec<Member>,
     stop: Arc<AtomicBool>,
     tenants: Vec<TenantFacts>,
+    /// Prefetchers that were switched for this run.
+    prefetchers: Option<Held>,
     notes: RunNotes,
 }
 
@@ -58,6 +62,7 @@ impl Crew {
         assignment::check_room(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
 
+        let prefetchers = hold_prefetchers(host, tenants);
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
         let mut members = Vec::with_capacity(jobs.len());
@@ -124,7 +129,7 @@ impl Crew {
                 cause: "one of them said nothing".into(),
             }));
         }
-        let notes = notes::at_start(host, tenants, &jobs, &ready);
+        let notes = notes::at_start(host, tenants, &jobs, &ready, &prefetchers);
         for gate in gates {
             // A thread that is gone is found at the end of the first window.
             let _ = gate.send(());
@@ -133,8 +138,32 @@ impl Crew {
             members,
             stop,
             tenants: tenants.iter().map(TenantFacts::of).collect(),
+            prefetchers: prefetchers.ok().flatten(),
             notes,
         })
+    }
+
+    /// Switches the prefetchers of every processor that is used, until the run ends.
+    pub fn switch_prefetchers(
+        &mut self,
+        switches: &Switches,
+        wanted: Running,
+    ) -> Result<Running, Unavailable> {
+        let cpus: Vec<u32> = self.members.iter().map(|member| member.cpu).collect();
+        match &mut self.prefetchers {
+            Some(held) => held.change(cpus.iter().copied(), wanted)?,
+            none => *none = Some(Held::set(switches, cpus.iter().copied(), wanted)?),
+        }
+        let mut running = Running {
+            l1: false,
+            l2: false,
+        };
+        for &cpu in &cpus {
+            let found = switches.running(cpu)?;
+            running.l1 |= found.l1;
+            running.l2 |= found.l2;
+        }
+        Ok(running)
     }
 
     /// What happened until now does not count.
@@ -210,6 +239,12 @@ impl Crew {
                 }
             }
         }
+        if let Some(Err(why)) = self.prefetchers.take().map(Held::restore) {
+            lost = lost.or(Some(MachineError::System {
+                what: "putting the prefetchers back as they were".into(),
+                cause: why.reason,
+            }));
+        }
         match lost {
             Some(error) => Err(error),
             None => Ok((notes, regions)),
@@ -224,6 +259,21 @@ impl TenantFacts {
             timed: tenant.pattern.is_timed(),
         }
     }
+}
+
+/// Switches the prefetchers off for the tenants that want them off.
+fn hold_prefetchers(host: &Host, tenants: &[Tenant]) -> Result<Option<Held>, Unavailable> {
+    let quiet = tenants.iter().filter(|tenant| !tenant.prefetch);
+    let cpus: Vec<u32> = quiet.flat_map(|t| t.cores.iter().copied()).collect();
+    if cpus.is_empty() {
+        return Ok(None);
+    }
+    let off = Running {
+        l1: false,
+        l2: false,
+    };
+    let switches = host.prefetchers.as_ref().map_err(Clone::clone)?;
+    Held::set(switches, cpus, off).map(Some)
 }
 
 /// The line of each tenant whose threads share one.

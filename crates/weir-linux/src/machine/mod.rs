@@ -27,6 +27,7 @@ use weir_model::units::Nanos;
 use crate::clock::{self, Clock, Moment};
 use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
+use crate::prefetch::{Running, Switches};
 use crate::root::Root;
 use crate::topology::{self, HostView};
 
@@ -66,6 +67,8 @@ struct Host {
     identity: Identity,
     capabilities: Vec<Capability>,
     policy: Policy,
+    /// The prefetchers' switches, or why they are out of reach.
+    prefetchers: Result<Switches, Unavailable>,
     /// Counters, all of them with the reason why they have no value.
     counters: CounterSet,
     /// Memory of the last run, which the next one often wants again.
@@ -96,7 +99,12 @@ impl LinuxTestbed {
         } else {
             Policy::denied(Unavailable::because("this is a recorded machine"))
         };
+        let prefetchers = match view.known_cpus().iter().find(|cpu| cpu.allowed) {
+            Some(cpu) if root.is_live() => Switches::find(&root, &view.processor, cpu.id),
+            _ => Err(Unavailable::because("this is a recorded machine")),
+        };
         let host = Host {
+            prefetchers,
             topology: view.topology()?,
             identity: Identity {
                 kind: MachineKind::Host,
@@ -228,17 +236,35 @@ impl Machine for LinuxMachine {
     }
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
-        let (feature, reason) = match action {
-            Action::Prefetchers { .. } => (
-                Feature::PrefetchControl,
-                self.reason(Feature::PrefetchControl),
-            ),
-            Action::CacheWays { .. } => (
-                Feature::Resctrl,
-                "cache ways are not allocated on a host by this version".to_owned(),
-            ),
-        };
-        Err(MachineError::Missing { feature, reason })
+        match *action {
+            Action::Prefetchers { l1, l2 } => {
+                let missing = |why: Unavailable| MachineError::Missing {
+                    feature: Feature::PrefetchControl,
+                    reason: why.reason,
+                };
+                let switches = self.host.prefetchers.as_ref();
+                let switches = switches.map_err(|why| missing(why.clone()))?;
+                let Some(crew) = &mut self.crew else {
+                    return Err(MachineError::Request(
+                        "no run is under way; start one before switching its prefetchers".into(),
+                    ));
+                };
+                let applied = crew
+                    .switch_prefetchers(switches, Running { l1, l2 })
+                    .map_err(missing)?;
+                Ok(Applied {
+                    requested: action.clone(),
+                    applied: Action::Prefetchers {
+                        l1: applied.l1,
+                        l2: applied.l2,
+                    },
+                })
+            }
+            Action::CacheWays { .. } => Err(MachineError::Missing {
+                feature: Feature::Resctrl,
+                reason: "cache ways are not allocated on a host by this version".to_owned(),
+            }),
+        }
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
@@ -252,13 +278,6 @@ impl Machine for LinuxMachine {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = regions;
         Ok(notes)
-    }
-}
-
-impl LinuxMachine {
-    fn reason(&self, feature: Feature) -> String {
-        let capability = self.host.capabilities.iter().find(|c| c.feature == feature);
-        capability.map_or_else(|| "it was not looked for".to_owned(), |c| c.detail.clone())
     }
 }
 

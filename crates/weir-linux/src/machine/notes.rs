@@ -1,7 +1,7 @@
 //! What a run has to say beside its figures.
 
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::capability::Feature;
+use weir_model::capability::Unavailable;
 use weir_model::machine::RunNotes;
 use weir_model::tenant::Tenant;
 
@@ -12,13 +12,20 @@ use super::task::Timed;
 use super::worker::{Done, Ready};
 use crate::kernels;
 use crate::kernels::chase::WINDOW_PAGES;
+use crate::prefetch::Held;
 use crate::topology::list;
 
 /// A thread that had its processor for less of the time was disturbed.
 const UNDISTURBED: f64 = 0.98;
 
 /// How the run is made, and what speaks against it before it has begun.
-pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[Ready]) -> RunNotes {
+pub(super) fn at_start(
+    host: &Host,
+    tenants: &[Tenant],
+    jobs: &[Job],
+    ready: &[Ready],
+    prefetchers: &Result<Option<Held>, Unavailable>,
+) -> RunNotes {
     let mut notes = RunNotes::default();
     for (index, tenant) in tenants.iter().enumerate() {
         let of_tenant = |r: &&Ready| r.tenant == index;
@@ -85,24 +92,69 @@ pub(super) fn at_start(host: &Host, tenants: &[Tenant], jobs: &[Job], ready: &[R
             };
             warn(format!("where the pages lie is not verified: {why}"));
         }
-        if !tenant.prefetch {
-            let why = host
-                .capabilities
-                .iter()
-                .find(|c| c.feature == Feature::PrefetchControl);
-            let why = why.map_or("", |c| c.detail.as_str());
-            match tenant.pattern {
-                // None has an order that a prefetcher could follow.
-                Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine => {
-                    notes.conditions.push(format!(
-                        "{subject}prefetchers on ({why}); no order of lines to follow"
-                    ));
-                }
-                _ => warn(format!("the prefetchers could not be switched off: {why}")),
-            }
+        let (conditions, warnings) = describe_prefetchers(host, tenant, prefetchers);
+        for text in warnings {
+            warn(text);
         }
+        let said = conditions
+            .into_iter()
+            .map(|text| format!("{subject}{text}"));
+        notes.conditions.extend(said);
     }
     notes
+}
+
+/// What the prefetchers did: conditions and warnings.
+fn describe_prefetchers(
+    host: &Host,
+    tenant: &Tenant,
+    prefetchers: &Result<Option<Held>, Unavailable>,
+) -> (Vec<String>, Vec<String>) {
+    match prefetchers {
+        _ if tenant.prefetch => {
+            let Ok(switches) = &host.prefetchers else {
+                return (vec![], vec![]);
+            };
+            let quiet = |cpu: &&u32| {
+                let running = switches.running(**cpu);
+                running.is_ok_and(|running| !running.l1 || !running.l2)
+            };
+            let quiet: Vec<u32> = tenant.cores.iter().filter(quiet).copied().collect();
+            if quiet.is_empty() {
+                return (vec![], vec![]);
+            }
+            let cpus = list::format(&quiet);
+            let text = format!("prefetchers of CPU {cpus} are off, as they were found");
+            (vec![], vec![text])
+        }
+        Ok(Some(held)) => (
+            vec![format!("prefetchers off ({})", held.describe())],
+            vec![],
+        ),
+        Ok(None) => (vec![], vec![]),
+        Err(why) => match tenant.pattern {
+            // None has an order that a prefetcher could follow.
+            Pattern::Chase {
+                locality: Locality::Random,
+            }
+            | Pattern::FlushedLine
+            | Pattern::SharedLine => (
+                vec![format!(
+                    "prefetchers on ({why}); no order of lines to follow"
+                )],
+                vec![],
+            ),
+            Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            } => (
+                vec![format!("prefetchers on ({why})")],
+                vec![format!(
+                    "the prefetchers stayed on ({why}): some hops find their line fetched already"
+                )],
+            ),
+            _ => (vec![], vec![format!("the prefetchers stayed on: {why}")]),
+        },
+    }
 }
 
 fn describe_kernel(job: &Job) -> String {

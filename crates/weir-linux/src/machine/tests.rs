@@ -5,6 +5,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::*;
+use crate::prefetch::tests::{processor, registers, value};
 
 fn testbed() -> LinuxTestbed {
     LinuxTestbed::new(Root::live(), Options::default()).unwrap()
@@ -428,4 +429,74 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
         machine.start(&tenants).unwrap();
         machine.stop().unwrap();
     }
+}
+
+#[test]
+fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
+    const MSR: u32 = 0x1a4;
+    let mut testbed = testbed();
+    let cpu = testbed.host.topology.cores[0];
+    let folder = tempfile::tempdir().unwrap();
+    registers(folder.path(), &[cpu], MSR, 0x20);
+    let now = || value(folder.path(), cpu, MSR);
+    let host = Arc::get_mut(&mut testbed.host).unwrap();
+    let root = Root::at(folder.path());
+    host.prefetchers = Switches::find(&root, &processor("GenuineIntel"), cpu);
+
+    let mut machine = machine(&testbed);
+    let quiet = Tenant {
+        prefetch: false,
+        ..tenant(machine.as_ref(), Op::Ld, FRIENDLY, Bytes::mib(1))
+    };
+    let loud = Tenant {
+        prefetch: true,
+        ..quiet.clone()
+    };
+    machine.start(std::slice::from_ref(&loud)).unwrap();
+    assert_eq!(now(), 0x20);
+    let off = Action::Prefetchers {
+        l1: true,
+        l2: false,
+    };
+    assert_eq!(machine.act(&off).unwrap().applied, off);
+    assert_eq!(now(), 0x23);
+    assert_eq!(machine.stop().unwrap().warnings, Vec::<String>::new());
+    assert_eq!(now(), 0x20);
+
+    machine.start(std::slice::from_ref(&quiet)).unwrap();
+    assert_eq!(now(), 0x2f);
+    let notes = machine.stop().unwrap();
+    assert!(
+        notes
+            .conditions
+            .contains(&"prefetchers off (MSR 0x1a4)".to_owned()),
+        "{notes:?}"
+    );
+    assert_eq!(now(), 0x20);
+
+    // A run that cannot start, and a machine that nobody stopped, leave nothing behind.
+    let greedy = Tenant {
+        working_set: Bytes::gib(1 << 20),
+        ..quiet.clone()
+    };
+    machine.start(&[greedy]).unwrap_err();
+    assert_eq!(now(), 0x20);
+    machine.start(&[quiet]).unwrap();
+    assert_eq!(now(), 0x2f);
+    drop(machine);
+    assert_eq!(now(), 0x20);
+
+    // Off before, and so off for somebody who wants them on: that is said.
+    registers(folder.path(), &[cpu], MSR, 0x3);
+    let mut machine = testbed.open(1).unwrap();
+    machine.start(&[loud]).unwrap();
+    let notes = machine.stop().unwrap();
+    assert!(
+        notes
+            .warnings
+            .iter()
+            .any(|w| w.contains("as they were found")),
+        "{notes:?}"
+    );
+    assert_eq!(now(), 0x3);
 }

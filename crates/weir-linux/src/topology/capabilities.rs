@@ -3,6 +3,8 @@
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::HostView;
+use crate::prefetch::Switches;
+use crate::root::Root;
 use crate::{memory, perf, pin};
 
 pub(super) fn list(view: &HostView) -> Vec<Capability> {
@@ -298,11 +300,15 @@ fn control(view: &HostView) -> Vec<Capability> {
         Err(why) => Err(why),
     };
     vec![
-        Capability::missing(
+        judge(
             Feature::PrefetchControl,
-            prefetch_reason(view),
-            "sequential figures include the hardware prefetchers; chases go in random order and hardly do",
-            "switch the prefetchers off in the firmware's setup",
+            prefetch(view),
+            "sequential figures include the hardware prefetchers, and so do chases inside a window of pages; random ones hardly do",
+            if view.is_virtual() {
+                "run on bare metal, or switch the prefetchers off in the firmware's setup"
+            } else {
+                "modprobe msr, and run as root; or switch the prefetchers off in the firmware's setup"
+            },
         ),
         judge(
             Feature::Resctrl,
@@ -329,11 +335,24 @@ fn control(view: &HostView) -> Vec<Capability> {
     ]
 }
 
-/// Weir does not write model-specific registers, whichever processor this is.
-pub(crate) fn prefetch_reason(view: &HostView) -> String {
-    if view.is_virtual() {
-        "the hypervisor keeps the registers that switch prefetchers".to_owned()
+/// Whether this program may write the registers that switch prefetchers.
+fn prefetch(view: &HostView) -> Result<String, Unavailable> {
+    let found = if view.live {
+        let cpu = view.known_cpus().iter().find(|cpu| cpu.allowed);
+        let cpu = cpu.map_or(0, |cpu| cpu.id);
+        Switches::find(&Root::live(), &view.processor, cpu).map(|switches| switches.describe())
     } else {
-        "the registers that switch prefetchers are not written by this version".to_owned()
-    }
+        Err(Unavailable::because(
+            "a recording does not tell whether the registers that switch prefetchers can be written",
+        ))
+    };
+    found.map_err(|why| {
+        if view.is_virtual() {
+            Unavailable::because(format!(
+                "the hypervisor keeps the registers that switch prefetchers ({why})"
+            ))
+        } else {
+            why
+        }
+    })
 }
