@@ -250,7 +250,7 @@ fn the_report_stands_alone_and_names_its_runs() {
         "run 2 ·",
         "prefers-color-scheme",
         "save figure",
-        "data-tip",
+        "<title>",
         "L1d",
     ] {
         assert!(page.contains(needed), "{needed}");

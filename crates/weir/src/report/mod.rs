@@ -1,10 +1,16 @@
 //! The report: runs as one page that needs nothing else, neither a network nor a second file.
 
+mod chapters;
 pub mod chart;
 mod figures;
+mod head;
 mod page;
+mod plate;
 
-use weir_model::document::BenchDocument;
+use weir_model::document::{BenchDocument, Point};
+use weir_model::published::measured::Curve;
+use weir_model::topology::TierName;
+use weir_model::units::Nanos;
 
 use crate::store::RunId;
 
@@ -19,8 +25,26 @@ pub struct Section {
     pub began: String,
     /// What was run.
     pub verb: String,
+    /// The command that repeats it.
+    pub command: String,
     /// What it gave.
     pub document: BenchDocument,
+    /// Every latency that was recorded for a point, with its count, shortest first; in the order of
+    /// the points.
+    pub latencies: Vec<Vec<(Nanos, u64)>>,
+    /// What instruments logged on the real machine that this is a model of.
+    pub logged: Vec<Logged>,
+}
+
+/// A curve that an instrument logged on a real machine.
+#[derive(Debug, Clone)]
+pub struct Logged {
+    /// The log, by its file.
+    pub log: String,
+    /// The tier that was loaded.
+    pub tier: TierName,
+    /// The curve.
+    pub curve: Curve,
 }
 
 impl Section {
@@ -34,8 +58,18 @@ impl Section {
         let header = &self.document.header;
         let partial = if header.partial { ", partial" } else { "" };
         format!(
-            "run {}{partial} · {} · seed {} · Weir {}",
-            self.run, header.machine.name, header.seed, header.weir
+            "run {}{partial} · {} · {} UTC · seed {} · Weir {}",
+            self.run, header.machine.name, self.began, header.seed, header.weir
         )
+    }
+
+    /// The points with their numbers, by which [`Section::latency`] knows them.
+    fn numbered(&self) -> impl Iterator<Item = (usize, &Point)> {
+        self.document.points.iter().enumerate()
+    }
+
+    /// What was recorded for a point; empty where nothing was kept.
+    fn latency(&self, point: usize) -> &[(Nanos, u64)] {
+        self.latencies.get(point).map_or(&[], Vec::as_slice)
     }
 }

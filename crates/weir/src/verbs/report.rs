@@ -4,12 +4,16 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use serde_json::Value;
 use weir_model::document::BenchDocument;
+use weir_model::machine::{Identity, MachineKind};
+use weir_model::platform::Library;
+use weir_model::units::Nanos;
 
 use super::runs::{bench_document, load};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::report::{Section, page};
+use crate::report::{Logged, Section, page};
 use crate::store::{Store, StoredRun};
 
 /// Arguments.
@@ -67,8 +71,67 @@ pub fn section(run: &StoredRun) -> Result<Section> {
         run: run.summary.id,
         began: run.summary.started.clone(),
         verb: run.summary.verb.clone(),
+        command: command(&run.arguments, document.header.seed),
+        latencies: latencies(&run.records, document.points.len()),
+        logged: logged(&document.header.machine),
         document,
     })
+}
+
+/// What repeats a run: its arguments as they were typed, with the seed.
+fn command(arguments: &Value, seed: u64) -> String {
+    let typed = arguments.as_array().into_iter().flatten();
+    let mut words: Vec<String> = std::iter::once("weir".to_owned())
+        .chain(typed.filter_map(Value::as_str).map(quoted))
+        .collect();
+    if !words.iter().any(|w| w == "--seed" || w.starts_with("--seed=")) {
+        words.push(format!("--seed {seed}"));
+    }
+    words.join(" ")
+}
+
+/// A word as a POSIX shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The latencies of each point, where a record was kept for every one of them.
+fn latencies(records: &[Value], points: usize) -> Vec<Vec<(Nanos, u64)>> {
+    if records.len() != points {
+        return Vec::new();
+    }
+    let recorded = records.iter().map(|record| {
+        // A record without latencies has no such field.
+        serde_json::from_value(record["latency"].clone()).unwrap_or_default()
+    });
+    recorded.collect()
+}
+
+/// What instruments logged on the machine that a model is of, if there is a log.
+fn logged(machine: &Identity) -> Vec<Logged> {
+    if machine.kind != MachineKind::Sim {
+        return Vec::new();
+    }
+    // A platform from a user's file has no log here.
+    let Ok(platform) = Library::builtin().compose(&machine.name) else {
+        return Vec::new();
+    };
+    let devices = platform.devices.iter().map(|d| &d.device.log);
+    let logs: Vec<_> = std::iter::once(&platform.host.log).chain(devices).flatten().collect();
+    let curves = platform.measured_curves().into_iter();
+    curves
+        .map(|(tier, curve)| Logged {
+            log: (logs.iter().find(|log| log.name == curve.name))
+                .map_or_else(String::new, |log| log.log.clone()),
+            tier,
+            curve,
+        })
+        .collect()
 }
 
 /// Writes sections as a page; `-` is standard output.
@@ -83,4 +146,29 @@ pub fn write(sections: &[Section], output: &PathBuf) -> Result<()> {
     fs::write(output, html)
         .with_context(|| format!("cannot write the report {}", output.display()))
         .map_err(Failure::Work)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_repeated_by_what_was_typed() {
+        let typed = json!(["bench", "latency", "--on", "./my card.toml", "--op", "it's"]);
+        assert_eq!(
+            command(&typed, 7),
+            r"weir bench latency --on './my card.toml' --op 'it'\''s' --seed 7"
+        );
+        assert_eq!(command(&json!(["tour", "--seed=3"]), 3), "weir tour --seed=3");
+        assert_eq!(command(&json!(null), 1), "weir --seed 1");
+    }
+
+    #[test]
+    fn records_that_do_not_match_the_points_are_not_drawn() {
+        let records = [json!({ "latency": [[90.5, 3]] }), json!({})];
+        assert_eq!(latencies(&records, 2), [vec![(Nanos(90.5), 3)], vec![]]);
+        assert!(latencies(&records, 3).is_empty());
+    }
 }

@@ -17,6 +17,9 @@ use weir_model::document::{Experiment, Point};
 use super::{Column, Table, figure, wrap};
 
 pub use latency::locality;
+pub use loaded::mix;
+pub use movement::method;
+pub use tail::company;
 
 /// Columns of figures that fit beside the row's name.
 const FIGURES_ABREAST: usize = 6;

@@ -32,7 +32,7 @@ pub(super) fn matrix(points: &[Point], text: &mut String) {
 }
 
 /// The method, and for an accelerator what it was given.
-fn method(point: &Point) -> String {
+pub fn method(point: &Point) -> String {
     let name = point.kernel.as_deref().unwrap_or(point.op.name());
     match (point.batch, point.block_bytes) {
         (Some(1), Some(bytes)) => format!("{name} {bytes}"),

@@ -1,8 +1,11 @@
 //! Bars side by side, lying, so that names have room on a phone.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 
-use super::{CHARACTER, Look, Room, Scale, Spread, legend, paper, px};
+use super::{Chart, Look, Room, Scale, Sign, Spread, legend, paper, px, text_width};
+use crate::output::figure;
 
 /// A chart of bars in groups.
 #[derive(Debug, Clone)]
@@ -41,6 +44,8 @@ pub struct Bar {
     pub limit: Option<f64>,
     /// How far single samples reach, as a thin line.
     pub reach: Option<f64>,
+    /// What makes it less than trustworthy.
+    pub sign: Option<Sign>,
     /// What is shown on touching it.
     pub tip: String,
 }
@@ -50,12 +55,11 @@ const PITCH: f64 = 21.0;
 const HEADING: f64 = 20.0;
 const GAP: f64 = 10.0;
 
-impl BarChart {
-    /// The chart on paper of the given room.
-    pub fn draw(&self, room: Room) -> Markup {
+impl Chart for BarChart {
+    fn draw(&self, room: Room) -> Markup {
         let bars = || self.groups.iter().flat_map(|g| &g.bars);
-        let longest = bars().map(|b| b.name.chars().count()).max().unwrap_or(0);
-        let left = 10.0 + (longest as f64 * CHARACTER).min(room.width() * 0.35);
+        let longest = bars().map(|b| text_width(&b.name)).fold(0.0, f64::max);
+        let left = 10.0 + longest.min(room.width() * 0.35);
         let (legend, legend_height) = legend(room, 2.0, &self.legend, false);
         let top = legend_height + 8.0;
         let right = room.width() - 44.0;
@@ -76,11 +80,42 @@ impl BarChart {
             }
             path class="axis" d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
             (self.groups(&x, left, top))
-            text class="title" x=(px((left + right) / 2.0)) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
+            @let half = text_width(&self.title) / 2.0;
+            text class="title" x=(px(((left + right) / 2.0).max(half))) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
         };
         paper(room, bottom + 38.0, &self.label, drawing)
     }
 
+    fn table(&self) -> Markup {
+        let bars = || self.groups.iter().flat_map(|g| &g.bars);
+        let limits = bars().any(|b| b.limit.is_some());
+        let reaches = bars().any(|b| b.reach.is_some());
+        let optional = |value: Option<f64>| value.map_or(String::new(), figure);
+        html! {
+            thead { tr {
+                th { "of" } th { "bar" } th { (self.title) }
+                @if limits { th { "mark" } }
+                @if reaches { th { "whisker" } }
+                th {}
+            } }
+            tbody {
+                @for group in &self.groups { @for bar in &group.bars { tr {
+                    td { (group.name) } td { (bar.name) } td { (bar.figure) }
+                    @if limits { td { (optional(bar.limit)) } }
+                    @if reaches { td { (optional(bar.reach)) } }
+                    td { (bar.sign.map_or("", Sign::glyph)) }
+                } } }
+            }
+        }
+    }
+
+    fn signs(&self) -> BTreeSet<Sign> {
+        let bars = self.groups.iter().flat_map(|g| &g.bars);
+        bars.filter_map(|b| b.sign).collect()
+    }
+}
+
+impl BarChart {
     fn groups(&self, x: &Scale, left: f64, top: f64) -> Markup {
         let mut y = top;
         let mut drawn = Vec::new();
@@ -108,23 +143,27 @@ impl BarChart {
 
 fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
     let end = x.place(bar.value);
+    let words = match bar.sign {
+        Some(sign) => format!("{} {}", bar.figure, sign.glyph()),
+        None => bar.figure.clone(),
+    };
     let middle = y + BAR / 2.0;
     let behind = figure_at(
         end.max(bar.reach.map_or(end, |reach| x.place(reach) + 2.0)),
         bar.limit.map(|limit| x.place(limit)),
-        bar.figure.chars().count() as f64 * CHARACTER,
+        text_width(&words),
     );
     html! {
         text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
         rect class={ "bar " (bar.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
-            data-x=(px(end)) data-y=(px(middle)) data-tip=(bar.tip) {}
+            data-x=(px(end)) data-y=(px(middle)) { title { (bar.tip) } }
         @if let Some(reach) = bar.reach {
             path class={ "whisker " (bar.look.class()) } d={ "M" (px(end)) " " (px(middle)) "H" (px(x.place(reach))) "m0 -4v8" } {}
         }
         @if let Some(limit) = bar.limit {
             path class="theory" d={ "M" (px(x.place(limit))) " " (px(y - 2.0)) "v" (BAR + 4.0) } {}
         }
-        text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (bar.figure) }
+        text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (words) }
     }
 }
 

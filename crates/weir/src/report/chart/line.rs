@@ -1,8 +1,14 @@
 //! Lines: a figure over another.
 
-use maud::{Markup, html};
+use std::collections::BTreeSet;
 
-use super::{CHARACTER, Look, Room, Scale, Spread, legend, mark, paper, px};
+use maud::{Markup, html};
+use weir_model::units::Bytes;
+
+use super::{
+    Chart, Look, Room, Scale, Sign, Spread, legend, mark, paper, px, quantile_name, text_width,
+};
+use crate::output::figure;
 
 /// A chart of lines.
 #[derive(Debug, Clone)]
@@ -13,6 +19,8 @@ pub struct LineChart {
     pub x_title: String,
     /// How it spreads.
     pub x: Spread,
+    /// Figures that the horizontal axis reaches even if no line does.
+    pub x_reach: Vec<f64>,
     /// What runs up, with its unit.
     pub y_title: String,
     /// How it spreads.
@@ -34,8 +42,10 @@ pub struct Series {
     pub name: String,
     /// Its look.
     pub look: Look,
-    /// Its points, from left to right.
+    /// Its figures, in the order in which the line joins them.
     pub samples: Vec<Sample>,
+    /// The way of the line, where it is known more finely than by the figures; else empty.
+    pub outline: Vec<(f64, f64)>,
 }
 
 /// One point of a line.
@@ -47,6 +57,8 @@ pub struct Sample {
     pub y: f64,
     /// Half-width of its confidence interval.
     pub ci95: Option<f64>,
+    /// What makes it less than trustworthy.
+    pub sign: Option<Sign>,
     /// What is shown on touching it.
     pub tip: String,
 }
@@ -69,10 +81,9 @@ pub struct Limit {
     pub name: String,
 }
 
-impl LineChart {
-    /// The chart on paper of the given room.
-    pub fn draw(&self, room: Room) -> Markup {
-        const LEFT: f64 = 46.0;
+impl Chart for LineChart {
+    fn draw(&self, room: Room) -> Markup {
+        const LEFT: f64 = 50.0;
         const PLOT: f64 = 250.0;
         let entries: Vec<_> = self
             .series
@@ -83,17 +94,28 @@ impl LineChart {
         let (right, top) = (room.width() - 12.0, legend_height + 30.0);
         let bottom = top + PLOT;
         let samples = || self.series.iter().flat_map(|s| &s.samples);
-        let x = Scale::over(self.x, samples().map(|s| s.x), (LEFT, right));
+        let outlines = || self.series.iter().flat_map(|s| &s.outline);
+        let across = samples()
+            .map(|s| s.x)
+            .chain(outlines().map(|p| p.0))
+            .chain(self.x_reach.iter().copied());
+        let x = Scale::over(self.x, across, (LEFT, right));
         let reach = self
             .y_reach
             .iter()
             .copied()
             .chain(self.limits.iter().map(|l| l.y));
-        let y = Scale::over(self.y, samples().map(|s| s.y).chain(reach), (bottom, top));
+        // A whisker may make the axis a little longer, and is cut where it is longer than that.
+        let highest = |s: &Sample| s.y + s.ci95.unwrap_or(0.0).clamp(0.0, s.y.abs() / 4.0);
+        let up = samples()
+            .flat_map(|s| [s.y, highest(s)])
+            .chain(outlines().map(|p| p.1))
+            .chain(reach);
+        let y = Scale::over(self.y, up, (bottom, top));
         let drawing = html! {
             (legend)
             (self.grid(&x, &y, (LEFT, right), (top, bottom)))
-            @for wall in &self.walls {
+            @for wall in self.walls.iter().filter(|wall| x.holds(wall.x)) {
                 @let at = x.place(wall.x);
                 path class="wall" d={ "M" (px(at)) " " (px(bottom)) "V" (px(top)) } {}
                 text class="note" x=(px(at + 3.0)) y=(px(top + 10.0)) { (wall.name) }
@@ -108,6 +130,45 @@ impl LineChart {
         paper(room, bottom + 38.0, &self.label, drawing)
     }
 
+    fn table(&self) -> Markup {
+        let across = |x: f64| match self.x {
+            Spread::Sizes => Bytes(x.max(0.0) as u64).to_string(),
+            Spread::Counts => format!("{x:.0}"),
+            _ => figure(x),
+        };
+        let up = |y: f64| match self.y {
+            Spread::Tail => quantile_name(y),
+            _ => figure(y),
+        };
+        let intervals = self
+            .series
+            .iter()
+            .flat_map(|s| &s.samples)
+            .any(|s| s.ci95.is_some());
+        html! {
+            thead { tr {
+                th { "line" } th { (self.x_title) } th { (self.y_title) }
+                @if intervals { th { "± 95 %" } }
+                th {}
+            } }
+            tbody {
+                @for series in &self.series { @for sample in &series.samples { tr {
+                    td { (series.name) } td { (across(sample.x)) } td { (up(sample.y)) }
+                    @if intervals { td { (sample.ci95.map_or(String::new(), figure)) } }
+                    td { (sample.sign.map_or("", Sign::glyph)) }
+                } } }
+            }
+        }
+    }
+
+    fn signs(&self) -> BTreeSet<Sign> {
+        let samples = self.series.iter().flat_map(|s| &s.samples);
+        samples.filter_map(|s| s.sign).collect()
+    }
+}
+
+impl LineChart {
+    /// Axes, ticks and titles.
     fn grid(
         &self,
         x: &Scale,
@@ -117,7 +178,7 @@ impl LineChart {
     ) -> Markup {
         let widest = match self.x {
             Spread::Linear | Spread::Counts => 34.0,
-            Spread::Log | Spread::Sizes => 44.0,
+            Spread::Log | Spread::Sizes | Spread::Tail => 44.0,
         };
         html! {
             @for (value, label) in y.ticks(26.0) {
@@ -132,8 +193,8 @@ impl LineChart {
                 text class="tick" x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) }
             }
             text class="title" x="2" y=(px(top - 13.0)) { (self.y_title) }
-            @let width = self.x_title.chars().count() as f64 * CHARACTER;
-            text class="title" x=(px((right - width / 2.0).min((left + right) / 2.0)))
+            @let half = text_width(&self.x_title) / 2.0;
+            text class="title" x=(px((right - half).min((left + right) / 2.0)))
                 y=(px(bottom + 34.0)) text-anchor="middle" { (self.x_title) }
         }
     }
@@ -141,19 +202,16 @@ impl LineChart {
 
 fn line(series: &Series, x: &Scale, y: &Scale) -> Markup {
     let place = |s: &Sample| (x.place(s.x), y.place(s.y));
-    let path: String = series
-        .samples
-        .iter()
-        .enumerate()
-        .map(|(i, sample)| {
-            let (x, y) = place(sample);
-            format!("{}{} {}", if i == 0 { "M" } else { "L" }, px(x), px(y))
-        })
-        .collect();
+    let way: Vec<(f64, f64)> = match series.outline.as_slice() {
+        [] => series.samples.iter().map(place).collect(),
+        outline => (outline.iter())
+            .map(|&(along, up)| (x.place(along), y.place(up)))
+            .collect(),
+    };
     let class = series.look.class();
     html! {
         g class="series" {
-            path class={ "line " (class) } d=(path) {}
+            path class={ "line " (class) } d=(path(&way)) {}
             @for sample in &series.samples {
                 @let (at, up) = place(sample);
                 @if let Some(half) = sample.ci95 {
@@ -163,7 +221,41 @@ fn line(series: &Series, x: &Scale, y: &Scale) -> Markup {
                     }
                 }
                 (mark(at, up, series.look, Some(&sample.tip)))
+                @if let Some(sign) = sample.sign {
+                    text class="sign" x=(px(at + 4.0)) y=(px(up - 5.0)) { (sign.glyph()) }
+                }
             }
         }
+    }
+}
+
+/// A line through these places; one that stays is not drawn twice.
+fn path(way: &[(f64, f64)]) -> String {
+    let mut text = String::new();
+    let mut last = (String::new(), String::new());
+    for &(x, y) in way {
+        let next = (px(x), px(y));
+        let step = match (text.is_empty(), next.0 == last.0, next.1 == last.1) {
+            (true, ..) => format!("M{} {}", next.0, next.1),
+            (_, true, true) => continue,
+            (_, true, false) => format!("V{}", next.1),
+            (_, false, true) => format!("H{}", next.0),
+            (_, false, false) => format!("L{} {}", next.0, next.1),
+        };
+        text.push_str(&step);
+        last = next;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_stays_is_not_drawn_twice() {
+        let way = [(1.0, 2.0), (1.0, 2.0), (3.0, 2.0), (3.0, 4.0), (5.0, 6.5)];
+        assert_eq!(path(&way), "M1 2H3V4L5 6.5");
+        assert_eq!(path(&[]), "");
     }
 }

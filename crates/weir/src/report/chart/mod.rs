@@ -4,14 +4,32 @@
 //! size on a phone; the style sheet shows the one that fits.
 
 mod bars;
+mod heat;
 mod line;
 mod scale;
+mod sign;
+
+use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
 pub use bars::{Bar, BarChart, Group};
+pub use heat::{Cell, HeatChart, Panel};
 pub use line::{Limit, LineChart, Sample, Series, Wall};
-pub use scale::{Scale, Spread};
+pub use scale::{Scale, Spread, quantile_name};
+pub use sign::Sign;
+
+/// A drawing with the same figures as a table, for those who cannot see it.
+pub trait Chart {
+    /// The drawing on paper of the given room.
+    fn draw(&self, room: Room) -> Markup;
+
+    /// Every figure of it, as the head and the body of a table.
+    fn table(&self) -> Markup;
+
+    /// The signs that stand in it.
+    fn signs(&self) -> BTreeSet<Sign>;
+}
 
 /// Mean width of a character at the charts' letter size of 12, in SVG units.
 const CHARACTER: f64 = 6.6;
@@ -47,14 +65,38 @@ impl Room {
 pub struct Look {
     /// Number of the colour in the style sheet, 0 to 7.
     pub colour: usize,
-    /// Whether the line is dashed and its marks are hollow.
-    pub dashed: bool,
+    /// How its line is drawn.
+    pub stroke: Stroke,
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// In one stroke, its marks full.
+    #[default]
+    Solid,
+    /// Dashed, its marks hollow: a variant of another line.
+    Dashed,
+    /// Dotted and thin, its marks hollow: what another instrument saw.
+    Dotted,
 }
 
 impl Look {
+    /// A line in one stroke.
+    pub const fn solid(colour: usize) -> Self {
+        Self {
+            colour,
+            stroke: Stroke::Solid,
+        }
+    }
+
     fn class(self) -> String {
-        let dashed = if self.dashed { " dashed" } else { "" };
-        format!("c{}{dashed}", self.colour % COLOURS)
+        let stroke = match self.stroke {
+            Stroke::Solid => "",
+            Stroke::Dashed => " dashed",
+            Stroke::Dotted => " dotted",
+        };
+        format!("c{}{stroke}", self.colour % COLOURS)
     }
 }
 
@@ -65,14 +107,20 @@ pub const COLOURS: usize = 8;
 fn paper(room: Room, height: f64, label: &str, drawing: Markup) -> Markup {
     let (width, class) = (room.width(), room.class());
     html! {
-        svg class=(class) viewBox={ "0 0 " (width) " " (height) } role="img" aria-label=(label)
+        svg class=(class) viewBox={ "0 0 " (width) " " (px(height)) } role="img" aria-label=(label) tabindex="0"
             xmlns="http://www.w3.org/2000/svg" { (drawing) }
     }
 }
 
+/// About how wide a text is drawn.
+fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}
+
 /// A coordinate with a tenth of a pixel, which is all that can be seen.
 fn px(value: f64) -> String {
-    let text = format!("{value:.1}");
+    // A drawing has no place for what is no number.
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
@@ -89,7 +137,11 @@ fn mark(x: f64, y: f64, look: Look, tip: Option<&str>) -> Markup {
         2 => format!("M{} {}l4.4 4.4l-4.4 4.4l-4.4 -4.4z", px(x), px(y - 4.4)),
         _ => format!("M{} {}l4.2 7.4h-8.4z", px(x), px(y - 4.6)),
     };
-    html! { path class=(class) d=(path) data-x=(px(x)) data-y=(px(y)) data-tip=[tip] {} }
+    html! {
+        path class=(class) d=(path) data-x=[tip.map(|_| px(x))] data-y=[tip.map(|_| px(y))] {
+            @if let Some(tip) = tip { title { (tip) } }
+        }
+    }
 }
 
 /// A legend in as many rows as it needs; its markup and the height it takes.
@@ -98,7 +150,7 @@ fn legend(room: Room, left: f64, entries: &[(String, Look)], line: bool) -> (Mar
     let (mut x, mut y) = (left, 12.0);
     let mut placed = Vec::new();
     for (name, look) in entries {
-        let width = 30.0 + name.chars().count() as f64 * CHARACTER;
+        let width = 30.0 + text_width(name);
         if x > left && x + width > room.width() {
             (x, y) = (left, y + ROW);
         }

@@ -9,8 +9,11 @@ pub enum Spread {
     Linear,
     /// Evenly, whole numbers from zero to just beyond the largest.
     Counts,
-    /// By factors; ticks at 1, 2 and 5 times powers of ten.
+    /// By factors; ticks at round figures.
     Log,
+    /// Shares of accesses that are slower, from all to the rarest, by factors: each nine of a
+    /// quantile takes as much room as the one before it.
+    Tail,
     /// By factors; ticks at powers of two, printed as sizes.
     Sizes,
 }
@@ -34,12 +37,13 @@ impl Scale {
     ) -> Self {
         let (low, high) = figures
             .filter(|v| {
-                v.is_finite() && (matches!(spread, Spread::Linear | Spread::Counts) || *v > 0.0)
+                v.is_finite() && (*v > 0.0 || matches!(spread, Spread::Linear | Spread::Counts))
             })
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                 (low.min(v), high.max(v))
             });
         let (low, high) = match (low <= high, spread) {
+            (_, Spread::Tail) => (1e-9, tail_end(low).recip()),
             (false, _) => (1.0, 10.0),
             (true, Spread::Linear) => {
                 let step = step(high.max(f64::MIN_POSITIVE) / 8.0);
@@ -59,6 +63,14 @@ impl Scale {
         }
     }
 
+    /// Whether a figure lies on the scale.
+    pub fn holds(&self, figure: f64) -> bool {
+        match self.spread {
+            Spread::Tail => figure <= 1.0 && figure >= self.high.recip(),
+            _ => figure >= self.low && figure <= self.high,
+        }
+    }
+
     /// The place of a figure, within the paper even if the figure is beyond the scale.
     pub fn place(&self, figure: f64) -> f64 {
         let share = match self.spread {
@@ -66,6 +78,8 @@ impl Scale {
             Spread::Log | Spread::Sizes => {
                 (figure.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
             }
+            // The scale keeps how many accesses there are to one of the rarest.
+            Spread::Tail => -figure.max(f64::MIN_POSITIVE).ln() / self.high.ln(),
         };
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
     }
@@ -96,13 +110,19 @@ impl Scale {
                         .filter(|v| *v >= self.low * 0.999 && *v <= self.high * 1.001)
                         .collect()
                 };
-                let dense = all(&[1.0, 2.0, 5.0]);
-                let ticks = if dense.len() as f64 <= most {
-                    dense
-                } else {
-                    all(&[1.0])
-                };
+                let ticks = ROUND
+                    .into_iter()
+                    .map(all)
+                    .find(|ticks| ticks.len() as f64 <= most);
+                let ticks = ticks.unwrap_or_else(|| every_so_many(all(&[1.0]), most));
                 ticks.into_iter().map(|v| (v, plain(v))).collect()
+            }
+            Spread::Tail => {
+                let nines = self.high.log10().round() as i32;
+                std::iter::once(0.5)
+                    .chain((1..=nines).map(|n| 10f64.powi(-n)))
+                    .map(|share| (share, quantile_name(share)))
+                    .collect()
             }
             Spread::Sizes => {
                 let (from, to) = (
@@ -118,6 +138,32 @@ impl Scale {
             }
         }
     }
+}
+
+/// Factors at which a logarithmic axis may have its ticks, the densest first.
+const ROUND: [&[f64]; 4] = [
+    &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+    &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+    &[1.0, 2.0, 5.0],
+    &[1.0],
+];
+
+/// At most so many of these, evenly spread.
+fn every_so_many(all: Vec<f64>, most: f64) -> Vec<f64> {
+    let every = (all.len() as f64 / most).ceil().max(1.0) as usize;
+    all.into_iter().step_by(every).collect()
+}
+
+/// The share at which a tail's axis ends: a whole number of nines that holds the rarest.
+fn tail_end(rarest: f64) -> f64 {
+    let rarest = if rarest.is_finite() { rarest } else { 0.1 };
+    10f64.powf((rarest.clamp(1e-9, 0.1).log10() + 1e-9).floor())
+}
+
+/// The quantile beyond which this share lies: `p50`, `p90`, `p99.9`.
+pub fn quantile_name(beyond: f64) -> String {
+    let percent = format!("{:.7}", 100.0 * (1.0 - beyond));
+    format!("p{}", percent.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// The smallest of 1, 2 and 5 times a power of ten that is no less than this.
@@ -193,6 +239,17 @@ mod tests {
         );
     }
 
+    #[test]
+    fn each_nine_of_a_tail_takes_as_much_room() {
+        let scale = Scale::over(Spread::Tail, [1.0, 2e-5].into_iter(), (250.0, 0.0));
+        let labels: Vec<String> = scale.ticks(10.0).into_iter().map(|(_, l)| l).collect();
+        assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"]);
+        for nines in 0..=5 {
+            let place = scale.place(10f64.powi(-nines));
+            assert!((place - (250.0 - 50.0 * f64::from(nines))).abs() < 1e-6);
+        }
+    }
+
     proptest! {
         #[test]
         fn every_figure_lies_on_the_paper_and_order_is_kept(
@@ -205,6 +262,8 @@ mod tests {
             prop_assert!(places.iter().all(|p| (40.0..=500.0).contains(p)), "{places:?}");
             prop_assert!(places.windows(2).all(|w| w[0] <= w[1]));
             prop_assert!(scale.ticks(40.0).len() <= 40);
+            let ticks = scale.ticks(40.0);
+            prop_assert!(ticks.iter().all(|(v, _)| (40.0..=500.0).contains(&scale.place(*v))));
         }
     }
 }

@@ -1,0 +1,123 @@
+//! The chapters of figures: one an experiment, in the order in which one asks.
+
+use maud::{Markup, html};
+
+use super::Section;
+use super::figures::{self, Drawn};
+use super::plate::plate;
+
+/// Charts that answer one question.
+pub struct Chapter {
+    /// Its anchor.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// How to read it.
+    words: &'static str,
+    plates: Vec<Markup>,
+}
+
+impl Chapter {
+    /// The chapter with its heading.
+    pub fn draw(&self) -> Markup {
+        html! {
+            section id=(self.id) {
+                h2 { (self.title) }
+                @if !self.words.is_empty() { p { (self.words) } }
+                div class="plates" { @for plate in &self.plates { (plate) } }
+            }
+        }
+    }
+}
+
+/// Every chapter that has a figure.
+pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
+    let all: Vec<&Section> = sections.iter().collect();
+    let overall = [
+        figures::idle_latencies(sections),
+        figures::peak_bandwidths(sections),
+        figures::tails_side_by_side(sections),
+        figures::loaded_side_by_side(sections),
+    ];
+    let of_each = |draw: &dyn Fn(&Section) -> Vec<Drawn>| -> Vec<Markup> {
+        let of_one = |section| {
+            let drawn = draw(section);
+            let plates: Vec<Markup> = drawn.iter().map(|d| plate(d, &[section])).collect();
+            plates
+        };
+        sections.iter().flat_map(of_one).collect()
+    };
+    let mut chapters = vec![
+        Chapter {
+            id: "tiers",
+            title: "Tiers side by side",
+            words: "",
+            plates: overall.iter().flatten().map(|d| plate(d, &all)).collect(),
+        },
+        Chapter {
+            id: "latency",
+            title: "Latency",
+            words: "Dependent loads over growing working sets: each plateau is a cache, the last \
+                    one is the tier. TLB-friendly hops stay within what the TLB covers; random \
+                    ones add page walks.",
+            plates: of_each(&|section| {
+                let stairs = figures::staircase(section, sections);
+                stairs
+                    .into_iter()
+                    .chain(figures::single_accesses(section))
+                    .collect()
+            }),
+        },
+        Chapter {
+            id: "tail",
+            title: "Tails",
+            words: "Every request is timed by itself. Upwards, each nine of a quantile takes as \
+                    much room as the one before it; a curve that leans to the right has a long \
+                    tail. Chasers are timed too, readers and writers are not.",
+            plates: of_each(&figures::tails),
+        },
+        Chapter {
+            id: "bandwidth",
+            title: "Bandwidth",
+            words: "Bytes of the program, all threads together. An ordinary store also reads its \
+                    line first, so that the memory moves twice what is shown.",
+            plates: of_each(&figures::by_threads),
+        },
+        Chapter {
+            id: "loaded",
+            title: "Loaded latency",
+            words: "One thread chases pointers while others draw traffic, pausing less and less. \
+                    A mix is reads to writes at the memory interface, where an ordinary store \
+                    is one of each.",
+            plates: of_each(&figures::loaded),
+        },
+        Chapter {
+            id: "random",
+            title: "Random blocks",
+            words: "Lines in order inside a block, blocks at random. The surfaces of a tier share \
+                    their shades.",
+            plates: of_each(&figures::random),
+        },
+        Chapter {
+            id: "stream",
+            title: "STREAM",
+            words: "Bytes as STREAM counts them: reads for ownership are not in the figure.",
+            plates: of_each(&figures::stream),
+        },
+        Chapter {
+            id: "movement",
+            title: "Movement",
+            words: "Bytes that are copied, counted once, by method. Rows are sources, columns \
+                    destinations.",
+            plates: of_each(&figures::movement),
+        },
+        Chapter {
+            id: "share",
+            title: "Sharing a line",
+            words: "Two cores take turns on one line.",
+            plates: of_each(&figures::share),
+        },
+    ];
+    chapters.retain(|chapter| !chapter.plates.is_empty());
+    chapters
+}

@@ -1,0 +1,89 @@
+//! From figures to charts: which line is drawn from which points.
+//!
+//! One module an experiment. Each makes the charts that a section has points for, and none where it
+//! has none.
+
+mod bandwidth;
+mod latency;
+mod loaded;
+mod matrix;
+mod movement;
+mod overview;
+mod random;
+mod share;
+mod stream;
+mod tail;
+mod words;
+
+use weir_model::access::Op;
+use weir_model::topology::{TierName, Topology};
+
+use super::Section;
+use super::chart::{Chart, Look};
+
+pub use bandwidth::by_threads;
+pub use latency::{single_accesses, staircase};
+pub use loaded::loaded;
+pub use movement::movement;
+pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
+pub use random::random;
+pub use share::share;
+pub use stream::stream;
+pub use tail::tails;
+pub use words::sign;
+
+/// A chart with its name, which says what it is of where a page has many of a kind.
+pub struct Drawn {
+    /// `Bandwidth of cxl0 by threads`.
+    pub name: String,
+    /// The chart.
+    pub chart: Box<dyn Chart>,
+    /// Where figures come from that are not of the page's runs; else empty.
+    pub sources: String,
+}
+
+impl Drawn {
+    fn new(name: impl Into<String>, chart: impl Chart + 'static) -> Self {
+        Self {
+            name: name.into(),
+            chart: Box::new(chart),
+            sources: String::new(),
+        }
+    }
+}
+
+/// The colour of a tier, the same in every chart of a page: local DRAM is always the first.
+fn tier_look(topology: &Topology, tier: &TierName) -> Look {
+    let at = topology
+        .tiers
+        .iter()
+        .position(|t| t.name == *tier)
+        .unwrap_or(0);
+    Look::solid(at)
+}
+
+/// The colour of an instruction, the same in every chart.
+fn op_look(op: Op) -> Look {
+    let at = Op::ALL.iter().position(|o| *o == op);
+    Look::solid(at.unwrap_or(Op::ALL.len()))
+}
+
+/// The tiers of a section in the machine's order.
+fn tiers(section: &Section) -> impl Iterator<Item = &TierName> {
+    let topology = &section.document.header.topology;
+    topology.tiers.iter().map(|t| &t.name)
+}
+
+/// The name of a run in charts of several: the machine's, and the run's where a machine has two.
+fn run_name(section: &Section, all: &[Section]) -> String {
+    let same = all
+        .iter()
+        .filter(|s| s.machine() == section.machine())
+        .count()
+        > 1;
+    if same {
+        format!("{} (run {})", section.machine(), section.run)
+    } else {
+        section.machine().to_owned()
+    }
+}

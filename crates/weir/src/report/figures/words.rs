@@ -1,0 +1,86 @@
+//! What is said of a figure on touching it, and the sign beside one that is to be trusted less.
+
+use std::fmt::Write as _;
+
+use weir_model::document::{Point, Steadiness};
+
+use crate::output::figure;
+use crate::report::chart::{Cell, Sign};
+
+/// The values in the order in which they first occur.
+pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+/// `1 thread`, `4 threads`.
+pub fn several(count: u32, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// The half-width of an interval behind its figure.
+pub fn interval(ci95: Option<f64>) -> String {
+    ci95.map_or(String::new(), |half| format!(" ± {}", figure(half)))
+}
+
+/// The sign of a figure; what physics forbids counts for more than how it scatters.
+pub fn sign(point: &Point) -> Option<Sign> {
+    if point.theory.as_ref().is_some_and(|t| t.beaten) {
+        return Some(Sign::Beaten);
+    }
+    match point.steadiness? {
+        Steadiness::Steady => None,
+        Steadiness::Noisy => Some(Sign::Noisy),
+        Steadiness::Bimodal => Some(Sign::Bimodal),
+        Steadiness::Drifting => Some(Sign::Drifting),
+    }
+}
+
+/// What is said of a point on touching it: a heading, its main figure with its interval, then its
+/// limit and how its repetitions agree, a line each.
+pub fn tip(heading: &str, main: f64, unit: &str, point: &Point) -> String {
+    let mut text = format!("{heading}: {}{} {unit}", figure(main), interval(point.ci95));
+    let _ = write!(text, "{}", remarks(point, unit));
+    text
+}
+
+/// The limit of a figure and how its repetitions agree, each on a line of its own.
+pub fn remarks(point: &Point, unit: &str) -> String {
+    let mut text = String::new();
+    if let Some(theory) = &point.theory {
+        let _ = write!(
+            text,
+            "\nlimit {} {unit}: {}",
+            figure(theory.limit),
+            theory.basis
+        );
+    }
+    if let Some(sign) = sign(point) {
+        let _ = write!(text, "\n{} {}", sign.glyph(), sign.meaning());
+    }
+    if point.repetitions > 1 {
+        let _ = write!(text, "\n{} repetitions", point.repetitions);
+    }
+    text
+}
+
+/// A figure of a matrix, or the reason why there is none.
+pub fn cell(point: &Point, main: Option<f64>, unit: &str, heading: &str) -> Cell {
+    let tip = match (main, &point.error) {
+        (Some(main), _) => tip(heading, main, unit, point),
+        (None, Some(error)) => format!("{heading}: {error}"),
+        (None, None) => format!("{heading}: no figure"),
+    };
+    Cell {
+        value: main,
+        best: false,
+        sign: sign(point),
+        tip,
+    }
+}
