@@ -21,6 +21,7 @@
 
 pub mod all;
 pub mod bandwidth;
+pub mod compare;
 pub mod curve;
 mod drift;
 mod error;

@@ -87,7 +87,8 @@ impl fmt::Display for Mistakes {
 impl std::error::Error for Mistakes {}
 
 /// Collects mistakes while a file is read.
-pub(crate) struct Collector<'t> {
+#[derive(Debug)]
+pub struct Collector<'t> {
     file: &'t str,
     text: &'t str,
     /// With the byte offset by which they are sorted.
@@ -96,7 +97,8 @@ pub(crate) struct Collector<'t> {
 }
 
 impl<'t> Collector<'t> {
-    pub(crate) fn new(file: &'t str, text: &'t str) -> Self {
+    /// A collector for a file of this name and text.
+    pub fn new(file: &'t str, text: &'t str) -> Self {
         Self {
             file,
             text,
@@ -106,7 +108,7 @@ impl<'t> Collector<'t> {
     }
 
     /// Notes a mistake at these bytes of the text.
-    pub(crate) fn report(
+    pub fn report(
         &mut self,
         span: Range<usize>,
         key: Option<&str>,
@@ -153,7 +155,10 @@ impl<'t> Collector<'t> {
     }
 
     /// What was read, or what was found, in the order of the file.
-    pub(crate) fn finish<T>(mut self, read: Option<T>) -> Result<T, Mistakes> {
+    ///
+    /// # Errors
+    /// There were mistakes, or nothing was read.
+    pub fn finish<T>(mut self, read: Option<T>) -> Result<T, Mistakes> {
         if let (Some(read), true) = (read, self.found.is_empty()) {
             return Ok(read);
         }
@@ -190,7 +195,7 @@ fn excerpt(line: &str, before: usize, marked: usize) -> (String, (usize, usize))
 
 /// A piece of the file's text that is safe to repeat in a message: short, without control
 /// characters.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut quoted: String = text
         .chars()
         .take(QUOTE_WIDTH)
@@ -203,7 +208,7 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// The names closest to what was written, best first; at most three, none if none is close.
-pub(crate) fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+pub fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     // Nobody mistypes a name this long, and comparing garbage would cost time.
     if written.len() > 64 {
         return Vec::new();
@@ -220,7 +225,7 @@ pub(crate) fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str
 }
 
 /// `did you mean `a` or `b`?`, or nothing.
-pub(crate) fn did_you_mean(candidates: &[&str]) -> Option<String> {
+pub fn did_you_mean(candidates: &[&str]) -> Option<String> {
     let quoted: Vec<String> = candidates.iter().map(|c| format!("`{c}`")).collect();
     let (last, rest) = quoted.split_last()?;
     Some(if rest.is_empty() {

@@ -17,7 +17,7 @@ pub mod latency;
 pub mod machine;
 pub mod platform;
 pub mod published;
-mod recover;
+pub mod recover;
 pub mod tenant;
 pub mod topology;
 pub mod units;

@@ -10,7 +10,9 @@ use crate::diagnostic::Collector;
 const MOST_BROKEN_LINES: usize = 5;
 
 /// A document, perhaps without some of its lines.
-pub(crate) struct Parsed {
+#[derive(Debug)]
+pub struct Parsed {
+    /// What could be read, with the place of every key.
     pub document: Document<String>,
     /// Whether every line could be read; where not, what seems to be missing may be there.
     pub is_whole: bool,
@@ -19,7 +21,7 @@ pub(crate) struct Parsed {
 /// Parses a text. Lines that are not TOML are reported and left out.
 ///
 /// `None` where too little can be read.
-pub(crate) fn parse(text: &str, mistakes: &mut Collector<'_>) -> Option<Parsed> {
+pub fn parse(text: &str, mistakes: &mut Collector<'_>) -> Option<Parsed> {
     let mut rest = text.to_string();
     for broken in 0..=MOST_BROKEN_LINES {
         let error = match Document::parse(rest.clone()) {

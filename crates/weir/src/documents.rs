@@ -2,10 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::access::Op;
 use weir_model::capability::Capability;
+use weir_model::document::Experiment;
 use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
-use weir_model::topology::Topology;
+use weir_model::topology::{TierName, Topology};
+
+use crate::store::RunId;
 
 /// A `topo` document: `weir/topo/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,7 +96,7 @@ impl RunsDocument {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunLine {
     /// Its number.
-    pub id: i64,
+    pub id: RunId,
     /// When it began, in UTC: `2026-03-01 14:05:09`.
     pub started: String,
     /// `bench bandwidth`, `tour`, `reproduce`.
@@ -115,6 +119,12 @@ pub struct RunLine {
     pub partial: bool,
     /// Seconds until it ended, or until its last figure.
     pub elapsed_s: f64,
+    /// The largest bandwidth among the figures that were asked for, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_gbps: Option<f64>,
+    /// The least mean latency among the figures that were asked for, in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_ns: Option<f64>,
 }
 
 /// A `runs export --raw` document: `weir/record/1`.
@@ -137,4 +147,67 @@ pub struct RecordDocument {
 impl RecordDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/record/1";
+}
+
+/// A `runs compare` document: `weir/compare/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompareDocument {
+    /// `weir/compare/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// The first run with each of the others.
+    pub comparisons: Vec<ComparedRuns>,
+}
+
+impl CompareDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/compare/1";
+}
+
+/// Two runs, figure by figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRuns {
+    /// The first run.
+    pub a: RunLine,
+    /// The other.
+    pub b: RunLine,
+    /// Figures in both, the largest effect first.
+    pub figures: Vec<ComparedFigure>,
+    /// Figures that only the first has.
+    pub only_a: usize,
+    /// Figures that only the other has.
+    pub only_b: usize,
+}
+
+/// One figure in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedFigure {
+    /// The first run.
+    pub run_a: RunId,
+    /// The other.
+    pub run_b: RunId,
+    /// The experiment.
+    pub experiment: Experiment,
+    /// The tier.
+    pub tier: TierName,
+    /// The instruction.
+    pub op: Op,
+    /// The order of lines.
+    pub pattern: String,
+    /// Threads.
+    pub threads: u32,
+    /// What else the point is, in words.
+    pub what: String,
+    /// The unit of both figures: `GB/s` or `ns`.
+    pub unit: String,
+    /// The figure of the first run.
+    pub a: f64,
+    /// The figure of the other.
+    pub b: f64,
+    /// The other's as a multiple of the first's.
+    pub ratio: f64,
+    /// Whether the difference exceeds both 95 % intervals together; absent where a figure has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond_chance: Option<bool>,
 }

@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod context;
 pub mod documents;
+pub mod estimate;
 pub mod failure;
 pub mod host;
 pub mod interrupt;
@@ -16,6 +17,7 @@ pub mod progress;
 pub mod report;
 pub mod store;
 pub mod summary;
+pub mod sweep_file;
 pub mod verbs;
 
 use std::ffi::OsString;

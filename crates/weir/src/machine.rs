@@ -16,6 +16,8 @@ use crate::failure::{Failure, Result};
 
 /// A machine that was chosen, and what it says of itself.
 pub struct Chosen {
+    /// What it was chosen by: `host`, or a platform expression with the paths in it.
+    pub named: String,
     /// Where its machines come from.
     pub testbed: Box<dyn Testbed>,
     /// Who it is.
@@ -44,6 +46,7 @@ pub fn choose(on: &str) -> Result<Chosen> {
     };
     let machine = testbed.open(0)?;
     Ok(Chosen {
+        named: on.to_owned(),
         identity: machine.identity(),
         topology: machine.topology().clone(),
         capabilities: machine.capabilities().to_vec(),

@@ -1,5 +1,6 @@
 //! Takes a plan to its end: measures, shows progress, and keeps each figure as it comes.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -11,10 +12,10 @@ use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::host;
 use crate::interrupt::Stop;
-use crate::machine::Chosen;
+use crate::machine::{self, Chosen};
 use crate::output::alike;
 use crate::progress::Progress;
-use crate::store::{Figure, NewRun, RunId, RunState, Store, StoreError};
+use crate::store::{Figure, NewRun, Plan, RunId, RunState, Store, StoreError};
 
 /// What a sweep gave, and whether the store took it.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Measured {
             let told = anyhow::Error::new(trouble).context("the results above are not all kept");
             return Err(Failure::Work(told));
         }
-        if points.len() < self.planned {
+        if self.document.header.partial {
             return Err(Failure::Partial(format!(
                 "stopped: {} of {} figures are kept in run {}",
                 points.len(),
@@ -78,17 +79,147 @@ pub fn measure(
     plan: &[PointSpec],
     warnings: Vec<String>,
 ) -> Result<Measured> {
+    measure_rounds(context, verb, chosen, plan, 1, warnings)
+}
+
+/// As [`measure`], the whole plan `rounds` times over.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_rounds(
+    context: &Context,
+    verb: &str,
+    chosen: &Chosen,
+    plan: &[PointSpec],
+    rounds: u32,
+    warnings: Vec<String>,
+) -> Result<Measured> {
     let mut store = Store::open(&context.store_path()?)?;
-    let mut document = BenchDocument {
+    let document = BenchDocument {
         header: header(context, chosen, warnings),
         points: Vec::new(),
     };
-    let run = store.begin(&new_run(context, verb, &document, plan.len())?)?;
+    let kept = as_plan(chosen, plan, rounds)?;
+    let run = store.begin_planned(&new_run(context, verb, &document, plan.len())?, &kept)?;
+    let missing = plan.iter().cloned().enumerate().collect();
+    Ok(carry_out(
+        context,
+        chosen,
+        store,
+        Begun {
+            run,
+            title: format!("{verb} on {}", chosen.identity.name),
+            planned: plan.len(),
+            rounds,
+            elapsed_s: 0.0,
+            own_warnings: document.header.warnings.clone(),
+            document,
+            places: Vec::new(),
+            missing,
+        },
+    ))
+}
 
-    let title = format!("{} on {}", verb, chosen.identity.name);
+/// A plan as the store keeps it.
+///
+/// # Errors
+/// A point cannot be written.
+pub fn as_plan(chosen: &Chosen, plan: &[PointSpec], rounds: u32) -> Result<Plan> {
+    Plan::new(&chosen.named, rounds, plan).map_err(|error| {
+        anyhow::Error::new(error)
+            .context("cannot keep the plan")
+            .into()
+    })
+}
+
+/// Measures what a run that was stopped still lacks. A run that lacks nothing is only read.
+///
+/// # Errors
+/// There is no such run, its plan was not kept, or the machine is not the one it began on.
+pub fn resume(context: &Context, run: RunId) -> Result<Measured> {
+    let store = Store::open(&context.store_path()?)?;
+    let stored = store.load(run)?;
+    let began = &stored.summary;
+    let left = store.unfinished::<PointSpec>(run)?.ok_or_else(|| {
+        Failure::request(format!(
+            "run {run} ({} by Weir {}) was kept without its plan and cannot be taken up; measure it anew",
+            began.verb, began.weir
+        ))
+    })?;
+    let mut document: BenchDocument = crate::verbs::runs::bench_document(&stored)?;
+    let chosen = machine::choose(&left.machine_as)?;
+    if chosen.identity.digest != began.digest {
+        return Err(Failure::request(format!(
+            "run {run} began on {} with digest {}, which today has digest {}: its figures would not belong together; measure it anew",
+            began.machine, began.digest, chosen.identity.digest
+        )));
+    }
+    let mut own_warnings = document.header.warnings.clone();
+    if !left.missing.is_empty() && began.weir != env!("CARGO_PKG_VERSION") {
+        let warning = format!(
+            "the first {} figures are of Weir {}, the others of Weir {}",
+            began.kept,
+            began.weir,
+            env!("CARGO_PKG_VERSION")
+        );
+        add_new(&mut own_warnings, vec![warning]);
+    }
+    document.header.warnings.clone_from(&own_warnings);
+    let begun = Begun {
+        run,
+        title: format!("{} on {}, taken up", began.verb, began.machine),
+        planned: began.planned,
+        rounds: left.rounds,
+        elapsed_s: began.elapsed_s,
+        own_warnings,
+        places: stored.places.clone(),
+        missing: left.missing,
+        document,
+    };
+    let mut store = store;
+    if !begun.missing.is_empty() {
+        store.reopen(run, &begun.own_warnings)?;
+    }
+    Ok(carry_out(context, &chosen, store, begun))
+}
+
+/// A run in the store that still lacks figures.
+struct Begun {
+    run: RunId,
+    title: String,
+    /// Figures in all.
+    planned: usize,
+    /// How often each point is measured.
+    rounds: u32,
+    /// Seconds that it took before.
+    elapsed_s: f64,
+    /// Warnings of the run, not of a figure.
+    own_warnings: Vec<String>,
+    /// With the figures it has, and the place in the plan of each.
+    document: BenchDocument,
+    places: Vec<usize>,
+    missing: Vec<(usize, PointSpec)>,
+}
+
+fn carry_out(context: &Context, chosen: &Chosen, store: Store, begun: Begun) -> Measured {
+    let Begun {
+        run,
+        title,
+        planned,
+        rounds,
+        elapsed_s: before_s,
+        mut own_warnings,
+        mut document,
+        places,
+        missing,
+    } = begun;
+    let (seqs, plan): (Vec<usize>, Vec<PointSpec>) = missing.into_iter().unzip();
+    let seed = document.header.seed;
     let keeper = Keeper {
         stop: &context.stop,
         began: Instant::now(),
+        before_s,
+        seqs: &seqs,
         state: Mutex::new(Keeping {
             store,
             run,
@@ -97,9 +228,9 @@ pub fn measure(
             progress: Progress::begin(&title, plan.len(), context.global.quiet),
         }),
     };
-    let finished = weir_lab::run(chosen.testbed.as_ref(), plan, context.global.seed, &keeper);
+    let sweep = weir_lab::run_rounds(chosen.testbed.as_ref(), &plan, seed, rounds, &keeper);
 
-    let elapsed_s = keeper.began.elapsed().as_secs_f64();
+    let elapsed_s = keeper.elapsed_s();
     let Keeping {
         mut store,
         mut trouble,
@@ -110,14 +241,23 @@ pub fn measure(
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     progress.end();
-    let complete = finished.len() == plan.len();
-    let own_warnings = document.header.warnings.clone();
-    document.header.partial = !complete;
-    document.header.elapsed_s = elapsed_s;
+    let finished = sweep.finished;
+    add_new(&mut own_warnings, sweep.warnings.clone());
+    add_new(&mut document.header.warnings, sweep.warnings);
+    let is_whole = |done: &Finished| done.round + 1 >= rounds || done.point.error.is_some();
+    let complete = finished.len() == plan.len() && finished.iter().all(is_whole);
     let lacking = finished.iter().filter(|d| d.missing.is_some()).count();
+    let mut points: BTreeMap<usize, Point> = places.into_iter().zip(document.points).collect();
     for done in finished {
         add_new(&mut document.header.warnings, done.warnings);
-        document.points.push(done.point);
+        points.extend(seqs.get(done.index).map(|&seq| (seq, done.point)));
+    }
+    document.points = points.into_values().collect();
+    document.header.partial = !complete;
+    if plan.is_empty() {
+        document.header.elapsed_s = before_s;
+    } else {
+        document.header.elapsed_s = elapsed_s;
     }
     if trouble.is_none() {
         let state = if complete {
@@ -125,18 +265,20 @@ pub fn measure(
         } else {
             RunState::Partial
         };
-        trouble = store.finish(run, state, elapsed_s, &own_warnings).err();
+        trouble = store
+            .finish(run, state, document.header.elapsed_s, &own_warnings)
+            .err();
     }
     for warning in alike(document.header.warnings.iter().map(String::as_str)) {
         say(&format!("weir: warning: {warning}"));
     }
-    Ok(Measured {
+    Measured {
         document,
         run,
-        planned: plan.len(),
+        planned,
         trouble,
         lacking,
-    })
+    }
 }
 
 fn header(context: &Context, chosen: &Chosen, warnings: Vec<String>) -> Header {
@@ -189,6 +331,10 @@ fn add_new(all: &mut Vec<String>, more: Vec<String>) {
 struct Keeper<'a> {
     stop: &'a Stop,
     began: Instant,
+    /// Seconds that the run took before it was taken up.
+    before_s: f64,
+    /// The place in the run's plan of each point that is measured now.
+    seqs: &'a [usize],
     state: Mutex<Keeping>,
 }
 
@@ -201,6 +347,10 @@ struct Keeping {
 }
 
 impl Keeper<'_> {
+    fn elapsed_s(&self) -> f64 {
+        self.before_s + self.began.elapsed().as_secs_f64()
+    }
+
     fn state(&self) -> MutexGuard<'_, Keeping> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,7 +358,10 @@ impl Keeper<'_> {
 
 impl Watcher for Keeper<'_> {
     fn finished(&self, done: &Finished, of: usize) {
-        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let elapsed_s = self.elapsed_s();
+        let Some(&seq) = self.seqs.get(done.index) else {
+            return;
+        };
         let mut state = self.state();
         let state = &mut *state;
         state.done += 1;
@@ -218,7 +371,7 @@ impl Watcher for Keeper<'_> {
             return;
         }
         let figure: Figure<'_, Point, _> = Figure {
-            seq: done.index,
+            seq,
             body: &done.point,
             record: Some(&done.record),
             warnings: &done.warnings,

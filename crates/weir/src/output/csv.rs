@@ -5,7 +5,7 @@ use serde_json::Value;
 use weir_model::document::{Point, ReproduceRow, Steadiness};
 use weir_model::topology::TierName;
 
-use crate::documents::{PlatformLine, RunLine};
+use crate::documents::{ComparedFigure, PlatformLine, RunLine};
 use crate::failure::{Failure, Result};
 
 /// A type whose values are rows. Its columns are named here and not taken from a row: a field that
@@ -124,6 +124,24 @@ impl Record for ReproduceRow {
 
 impl Record for PlatformLine {
     const COLUMNS: &'static [&'static str] = &["name", "kind", "summary"];
+}
+
+impl Record for ComparedFigure {
+    const COLUMNS: &'static [&'static str] = &[
+        "run_a",
+        "run_b",
+        "experiment",
+        "tier",
+        "op",
+        "pattern",
+        "threads",
+        "what",
+        "unit",
+        "a",
+        "b",
+        "ratio",
+        "beyond_chance",
+    ];
 }
 
 impl Record for RunLine {

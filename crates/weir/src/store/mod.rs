@@ -2,6 +2,8 @@
 //! that whatever ends a run leaves its finished figures behind.
 
 mod error;
+mod list;
+mod plan;
 mod read;
 mod run;
 mod schema;
@@ -13,7 +15,9 @@ use rusqlite::{Connection, OpenFlags, params};
 use serde::Serialize;
 
 pub use error::StoreError;
-pub use run::{NewRun, RunId, RunState, RunSummary, StoredRun};
+pub use list::{Filter, Metric};
+pub use plan::{Plan, Unfinished};
+pub use run::{NewRun, RunId, RunState, StoredRun};
 
 use error::Located;
 
@@ -108,31 +112,10 @@ impl Store {
     /// # Errors
     /// The file cannot be written.
     pub fn begin(&mut self, run: &NewRun) -> Result<RunId, StoreError> {
-        self.db
-            .execute(
-                "INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir,
-                                   arguments, host, document, list_key, planned, state)
-                 VALUES (unixepoch(), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
-                params![
-                    run.verb,
-                    run.machine,
-                    run.machine_kind,
-                    run.digest,
-                    // SQLite's integers are signed; the bits are what matters.
-                    run.seed.cast_signed(),
-                    env!("CARGO_PKG_VERSION"),
-                    run.arguments.to_string(),
-                    run.host.to_string(),
-                    run.document.to_string(),
-                    run.list_key,
-                    run.planned,
-                ],
-            )
-            .at(&self.path)?;
-        Ok(RunId(self.db.last_insert_rowid()))
+        enter(&self.db, run).at(&self.path)
     }
 
-    /// Keeps one finished figure.
+    /// Keeps one finished figure, in place of an earlier one of fewer repetitions.
     ///
     /// # Errors
     /// The file cannot be written; what was kept before stays.
@@ -149,14 +132,22 @@ impl Store {
             .db
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .at(&path)?;
+        let earlier: bool = step
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM results WHERE run = ?1 AND seq = ?2)",
+                params![run.0, figure.seq],
+                |row| row.get(0),
+            )
+            .at(&path)?;
         step.execute(
-            "INSERT INTO results (run, seq, body, record, warnings) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO results (run, seq, body, record, warnings)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
             params![run.0, figure.seq, body, record, warnings],
         )
         .at(&path)?;
         step.execute(
-            "UPDATE runs SET elapsed_s = ?2 WHERE id = ?1",
-            params![run.0, figure.elapsed_s],
+            "UPDATE runs SET elapsed_s = ?2, kept = kept + ?3 WHERE id = ?1",
+            params![run.0, figure.elapsed_s, usize::from(!earlier)],
         )
         .at(&path)?;
         step.commit().at(&path)
@@ -184,6 +175,29 @@ impl Store {
     }
 }
 
+fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
+    db.execute(
+        "INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir, arguments,
+                           host, document, list_key, planned, state)
+         VALUES (unixepoch(), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
+        params![
+            run.verb,
+            run.machine,
+            run.machine_kind,
+            run.digest,
+            // SQLite's integers are signed; the bits are what matters.
+            run.seed.cast_signed(),
+            env!("CARGO_PKG_VERSION"),
+            run.arguments.to_string(),
+            run.host.to_string(),
+            run.document.to_string(),
+            run.list_key,
+            run.planned,
+        ],
+    )?;
+    Ok(RunId(db.last_insert_rowid()))
+}
+
 /// SQLite takes a file that is too short to be a database for a new one, and writes over it.
 fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
     const LEAST_PAGE: u64 = 512;
@@ -208,5 +222,7 @@ fn to_text(value: &impl Serialize, path: &Path) -> Result<String, StoreError> {
     })
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests;

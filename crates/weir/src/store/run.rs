@@ -2,12 +2,17 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::documents::RunLine;
+
 /// A run's number: short, counted from 1, never used twice in a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct RunId(pub i64);
 
@@ -68,40 +73,13 @@ pub struct NewRun {
     pub planned: usize,
 }
 
-/// A line of the list of runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunSummary {
-    /// Its number.
-    pub id: RunId,
-    /// When it began, in UTC: `2026-03-01 14:05:09`.
-    pub started: String,
-    /// `bench bandwidth`, `tour`, `reproduce`.
-    pub verb: String,
-    /// The machine's name.
-    pub machine: String,
-    /// `host`, `sim`.
-    pub machine_kind: String,
-    /// The machine's digest.
-    pub digest: String,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// The version of Weir that ran it.
-    pub weir: String,
-    /// Figures kept.
-    pub kept: usize,
-    /// Figures planned.
-    pub planned: usize,
-    /// How it ended.
-    pub state: RunState,
-    /// Seconds until it ended, or until its last figure.
-    pub elapsed_s: f64,
-}
-
 /// A run with everything that was kept of it.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
     /// The line in the list.
-    pub summary: RunSummary,
+    pub summary: RunLine,
+    /// The place in the plan of each figure of the document.
+    pub places: Vec<usize>,
     /// The arguments as they were typed.
     pub arguments: Value,
     /// The computer that ran it.

@@ -11,7 +11,8 @@ use super::error::Located;
 const APPLICATION: i64 = 0x5765_6972;
 
 /// Each step takes a store from the version of its index to the next; version 0 is an empty file.
-const STEPS: &[&str] = &["
+pub(super) const STEPS: &[&str] = &[
+    "
     CREATE TABLE runs (
         id           INTEGER PRIMARY KEY AUTOINCREMENT,
         started_s    INTEGER NOT NULL,
@@ -38,7 +39,41 @@ const STEPS: &[&str] = &["
         warnings TEXT NOT NULL DEFAULT '[]',
         PRIMARY KEY (run, seq)
     );
-"];
+",
+    "
+    -- How many figures are kept, so that a list of runs need not count them.
+    ALTER TABLE runs ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;
+    UPDATE runs SET kept = (SELECT count(*) FROM results WHERE run = runs.id);
+
+    -- What the run set out to do, so that it can be taken up again: the machine as it was named,
+    -- how often each point is measured, and the points of the plan with the digest of them all.
+    -- Earlier runs have none.
+    ALTER TABLE runs ADD COLUMN machine_as TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN plan TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN rounds INTEGER NOT NULL DEFAULT 1;
+    CREATE TABLE plans (
+        run   INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        seq   INTEGER NOT NULL,
+        point TEXT NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) WITHOUT ROWID;
+
+    -- What a query asks of figures, taken from their documents and kept in one index beside them:
+    -- no query over many runs reads a document.
+    ALTER TABLE results ADD COLUMN experiment TEXT
+        GENERATED ALWAYS AS (json_extract(body, '$.experiment')) VIRTUAL;
+    ALTER TABLE results ADD COLUMN tier TEXT
+        GENERATED ALWAYS AS (json_extract(body, '$.tier')) VIRTUAL;
+    ALTER TABLE results ADD COLUMN gbps REAL
+        GENERATED ALWAYS AS (json_extract(body, '$.gbps')) VIRTUAL;
+    ALTER TABLE results ADD COLUMN mean_ns REAL
+        GENERATED ALWAYS AS (json_extract(body, '$.ns.mean')) VIRTUAL;
+    CREATE INDEX results_by_what ON results (run, experiment, tier, gbps, mean_ns);
+    CREATE INDEX runs_by_machine ON runs (machine, id);
+    CREATE INDEX runs_by_time ON runs (started_s);
+    CREATE INDEX runs_by_plan ON runs (plan, id) WHERE plan <> '';
+",
+];
 
 /// The version that this Weir writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;

@@ -58,7 +58,7 @@ fn a_finished_run_reads_back_whole_and_in_plan_order() {
         .load(run)
         .unwrap();
     assert_eq!(stored.summary.seed, u64::MAX);
-    assert_eq!(stored.summary.state, RunState::Done);
+    assert!(!stored.summary.partial);
     assert_eq!(stored.document["partial"], json!(false));
     assert_eq!(stored.document["elapsed_s"], json!(9.5));
     assert_eq!(
@@ -202,10 +202,7 @@ fn two_writers_wait_for_each_other_and_lose_nothing() {
     });
     let runs = Store::open(&path).unwrap().list().unwrap();
     assert_eq!(runs.len(), 4);
-    assert!(
-        runs.iter()
-            .all(|run| run.kept == 50 && run.state == RunState::Done)
-    );
+    assert!(runs.iter().all(|run| run.kept == 50 && !run.partial));
 }
 
 #[test]
@@ -226,4 +223,65 @@ fn a_document_that_is_no_object_is_damage_and_no_panic() {
         })
         .unwrap();
     assert!(matches!(store.load(run), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_store_of_the_first_format_is_brought_along_with_all_it_holds() {
+    let (_folder, path) = place();
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(schema::STEPS[0]).unwrap();
+    old.execute_batch(
+        r#"INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir, arguments,
+                             host, document, list_key, planned, state, elapsed_s)
+           VALUES (1700000000, 'bench bandwidth', 'emr2s', 'sim', 'd', -1, '0.0.1', '["bench"]',
+                   'null', '{"schema": "weir/bench/1"}', 'points', 2, 'done', 2.5);
+           INSERT INTO results (run, seq, body) VALUES
+               (1, 0, '{"experiment": "bandwidth", "tier": "dram", "gbps": 10.5}'),
+               (1, 1, '{"experiment": "latency", "tier": "dram", "ns": {"mean": 99}}');
+           PRAGMA application_id = 0x57656972;
+           PRAGMA user_version = 1;"#,
+    )
+    .unwrap();
+    drop(old);
+
+    let store = Store::open(&path).unwrap();
+    let listed = store
+        .query(&Filter {
+            tier: Some(weir_model::topology::TierName::dram()),
+            metric: Some(Metric::Gbps),
+            ..Filter::default()
+        })
+        .unwrap();
+    assert_eq!((listed[0].kept, listed[0].best_gbps), (2, Some(10.5)));
+    assert_eq!(listed[0].seed, u64::MAX);
+    let run = listed[0].id;
+    assert_eq!(store.load(run).unwrap().places, [0, 1]);
+    assert_eq!(store.unfinished::<Value>(run).unwrap(), None);
+}
+
+#[test]
+fn times_are_dates_or_so_long_ago() {
+    let (_folder, path) = place();
+    let store = Store::open(&path).unwrap();
+    let at = |words| store.time(words).unwrap();
+    assert_eq!(at("2026-03-01"), Some(1_772_323_200));
+    assert_eq!(
+        at("2026-03-01 14:05"),
+        Some(1_772_323_200 + 14 * 3600 + 300)
+    );
+    assert_eq!(at("1d").unwrap() - at("2d").unwrap(), 86_400);
+    assert!(at("30m") > at("1h"));
+    for nonsense in [
+        "",
+        "yesterday",
+        "2026",
+        "12",
+        "d",
+        "-3d",
+        "2026-13-45",
+        "now",
+        "1e9d",
+    ] {
+        assert_eq!(at(nonsense), None, "{nonsense}");
+    }
 }

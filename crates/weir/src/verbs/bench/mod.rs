@@ -2,6 +2,7 @@
 
 mod all;
 mod bandwidth;
+mod file;
 mod latency;
 mod loaded;
 mod movement;
@@ -10,6 +11,8 @@ mod share;
 mod stream;
 mod tail;
 mod threads;
+
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use weir_lab::{LabError, PointSpec};
@@ -20,11 +23,13 @@ use weir_model::topology::{TierName, Topology};
 
 use crate::cli::Format;
 use crate::context::Context;
+use crate::estimate::agree;
 use crate::failure::{Failure, Result};
-use crate::machine;
-use crate::measure::measure;
+use crate::machine::{self, Chosen};
+use crate::measure::{Measured, measure};
 use crate::output::{self, point_rows, print, seconds, to_csv, to_json, wrap};
 
+use file::Earlier;
 use threads::Threads;
 
 /// Arguments.
@@ -33,14 +38,24 @@ use threads::Threads;
 Examples:
   weir bench all --quick
   weir bench latency --quick
-  weir bench bandwidth --on emr2s+cxl-a --op ld,nt_st --threads 1..32")]
+  weir bench bandwidth --on emr2s+cxl-a --op ld,nt_st --threads 1..32
+  weir bench --file sweep.toml")]
 pub struct Args {
+    /// Sweeps by name from a file, in place of an experiment (docs/sweeps.md).
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Measure only what an earlier run of the file lacks: this one, or the newest.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, requires = "file")]
+    resume: Option<Option<String>>,
+    /// Start a sweep of very many figures without being asked.
+    #[arg(long, global = true)]
+    yes: bool,
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+pub(super) enum What {
     /// How long one access takes on an idle machine, by working set.
     Latency(latency::Args),
     /// How long single requests take, to p99.999, alone and beside others.
@@ -110,11 +125,44 @@ fn names(typed: &[String]) -> Vec<TierName> {
 /// # Errors
 /// The request fits no machine, a figure could not be taken or kept, or the sweep was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let what = match (&args.what, &args.file) {
+        (Some(what), None) => what,
+        (None, Some(path)) => {
+            let earlier = match &args.resume {
+                None => Earlier::Leave,
+                Some(run) => Earlier::TakeUp(run.as_deref()),
+            };
+            return file::run(path, earlier, args.yes, context);
+        }
+        (Some(_), Some(_)) => {
+            return Err(Failure::request(
+                "--file names its experiments itself; leave the experiment or the file out",
+            ));
+        }
+        (None, None) => {
+            return Err(Failure::request(
+                "name an experiment, such as `weir bench latency`, or a file of sweeps with --file; see `weir bench --help`",
+            ));
+        }
+    };
     let chosen = machine::choose(&context.global.on)?;
-    let request = args
-        .what
+    let request = what
         .request(&chosen.topology)
         .map_err(|error| Failure::Request(error.into()))?;
+    let verb = request.verb;
+    let (runnable, notes) = planned(request, &chosen)?;
+    agree(context, &chosen, &runnable.plan, 1, args.yes)?;
+    let measured = measure(context, verb, &chosen, &runnable.plan, notes)?;
+    show(context, &measured)?;
+    measured.verdict()?;
+    match runnable.refused {
+        Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
+        None => Ok(()),
+    }
+}
+
+/// The part of a request that the machine can run, and what was left out.
+fn planned(request: Request, chosen: &Chosen) -> Result<(Runnable, Vec<String>)> {
     let runnable = runnable(
         request.plan,
         &request.asked,
@@ -124,8 +172,42 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let (true, Some(refused)) = (runnable.plan.is_empty(), &runnable.refused) {
         return Err(Failure::Missing(anyhow::anyhow!("{refused}")));
     }
-    let notes = [request.notes, runnable.notes].concat();
-    let measured = measure(context, request.verb, &chosen, &runnable.plan, notes)?;
+    let notes = [request.notes, runnable.notes.clone()].concat();
+    Ok((runnable, notes))
+}
+
+/// Prints what was measured on several machines: one document for one, a list for more.
+fn show_all(context: &Context, measured: &[Measured]) -> Result<()> {
+    if let [one] = measured {
+        return show(context, one);
+    }
+    match context.global.format {
+        Format::Json => print(&to_json(
+            &measured.iter().map(|m| &m.document).collect::<Vec<_>>(),
+        )?),
+        Format::Csv => print(&to_csv(measured.iter().flat_map(|m| {
+            let document = &m.document;
+            point_rows(&document.header.machine.name, &document.points)
+        }))?),
+        Format::Table => {
+            for (at, measured) in measured.iter().enumerate() {
+                let gap = if at == 0 { "" } else { "\n" };
+                print(&format!(
+                    "{gap}On {}\n\n",
+                    measured.document.header.machine.name
+                ))?;
+                show(context, measured)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Prints what was measured.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn show(context: &Context, measured: &Measured) -> Result<()> {
     print(&match context.global.format {
         Format::Table => table(&measured.document),
         Format::Json => to_json(&measured.document)?,
@@ -142,11 +224,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             measured.run
         ));
     }
-    measured.verdict()?;
-    match runnable.refused {
-        Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The part of a plan that a machine's processor can run.

@@ -1,5 +1,8 @@
 //! `weir runs`: what was measured before.
 
+mod compare;
+mod list;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +13,11 @@ use weir_model::document::{BenchDocument, ReproduceDocument};
 use super::{bench, reproduce};
 use crate::cli::Format;
 use crate::context::Context;
-use crate::documents::{RecordDocument, RunLine, RunsDocument};
+use crate::documents::{RecordDocument, RunLine};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, alike, point_rows, print, seconds, to_csv, to_json, wrap};
-use crate::store::{RunState, RunSummary, Store, StoredRun};
+use crate::measure;
+use crate::output::{alike, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::store::{Store, StoredRun};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -21,6 +25,8 @@ use crate::store::{RunState, RunSummary, Store, StoredRun};
 Examples:
   weir runs list
   weir runs show last
+  weir runs compare 3 7
+  weir runs resume last
   weir runs export 3 --format csv -o run3.csv
 
 A run is named by its number, by `last`, or by the beginning of its machine's
@@ -32,12 +38,19 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List every run, newest first.
-    #[command(after_help = "Example:\n  weir runs list --format csv")]
-    List,
+    /// List runs, newest first: all of them, or those of a machine, experiment, tier or time.
+    List(list::Args),
     /// Show a run as it was printed, and how to repeat it.
     #[command(after_help = "Examples:\n  weir runs show 3\n  weir runs show emr2s")]
     Show {
+        /// A number, `last`, or the beginning of a machine's name.
+        run: String,
+    },
+    /// Set runs beside each other, figure by figure.
+    Compare(compare::Args),
+    /// Measure what a run that was stopped still lacks.
+    #[command(after_help = "Examples:\n  weir runs resume 3\n  weir runs resume last")]
+    Resume {
         /// A number, `last`, or the beginning of a machine's name.
         run: String,
     },
@@ -77,7 +90,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;
     match &args.what {
-        What::List => list(store.as_ref(), &path, context),
+        What::List(args) => list::run(args, store.as_ref(), &path, context),
+        What::Compare(args) => {
+            let runs = (args.runs.iter())
+                .map(|name| load(store.as_ref(), &path, name))
+                .collect::<Result<Vec<_>>>()?;
+            compare::run(args, &runs, context)
+        }
+        What::Resume { run } => {
+            let run = load(store.as_ref(), &path, run)?.summary.id;
+            // The store is opened anew for writing; two connections would wait for each other.
+            drop(store);
+            let measured = measure::resume(context, run)?;
+            bench::show(context, &measured)?;
+            measured.verdict()
+        }
         What::Show { run } => {
             let stored = load(store.as_ref(), &path, run)?;
             let text = match context.global.format {
@@ -122,73 +149,9 @@ pub fn load(store: Option<&Store>, path: &Path, name: &str) -> Result<StoredRun>
     Ok(store.load(store.find(name)?)?)
 }
 
-fn line(run: RunSummary) -> RunLine {
-    RunLine {
-        id: run.id.0,
-        started: run.started,
-        verb: run.verb,
-        machine: run.machine,
-        machine_kind: run.machine_kind,
-        digest: run.digest,
-        seed: run.seed,
-        weir: run.weir,
-        kept: run.kept,
-        planned: run.planned,
-        partial: run.state == RunState::Partial,
-        elapsed_s: run.elapsed_s,
-    }
-}
-
-fn list(store: Option<&Store>, path: &Path, context: &Context) -> Result<()> {
-    let runs = store.map(Store::list).transpose()?.unwrap_or_default();
-    let runs: Vec<RunLine> = runs.into_iter().map(line).collect();
-    match context.global.format {
-        Format::Json => print(&to_json(&RunsDocument {
-            schema: RunsDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            runs,
-        })?),
-        Format::Csv => print(&to_csv(&runs)?),
-        Format::Table if runs.is_empty() => {
-            context.note(&format!(
-                "no runs in {} yet; `weir bench` makes one",
-                path.display()
-            ));
-            Ok(())
-        }
-        Format::Table => {
-            let mut table = Table::new(&[
-                Column::number("run"),
-                Column::words("began (UTC)"),
-                Column::words("what"),
-                Column::words("machine"),
-                Column::number("figures"),
-                Column::number("took"),
-                Column::words("state"),
-            ]);
-            for run in &runs {
-                let partial = run.partial;
-                table.row([
-                    run.id.to_string(),
-                    run.started.clone(),
-                    run.verb.clone(),
-                    run.machine.clone(),
-                    if partial {
-                        format!("{}/{}", run.kept, run.planned)
-                    } else {
-                        run.kept.to_string()
-                    },
-                    seconds(run.elapsed_s),
-                    if partial {
-                        "partial".into()
-                    } else {
-                        "done".into()
-                    },
-                ]);
-            }
-            print(&table.to_string())
-        }
-    }
+/// Whether a run has all its figures, in a word.
+fn state(run: &RunLine) -> &'static str {
+    if run.partial { "partial" } else { "done" }
 }
 
 fn describe(run: &StoredRun) -> Result<String> {
@@ -197,7 +160,7 @@ fn describe(run: &StoredRun) -> Result<String> {
         &format!(
             "run {} ({}): {} on {}, {} of {} figures, began {} UTC, took {}",
             summary.id,
-            summary.state,
+            state(summary),
             summary.verb,
             summary.machine,
             summary.kept,
@@ -282,7 +245,7 @@ fn record(run: StoredRun) -> RecordDocument {
             .filter_map(|w| w.as_str())
             .map(str::to_owned)
             .collect(),
-        run: line(run.summary),
+        run: run.summary,
         host: run.host,
         document: run.document,
         records: run.records,

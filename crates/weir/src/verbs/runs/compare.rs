@@ -1,0 +1,253 @@
+//! `weir runs compare`: figure by figure, what changed between runs and what did not.
+
+use clap::ValueEnum;
+use weir_lab::compare::{Comparison, Figure, Pair, Quantile, Unit, compare};
+use weir_model::document::{BenchDocument, Point};
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
+use crate::failure::Result;
+use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+use crate::store::StoredRun;
+
+/// Rows of a table for reading.
+const ROWS: usize = 40;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir runs compare 3 7
+  weir runs compare emr2s spr2s --limit 100
+  weir runs compare 3 7 8 --figure p999 --format json
+
+Points are matched by what they are, on whatever machines. A difference is
+beyond chance where it exceeds the root of the sum of the squares of both 95 %
+intervals; `?` stands where a figure has no interval.")]
+pub struct Args {
+    /// Runs, the one that the others are compared with first.
+    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Which figure of each point.
+    #[arg(long, value_enum, default_value_t = Which::Main)]
+    figure: Which,
+    /// Rows to print, the largest effects first.
+    #[arg(long, value_name = "N", default_value_t = ROWS)]
+    limit: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    /// Bandwidth, or mean latency.
+    Main,
+    /// Median latency.
+    P50,
+    /// 99 of 100 accesses are faster.
+    P99,
+    /// 999 of 1,000 accesses.
+    P999,
+    /// 9,999 of 10,000 accesses.
+    P9999,
+}
+
+impl Which {
+    const fn figure(self) -> Figure {
+        match self {
+            Which::Main => Figure::Main,
+            Which::P50 => Figure::Quantile(Quantile::P50),
+            Which::P99 => Figure::Quantile(Quantile::P99),
+            Which::P999 => Figure::Quantile(Quantile::P999),
+            Which::P9999 => Figure::Quantile(Quantile::P9999),
+        }
+    }
+}
+
+/// Compares the first run with each of the others.
+///
+/// # Errors
+/// A run is no bench.
+pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
+    let documents: Vec<BenchDocument> = (runs.iter())
+        .map(super::bench_document)
+        .collect::<Result<_>>()?;
+    let Some(((first, others), (of_first, of_others))) =
+        runs.split_first().zip(documents.split_first())
+    else {
+        return Ok(());
+    };
+    let compared: Vec<(&StoredRun, Comparison<'_>)> = (others.iter().zip(of_others))
+        .map(|(run, document)| {
+            let (a, b) = (&of_first.points, &document.points);
+            (run, compare(a, b, args.figure.figure()))
+        })
+        .collect();
+    match context.global.format {
+        Format::Json => print(&to_json(&CompareDocument {
+            schema: CompareDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            comparisons: (compared.iter())
+                .map(|(other, comparison)| ComparedRuns {
+                    a: first.summary.clone(),
+                    b: other.summary.clone(),
+                    figures: rows(first, other, comparison),
+                    only_a: comparison.only_a,
+                    only_b: comparison.only_b,
+                })
+                .collect(),
+        })?),
+        Format::Csv => print(&to_csv(
+            (compared.iter()).flat_map(|(other, comparison)| rows(first, other, comparison)),
+        )?),
+        Format::Table => {
+            let texts: Vec<String> = (compared.iter())
+                .map(|(other, comparison)| table(first, other, comparison, args.limit))
+                .collect();
+            print(&texts.join("\n"))
+        }
+    }
+}
+
+fn rows(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>) -> Vec<ComparedFigure> {
+    let row = |pair: &Pair<'_>| ComparedFigure {
+        run_a: a.summary.id,
+        run_b: b.summary.id,
+        experiment: pair.point.experiment,
+        tier: pair.point.tier.clone(),
+        op: pair.point.op,
+        pattern: pair.point.pattern.clone(),
+        threads: pair.point.threads,
+        what: what(pair.point),
+        unit: pair.unit.name().into(),
+        a: pair.a,
+        b: pair.b,
+        ratio: pair.ratio(),
+        beyond_chance: pair.beyond,
+    };
+    comparison.pairs.iter().map(row).collect()
+}
+
+fn table(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>, limit: usize) -> String {
+    let (a, b) = (&a.summary, &b.summary);
+    let mut text = wrap(
+        &format!(
+            "A is run {} on {}, B is run {} on {}",
+            a.id, a.machine, b.id, b.machine
+        ),
+        "",
+        "  ",
+    );
+    let mut table = Table::new(&[
+        Column::words("what"),
+        Column::words("tier"),
+        Column::number("threads"),
+        Column::number("A"),
+        Column::number("B"),
+        Column::words("unit"),
+        Column::number("B/A"),
+        Column::words("beyond\nchance"),
+    ]);
+    for pair in comparison.pairs.iter().take(limit) {
+        table.row([
+            what(pair.point),
+            pair.point.tier.to_string(),
+            pair.point.threads.to_string(),
+            figure(pair.a),
+            figure(pair.b),
+            pair.unit.name().into(),
+            format!("{:.3}", pair.ratio()),
+            match pair.beyond {
+                Some(true) => "yes".into(),
+                Some(false) => "no".into(),
+                None => "?".into(),
+            },
+        ]);
+    }
+    if !table.is_empty() {
+        text.push_str(&table.to_string());
+    }
+    text.push_str(&wrap(&summary(comparison, limit), "", "  "));
+    text
+}
+
+/// What a point is beside its tier and threads, in few words.
+fn what(point: &Point) -> String {
+    let mut words = vec![point.experiment.name().to_owned()];
+    words.push(match &point.kernel {
+        Some(kernel) => kernel.clone(),
+        None => point.op.to_string(),
+    });
+    let is_chase = point.pattern.starts_with("chase");
+    if point.pattern != "sequential" && point.block_bytes.is_none() {
+        words.push(point.pattern.clone());
+    }
+    words.extend(point.block_bytes.map(|block| format!("of {block}")));
+    if is_chase {
+        words.extend(point.wss_bytes.map(|size| format!("over {size}")));
+    }
+    words.extend(point.batch.map(|batch| format!("x{batch}")));
+    words.extend((point.source.as_ref()).map(|source| format!("from {source}")));
+    if !point.cores.is_empty() {
+        let cores: Vec<String> = point.cores.iter().map(u32::to_string).collect();
+        words.push(format!("cores {}", cores.join("+")));
+    }
+    if let Some(beside) = &point.beside {
+        let mut company = format!("beside {} {}", beside.threads, beside.op);
+        if beside.op != weir_model::access::Op::Ld {
+            company.push_str(&format!(" {:.0} % reads", 100.0 * beside.read_share));
+        }
+        if beside.pause_ns.get() > 0.0 {
+            company.push_str(&format!(" every {} ns", figure(beside.pause_ns.get())));
+        }
+        words.push(company);
+    }
+    words.join(" ")
+}
+
+fn summary(comparison: &Comparison<'_>, limit: usize) -> String {
+    let pairs = &comparison.pairs;
+    let (mut better, mut worse, mut within, mut unknown) = (0, 0, 0, 0);
+    for pair in pairs {
+        match pair.beyond {
+            Some(true) if pair.is_better() => better += 1,
+            Some(true) => worse += 1,
+            Some(false) => within += 1,
+            None => unknown += 1,
+        }
+    }
+    let mut parts = vec![format!("{} figures in both", pairs.len())];
+    if better + worse > 0 {
+        parts.push(format!(
+            "{better} better and {worse} worse in B beyond chance"
+        ));
+    }
+    if within > 0 {
+        parts.push(format!("{within} alike"));
+    }
+    if unknown > 0 {
+        parts.push(format!("{unknown} without an interval"));
+    }
+    for unit in [Unit::GbPerSec, Unit::Nanos] {
+        let ratios: Vec<f64> = (pairs.iter())
+            .filter(|pair| pair.unit == unit)
+            .map(Pair::ratio)
+            .collect();
+        parts.extend(median(ratios).map(|m| format!("median B/A of {} {m:.3}", unit.name())));
+    }
+    if comparison.only_a + comparison.only_b > 0 {
+        parts.push(format!(
+            "{} only in A, {} only in B",
+            comparison.only_a, comparison.only_b
+        ));
+    }
+    if pairs.len() > limit {
+        parts.push(format!("the {limit} largest effects are shown"));
+    }
+    parts.join("; ")
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
+    Some(f64::midpoint(*values.get(low)?, *values.get(high)?))
+}

@@ -1,0 +1,157 @@
+//! `weir runs list`: what the store holds, narrowed by machine, experiment, tier and time.
+
+use std::path::Path;
+
+use weir_model::document::Experiment;
+use weir_model::topology::TierName;
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{RunLine, RunsDocument};
+use crate::failure::{Failure, Result};
+use crate::output::{Column, Table, figure, print, seconds, to_csv, to_json};
+use crate::store::{Filter, Metric, Store};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir runs list --format csv
+  weir runs list --machine emr2s --experiment bandwidth --tier cxl0 --metric gbps
+  weir runs list --since 7d --limit 20")]
+pub struct Args {
+    /// Only runs on machines whose name begins so.
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Only runs with figures of this experiment: latency, bandwidth, random, ...
+    #[arg(long, value_name = "NAME", value_parser = experiment)]
+    experiment: Option<Experiment>,
+    /// Only runs with figures of this tier.
+    #[arg(long, value_name = "TIER")]
+    tier: Option<String>,
+    /// Only runs that began then or later (UTC): 2026-03-01, or 7d, 12h, 30m ago.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only the newest so many.
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Show each run's best figure of the experiment and tier.
+    #[arg(long, value_enum)]
+    metric: Option<Metric>,
+}
+
+fn experiment(name: &str) -> std::result::Result<Experiment, String> {
+    (Experiment::ALL.into_iter())
+        .find(|experiment| experiment.name() == name)
+        .ok_or_else(|| {
+            let known = Experiment::ALL.map(Experiment::name).join(", ");
+            format!("no experiment is called `{name}`; there are {known}")
+        })
+}
+
+/// Prints the runs that are asked for, newest first.
+///
+/// # Errors
+/// The store cannot be read, or the time is none.
+pub fn run(args: &Args, store: Option<&Store>, path: &Path, context: &Context) -> Result<()> {
+    let runs = match store {
+        Some(store) => store.query(&filter(args, store)?)?,
+        None => Vec::new(),
+    };
+    match context.global.format {
+        Format::Json => print(&to_json(&RunsDocument {
+            schema: RunsDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            runs,
+        })?),
+        Format::Csv => print(&to_csv(&runs)?),
+        Format::Table if runs.is_empty() => {
+            context.note(&match store {
+                Some(store) if !store.query(&newest())?.is_empty() => {
+                    "no run is like that; leave a condition out".to_owned()
+                }
+                _ => format!("no runs in {} yet; `weir bench` makes one", path.display()),
+            });
+            Ok(())
+        }
+        Format::Table => print(&table(&runs, args.metric)),
+    }
+}
+
+fn newest() -> Filter {
+    Filter {
+        limit: Some(1),
+        ..Filter::default()
+    }
+}
+
+fn filter(args: &Args, store: &Store) -> Result<Filter> {
+    let since_s = match &args.since {
+        None => None,
+        Some(words) => Some(store.time(words)?.ok_or_else(|| {
+            Failure::request(format!(
+                "--since: `{words}` is no time; write 2026-03-01, `2026-03-01 14:05`, or 7d, 12h, 30m for so long ago"
+            ))
+        })?),
+    };
+    Ok(Filter {
+        machine: args.machine.clone(),
+        experiment: args.experiment,
+        tier: args.tier.as_ref().map(TierName::named),
+        since_s,
+        limit: args.limit,
+        metric: args.metric,
+    })
+}
+
+fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
+    let mut heads = vec![
+        Column::number("run"),
+        Column::words("began (UTC)"),
+        Column::words("what"),
+        Column::words("machine"),
+        Column::number("figures"),
+    ];
+    heads.push(match metric {
+        None => Column::number("took"),
+        Some(Metric::Gbps) => Column::number("best\nGB/s"),
+        Some(Metric::Ns) => Column::number("least\nns"),
+    });
+    heads.push(Column::words("state"));
+    let mut table = Table::new(&heads);
+    for run in runs {
+        let figures = if run.partial {
+            format!("{}/{}", run.kept, run.planned)
+        } else {
+            run.kept.to_string()
+        };
+        let shown = |value: Option<f64>| value.map_or("-".into(), figure);
+        table.row([
+            run.id.to_string(),
+            run.started.clone(),
+            run.verb.clone(),
+            run.machine.clone(),
+            figures,
+            match metric {
+                None => seconds(run.elapsed_s),
+                Some(Metric::Gbps) => shown(run.best_gbps),
+                Some(Metric::Ns) => shown(run.least_ns),
+            },
+            super::state(run).into(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_go_by_their_names() {
+        for known in Experiment::ALL {
+            assert_eq!(experiment(known.name()), Ok(known));
+        }
+        assert!(experiment("lateness").unwrap_err().contains("latency"));
+    }
+}
