@@ -129,13 +129,17 @@ impl FromStr for Mix {
     }
 }
 
-/// Steps of load for each doubling, and those of a quick run.
-const STEPS_AN_OCTAVE: f64 = 3.0;
-const QUICK_STEPS_AN_OCTAVE: f64 = 1.0;
 /// Where the limit of a tier is known, pauses go from half to sixteen times the one at which the
-/// threads would ask for all of it.
+/// threads would ask for all of it, in steps of half an octave, ...
 const OCTAVES_ABOUT_LIMIT: (f64, f64) = (-1.0, 4.0);
-/// Where it is not, from 1 ns to about 1 us.
+const STEPS_AN_OCTAVE: f64 = 2.0;
+/// ... and in finer ones where curves bend.
+const OCTAVES_OF_BEND: (f64, f64) = (-0.5, 1.0);
+const STEPS_IN_BEND: f64 = 6.0;
+/// A quick run takes a third of the steps.
+const QUICK_STEPS: f64 = 1.0;
+const QUICK_STEPS_IN_BEND: f64 = 2.0;
+/// Where the limit is not known, from 1 ns to about 1 us.
 const OCTAVES_OF_NS: (f64, f64) = (0.0, 10.0);
 /// The chase goes over at least this much memory, and this many times the last-level cache.
 const LEAST_CHASE: Bytes = Bytes::mib(256);
@@ -235,25 +239,33 @@ fn pauses(tier: &Tier, load: &Load, options: &Options) -> Vec<Nanos> {
         .as_ref()
         .map(|limits| traffic_limit(limits, load.read_share()).get())
         .filter(|limit| *limit > 0.0);
-    let (unit, (from, to)) = match limit {
-        Some(gbps) => {
-            let bytes = f64::from(load.threads) * LINE_BYTES as f64 * load.traffic_factor();
-            (bytes / gbps, OCTAVES_ABOUT_LIMIT)
-        }
-        None => (1.0, OCTAVES_OF_NS),
-    };
-    let steps = if options.quick {
-        QUICK_STEPS_AN_OCTAVE
+    let (steps, in_bend) = if options.quick {
+        (QUICK_STEPS, QUICK_STEPS_IN_BEND)
     } else {
-        STEPS_AN_OCTAVE
+        (STEPS_AN_OCTAVE, STEPS_IN_BEND)
     };
-    let count = ((to - from) * steps).round() as u32;
+    let octaves = match limit {
+        Some(_) => [
+            series(OCTAVES_ABOUT_LIMIT, steps),
+            series(OCTAVES_OF_BEND, in_bend),
+        ]
+        .concat(),
+        None => series(OCTAVES_OF_NS, steps),
+    };
+    let unit = limit.map_or(1.0, |gbps| {
+        f64::from(load.threads) * LINE_BYTES as f64 * load.traffic_factor() / gbps
+    });
     // Whole hundredths of a nanosecond, which is what documents show.
-    let pause = |step| {
-        let ns = unit * (from + f64::from(step) / steps).exp2();
-        Nanos((ns * 100.0).round() / 100.0)
-    };
+    let pause = |octave: f64| Nanos((unit * octave.exp2() * 100.0).round() / 100.0);
     std::iter::once(Nanos(0.0))
-        .chain((0..=count).map(pause))
+        .chain(octaves.into_iter().map(pause))
+        .collect()
+}
+
+/// From one end to the other in so many steps for each unit.
+fn series((from, to): (f64, f64), steps: f64) -> Vec<f64> {
+    let count = ((to - from) * steps).round() as u32;
+    (0..=count)
+        .map(|step| from + f64::from(step) / steps)
         .collect()
 }

@@ -4,13 +4,16 @@ mod common;
 
 use common::{Toy, WALK_NS};
 use proptest::prelude::*;
+use weir_lab::loaded::{self, Mix};
 use weir_lab::statistics::Estimate;
 use weir_lab::theory::{bandwidth_limit, beside};
-use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, bandwidth, latency, run, verdicts};
+use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, run, verdicts};
+use weir_lab::{bandwidth, latency, movement, random, share, tail};
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::document::{Experiment, Point};
+use weir_model::document::{Experiment, Point, Steadiness};
+use weir_model::latency::{LatencyHistogram, LatencySummary};
 use weir_model::topology::{Limits, TierName};
-use weir_model::units::{Bytes, GbPerSec};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 fn all_points(toy: &Toy) -> Vec<Point> {
     let topology = toy.topology();
@@ -289,4 +292,178 @@ fn a_quiet_machine_raises_no_doubt_but_for_what_it_lacks() {
         doubts[0].text.contains("movdir64b is missing"),
         "{doubts:?}"
     );
+}
+
+/// A point of an experiment without its figure.
+fn blank(spec: &PointSpec) -> Point {
+    Point {
+        error: None,
+        ..weir_lab::study::failed(spec, "")
+    }
+}
+
+fn latencies(p50: f64, p999: f64) -> LatencySummary {
+    let mut all = LatencyHistogram::new();
+    all.record_many(Nanos(p50), 99_800);
+    all.record_many(Nanos(p999), 200);
+    all.summary().unwrap()
+}
+
+#[test]
+fn a_loaded_latency_doubles_where_the_queue_says() {
+    let toy = Toy::default();
+    let options = loaded::Options {
+        tiers: vec![TierName::cxl(0)],
+        mixes: vec![Mix::Reads, "2:1".parse().unwrap()],
+        threads: vec![8],
+        ..loaded::Options::default()
+    };
+    let plan = loaded::plan(&toy.topology(), &options).unwrap();
+    let points: Vec<Point> = run(&toy, &plan, 3, &())
+        .into_iter()
+        .map(|d| d.point)
+        .collect();
+    let found = verdicts(&toy.topology(), &points);
+    let under_load: Vec<&Verdict> = found
+        .iter()
+        .filter(|v| v.about == "cxl0 under load")
+        .collect();
+    assert_eq!(under_load.len(), 2, "{found:#?}");
+    for verdict in under_load {
+        // The toy's queue doubles the wait at 9/10 of 20 GB/s, whatever the mix.
+        let words: Vec<&str> = verdict.text.split(' ').collect();
+        let at = words.iter().position(|word| *word == "at").unwrap();
+        let gbps: f64 = words[at + 1].parse().unwrap();
+        assert!((gbps / 18.0 - 1.0).abs() < 0.08, "{}", verdict.text);
+    }
+    for point in points.iter().filter(|p| p.beside.is_some()) {
+        let beside = point.beside.as_ref().unwrap();
+        let factor = if beside.read_share < 1.0 { 1.5 } else { 1.0 };
+        let traffic = beside.traffic_gbps.unwrap().get();
+        assert!((traffic / beside.gbps.unwrap().get() / factor - 1.0).abs() < 1e-9);
+        assert!(point.theory.is_some(), "{point:?}");
+    }
+}
+
+#[test]
+fn a_tail_that_grows_with_load_is_told_with_its_company() {
+    let topology = Toy::default().topology();
+    let plan = tail::plan(&topology, &tail::Options::default()).unwrap();
+    let mut points: Vec<Point> = plan.iter().map(blank).collect();
+    for point in &mut points {
+        let company = point.threads + point.beside.as_ref().map_or(0, |b| b.threads) - 1;
+        let reach = if point.tier == TierName::dram() {
+            30.0
+        } else {
+            30.0 + 10.0 * f64::from(company)
+        };
+        point.ns = Some(latencies(200.0, 200.0 + reach));
+    }
+    let found = verdicts(&topology, &points);
+    let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
+    assert!(of("dram tail").contains("does not grow"), "{found:?}");
+    let cxl = of("cxl0 tail");
+    assert!(cxl.contains("(1.0x that of dram)"), "{cxl}");
+    assert!(cxl.contains("grows with load"), "{cxl}");
+    assert!(cxl.contains("32 readers") || cxl.contains("31 "), "{cxl}");
+}
+
+#[test]
+fn a_block_past_which_larger_ones_are_worse_is_named() {
+    let topology = Toy::default().topology();
+    let options = random::Options {
+        tiers: vec![TierName::cxl(0)],
+        ops: vec![Op::NtSt],
+        threads: vec![1, 2],
+        ..random::Options::default()
+    };
+    let plan = random::plan(&topology, &options).unwrap();
+    let mut points: Vec<Point> = plan.iter().map(blank).collect();
+    for point in &mut points {
+        let kib = point.block_bytes.unwrap().get() as f64 / 1024.0;
+        let falls = point.threads == 2 && kib > 32.0;
+        point.gbps = Some(GbPerSec(if falls { 5.0 } else { 4.0 + kib / 16.0 }));
+    }
+    let found = verdicts(&topology, &points);
+    let verdict = found
+        .iter()
+        .find(|v| v.about == "cxl0 nt_st at random")
+        .unwrap();
+    assert!(
+        verdict
+            .text
+            .starts_with("the best block is 32 KiB with 2 threads (6.0 GB/s"),
+        "{verdict:?}"
+    );
+    assert!(!verdict.text.contains("1 thread "), "{verdict:?}");
+}
+
+#[test]
+fn copies_are_advised_by_pair() {
+    let topology = Toy::default().topology();
+    let plan = movement::plan(&topology, &movement::Options::default()).unwrap();
+    let mut points: Vec<Point> = plan.iter().map(blank).collect();
+    for point in &mut points {
+        let offloaded = point.batch.is_some_and(|batch| batch > 1);
+        let near = point.source == Some(TierName::dram());
+        point.gbps = Some(GbPerSec(if offloaded && near { 30.0 } else { 10.0 }));
+    }
+    let found = verdicts(&topology, &points);
+    let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
+    assert!(of("dram to cxl0").contains("moves 3.0x that"), "{found:#?}");
+    assert!(of("cxl0 to dram").contains("gives no more"), "{found:#?}");
+}
+
+#[test]
+fn figures_that_do_not_agree_are_named() {
+    let topology = Toy::default().topology();
+    let plan = share::plan(&topology, &share::Options::default()).unwrap();
+    let mut points: Vec<Point> = plan.iter().map(blank).collect();
+    for point in &mut points {
+        point.ns = Some(latencies(60.0, 70.0));
+        point.steadiness = Some(Steadiness::Steady);
+    }
+    assert!(
+        verdicts(&topology, &points)
+            .iter()
+            .all(|v| v.severity == Severity::Note)
+    );
+    for point in &mut points[..5] {
+        point.steadiness = Some(Steadiness::Bimodal);
+    }
+    let found = verdicts(&topology, &points);
+    assert_eq!(found[0].about, "bimodal");
+    assert!(
+        found[0].text.starts_with("5 of 66 figures (dram cas"),
+        "{found:?}"
+    );
+    assert!(
+        found[0].text.contains("cores 0 and 2") && found[0].text.contains("2 more"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_copy_is_bounded_by_the_slower_of_its_ends() {
+    let topology = Toy::default().topology();
+    let all = run(
+        &Toy::default(),
+        &movement::plan(&topology, &movement::Options::default()).unwrap(),
+        1,
+        &(),
+    );
+    let limit = |source: TierName, dest: TierName, kernel: &str| {
+        let point = all.iter().map(|done| &done.point).find(|p| {
+            p.source == Some(source.clone())
+                && p.tier == dest
+                && p.kernel.as_deref() == Some(kernel)
+        });
+        point.unwrap().theory.as_ref().unwrap().limit
+    };
+    let (dram, cxl) = (TierName::dram(), TierName::cxl(0));
+    // Each tier carries 1.2 times its formula in all: 24 GB/s for CXL.
+    assert!((limit(dram.clone(), cxl.clone(), "nt_copy") - 24.0).abs() < 1e-9);
+    assert!((limit(cxl.clone(), dram.clone(), "nt_copy") - 24.0).abs() < 1e-9);
+    assert!((limit(dram, cxl.clone(), "memcpy") - 12.0).abs() < 1e-9);
+    assert!((limit(cxl.clone(), cxl, "memcpy") - 8.0).abs() < 1e-9);
 }

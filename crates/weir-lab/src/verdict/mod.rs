@@ -1,0 +1,135 @@
+//! What the points mean, in words: every rule, in a file for each family of experiments.
+//!
+//! A rule looks at points and at nothing else, so that stored results can be judged again.
+
+mod bandwidth;
+mod latency;
+mod loaded;
+mod movement;
+mod random;
+mod share;
+mod stream;
+mod tail;
+mod trust;
+
+use serde::{Deserialize, Serialize};
+use weir_model::access::Op;
+use weir_model::document::{Point, Steadiness};
+use weir_model::topology::Topology;
+
+/// Two figures are alike if neither exceeds the other by more than this share.
+const ALIKE: f64 = 0.10;
+
+/// How much a verdict matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Something learned about the machine.
+    Note,
+    /// A figure to trust less, or one that is missing.
+    Doubt,
+    /// A figure that cannot be right.
+    Wrong,
+}
+
+/// One conclusion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about: `cxl0 ld`, `dram latency`.
+    pub about: String,
+    /// The conclusion, in words and figures.
+    pub text: String,
+}
+
+impl Verdict {
+    fn new(severity: Severity, about: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            severity,
+            about: about.into(),
+            text: text.into(),
+        }
+    }
+}
+
+/// Everything the rules conclude, what matters most first.
+pub fn verdicts(topology: &Topology, points: &[Point]) -> Vec<Verdict> {
+    let mut all = Vec::new();
+    all.extend(points.iter().filter_map(trust::beats_physics));
+    all.extend(trust::without_figure(points));
+    all.extend(trust::noisy(points));
+    for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {
+        all.extend(trust::unsteady(points, kind));
+    }
+    for tier in topology.tiers.iter().map(|t| &t.name) {
+        all.extend(latency::staircase(topology, points, tier));
+        all.extend(latency::page_walks(points, tier));
+        all.extend(latency::against_dram(points, tier));
+        all.extend(tail::tails(points, tier));
+        for prefetch in [true, false] {
+            for op in Op::ALL {
+                all.extend(bandwidth::thread_curve(points, tier, op, prefetch));
+            }
+            all.extend(bandwidth::stores(points, tier, prefetch));
+        }
+        all.extend(latency::flushed_stores(points, tier));
+        all.extend(loaded::curves(points, tier));
+        for op in Op::ALL {
+            all.extend(random::blocks(points, tier, op));
+        }
+        all.extend(stream::kernels(points, tier));
+    }
+    all.extend(movement::copies(points));
+    all.extend(share::hand_overs(points));
+    // Stable, so that rules keep their order within a severity.
+    all.sort_by_key(|verdict| std::cmp::Reverse(verdict.severity));
+    all
+}
+
+/// The main figure of a point and its unit.
+fn figure(point: &Point) -> Option<(f64, &'static str)> {
+    let bandwidth = point.gbps.map(|gbps| (gbps.get(), "GB/s"));
+    bandwidth.or_else(|| point.ns.map(|ns| (ns.mean.get(), "ns")))
+}
+
+/// What names a point among others of its machine.
+fn name(point: &Point) -> String {
+    let Point {
+        tier,
+        op,
+        pattern,
+        threads,
+        ..
+    } = point;
+    let plural = |n: u32| if n == 1 { "" } else { "s" };
+    let from = match &point.source {
+        Some(source) if source != tier => format!("{source} to "),
+        _ => String::new(),
+    };
+    let what = match &point.kernel {
+        Some(kernel) => format!("{kernel} ({op})"),
+        None => format!("{op} {pattern}"),
+    };
+    let mut text = format!("{from}{tier} {what}");
+    match (point.batch, point.block_bytes) {
+        (Some(batch), Some(block)) => text += &format!(" {batch} x {block}"),
+        (None, Some(block)) => text += &format!(" of {block}"),
+        _ => {}
+    }
+    if let [one, other] = point.cores.as_slice() {
+        return format!("{text} of cores {one} and {other}");
+    }
+    text += &format!(", {threads} thread{}", plural(*threads));
+    if let Some(set) = point.wss_bytes {
+        text += &format!(" x {set}");
+    }
+    if let Some(beside) = &point.beside {
+        let (n, op, pause) = (beside.threads, beside.op, beside.pause_ns.get());
+        text += &format!(", beside {n} {op} thread{}", plural(n));
+        if pause > 0.0 {
+            text += &format!(" that pause {pause:.0} ns");
+        }
+    }
+    text
+}

@@ -1,0 +1,115 @@
+//! Which figures not to trust, and which are missing.
+
+use std::collections::BTreeMap;
+
+use weir_model::document::{Point, Steadiness};
+
+use super::{Severity, Verdict, figure, name};
+
+/// A figure is noisy if its interval's half-width exceeds this share of it.
+const NOISY: f64 = 0.05;
+/// So many figures are named, and the others counted.
+const NAMED: usize = 3;
+
+pub(super) fn beats_physics(point: &Point) -> Option<Verdict> {
+    let theory = point.theory.as_ref().filter(|theory| theory.beaten)?;
+    let (value, unit) = figure(point)?;
+    Some(Verdict::new(
+        Severity::Wrong,
+        name(point),
+        format!(
+            "{value:.1} {unit} is better than the limit of {:.1} {unit} ({}): the figure or the \
+             limit is wrong",
+            theory.limit, theory.basis
+        ),
+    ))
+}
+
+pub(super) fn without_figure(points: &[Point]) -> Vec<Verdict> {
+    let mut by_reason: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
+    for point in points {
+        if let Some(reason) = &point.error {
+            by_reason.entry(reason).or_default().push(point);
+        }
+    }
+    let verdict = |(reason, points): (&str, Vec<&Point>)| {
+        let first = points.first()?;
+        let about = match points.len() {
+            1 => name(first),
+            several => format!("{several} points, the first {}", name(first)),
+        };
+        Some(Verdict::new(
+            Severity::Doubt,
+            about,
+            format!("no figure: {reason}"),
+        ))
+    };
+    by_reason.into_iter().filter_map(verdict).collect()
+}
+
+pub(super) fn noisy(points: &[Point]) -> Option<Verdict> {
+    let share = |point: &Point| Some(point.ci95? / figure(point)?.0);
+    let noisy = points
+        .iter()
+        .filter_map(|p| Some((share(p)?, p)))
+        .filter(|(s, _)| *s > NOISY);
+    let noisy: Vec<(f64, &Point)> = noisy.collect();
+    let (worst, point) = noisy
+        .iter()
+        .copied()
+        .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+    Some(Verdict::new(
+        Severity::Doubt,
+        "noise",
+        format!(
+            "{} of {} points are known to no better than +-{:.0} %; the worst, {}, to +-{:.0} %",
+            noisy.len(),
+            points.len(),
+            NOISY * 100.0,
+            name(point),
+            worst * 100.0
+        ),
+    ))
+}
+
+/// Figures whose repetitions do not agree, by name.
+pub(super) fn unsteady(points: &[Point], kind: Steadiness) -> Option<Verdict> {
+    let text = match kind {
+        Steadiness::Steady => return None,
+        Steadiness::Noisy => {
+            "their repetitions scatter widely: repeat more often, or quieten the machine"
+        }
+        Steadiness::Bimodal => {
+            "their repetitions gather around two values, and the mean is neither: look at the \
+             samples"
+        }
+        Steadiness::Drifting => {
+            "later repetitions lie beyond earlier ones: the machine changed meanwhile"
+        }
+    };
+    let word = match kind {
+        Steadiness::Steady => "steady",
+        Steadiness::Noisy => "noisy",
+        Steadiness::Bimodal => "bimodal",
+        Steadiness::Drifting => "drifting",
+    };
+    let such: Vec<&Point> = (points.iter())
+        .filter(|p| p.steadiness == Some(kind))
+        .collect();
+    let mut names: Vec<String> = such.iter().take(NAMED).map(|p| name(p)).collect();
+    if such.len() > NAMED {
+        names.push(format!("{} more", such.len() - NAMED));
+    }
+    (!such.is_empty()).then(|| {
+        let judged = points.iter().filter(|p| p.steadiness.is_some()).count();
+        Verdict::new(
+            Severity::Doubt,
+            word,
+            format!(
+                "{} of {judged} figures ({}): {text}",
+                such.len(),
+                names.join("; ")
+            ),
+        )
+    })
+}
