@@ -98,7 +98,7 @@ fn loaded(bed: &SimTestbed, a: &[&str]) {
         1..1 + loaders,
         a.get(4) != Some(&"noprefetch"),
     );
-    load.reads = (lines > 0 && per > 0).then(|| Reads {
+    load.reads = (lines > 0 && per > 0).then_some(Reads {
         lines,
         per,
         from: Placement::Bind(tier),

@@ -150,7 +150,10 @@ impl Pmu {
             Counter::OffcoreOutstandingDemandDataRd,
             core_cycles(self.demand_read_time),
         );
-        put(Counter::OffcoreDemandRfo, offcore(&[Kind::Rfo, Kind::RfoSnoop]));
+        put(
+            Counter::OffcoreDemandRfo,
+            offcore(&[Kind::Rfo, Kind::RfoSnoop]),
+        );
         let others = offcore(&[Kind::LlcEvict, Kind::PciRdCur, Kind::ItoM]);
         put(
             Counter::OffcoreAllRequests,

@@ -3,7 +3,8 @@
 mod common;
 
 use common::*;
-use weir_model::access::Op;
+use weir_model::access::{Op, Pattern};
+use weir_model::tenant::Tenant;
 use weir_model::units::Bytes;
 
 /// Bandwidth against threads, and where it peaks.
@@ -137,4 +138,57 @@ fn a_saturated_cxl_device_holds_tor_entries_for_many_times_its_idle_latency() {
     let seen = steady(&bed_of(&platform), &[stream(Op::Ld, "cxl0", 0..16)]);
     let times = seen.cxl_residency() / idle;
     assert!((7.0..=12.0).contains(&times), "{times:.1} times {idle} ns");
+}
+
+/// Bandwidth of random blocks, in GB/s.
+fn blocks(expression: &str, op: Op, tier: &str, threads: u32, kib: u64) -> f64 {
+    let tenant = Tenant {
+        pattern: Pattern::RandomBlock {
+            block: Bytes::kib(kib),
+        },
+        ..stream(op, tier, 0..threads)
+    };
+    let rate = |seed| {
+        run(
+            &bed(expression),
+            std::slice::from_ref(&tenant),
+            60.0,
+            300.0,
+            seed,
+        )
+    };
+    (1..=4).map(|seed| rate(seed).gbps(0)).sum::<f64>() / 4.0
+}
+
+#[test]
+fn one_thread_of_random_posted_blocks_gains_with_their_size_and_many_lose() {
+    // MEMO §4.3.2: one thread keeps growing; more have a best size, the smaller the more they are.
+    let sizes = [1, 4, 16, 64, 256];
+    let of = |threads| sizes.map(|kib| blocks("memo", Op::NtSt, "cxl0", threads, kib));
+    let one = of(1);
+    assert!(one.windows(2).all(|pair| pair[1] > pair[0]), "{one:?}");
+    let mut first_loss = usize::MAX;
+    for threads in [4, 8, 16] {
+        let gbps = of(threads);
+        let peak = gbps.iter().copied().fold(0.0, f64::max);
+        let best = gbps.iter().position(|&g| g > 0.97 * peak).unwrap();
+        let loss = (best..sizes.len()).find(|&i| gbps[i] < 0.97 * peak);
+        let loss = loss.unwrap_or_else(|| panic!("{threads} threads never lose: {gbps:?}"));
+        assert!(loss <= first_loss, "{threads} threads lose later: {gbps:?}");
+        first_loss = loss;
+    }
+}
+
+#[test]
+fn small_random_blocks_treat_all_tiers_alike() {
+    // MEMO §4.3.2: with blocks of 1 KiB every tier is far below its streams; with 16 KiB local
+    // DRAM goes ahead.
+    for tier in ["dram", "cxl0"] {
+        let share = |kib| {
+            let whole = blocks("memo", Op::Ld, tier, 2, 128);
+            blocks("memo", Op::Ld, tier, 2, kib) / whole
+        };
+        assert!(share(1) < 0.65, "{tier}: {:.2} of a stream", share(1));
+        assert!(share(16) > 0.85, "{tier}: {:.2} of a stream", share(16));
+    }
 }

@@ -204,7 +204,7 @@ impl Walk {
     }
 
     /// The place of access `index`, where `cursor` may still know it from the access before.
-    #[inline]
+    #[inline(always)]
     pub fn follow(&self, cursor: &mut Cursor, index: u64) -> Place {
         if cursor.left > 0 {
             cursor.left -= 1;

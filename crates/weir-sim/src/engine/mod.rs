@@ -63,6 +63,7 @@ impl Engine {
     }
 
     /// Moves time on to `until`.
+    #[inline(never)]
     pub fn run(&mut self, until: Ps) {
         while let Some(mut bucket) = self.uncore.take(until) {
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
@@ -91,6 +92,7 @@ impl Engine {
     }
 
     /// A thread wakes up, or the accelerator, which comes after them all.
+    #[inline(never)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
             Some(thread) => {
@@ -166,6 +168,7 @@ impl Engine {
 
     /// The same for threads that are no plain streams.
     #[cold]
+    #[inline(never)]
     fn pump_other(&mut self, t: usize, time: Ps) {
         match self.threads[t].style {
             Style::Program => self.pump_program(t, time),
@@ -193,10 +196,10 @@ impl Engine {
     fn buffer_free(&mut self, t: usize, index: u64, now: Ps) {
         let thread = &mut self.threads[t];
         match thread.style {
-            Style::Timed | Style::Shared => return,
-            Style::Offload => return self.device_write_taken(now),
             Style::Stream => thread.window.complete(index),
             Style::Program => thread.store_combined(),
+            Style::Timed | Style::Shared => return,
+            Style::Offload => return self.device_write_taken(now),
         }
         thread.outstanding -= 1;
         thread.progress.accesses += 1;
@@ -208,6 +211,9 @@ impl Engine {
     fn answered(&mut self, request: &Request, now: Ps, at: Ps) {
         let t = request.thread as usize;
         match request.kind {
+            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref => {
+                self.filled(t, request, at);
+            }
             Kind::WbMtoI | Kind::LlcEvict => {}
             Kind::Clwb | Kind::Wcilf => {
                 let thread = &mut self.threads[t];
@@ -219,10 +225,18 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
-            Kind::RfoSnoop => self.handed_over(request, now),
-            Kind::PciRdCur => self.device_read(request, at),
-            Kind::ItoM => self.device_wrote(request, at),
-            _ => self.filled(t, request, at),
+            Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM => self.answered_other(*request, now, at),
+        }
+    }
+
+    /// The same for requests that no core's own buffers wait for.
+    #[cold]
+    #[inline(never)]
+    fn answered_other(&mut self, request: Request, now: Ps, at: Ps) {
+        match request.kind {
+            Kind::PciRdCur => self.device_read(&request, at),
+            Kind::ItoM => self.device_wrote(&request, at),
+            _ => self.handed_over(&request, now),
         }
     }
 
@@ -239,14 +253,14 @@ impl Engine {
         pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
 
         if thread.style != Style::Stream {
-            return self.filled_other(t, request, at);
+            return self.filled_other(t, *request, at);
         }
         let place = request.place();
         match thread.op {
             Op::Ld if !thread.private.is_tagged() && !self.uncore.keeps_lines() => {}
             Op::Ld => self.leave_private(t, request.index, place, false, at),
             Op::St | Op::Cas => self.leave_private(t, request.index, place, true, at),
-            Op::StClwb => self.write_through(t, request, at),
+            Op::StClwb => self.write_through(t, request.index, place, at),
             Op::NtSt | Op::Movdir64b | Op::Dsa => {}
         }
         let thread = &mut self.threads[t];
@@ -261,14 +275,16 @@ impl Engine {
 
     /// The same for threads that are no plain streams.
     #[cold]
-    fn filled_other(&mut self, t: usize, request: &Request, at: Ps) {
+    #[inline(never)]
+    fn filled_other(&mut self, t: usize, request: Request, at: Ps) {
         match self.threads[t].style {
-            Style::Program => self.filled_program(t, request, at),
-            _ => self.filled_timed(t, request, at),
+            Style::Program => self.filled_program(t, &request, at),
+            _ => self.filled_timed(t, &request, at),
         }
     }
 
     /// An atomic has its line: it takes its own time, and nothing else starts meanwhile.
+    #[inline(never)]
     fn end_atomic(&mut self, t: usize, at: Ps) {
         let done = at + cycles(&self.params, ATOMIC_CYCLES);
         let next = &mut self.threads[t].next_issue;
@@ -276,13 +292,13 @@ impl Engine {
     }
 
     /// A stored line goes on to memory at once, and stays clean.
-    fn write_through(&mut self, t: usize, request: &Request, at: Ps) {
+    #[inline(never)]
+    fn write_through(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let from = Sender {
-            thread: request.thread,
-            core: request.core,
+            thread: t as u16,
+            core: self.threads[t].core,
         };
-        let place = request.place();
-        let taken = self.uncore.send(from, request.index, place, Kind::Clwb, at);
+        let taken = self.uncore.send(from, index, place, Kind::Clwb, at);
         self.threads[t].write_backs += u32::from(taken.is_none());
     }
 

@@ -135,6 +135,7 @@ impl Engine {
     }
 
     /// A slice has taken a line that the device writes: its buffer is free.
+    #[inline(never)]
     pub(super) fn device_write_taken(&mut self, time: Ps) {
         self.accelerator.lines -= 1;
         self.pump_accelerator(time);

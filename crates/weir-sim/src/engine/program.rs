@@ -150,7 +150,7 @@ impl Engine {
             self.drive_out(t, index, victim, dirty, at);
         }
         if touch && self.threads[t].op == Op::StClwb {
-            self.write_through(t, request, at);
+            self.write_through(t, index, place, at);
         }
         if touch && self.threads[t].op == Op::Cas {
             self.end_atomic(t, at);

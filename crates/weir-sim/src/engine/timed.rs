@@ -83,6 +83,7 @@ impl Engine {
     }
 
     /// An access ends; the next begins after a pause if the line is to be flushed first.
+    #[inline(never)]
     pub(super) fn end_timed(&mut self, t: usize, index: u64, at: Ps) {
         let thread = &mut self.threads[t];
         thread.outstanding -= 1;

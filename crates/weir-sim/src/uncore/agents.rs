@@ -203,12 +203,15 @@ impl Uncore {
     #[inline(always)]
     fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
         match self.pool[id].kind {
+            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref => {
+                self.admit_read(id, now)
+            }
+            Kind::PciRdCur => self.admit_read_of_device(id, now),
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
             Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict => {
                 return Some(self.admit_write_back(id, now));
             }
-            _ => self.admit_read(id, now),
         }
         None
     }
@@ -238,10 +241,18 @@ impl Uncore {
         self.wheel.push(answered, id);
     }
 
+    /// A read by a device on the socket: as a core's.
+    #[cold]
+    #[inline(never)]
+    fn admit_read_of_device(&mut self, id: RequestId, now: Ps) {
+        self.admit_read(id, now);
+    }
+
     /// A read for ownership of a line that another core (the request's `index`) holds modified: the
     /// slice finds that in its snoop filter and asks the owner's L2, which sends the line to the
     /// requester and an answer to the slice.
     #[cold]
+    #[inline(never)]
     fn admit_snoop(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
         let there = self.mesh.delay(request.index as u16, request.slice);

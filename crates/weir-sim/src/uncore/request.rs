@@ -32,6 +32,9 @@ pub enum Kind {
     Rfo,
     /// Read for ownership by the L2 prefetcher (RFO_Pref).
     RfoPref,
+    /// Read for ownership of a line that another core has modified: its L2 is snooped. The last of
+    /// those that bring a line to a core.
+    RfoSnoop,
     /// Full-line streaming write (WCiLF).
     Wcilf,
     /// Write-back of a modified line from L2 (WbMtoI).
@@ -40,8 +43,6 @@ pub enum Kind {
     LlcEvict,
     /// Write-back asked for by `clwb`: through to memory, the line stays (WbMtoE).
     Clwb,
-    /// Read for ownership of a line that another core has modified: its L2 is snooped.
-    RfoSnoop,
     /// Read by a device on the socket (PCIRdCur).
     PciRdCur,
     /// Full-line write by a device on the socket (ItoM).
@@ -60,15 +61,7 @@ impl Kind {
 
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
-        matches!(
-            self,
-            Kind::Drd
-                | Kind::DrdL1Pref
-                | Kind::DrdL2Pref
-                | Kind::Rfo
-                | Kind::RfoPref
-                | Kind::RfoSnoop
-        )
+        self as u8 <= Kind::RfoSnoop as u8
     }
 }
 

@@ -1,0 +1,124 @@
+//! Single-request latency distributions: what is injected is recovered, and what load does to them.
+
+mod common;
+
+use common::*;
+use weir_model::access::Op;
+use weir_model::machine::Machine;
+use weir_model::platform::{Platform, Sourced, Tail};
+use weir_model::tenant::Tenant;
+use weir_model::units::{Bytes, Nanos};
+use weir_sim::SimMachine;
+
+const MACHINE: &str = "emr2s+cxl-a";
+
+/// The machine, its device with this tail or with none.
+fn with_tail(tail: Option<(f64, f64)>) -> Platform {
+    let mut platform = platform(MACHINE);
+    platform.devices[0].device.controller.tail = tail.map(|(share, mean)| Tail {
+        share: Sourced::from_source(share, "what if"),
+        mean: Sourced::from_source(Nanos(mean), "what if"),
+    });
+    platform
+}
+
+/// Every latency in ns and how many accesses took it, of a chase over the device that goes on for so
+/// many hops.
+fn distribution(platform: &Platform, hops: u64) -> Vec<(f64, u64)> {
+    let mut machine = SimMachine::new(&bed_of(platform), 1);
+    let tenant = chase("cxl0", 0..1, Bytes::gib(1));
+    machine.start(&[tenant]).unwrap();
+    let idle = platform.devices[0].device.measured.idle.get();
+    let seen = machine.observe(Nanos(idle * hops as f64)).unwrap();
+    let histogram = seen.tenants[0].latency.as_ref().unwrap();
+    let buckets = histogram.buckets();
+    buckets.iter().map(|&(ns, n)| (ns.get(), n)).collect()
+}
+
+fn quantile(distribution: &[(f64, u64)], q: f64) -> f64 {
+    let total: u64 = distribution.iter().map(|b| b.1).sum();
+    let mut left = (q * total as f64) as u64;
+    for &(ns, n) in distribution {
+        if left < n {
+            return ns;
+        }
+        left -= n;
+    }
+    f64::NAN
+}
+
+#[test]
+fn a_known_tail_is_recovered() {
+    let (share, mean) = (0.02, 400.0);
+    let seen = distribution(&with_tail(Some((share, mean))), 4_000_000);
+    // The file states the idle latency with its tail: without one, the rest of the way is so much
+    // longer.
+    let idle: Vec<(f64, u64)> = distribution(&with_tail(None), 400_000)
+        .into_iter()
+        .map(|(ns, n)| (ns - share * mean, n))
+        .collect();
+    let total: u64 = idle.iter().map(|b| b.1).sum();
+    // The distribution of idle latency plus, for a share of reads, an exponential delay.
+    let beyond = |x: f64| -> f64 {
+        let of = |&(ns, n): &(f64, u64)| {
+            let p = if ns > x {
+                1.0
+            } else {
+                share * (-(x - ns) / mean).exp()
+            };
+            p * n as f64 / total as f64
+        };
+        idle.iter().map(of).sum()
+    };
+    for q in [0.5, 0.9, 0.99, 0.999, 0.9999] {
+        let (mut low, mut high) = (0.0, 20_000.0);
+        while high - low > 0.01 {
+            let middle = (low + high) / 2.0;
+            if beyond(middle) > 1.0 - q {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        assert_near(&format!("p{}", q * 100.0), quantile(&seen, q), high, 0.03);
+    }
+}
+
+/// p99.9 in ns of a chase beside so many threads that load a line every 10 ns or so.
+fn tail(machine: &str, tier: &str, beside: u32) -> f64 {
+    let mut tenants = vec![chase(tier, 0..1, Bytes::mib(512))];
+    if beside > 0 {
+        tenants.push(Tenant {
+            pause: Nanos(10.0),
+            ..stream(Op::Ld, tier, 1..1 + beside)
+        });
+    }
+    let seen = run(&bed(machine), &tenants, 50.0, 3_000.0, 1);
+    let latency = seen.0.tenants[0].latency.as_ref().unwrap();
+    latency.quantile(0.999).get()
+}
+
+#[test]
+fn tails_worsen_with_company_on_a_device_and_hardly_on_dram() {
+    // SupMario §3.3: co-located threads lengthen the tails of CXL cards and not those of DRAM.
+    for machine in ["emr2s+cxl-a", "spr2s+cxl-c"] {
+        for tier in ["cxl0", "dram"] {
+            let alone = tail(machine, tier, 0);
+            let mut longest = alone;
+            for beside in [2, 8] {
+                let ns = tail(machine, tier, beside);
+                assert!(
+                    ns > 0.9 * longest,
+                    "{machine}, {beside} beside on {tier}: {ns:.0} after {longest:.0} ns"
+                );
+                longest = longest.max(ns);
+            }
+            let times = longest / alone;
+            let expected = if tier == "dram" { 0.9..1.3 } else { 1.8..20.0 };
+            assert!(
+                expected.contains(&times),
+                "{machine}, {tier}: p99.9 from {alone:.0} to {longest:.0} ns"
+            );
+        }
+    }
+}
