@@ -225,7 +225,11 @@ fn carry_out(context: &Context, chosen: &Chosen, store: Store, begun: Begun) -> 
             run,
             done: 0,
             trouble: None,
-            progress: Progress::begin(&title, plan.len(), context.global.quiet),
+            progress: Progress::begin(
+                &title,
+                plan.len().saturating_mul(rounds as usize),
+                context.global.quiet,
+            ),
         }),
     };
     let sweep = weir_lab::run_rounds(chosen.testbed.as_ref(), &plan, seed, rounds, &keeper);

@@ -21,7 +21,14 @@ fn every_verb_has_help_with_an_example() {
         "platforms check",
         "bench",
         "bench latency",
+        "bench tail",
         "bench bandwidth",
+        "bench loaded",
+        "bench random",
+        "bench stream",
+        "bench movement",
+        "bench share",
+        "bench all",
         "tour",
         "reproduce",
         "runs",
@@ -76,7 +83,17 @@ fn an_unknown_instruction_names_the_known() {
 #[test]
 fn an_unknown_tier_names_the_known() {
     let place = Place::new();
-    for what in ["latency", "bandwidth"] {
+    for what in [
+        "latency",
+        "tail",
+        "bandwidth",
+        "loaded",
+        "random",
+        "stream",
+        "movement",
+        "share",
+        "all",
+    ] {
         place
             .run(&["bench", what, "--on", "emr2s+cxl-a", "--tier", "cxl7"])
             .refuses(2, &["cxl7", "dram", "cxl0"]);
@@ -254,4 +271,32 @@ fn the_model_of_a_processor_without_an_instruction_refuses_it() {
     );
     assert!(missing);
     assert_eq!(start("spr2s"), Ok(()));
+}
+
+#[test]
+fn a_request_that_an_experiment_cannot_meet_is_refused() {
+    let place = Place::new();
+    let model = ["--on", "emr2s+cxl-a"];
+    for (arguments, words) in [
+        (&["loaded", "--mix", "1:2"][..], &["1:2", "nt_writes"][..]),
+        (&["loaded", "--pause", "5 GB"], &["5 GB"]),
+        (&["loaded", "--threads", "32"], &["32 threads", "31"]),
+        (&["random", "--block", "100"], &["100 B", "64 B"]),
+        (
+            &["movement", "--method", "rep_movsb"],
+            &["rep_movsb", "memcpy"],
+        ),
+        (&["movement", "--batch", "0"], &["no descriptors"]),
+        (&["movement", "--source", "cxl9"], &["cxl9", "dram"]),
+        (&["share", "--cores", "1,1"], &["named twice"]),
+        (&["share", "--cores", "0,999"], &["no core 999"]),
+        (&["stream", "--kernel", "dot"], &["dot", "triad"]),
+        (&["stream", "--op", "ld"], &["st or nt_st"]),
+        (&["tail", "--beside", "dancers"], &["dancers", "writers"]),
+        (&["latency", "--repeat", "0"], &["0"]),
+    ] {
+        let arguments = [&["bench"][..], arguments, &model[..]].concat();
+        place.run(&arguments).refuses(2, words);
+    }
+    assert!(!place.store().exists(), "a refused request leaves no run");
 }

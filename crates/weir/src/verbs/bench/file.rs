@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::{Request, What, planned, show_all};
+use super::{Args, Request, What, planned, show_all};
 use crate::context::Context;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
@@ -39,15 +39,16 @@ struct Part {
 /// # Errors
 /// The file has mistakes or fits a machine not, a figure could not be taken or kept, there is
 /// nothing to take up, or the sweep was stopped.
-pub fn run(path: &Path, earlier: Earlier<'_>, yes: bool, context: &Context) -> Result<()> {
+pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) -> Result<()> {
     let parts = parts(path, context)?;
     let parts = match earlier {
         Earlier::Leave => parts,
-        Earlier::TakeUp(run) => with_runs(parts, path, run, context)?,
+        Earlier::TakeUp(run) => with_runs(parts, path, run, args, context)?,
     };
     for part in &parts {
         if part.earlier.is_none() {
-            agree(context, &part.chosen, &part.planned.plan, 1, yes)?;
+            let rounds = args.rounds(&part.chosen);
+            agree(context, &part.chosen, &part.planned.plan, rounds, args.yes)?;
         }
     }
     let mut measured: Vec<Measured> = Vec::new();
@@ -55,7 +56,10 @@ pub fn run(path: &Path, earlier: Earlier<'_>, yes: bool, context: &Context) -> R
     for part in parts {
         measured.push(match part.earlier {
             Some(run) => measure::resume(context, run)?,
-            None => measure::measure(context, VERB, &part.chosen, &part.planned.plan, part.notes)?,
+            None => {
+                let (plan, rounds) = (&part.planned.plan, args.rounds(&part.chosen));
+                measure::measure_rounds(context, VERB, &part.chosen, plan, rounds, part.notes)?
+            }
         });
         refused = refused.or(part.planned.refused);
         if context.stop.requested() {
@@ -144,6 +148,7 @@ fn with_runs(
     mut parts: Vec<Part>,
     path: &Path,
     named: Option<&str>,
+    args: &Args,
     context: &Context,
 ) -> Result<Vec<Part>> {
     let file = path.display();
@@ -157,7 +162,7 @@ fn with_runs(
     };
     let named = named.map(|name| store.find(name)).transpose()?;
     for part in &mut parts {
-        let plan = measure::as_plan(&part.chosen, &part.planned.plan, 1)?;
+        let plan = measure::as_plan(&part.chosen, &part.planned.plan, args.rounds(&part.chosen))?;
         let (digest, seed) = (&part.chosen.identity.digest, context.global.seed);
         part.earlier = match named {
             None => store.newest_of(&plan, digest, seed)?.map(|run| run.id),

@@ -19,6 +19,7 @@ use weir_lab::{LabError, PointSpec};
 use weir_model::access::Op;
 use weir_model::capability::{Capability, Feature};
 use weir_model::document::BenchDocument;
+use weir_model::machine::MachineKind;
 use weir_model::topology::{TierName, Topology};
 
 use crate::cli::Format;
@@ -26,7 +27,7 @@ use crate::context::Context;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
-use crate::measure::{Measured, measure};
+use crate::measure::{Measured, measure_rounds};
 use crate::output::{self, point_rows, print, seconds, to_csv, to_json, wrap};
 
 use file::Earlier;
@@ -50,6 +51,10 @@ pub struct Args {
     /// Start a sweep of very many figures without being asked.
     #[arg(long, global = true)]
     yes: bool,
+    /// How often each figure is measured, others in between [default: 5 on a
+    /// real machine, 1 on a model].
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
     #[command(subcommand)]
     what: Option<What>,
 }
@@ -74,6 +79,20 @@ pub(super) enum What {
     Share(share::Args),
     /// Every experiment, in one document.
     All(all::Args),
+}
+
+/// Repetitions on a real machine: enough to see that they disagree.
+const ROUNDS_ON_HOST: u32 = 5;
+
+impl Args {
+    /// How often each figure is measured on this machine.
+    fn rounds(&self, chosen: &Chosen) -> u32 {
+        self.repeat.unwrap_or(match chosen.identity.kind {
+            MachineKind::Host => ROUNDS_ON_HOST,
+            // A model repeats itself.
+            MachineKind::Sim => 1,
+        })
+    }
 }
 
 /// What is to be measured.
@@ -132,7 +151,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 None => Earlier::Leave,
                 Some(run) => Earlier::TakeUp(run.as_deref()),
             };
-            return file::run(path, earlier, args.yes, context);
+            return file::run(path, earlier, args, context);
         }
         (Some(_), Some(_)) => {
             return Err(Failure::request(
@@ -151,8 +170,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         .map_err(|error| Failure::Request(error.into()))?;
     let verb = request.verb;
     let (runnable, notes) = planned(request, &chosen)?;
-    agree(context, &chosen, &runnable.plan, 1, args.yes)?;
-    let measured = measure(context, verb, &chosen, &runnable.plan, notes)?;
+    let rounds = args.rounds(&chosen);
+    agree(context, &chosen, &runnable.plan, rounds, args.yes)?;
+    let measured = measure_rounds(context, verb, &chosen, &runnable.plan, rounds, notes)?;
     show(context, &measured)?;
     measured.verdict()?;
     match runnable.refused {
