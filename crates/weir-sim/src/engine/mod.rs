@@ -225,18 +225,20 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
-            Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM => self.answered_other(*request, now, at),
+            Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM => {
+                self.answered_other(t, request.kind, request.index, request.slice, now, at)
+            }
         }
     }
 
     /// The same for requests that no core's own buffers wait for.
     #[cold]
     #[inline(never)]
-    fn answered_other(&mut self, request: Request, now: Ps, at: Ps) {
-        match request.kind {
-            Kind::PciRdCur => self.device_read(&request, at),
-            Kind::ItoM => self.device_wrote(&request, at),
-            _ => self.handed_over(&request, now),
+    fn answered_other(&mut self, t: usize, kind: Kind, index: u64, slice: u16, now: Ps, at: Ps) {
+        match kind {
+            Kind::PciRdCur => self.device_read(t, index, at),
+            Kind::ItoM => self.device_wrote(t, index, at),
+            _ => self.handed_over(t, index, slice, now),
         }
     }
 
@@ -253,7 +255,7 @@ impl Engine {
         pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
 
         if thread.style != Style::Stream {
-            return self.filled_other(t, *request, at);
+            return self.filled_other(t, request.index, request.place(), at);
         }
         let place = request.place();
         match thread.op {
@@ -276,10 +278,10 @@ impl Engine {
     /// The same for threads that are no plain streams.
     #[cold]
     #[inline(never)]
-    fn filled_other(&mut self, t: usize, request: Request, at: Ps) {
+    fn filled_other(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         match self.threads[t].style {
-            Style::Program => self.filled_program(t, &request, at),
-            _ => self.filled_timed(t, &request, at),
+            Style::Program => self.filled_program(t, index, place, at),
+            _ => self.filled_timed(t, index, place, at),
         }
     }
 

@@ -13,7 +13,7 @@ use super::Engine;
 use crate::clock::Ps;
 use crate::core::Place;
 use crate::params::AcceleratorParams;
-use crate::uncore::{Kind, Request, Sender};
+use crate::uncore::{Kind, Sender};
 
 /// The device.
 #[derive(Debug, Default)]
@@ -127,11 +127,10 @@ impl Engine {
     }
 
     /// A line that the device read is there: it is written on.
-    pub(super) fn device_read(&mut self, request: &Request, at: Ps) {
-        let t = request.thread as usize;
-        let place = self.threads[t].walk.place(request.index);
+    pub(super) fn device_read(&mut self, t: usize, n: u64, at: Ps) {
+        let place = self.threads[t].walk.place(n);
         self.threads[t].progress.accesses += 1;
-        self.device_sends(t, request.index, place, Kind::ItoM, at);
+        self.device_sends(t, n, place, Kind::ItoM, at);
     }
 
     /// A slice has taken a line that the device writes: its buffer is free.
@@ -142,16 +141,15 @@ impl Engine {
     }
 
     /// A line is in memory; the last of a submission completes it.
-    pub(super) fn device_wrote(&mut self, request: &Request, at: Ps) {
+    pub(super) fn device_wrote(&mut self, t: usize, n: u64, at: Ps) {
         let Some(params) = self.params.accelerator else {
             return;
         };
-        let t = request.thread as usize;
         let thread = &mut self.threads[t];
         thread.progress.accesses += 1;
         let seen = at + params.portal;
         if let Some(offload) = &mut thread.offload
-            && offload.moved(request.index, seen)
+            && offload.moved(n, seen)
         {
             self.uncore.wake_at(t as u16, seen);
         }

@@ -6,7 +6,7 @@ use weir_model::access::Op;
 use super::{BATCH, Engine, count_hit, find, hit_gap};
 use crate::clock::Ps;
 use crate::core::{Entry, Place, Private, Window};
-use crate::uncore::{Kind, Request, Sender};
+use crate::uncore::{Kind, Sender};
 
 impl Engine {
     /// Lets a program go on as far as it may.
@@ -129,8 +129,7 @@ impl Engine {
     }
 
     /// A line of an entry arrived in the core's caches.
-    pub(super) fn filled_program(&mut self, t: usize, request: &Request, at: Ps) {
-        let (index, place) = (request.index, request.place());
+    pub(super) fn filled_program(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let thread = &mut self.threads[t];
         let Some(program) = &thread.program else {
             return;

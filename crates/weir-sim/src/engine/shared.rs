@@ -5,7 +5,7 @@ use weir_model::access::Op;
 
 use super::{ATOMIC_CYCLES, Engine, cycles};
 use crate::clock::Ps;
-use crate::uncore::{Kind, Request, Sender};
+use crate::uncore::{Kind, Sender};
 
 impl Engine {
     /// Starts a thread's turn if it waits for that.
@@ -34,9 +34,9 @@ impl Engine {
     }
 
     /// The line came, for a slice's answer at `now`: the thread changes it and the next has its turn.
-    pub(super) fn handed_over(&mut self, request: &Request, now: Ps) {
-        let t = request.thread as usize;
-        let at = self.uncore.snooped(request, now);
+    pub(super) fn handed_over(&mut self, t: usize, owner: u64, slice: u16, now: Ps) {
+        let core = self.threads[t].core;
+        let at = self.uncore.snooped(owner as u16, slice, core, now);
         let thread = &mut self.threads[t];
         let own = match thread.op {
             Op::Cas => cycles(&self.params, ATOMIC_CYCLES),

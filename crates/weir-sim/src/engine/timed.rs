@@ -4,10 +4,10 @@ use weir_model::access::{Op, Pattern};
 
 use super::{BATCH, Engine, count_hit, find, kind_of};
 use crate::clock::Ps;
-use crate::core::{Level, Thread};
+use crate::core::{Level, Place, Thread};
 use crate::params::Params;
 use crate::rng;
-use crate::uncore::{Kind, Request, Sender};
+use crate::uncore::{Kind, Sender};
 
 /// Quiet time around a timed access on a flushed line, in which the pipeline drains (MEMO §4.2).
 const SETTLE: Ps = 400_000;
@@ -61,25 +61,24 @@ impl Engine {
     }
 
     /// The line of the access under way arrived.
-    pub(super) fn filled_timed(&mut self, t: usize, request: &Request, at: Ps) {
+    pub(super) fn filled_timed(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let thread = &self.threads[t];
         match thread.op {
             Op::Ld if !thread.private.is_tagged() && !self.uncore.keeps_lines() => {}
-            Op::Ld => self.leave_private(t, request.index, request.place(), false, at),
-            Op::St | Op::Cas => self.leave_private(t, request.index, request.place(), true, at),
+            Op::Ld => self.leave_private(t, index, place, false, at),
+            Op::St | Op::Cas => self.leave_private(t, index, place, true, at),
             Op::StClwb => {
                 let from = Sender {
-                    thread: request.thread,
-                    core: request.core,
+                    thread: t as u16,
+                    core: thread.core,
                 };
                 // The access ends when the write-back is answered.
-                self.uncore
-                    .send(from, request.index, request.place(), Kind::Clwb, at);
+                self.uncore.send(from, index, place, Kind::Clwb, at);
                 return;
             }
             Op::NtSt | Op::Movdir64b | Op::Dsa => {}
         }
-        self.end_timed(t, request.index, at);
+        self.end_timed(t, index, at);
     }
 
     /// An access ends; the next begins after a pause if the line is to be flushed first.

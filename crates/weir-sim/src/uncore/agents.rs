@@ -265,10 +265,9 @@ impl Uncore {
 
     /// When the data of a snooped line that was answered at `now` is at the core that asked: it came
     /// from its owner directly, while the answer went to the slice.
-    pub fn snooped(&self, request: &Request, now: Ps) -> Ps {
-        let owner = request.index as u16;
-        let sent = now.saturating_sub(self.mesh.delay(owner, request.slice));
-        sent + self.mesh.between(owner, request.core)
+    pub fn snooped(&self, owner: u16, slice: u16, core: u16, now: Ps) -> Ps {
+        let sent = now.saturating_sub(self.mesh.delay(owner, slice));
+        sent + self.mesh.between(owner, core)
     }
 
     /// A streaming write: the slice pulls the data, which frees the core's buffer, and passes it to
