@@ -5,6 +5,7 @@ use serde_json::Value;
 use weir_model::document::{Point, ReproduceRow, Steadiness};
 use weir_model::topology::TierName;
 
+use super::Rows;
 use crate::documents::{ComparedFigure, PlatformLine, RunLine};
 use crate::failure::{Failure, Result};
 
@@ -221,14 +222,36 @@ pub fn point_rows<'a>(
 /// # Errors
 /// A row has a field that is no column, or one that does not flatten.
 pub fn to_csv<R: Record>(rows: impl IntoIterator<Item = R>) -> Result<String> {
+    write(
+        R::COLUMNS,
+        rows.into_iter().map(|row| serde_json::to_value(&row)),
+    )
+}
+
+/// As [`to_csv`], of rows that carry their head with them.
+///
+/// # Errors
+/// A row has a field that is no column, or one that does not flatten.
+pub fn rows_to_csv(rows: &Rows) -> Result<String> {
+    write(
+        &rows.columns,
+        rows.rows.iter().map(|row| Ok(Value::Object(row.clone()))),
+    )
+}
+
+/// Writes rows, or stops at the first that cannot be one.
+fn write(
+    columns: &[&str],
+    rows: impl Iterator<Item = serde_json::Result<Value>>,
+) -> Result<String> {
     let cannot = |error: anyhow::Error| Failure::Work(error.context("cannot write CSV"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer
-        .write_record(R::COLUMNS)
+        .write_record(columns)
         .map_err(|error| cannot(error.into()))?;
     for row in rows {
-        let row = serde_json::to_value(&row).map_err(|error| cannot(error.into()))?;
-        let fields = cells(&row, R::COLUMNS).map_err(cannot)?;
+        let row = row.map_err(|error| cannot(error.into()))?;
+        let fields = cells(&row, columns).map_err(cannot)?;
         writer
             .write_record(fields)
             .map_err(|error| cannot(error.into()))?;

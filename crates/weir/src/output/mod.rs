@@ -2,6 +2,7 @@
 
 mod csv;
 mod number;
+mod parquet;
 pub mod points;
 mod prose;
 mod table;
@@ -12,7 +13,8 @@ use serde::Serialize;
 
 use crate::failure::Result;
 
-pub use self::csv::{Record, point_rows, to_csv};
+pub use self::csv::{Record, point_rows, rows_to_csv, to_csv};
+pub use self::parquet::{Rows, to_parquet};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};

@@ -1,19 +1,18 @@
 //! `weir runs`: what was measured before.
 
 mod compare;
+mod export;
 mod list;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::Context as _;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use weir_model::document::{BenchDocument, ReproduceDocument};
 
 use super::{bench, reproduce};
 use crate::cli::Format;
 use crate::context::Context;
-use crate::documents::{RecordDocument, RunLine};
+use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{alike, point_rows, print, seconds, to_csv, to_json, wrap};
@@ -54,32 +53,8 @@ enum What {
         /// A number, `last`, or the beginning of a machine's name.
         run: String,
     },
-    /// Write a run to a file, or to standard output.
-    #[command(after_help = "\
-Examples:
-  weir runs export 3 --as csv -o run3.csv
-  weir runs export last --as record | jq '.records[0].counters'")]
-    Export {
-        /// A number, `last`, or the beginning of a machine's name.
-        run: String,
-        /// What to write [default: the document as JSON, or CSV with --format csv].
-        #[arg(long = "as", value_enum)]
-        kind: Option<Export>,
-        /// The file [default: standard output].
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
-}
-
-/// What an export holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Export {
-    /// The document, as the run printed it with --format json.
-    Json,
-    /// One row for each figure.
-    Csv,
-    /// The document with raw samples, counters, arguments and the computer.
-    Record,
+    /// Write runs to a file, or to standard output: JSON, CSV, Parquet.
+    Export(export::Args),
 }
 
 /// Lists, shows or exports.
@@ -114,23 +89,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             };
             print(&text)
         }
-        What::Export { run, kind, output } => {
-            let stored = load(store.as_ref(), &path, run)?;
-            let kind = kind.unwrap_or(match context.global.format {
-                Format::Csv => Export::Csv,
-                Format::Table | Format::Json => Export::Json,
-            });
-            let text = match kind {
-                Export::Json => to_json(&stored.document)?,
-                Export::Csv => as_csv(&stored)?,
-                Export::Record => to_json(&record(stored))?,
-            };
-            match output {
-                None => print(&text),
-                Some(file) => fs::write(file, text)
-                    .with_context(|| format!("cannot write {}", file.display()))
-                    .map_err(Failure::Work),
-            }
+        What::Export(args) => {
+            let runs = (args.runs.iter())
+                .map(|name| load(store.as_ref(), &path, name))
+                .collect::<Result<Vec<_>>>()?;
+            export::run(args, runs, context)
         }
     }
 }
@@ -235,19 +198,4 @@ fn as_csv(run: &StoredRun) -> Result<String> {
     }
     let document = bench_document(run)?;
     to_csv(point_rows(&document.header.machine.name, &document.points))
-}
-
-fn record(run: StoredRun) -> RecordDocument {
-    let words = run.arguments.as_array().into_iter().flatten();
-    RecordDocument {
-        schema: RecordDocument::SCHEMA.into(),
-        arguments: words
-            .filter_map(|w| w.as_str())
-            .map(str::to_owned)
-            .collect(),
-        run: run.summary,
-        host: run.host,
-        document: run.document,
-        records: run.records,
-    }
 }
