@@ -5,10 +5,12 @@
 //! Table of Requests, holds that entry until its tier has answered, and lets the core go on. All
 //! interference between tenants comes from sharing these queues; none of it is written down.
 //!
-//! Read in the order of that journey: [`machine`] puts tenants on (`layout`, `warm`), `core` issues, `uncore` admits,
+//! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`),
+//! `core` issues, `uncore` admits,
 //! `memory` answers, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
 
+mod check;
 mod clock;
 mod core;
 mod divide;

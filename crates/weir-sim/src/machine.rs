@@ -18,7 +18,7 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
-use crate::{layout, warm};
+use crate::{check, layout, warm};
 
 /// A platform, ready to be simulated as often as wanted.
 #[derive(Clone)]
@@ -165,8 +165,8 @@ impl Machine for SimMachine {
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
         self.run = None;
-        layout::check(tenants, &self.model.topology)?;
-        layout::check_instructions(tenants, &self.model.capabilities)?;
+        check::tenants(tenants, &self.model.topology)?;
+        check::instructions(tenants, &self.model.capabilities)?;
         let threads =
             layout::place_threads(tenants, &self.model.params, &self.model.topology, self.seed)?;
         let llc = warm::last_level(&threads, &self.model.params);

@@ -1,0 +1,172 @@
+//! Tenants that a machine refuses, and why.
+
+use weir_model::access::{Op, Pattern};
+use weir_model::capability::{Capability, Feature};
+use weir_model::machine::MachineError;
+use weir_model::tenant::{Placement, Reads, Tenant};
+use weir_model::topology::Topology;
+
+/// Refuses what makes no sense on this machine.
+pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
+    let request = |text: String| Err(MachineError::Request(text));
+    let mut used = vec![None; topology.cores.len()];
+    for (i, tenant) in tenants.iter().enumerate() {
+        let name = &tenant.name;
+        if tenants[..i].iter().any(|t| t.name == *name) {
+            return request(format!("two tenants are called `{name}`"));
+        }
+        if tenant.cores.is_empty() {
+            return request(format!("tenant `{name}` has no cores"));
+        }
+        if tenant.working_set.lines() == 0 {
+            return request(format!(
+                "tenant `{name}` has a working set of {}, less than one line",
+                tenant.working_set
+            ));
+        }
+        for &core in &tenant.cores {
+            let Some(owner) = used.get_mut(core as usize) else {
+                return request(format!(
+                    "tenant `{name}` wants core {core}, but there are {}",
+                    topology.cores.len()
+                ));
+            };
+            if let Some(other) = owner.replace(name) {
+                return request(format!(
+                    "core {core} is wanted by `{other}` and by `{name}`"
+                ));
+            }
+        }
+        if tenant.pattern.is_timed() && !timed(tenant.op, tenant.pattern) {
+            return request(format!(
+                "tenant `{name}`: {} cannot be timed with {}",
+                tenant.op,
+                tenant.pattern.name()
+            ));
+        }
+        check_descriptors(tenant)?;
+        if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
+            return request(format!(
+                "tenant `{name}` has one thread, which shares its line with nobody"
+            ));
+        }
+        if !(0.0..=MOST_PAUSE).contains(&tenant.pause.get()) {
+            return request(format!(
+                "tenant `{name}` pauses for {} ns; between 0 and a second it may",
+                tenant.pause.get()
+            ));
+        }
+        if let Some(reads) = &tenant.reads {
+            check_reads(tenant, reads)?;
+            check_placement(name, &reads.from)?;
+        }
+        check_placement(name, &tenant.placement)?;
+    }
+    Ok(())
+}
+
+/// The longest pause between two lines, in nanoseconds.
+const MOST_PAUSE: f64 = 1e9;
+/// The longest round.
+const MOST_LINES: u32 = 256;
+
+/// Refuses descriptors without an accelerator's instruction, or the other way round, and such as
+/// name nothing.
+fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
+    let why = match (tenant.op, tenant.pattern) {
+        (
+            Op::Dsa,
+            Pattern::Descriptors {
+                bytes,
+                batch,
+                in_flight,
+            },
+        ) => {
+            let copies = |r: &Reads| r.lines == r.per;
+            if bytes.lines() == 0 || batch == 0 || in_flight == 0 {
+                "has descriptors of nothing".into()
+            } else if bytes.get().saturating_mul(u64::from(batch)) > MOST_SUBMITTED {
+                "submits more than 4 GiB at once".into()
+            } else if !tenant.reads.as_ref().is_some_and(copies) {
+                "has descriptors without a source: as many lines read as written".into()
+            } else {
+                return Ok(());
+            }
+        }
+        (Op::Dsa, pattern) => format!("gives {} to an accelerator", pattern.name()),
+        (op, Pattern::Descriptors { .. }) => format!("gives descriptors to {op}"),
+        _ => return Ok(()),
+    };
+    Err(MachineError::Request(format!(
+        "tenant `{}` {why}",
+        tenant.name
+    )))
+}
+
+/// The most bytes of one submission.
+const MOST_SUBMITTED: u64 = 4 << 30;
+
+fn check_reads(tenant: &Tenant, reads: &Reads) -> Result<(), MachineError> {
+    let name = &tenant.name;
+    let why = if reads.lines == 0 || reads.per == 0 {
+        "reads a mix of which one part is zero".into()
+    } else if reads.lines > MOST_LINES || reads.per > MOST_LINES {
+        format!("has rounds of more than {MOST_LINES} lines")
+    } else if tenant.pattern.is_timed() {
+        format!(
+            "times single accesses ({}), which no others go with",
+            tenant.pattern.name()
+        )
+    } else if tenant.op == Op::Cas {
+        "mixes loads with atomics, which nothing overlaps".into()
+    } else {
+        return Ok(());
+    };
+    Err(MachineError::Request(format!("tenant `{name}` {why}")))
+}
+
+fn check_placement(name: &str, placement: &Placement) -> Result<(), MachineError> {
+    if placement.tiers().next().is_none() {
+        return Err(MachineError::Request(format!(
+            "tenant `{name}` is placed on no tier"
+        )));
+    }
+    match placement {
+        Placement::Interleave(weights) if weights.iter().all(|(_, w)| *w == 0) => {
+            Err(MachineError::Request(format!(
+                "tenant `{name}` interleaves with weights that are all zero"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses instructions that the platform's processor lacks.
+pub fn instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(), MachineError> {
+    let lacks = |feature| {
+        capabilities
+            .iter()
+            .find(|c| c.feature == feature && !c.present)
+    };
+    for (feature, op) in [(Feature::Movdir64b, Op::Movdir64b), (Feature::Dsa, Op::Dsa)] {
+        if let Some(capability) = lacks(feature)
+            && tenants.iter().any(|t| t.op == op)
+        {
+            return Err(MachineError::Missing {
+                feature,
+                reason: capability.detail.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether single accesses of this kind are timed: chases load; flushed lines take any but atomics.
+fn timed(op: Op, pattern: Pattern) -> bool {
+    match pattern {
+        Pattern::Chase { .. } => op == Op::Ld,
+        Pattern::FlushedLine => !matches!(op, Op::Cas | Op::Dsa),
+        Pattern::SharedLine => matches!(op, Op::Cas | Op::St),
+        _ => false,
+    }
+}
