@@ -16,6 +16,7 @@
 compile_error!("weir-linux reads sysfs and procfs, and so builds for Linux only");
 
 pub mod clock;
+pub mod dsa;
 pub mod kernels;
 pub mod machine;
 pub mod memory;

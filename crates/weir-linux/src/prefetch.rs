@@ -49,7 +49,7 @@ pub struct Running {
 }
 
 /// The prefetchers' switches of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Switches {
     root: Root,
     register: Register,

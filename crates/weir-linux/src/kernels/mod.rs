@@ -187,6 +187,21 @@ impl Kernel {
         }
     }
 
+    /// What stands for an instruction where an accelerator does the work: nothing runs.
+    pub(crate) fn offloaded() -> Self {
+        unsafe fn nothing(_: *mut u8, _: usize, _: &mut Data) {}
+        unsafe fn nowhere(_: *mut u8, _: Blocks, _: usize, _: &mut Random, _: &mut Data) {}
+        Self {
+            op: Op::Dsa,
+            isa: arch::NARROWEST,
+            mnemonic: "memory-move descriptors",
+            run: nothing,
+            run_settled: nothing,
+            scatter: nowhere,
+            scatter_fenced: nowhere,
+        }
+    }
+
     /// The same instruction on a thread that dies of it, to see what becomes of the others.
     #[cfg(test)]
     pub(crate) fn deadly(self) -> Self {

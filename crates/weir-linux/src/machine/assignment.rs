@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::access::{Op, Pattern, Timing};
+use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 use weir_model::tenant::{Placement, Reads, Tenant};
@@ -10,6 +10,8 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::Host;
+use crate::dsa::WorkQueue;
+use crate::dsa::queue::Style;
 use crate::kernels::rounds::{self, Rounds, Shape};
 use crate::kernels::{self, Kernel, Random};
 use crate::memory::{self, HUGE, Pages, Share};
@@ -25,6 +27,8 @@ pub(super) struct Job {
     pub kernel: Kernel,
     /// The loop where lines are loaded along with those that the instruction touches.
     pub rounds: Option<Rounds>,
+    /// Who does the work instead of the core, and how it is asked to.
+    pub offload: Option<(WorkQueue, Style)>,
     pub pattern: Pattern,
     pub timing: Timing,
     pub pause: Nanos,
@@ -78,8 +82,16 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
         if let Err(why) = check_pattern(tenant).and_then(|()| check_pace(tenant)) {
             return refuse(why);
         }
-        let kernel = kernels::select(tenant.op, host.options.widest)?;
+        let offload = match offload(host, tenant) {
+            Err(MachineError::Request(why)) => return refuse(why),
+            other => other?,
+        };
+        let kernel = match &offload {
+            Some(_) => Kernel::offloaded(),
+            None => kernels::select(tenant.op, host.options.widest)?,
+        };
         let rounds = match &tenant.reads {
+            Some(_) if offload.is_some() => None,
             Some(reads) => match rounds::select(tenant.op, shape(reads), host.options.widest) {
                 Err(MachineError::Request(why)) => return refuse(why),
                 other => Some(other?),
@@ -103,6 +115,7 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
                 cpu,
                 kernel,
                 rounds,
+                offload: offload.clone(),
                 pattern: tenant.pattern,
                 timing: tenant.timing,
                 pause: tenant.pause,
@@ -153,6 +166,12 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
             "descriptors are for an accelerator, not for {}",
             tenant.op
         )),
+        other if tenant.op == Op::Dsa && !matches!(other, Pattern::Descriptors { .. }) => {
+            Err(format!(
+                "an accelerator is given descriptors, not {} lines",
+                other.name()
+            ))
+        }
         Pattern::Chase { .. } if tenant.op != Op::Ld => Err(format!(
             "a pointer chase is made of loads, not of {}",
             tenant.op
@@ -181,10 +200,56 @@ fn check_pace(tenant: &Tenant) -> Result<(), String> {
     if !(pause.get().is_finite() && pause.get() >= 0.0) {
         return Err(format!("a pause of {pause} is none"));
     }
-    if pause.get() > 0.0 && tenant.pattern == Pattern::SharedLine {
-        return Err("a shared line is handed on at once; there is nowhere to pause".into());
+    let never = match tenant.pattern {
+        Pattern::SharedLine => "a shared line is handed on at once",
+        Pattern::Descriptors { .. } => "an accelerator is kept busy",
+        _ => return Ok(()),
+    };
+    if pause.get() > 0.0 {
+        return Err(format!("{never}; there is nowhere to pause"));
     }
     Ok(())
+}
+
+/// The work queue that a tenant's copies go to, if it has an accelerator make them.
+fn offload(host: &Host, tenant: &Tenant) -> Result<Option<(WorkQueue, Style)>, MachineError> {
+    let Pattern::Descriptors {
+        bytes,
+        batch,
+        in_flight,
+    } = tenant.pattern
+    else {
+        return Ok(None);
+    };
+    let one_for_one = Shape {
+        loads: 1,
+        per: 1,
+        dataflow: Dataflow::Copy,
+    };
+    if tenant.reads.as_ref().map(shape) != Some(one_for_one) {
+        return Err(MachineError::Request(
+            "descriptors copy: one line is read for each that is written".into(),
+        ));
+    }
+    if tenant.working_set.get() / 2 < bytes.get() {
+        return Err(MachineError::Request(format!(
+            "a working set of {} holds no two blocks of {bytes}",
+            tenant.working_set
+        )));
+    }
+    let queue = host.view.dsa.get().map_err(|why| MachineError::Missing {
+        feature: Feature::Dsa,
+        reason: why.reason,
+    })?;
+    let style = Style {
+        bytes: bytes.get(),
+        batch,
+        in_flight,
+    };
+    style
+        .check(queue, tenant.cores.len())
+        .map_err(MachineError::Request)?;
+    Ok(Some((queue.clone(), style)))
 }
 
 fn shape(reads: &Reads) -> Shape {

@@ -228,7 +228,7 @@ impl Crew {
         for member in std::mem::take(&mut self.members) {
             match member.thread.join() {
                 Ok(Some(done)) => {
-                    if let Err(cause) = &done.clocks {
+                    if let Err(cause) = &done.sound {
                         lost = lost.or(Some(self.failed(member.tenant, member.cpu, cause)));
                     }
                     notes::at_end(&mut notes, &done);

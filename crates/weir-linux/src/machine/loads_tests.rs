@@ -1,6 +1,7 @@
 //! Loads beyond one instruction in one order: rounds, pauses, single hops, shared lines.
 
 use weir_model::access::{Dataflow, Locality, Op, Pattern, Timing};
+use weir_model::capability::Feature;
 use weir_model::machine::{Machine, MachineError, Observation, RunNotes, Testbed};
 use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::TierName;
@@ -170,6 +171,77 @@ fn a_shared_line_goes_round_among_all_its_threads() {
         let mean = latency.mean().get();
         assert!((1.0..1e6).contains(&mean), "{mean}");
         assert!(notes.conditions.iter().any(|c| c.contains("hand-overs")));
+    }
+}
+
+#[test]
+fn an_accelerator_that_is_not_there_is_a_missing_capability() {
+    let mut machine = machine();
+    let there = machine
+        .capabilities()
+        .iter()
+        .any(|c| c.feature == Feature::Dsa && c.present);
+    let descriptors = |bytes| Pattern::Descriptors {
+        bytes,
+        batch: 1,
+        in_flight: 1,
+    };
+    let copy = Tenant {
+        reads: reads(1, 1, Dataflow::Copy),
+        ..tenant(
+            machine.as_ref(),
+            Op::Dsa,
+            descriptors(Bytes::kib(4)),
+            Bytes::mib(2),
+        )
+    };
+    match run(machine.as_mut(), copy.clone(), 10.0) {
+        Ok((seen, _)) => assert!(there && seen.tenants[0].accesses > 0),
+        Err(MachineError::Missing { feature, reason }) => {
+            assert_eq!(feature, Feature::Dsa);
+            assert!(!reason.is_empty());
+        }
+        Err(other) => panic!("{other}"),
+    }
+    for (tenant, expected) in [
+        (
+            Tenant {
+                reads: None,
+                ..copy.clone()
+            },
+            "descriptors copy",
+        ),
+        (
+            Tenant {
+                pattern: descriptors(Bytes::mib(2)),
+                ..copy.clone()
+            },
+            "no two blocks",
+        ),
+        (
+            Tenant {
+                pattern: Pattern::Sequential,
+                ..copy.clone()
+            },
+            "given descriptors",
+        ),
+        (
+            Tenant {
+                op: Op::St,
+                ..copy.clone()
+            },
+            "for an accelerator",
+        ),
+        (
+            Tenant {
+                pause: Nanos(5.0),
+                ..copy
+            },
+            "nowhere to pause",
+        ),
+    ] {
+        let error = machine.start(&[tenant]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }
 

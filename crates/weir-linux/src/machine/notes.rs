@@ -159,6 +159,12 @@ fn describe_prefetchers(
 
 fn describe_kernel(job: &Job) -> String {
     let kernel = job.kernel;
+    if let Some((queue, _)) = &job.offload {
+        return format!(
+            "{} as {} through {}",
+            kernel.op, kernel.mnemonic, queue.name
+        );
+    }
     let Some(rounds) = job.rounds else {
         return format!("{} as {} ({})", kernel.op, kernel.mnemonic, kernel.isa);
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_model::access::{Dataflow, Locality, Pattern, Timing};
+use weir_model::machine::MachineError;
 use weir_model::units::Nanos;
 
 use super::assignment::{Job, Turn};
@@ -12,9 +13,11 @@ use super::recorder::{LeftOut, Progress, Recorder};
 use super::timer::Timer;
 use super::turns::SharedLine;
 use crate::clock::Clock;
+use crate::dsa::queue::Copier;
 use crate::kernels::rounds::{self, Arrays, Rounds};
 use crate::kernels::{self, Blocks, Data, Kernel, LINE, Random, chase};
 use crate::memory::Region;
+use crate::root::Root;
 
 /// Lines between two looks at the stop flag: 64 KiB, some microseconds of traffic.
 const CHUNK_LINES: usize = 1024;
@@ -84,18 +87,45 @@ enum Work {
         rounds: usize,
         timer: Timer,
     },
+    Offloaded {
+        copier: Copier,
+        from: *const u8,
+        /// Blocks that the arrays hold.
+        count: usize,
+    },
+}
+
+/// How a loop ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Samples that were left out.
+    pub left_out: LeftOut,
+    /// Why it ended before it was told to, and whether something may still write to its memory.
+    pub failure: Option<(String, bool)>,
 }
 
 impl Task {
     /// The task of a job on memory of its own: first what its instruction touches, then what is
     /// loaded along with it.
-    pub fn of(job: &Job, regions: &[Region]) -> Option<Self> {
-        let region = regions.first()?;
-        let wanted = job.memory.first()?.bytes;
+    ///
+    /// # Errors
+    /// The accelerator that is to do the work cannot be had.
+    pub fn of(job: &Job, regions: &[Region], root: &Root) -> Result<Self, MachineError> {
+        let lacks = || MachineError::System {
+            what: format!("the loop of the thread on CPU {}", job.cpu),
+            cause: "it has fewer arrays than it needs".into(),
+        };
+        let region = regions.first().ok_or_else(lacks)?;
+        let wanted = job.memory.first().ok_or_else(lacks)?.bytes;
         // Not more than was asked for, though the region is rounded up to whole pages.
         let lines = (wanted.min(region.bytes()).get() as usize / LINE).max(1);
         let work = match (job.rounds, job.pattern) {
-            (Some(rounds), pattern) => Self::rounds(rounds, job, regions, lines, pattern)?,
+            _ if job.offload.is_some() => {
+                Self::offloaded(job, regions, lines, root)?.ok_or_else(lacks)?
+            }
+            (Some(rounds), pattern) => {
+                Self::rounds(rounds, job, regions, lines, pattern).ok_or_else(lacks)?
+            }
             (None, Pattern::Sequential | Pattern::SharedLine | Pattern::Descriptors { .. }) => {
                 Work::Sequential
             }
@@ -129,7 +159,7 @@ impl Task {
                 Work::Single { timer }
             }
         };
-        Some(Self::new(job, region, lines, work))
+        Ok(Self::new(job, region, lines, work))
     }
 
     /// The task of a job that shares its line.
@@ -193,6 +223,22 @@ impl Task {
         })
     }
 
+    fn offloaded(
+        job: &Job,
+        regions: &[Region],
+        lines: usize,
+        root: &Root,
+    ) -> Result<Option<Work>, MachineError> {
+        let (Some((queue, style)), [_, loaded]) = (&job.offload, regions) else {
+            return Ok(None);
+        };
+        Ok(Some(Work::Offloaded {
+            copier: Copier::open(root, queue, *style)?,
+            from: loaded.base(),
+            count: (lines * LINE / style.bytes as usize).max(1),
+        }))
+    }
+
     fn chase(job: &Job, region: &Region, lines: usize, locality: Locality) -> Work {
         let clock = Clock::best();
         let order = chase::order(lines, locality, &mut Random::new(job.seed));
@@ -223,7 +269,10 @@ impl Task {
     /// What its samples are.
     pub fn timed(&self) -> Timed {
         match &self.work {
-            Work::Sequential | Work::Scattered { .. } | Work::Rounds { .. } => Timed::Nothing,
+            Work::Sequential
+            | Work::Scattered { .. }
+            | Work::Rounds { .. }
+            | Work::Offloaded { .. } => Timed::Nothing,
             &Work::Hops { eights, timer, .. } => Timed::Hops {
                 hops: eights * 8,
                 timer,
@@ -242,8 +291,8 @@ impl Task {
         }
     }
 
-    /// Repeats the loop until the stop flag is up; says which timed samples were left out.
-    pub fn repeat(self, progress: &Progress, stop: &AtomicBool) -> LeftOut {
+    /// Repeats the loop until the stop flag is up; says how it ended.
+    pub fn repeat(self, progress: &Progress, stop: &AtomicBool) -> Ended {
         let Self {
             kernel,
             base,
@@ -256,6 +305,7 @@ impl Task {
         let mut data = Data::new(random.word());
         let goes_on = || !stop.load(Ordering::Relaxed);
         let mut recorder = None;
+        let mut failure = None;
         match work {
             Work::Sequential => {
                 let mut at = 0;
@@ -382,8 +432,21 @@ impl Task {
                 let recorder = recorder.insert(Recorder::new(progress, timer));
                 line.take_turns(turn, rounds, timer.clock, stop, recorder);
             }
+            Work::Offloaded {
+                copier,
+                from,
+                count,
+            } => {
+                // Read and written, a line counts twice.
+                let done = |bytes: u64| progress.add(2 * bytes as usize / LINE);
+                // SAFETY: both arrays hold `count` blocks, were filled, and are this thread's own.
+                failure = unsafe { copier.copy(from, base, count, stop, done) }.err();
+            }
         }
-        recorder.map(|r| r.left_out).unwrap_or_default()
+        Ended {
+            left_out: recorder.map(|r| r.left_out).unwrap_or_default(),
+            failure,
+        }
     }
 }
 

@@ -37,8 +37,8 @@ pub(super) struct Done {
     pub elapsed: Nanos,
     /// Timed samples that were left out.
     pub left_out: LeftOut,
-    /// Whether the clocks went on together on its processor.
-    pub clocks: Result<(), String>,
+    /// Whether its loop went on until it was told to stop, and the clocks of its processor together.
+    pub sound: Result<(), String>,
 }
 
 /// Everything that a thread is given.
@@ -88,14 +88,23 @@ impl Worker {
         let clock = Clock::best();
         let moment = Moment::now(clock);
         let (cpu_began, began) = (clock::thread_nanos(), clock::raw_nanos());
-        let left_out = task.repeat(&self.progress, &self.stop);
+        let ended = task.repeat(&self.progress, &self.stop);
+        let regions = match &ended.failure {
+            // Whoever may still write to this memory must not meet its next owner.
+            Some((_, true)) => {
+                std::mem::forget(regions);
+                Vec::new()
+            }
+            _ => regions,
+        };
+        let sound = Moment::now(clock).check_since(moment, clock);
         let done = Done {
             cpu: self.job.cpu,
             regions,
             on_cpu: Nanos(clock::thread_nanos().saturating_sub(cpu_began) as f64),
             elapsed: Nanos(clock::raw_nanos().saturating_sub(began) as f64),
-            left_out,
-            clocks: Moment::now(clock).check_since(moment, clock),
+            left_out: ended.left_out,
+            sound: ended.failure.map_or(sound, |(why, _)| Err(why)),
         };
         drop(pinned);
         Some(done)
@@ -126,10 +135,7 @@ impl Worker {
                 None => Region::allocate(need.bytes, job.pages, &need.shares, policy)?,
             });
         }
-        let task = Task::of(job, &regions).ok_or_else(|| MachineError::System {
-            what: format!("the loop of the thread on CPU {}", job.cpu),
-            cause: "it has fewer arrays than it needs".into(),
-        })?;
+        let task = Task::of(job, &regions, &self.host.root)?;
         Ok((pinned, regions, task))
     }
 }

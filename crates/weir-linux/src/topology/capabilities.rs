@@ -76,6 +76,19 @@ fn instructions(view: &HostView) -> Vec<Capability> {
             elsewhere,
         ),
         judge(
+            Feature::Dsa,
+            view.dsa.get().map(|queue| {
+                let mode = if queue.shared { "shared" } else { "dedicated" };
+                format!("{mode} work queue {}", queue.name)
+            }),
+            "copies by the accelerator cannot be measured",
+            if arm {
+                ""
+            } else {
+                "accel-config config-wq dsa0/wq0.0 --group-id=0 --type=user --mode=shared --name=weir --wq-size=16 --threshold=8 --driver-name=user; accel-config config-engine dsa0/engine0.0 --group-id=0; accel-config enable-device dsa0; accel-config enable-wq dsa0/wq0.0"
+            },
+        ),
+        judge(
             Feature::InvariantTsc,
             tsc,
             "single accesses are timed with a system call's clock, to about 20 ns",

@@ -16,6 +16,7 @@ use weir_model::units::{Bytes, Gigahertz};
 use self::cxl::Cxl;
 use self::node::Node;
 use self::processor::{Cpu, Processor};
+use crate::dsa::{self, WorkQueue};
 use crate::root::{Reading, Root};
 
 /// Everything that was found, with the reason for everything that was not.
@@ -53,6 +54,8 @@ pub struct HostView {
     pub clock_source: Reading<String>,
     /// Whether the file system for cache and bandwidth allocation is mounted.
     pub resctrl: Reading<bool>,
+    /// A work queue of the Data Streaming Accelerator that is enabled for users.
+    pub dsa: Reading<WorkQueue>,
     /// Bytes in an ordinary page.
     pub page: Bytes,
 }
@@ -133,6 +136,7 @@ pub fn discover(root: &Root) -> HostView {
         resctrl: root
             .list("/sys/fs/resctrl")
             .map(|entries| entries.iter().any(|name| name == "schemata")),
+        dsa: dsa::work_queue(root),
         page: page_size(root),
     }
 }
