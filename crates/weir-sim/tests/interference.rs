@@ -121,7 +121,7 @@ fn posted_stores_do_no_harm_until_they_have_filled_the_table() {
     machine.observe(Nanos(20_000.0)).unwrap();
     let after = Seen(machine.observe(Nanos(20_000.0)).unwrap()).gbps(0);
     assert!(
-        after < 0.25 * alone,
+        after < 0.3 * alone,
         "{after:.0} of {alone:.0} GB/s once full"
     );
 }

@@ -41,11 +41,13 @@ pub struct MediaTiming {
     pub wtr: Nanos,
     /// Read to write turnaround of the data bus.
     pub rtw: Nanos,
-    /// Refresh of a rank, or of one bank per group where the standard allows it (tRFC, tRFCsb).
+    /// Refresh of a rank (tRFC; DDR5: tRFC2, fine-granularity refresh), or of one bank of each group
+    /// (tRFCsb).
     pub rfc: Nanos,
-    /// Mean interval between refreshes of one bank (tREFI, or tREFI with same-bank refresh).
+    /// Mean interval between refreshes of one rank or bank (tREFI; with fine-granularity refresh half
+    /// of it).
     pub refi: Nanos,
-    /// Whether a refresh stops the whole rank (DDR4) or only the bank (DDR5 same-bank refresh).
+    /// Whether a refresh stops the whole rank, or only one bank of each group.
     pub refresh_stops_rank: bool,
     /// Banks in a rank of one subchannel.
     pub banks: u32,
@@ -129,9 +131,9 @@ const fn ddr5(rate: f64, cl: f64, rcd: f64) -> MediaTiming {
         faw: Nanos(13.3),
         wtr: Nanos(6.0),
         rtw: Nanos(24.0 / rate),
-        rfc: Nanos(130.0),
-        refi: Nanos(3900.0),
-        refresh_stops_rank: false,
+        rfc: Nanos(160.0),
+        refi: Nanos(1950.0),
+        refresh_stops_rank: true,
         banks: 32,
         bank_groups: 8,
         row: Bytes(4096),
@@ -158,10 +160,16 @@ impl MediaTiming {
         }
     }
 
-    /// What refresh adds to a lone access on average: it arrives during one with probability
-    /// rfc/refi and then waits half of it.
+    /// What refresh adds to a lone access on average. One that arrives during a refresh waits for
+    /// its end, half of it on average; one whose row is open by then but whose data is not, starts
+    /// again after it.
     pub fn mean_refresh_wait(&self) -> Nanos {
-        self.rfc * (self.rfc / self.refi) / 2.0
+        let lead = if self.refresh_stops_rank {
+            self.rcd + self.cl
+        } else {
+            Nanos(0.0)
+        };
+        self.rfc * (self.rfc / self.refi) / 2.0 + (self.rfc + lead / 2.0) * (lead / self.refi)
     }
 }
 

@@ -53,6 +53,23 @@ impl Calendar {
         self.take(word * 64 + u64::from(free.trailing_zeros()))
     }
 
+    /// Closes every slot that starts in `from..until`, booked or not, as far as booking is open.
+    pub fn close(&mut self, from: Ps, until: Ps) {
+        let first = self.slot.div_ceil(from).max(self.full_below);
+        let last = self.slot.div_ceil(until);
+        if last <= first {
+            return;
+        }
+        self.open(last);
+        let first = first.max(self.full_below);
+        for word in first / 64..=last / 64 {
+            let from = first.saturating_sub(word * 64).min(64);
+            let to = last.saturating_sub(word * 64).min(64);
+            let below = |n: u64| if n == 64 { u64::MAX } else { (1 << n) - 1 };
+            self.taken[word as usize % WORDS] |= below(to) & !below(from);
+        }
+    }
+
     /// The time of one line.
     pub fn slot(&self) -> Ps {
         self.slot.get()

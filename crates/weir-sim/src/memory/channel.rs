@@ -36,6 +36,9 @@ pub struct ChannelConfig {
     pub refresh_stops_rank: bool,
 }
 
+/// Banks of a rank, at most: DDR5 has 32.
+const MOST_BANKS: usize = 32;
+
 /// What a channel counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelCounts {
@@ -94,6 +97,12 @@ pub struct Channel {
     drain_to: usize,
     reads_at_drain: u64,
     owed: Ps,
+    /// Writes of the turn that is being made: when each could be, and its place in the queue.
+    turn: Vec<(Ps, usize)>,
+    /// Writes that follow it, each by itself.
+    stragglers: Vec<usize>,
+    /// The latest turn of writes to each rank: from its first data until data of a read may start.
+    write_turns: Vec<(Ps, Ps)>,
     counts: ChannelCounts,
 }
 
@@ -119,7 +128,7 @@ impl Channel {
             0
         };
         let activations = (0..paced).map(|_| Calendar::new(t.faw / 4)).collect();
-        let drain_at = (config.write_queue as usize * 3 / 4).max(1);
+        let drain_at = (config.write_queue as usize * 4 / 5).max(1);
         Self {
             banks,
             activations,
@@ -129,9 +138,12 @@ impl Channel {
             pending: Vec::with_capacity(drain_at),
             write_credits: Credits::new(config.write_queue),
             drain_at,
-            drain_to: config.write_queue as usize * 5 / 12,
+            drain_to: config.write_queue as usize * 3 / 8,
             reads_at_drain: 0,
             owed: 0,
+            turn: Vec::with_capacity(drain_at),
+            stragglers: Vec::new(),
+            write_turns: vec![(0, 0); config.ranks as usize],
             counts: ChannelCounts::default(),
             map: AddressMap::new(&config),
             config,
@@ -185,9 +197,9 @@ impl Channel {
         accepted
     }
 
-    /// Books a column access: the first data slot after its row is open.
+    /// Opens a row for a column access; returns when its data may start.
     #[inline(always)]
-    fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
+    fn open_row(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
         self.requests += 1;
         let t = &self.config.bank;
         let b = &mut self.banks[bank as usize];
@@ -204,54 +216,156 @@ impl Channel {
                 activate + t.rcd
             }
         };
-        let mut from = column + t.cl;
+        column + t.cl
+    }
+
+    /// Books a column access: the first data slot after its row is open.
+    #[inline(always)]
+    fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
+        let mut from = self.open_row(bank, row, ready);
+        let (turn, turned) = self.write_turns[(bank / self.config.banks) as usize];
+        if from >= turn {
+            from = from.max(turned);
+        }
         if self.config.window <= 1 {
             // Data of an in-order controller does not overtake.
             from = from.max(self.last_data);
         }
-        let mut data = self.bus.book(from);
-        if self.config.refresh_stops_rank {
-            let after = b.after_refresh(data, t);
-            if after > data {
-                // The slot falls into a refresh and stays unused.
-                data = self.bus.book(after + t.rcd + t.cl);
-            }
-        }
+        let data = self.book_beside_refresh(bank, from);
         self.last_data = self.last_data.max(data);
         data
     }
 
-    /// Writes the older part of the queue. The turn of the bus is paid once for all of them; each
-    /// then takes the first data slot after its row is open, so that one that waits for its bank
-    /// holds up no other.
-    fn drain(&mut self, now: Ps) {
-        let n = (self.pending.len() - self.drain_to).max(1);
-        let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
-        // What a write takes beyond a read's slot, and what the turn takes if there were reads to
-        // turn from, adds up until it fills slots.
-        self.owed += n as Ps * write_slot.saturating_sub(read_slot);
-        if self.counts.reads > self.reads_at_drain {
-            self.owed += self.config.read_to_write + self.config.write_to_read;
-            self.reads_at_drain = self.counts.reads;
+    /// Books the first data slot from `from` on that no refresh of the bank covers.
+    #[inline(always)]
+    fn book_beside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
+        let data = self.bus.book(from);
+        if self.config.refresh_stops_rank {
+            let t = &self.config.bank;
+            let after = self.banks[bank as usize].after_refresh(data, t);
+            if after > data {
+                // The slot falls into a refresh and stays unused.
+                return self.bus.book(after + t.rcd + t.cl);
+            }
         }
+        data
+    }
+
+    /// Writes the older part of the queue in one turn of the bus, all of them of one rank: that of
+    /// which most wait and which is not being refreshed. Rows are opened while reads go on; the turn
+    /// starts when its writes can follow each other without a gap, and until its last one no read
+    /// gets between.
+    fn drain(&mut self, now: Ps) {
+        let forced = self.pending.len() >= self.config.write_queue as usize;
+        let wanted = (self.pending.len() - self.drain_to).max(1);
+        let rank_of = |write: &PendingWrite| write.bank / self.config.banks;
+        let (mut rank, mut most) = (0, 0);
+        for candidate in 0..self.config.ranks {
+            let bank = &mut self.banks[(candidate * self.config.banks) as usize];
+            if bank.after_refresh(now, &self.config.bank) == now || forced {
+                let n = self
+                    .pending
+                    .iter()
+                    .filter(|w| rank_of(w) == candidate)
+                    .count();
+                if n > most {
+                    (rank, most) = (candidate, n);
+                }
+            }
+        }
+        if most == 0 {
+            return;
+        }
+        let mut turn = std::mem::take(&mut self.turn);
+        // The turn takes one row a bank; a second one has to wait for the first to recover. A
+        // scheduler that looks over its whole queue leaves those for a later turn.
+        let leaves = self.config.window >= self.config.write_queue && !forced;
+        let mut rows = [None; MOST_BANKS];
+        let mut stragglers = std::mem::take(&mut self.stragglers);
+        for (i, write) in self.pending.iter().enumerate() {
+            if rank_of(write) != rank {
+                continue;
+            }
+            let row = &mut rows[(write.bank % self.config.banks) as usize % MOST_BANKS];
+            if *row.get_or_insert(write.row) == write.row {
+                turn.push((0, i));
+            } else if !leaves {
+                stragglers.push(i);
+            }
+            if turn.len() + stragglers.len() == wanted {
+                break;
+            }
+        }
+        self.write_turn(rank, now, &mut turn);
+        for &i in &stragglers {
+            let write = self.pending[i];
+            let ready = self.open_row(write.bank, write.row, write.accepted.max(now));
+            self.write_at(i, ready);
+        }
+        self.pending.retain(|write| write.accepted != Ps::MAX);
+        stragglers.clear();
+        self.stragglers = stragglers;
+        turn.clear();
+        self.turn = turn;
+    }
+
+    /// Writes these of the queue: places in it, in its order.
+    fn write_turn(&mut self, rank: u32, now: Ps, turn: &mut [(Ps, usize)]) {
+        let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
+        for (ready, i) in turn.iter_mut() {
+            let write = self.pending[*i];
+            *ready = self.open_row(write.bank, write.row, write.accepted.max(now));
+            self.close_row_after(write.bank, write.row, *ready);
+        }
+        turn.sort_unstable();
+        let from_reads = self.counts.reads > self.reads_at_drain;
+        self.reads_at_drain = self.counts.reads;
+        // Each write may follow the one before at once.
+        let mut start = now;
+        for (k, (ready, _)) in turn.iter().enumerate() {
+            start = start.max(ready.saturating_sub(k as Ps * read_slot));
+        }
+        if from_reads {
+            start += self.config.read_to_write;
+        }
+        let mut last = start;
+        for &(ready, i) in turn.iter() {
+            last = last.max(self.write_at(i, start.max(ready)));
+        }
+        // What a write takes beyond a read's slot adds up until it fills slots.
+        self.owed += turn.len() as Ps * write_slot.saturating_sub(read_slot);
         while self.owed >= read_slot {
             self.owed -= read_slot;
-            self.bus.book(now);
+            last = last.max(self.bus.book(start));
         }
-        for i in 0..n {
-            let PendingWrite {
-                bank,
-                row,
-                accepted,
-            } = self.pending[i];
-            let data = self.access(bank, row, accepted.max(now));
-            let t = &self.config.bank;
-            let recovered = data + write_slot + t.wr;
-            self.banks[bank as usize].column(row, data, recovered, t);
-            self.write_credits.enter(data + write_slot);
-            self.counts.write_queue_time += data + write_slot - accepted;
+        if from_reads {
+            // Other ranks' reads follow when the bus has changed hands; this one's next read command
+            // keeps its distance to the last data, and its data to it.
+            let done = last + read_slot;
+            self.bus.close(start, done + self.config.read_to_write / 2);
+            let turned = done + self.config.write_to_read + self.config.bank.cl;
+            self.write_turns[rank as usize] = (start, turned);
         }
-        self.pending.drain(..n);
+    }
+
+    /// Writes the line in this place of the queue, from `ready` on; returns when its data starts.
+    fn write_at(&mut self, place: usize, ready: Ps) -> Ps {
+        let write = self.pending[place];
+        let data = self.book_beside_refresh(write.bank, ready);
+        self.close_row_after(write.bank, write.row, data);
+        let done = data + self.config.write_slot;
+        self.write_credits.enter(done);
+        self.counts.write_queue_time += done - write.accepted;
+        // It is taken out of the queue when the turn has ended.
+        self.pending[place].accepted = Ps::MAX;
+        data
+    }
+
+    /// A bank that was written to may be closed once the row has recovered from it.
+    fn close_row_after(&mut self, bank: u32, row: u32, data: Ps) {
+        let t = &self.config.bank;
+        let recovered = data + self.config.write_slot + t.wr;
+        self.banks[bank as usize].column(row, data, recovered, t);
     }
 }
 

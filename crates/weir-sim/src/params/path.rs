@@ -140,6 +140,7 @@ impl Path {
         let (link, controller_gap) = device_link(attached)?;
         let burst = timing.burst();
         let window = *d.controller.reorder_window;
+        let channels = *d.channels * timing.subchannels;
         let channel = channel(&timing, *d.ranks, burst, burst, DEVICE_WRITE_QUEUE, window);
         let tail = d.controller.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
@@ -189,7 +190,7 @@ impl Path {
                     write_buffer: *d.controller.write_buffer,
                     tail,
                 }),
-                channels: *d.channels * timing.subchannels,
+                channels,
                 channel,
             },
         })
