@@ -52,19 +52,20 @@ fn advice(points: &[&Point]) -> Option<String> {
     let Some((offloaded, point)) = best(true, false) else {
         return Some(text);
     };
-    let batch = point.batch.unwrap_or(1);
-    let how = format!("{} in batches of {batch}", kernel(point));
-    text += &if offloaded > by_core * (1.0 + ALIKE) {
-        format!(
-            "; the accelerator moves {:.1}x that ({offloaded:.1} GB/s, {how}): give pages to it",
-            offloaded / by_core
-        )
-    } else {
-        format!("; the accelerator gives no more ({offloaded:.1} GB/s, {how})")
-    };
+    let mut how = format!(
+        "{offloaded:.1} GB/s, {} in batches of {}",
+        kernel(point),
+        point.batch.unwrap_or(1)
+    );
     if let Some((one, _)) = best(true, true) {
-        text += &format!(", and {one:.1} GB/s if each descriptor is waited for");
+        how += &format!("; {one:.1} GB/s if each page is waited for");
     }
+    text += &if offloaded > by_core * (1.0 + ALIKE) {
+        let times = offloaded / by_core;
+        format!("; the accelerator moves {times:.1}x that ({how}): give pages to it")
+    } else {
+        format!("; the accelerator gives no more ({how})")
+    };
     Some(text)
 }
 
