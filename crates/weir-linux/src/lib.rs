@@ -3,8 +3,9 @@
 //! Two halves, which meet in [`machine`]:
 //!
 //! - **Looking.** [`topology::discover`] reads `sysfs` and `procfs` below a [`root::Root`], which
-//!   is `/` for this server and a folder for a recorded one. What is absent is a named missing
-//!   capability, and what cannot be read is a reason; neither is ever a zero.
+//!   is `/` for this server and a file for a recorded one ([`recording`]). What is absent is a
+//!   named missing capability, and what cannot be read is a reason; neither is ever a zero.
+//!   [`doctor`] says what would spoil a measurement or tiering, and the command that mends it.
 //! - **Loading.** [`kernels`] are loops of one memory instruction each, chosen at run time by what
 //!   the processor has; [`memory`] places their pages on a node and asks the kernel where they
 //!   really are; [`pin`] and [`clock`] hold them on a core and time them; [`prefetch`] switches
@@ -16,6 +17,7 @@
 compile_error!("weir-linux reads sysfs and procfs, and so builds for Linux only");
 
 pub mod clock;
+pub mod doctor;
 pub mod dsa;
 pub mod kernels;
 pub mod machine;
@@ -23,6 +25,7 @@ pub mod memory;
 pub mod perf;
 pub mod pin;
 pub mod prefetch;
+pub mod recording;
 pub mod root;
 pub mod topology;
 

@@ -5,9 +5,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
 use weir_model::capability::Unavailable;
+
+use crate::recording::{Trace, Tree};
 
 /// No attribute that is read here is longer; a longer one is not what it seems.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -62,11 +65,27 @@ impl<T> Reading<T> {
     }
 }
 
-/// Where the system's files begin: `/`, or the folder of a recorded machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where the system's files begin: `/`, a folder, or a recording.
+#[derive(Debug, Clone)]
 pub struct Root {
-    base: PathBuf,
+    source: Source,
+    /// Notes every answer, while a recording is made.
+    trace: Option<Arc<Trace>>,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Folder(PathBuf),
+    Recorded(Arc<Tree>),
+}
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Root {}
 
 impl Default for Root {
     fn default() -> Self {
@@ -74,54 +93,70 @@ impl Default for Root {
     }
 }
 
+impl From<Source> for Root {
+    fn from(source: Source) -> Self {
+        Self {
+            source,
+            trace: None,
+        }
+    }
+}
+
 impl Root {
     /// This machine.
     pub fn live() -> Self {
-        Self { base: "/".into() }
+        Source::Folder("/".into()).into()
     }
 
-    /// A recorded machine: a folder that holds `sys/` and `proc/`.
+    /// A machine's files in a folder that holds `sys/` and `proc/`.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self {
-            base: folder.into(),
-        }
+        Source::Folder(folder.into()).into()
+    }
+
+    /// A recorded machine.
+    pub fn recorded(tree: Tree) -> Self {
+        Source::Recorded(Arc::new(tree)).into()
+    }
+
+    /// The same machine, with every answer noted.
+    pub(crate) fn traced(&self) -> (Self, Arc<Trace>) {
+        let trace = Arc::new(Trace::default());
+        let root = Self {
+            source: self.source.clone(),
+            trace: Some(Arc::clone(&trace)),
+        };
+        (root, trace)
     }
 
     /// Whether this is the machine that the program runs on.
     pub fn is_live(&self) -> bool {
-        self.base == Path::new("/")
+        matches!(&self.source, Source::Folder(base) if base == Path::new("/"))
     }
 
     /// A file's text without surrounding white space. `path` starts with `/`, as in the system.
     pub fn text(&self, path: &str) -> Reading<String> {
-        self.reading(path, |file| {
-            let mut bytes = Vec::new();
-            file.take(LONGEST_FILE + 1).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        })
-        .and_then(|bytes| {
+        self.reading(path, || {
+            let bytes = self.bytes(path, LONGEST_FILE + 1)?;
             if bytes.len() as u64 > LONGEST_FILE {
-                return Err(Unavailable::because(format!(
-                    "{path} is longer than 1 MiB, and so is not an attribute"
-                )));
+                return Err(io::Error::other(
+                    "it is longer than 1 MiB, and so is not an attribute",
+                ));
             }
-            text_of(path, bytes)
+            text_of(bytes)
         })
     }
 
     /// The first `length` bytes of a file that may be long, cut at the last whole line.
     pub fn head(&self, path: &str, length: u64) -> Reading<String> {
-        self.reading(path, |file| {
-            let mut bytes = Vec::new();
-            file.take(length).read_to_end(&mut bytes)?;
+        self.reading(path, || {
+            let mut bytes = self.bytes(path, length)?;
             if bytes.len() as u64 == length
                 && let Some(end) = bytes.iter().rposition(|&b| b == b'\n')
             {
                 bytes.truncate(end);
             }
-            Ok(bytes)
+            text_of(bytes)
         })
-        .and_then(|bytes| text_of(path, bytes))
     }
 
     /// A file that holds one value.
@@ -138,13 +173,13 @@ impl Root {
 
     /// The names in a folder, numbers in their order: `node2` before `node10`.
     pub fn list(&self, path: &str) -> Reading<Vec<String>> {
-        let names = self.resolve(path).and_then(|folder| {
-            let mut names: Vec<String> = std::fs::read_dir(folder)?
-                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                .collect();
+        let names = self.names(path).map(|mut names| {
             names.sort_by_key(|name| numbered(name));
-            Ok(names)
+            names
         });
+        if let Some(trace) = &self.trace {
+            trace.folder(path, &names);
+        }
         from_io(path, names)
     }
 
@@ -163,63 +198,160 @@ impl Root {
 
     /// Whether there is such a path.
     pub fn exists(&self, path: &str) -> bool {
-        self.resolve(path).is_ok_and(|path| path.exists())
+        let there = match &self.source {
+            Source::Folder(_) => self.resolve(path).is_ok_and(|path| path.exists()),
+            Source::Recorded(tree) => tree.exists(path),
+        };
+        if let Some(trace) = self.trace.as_ref().filter(|_| there) {
+            trace.there(path);
+        }
+        there
+    }
+
+    /// Whether a file, such as a device's, may be opened for reading. Nothing is read.
+    pub fn opens(&self, path: &str) -> Reading<()> {
+        self.reading(path, || {
+            match &self.source {
+                Source::Folder(_) => drop(File::open(self.resolve(path)?)?),
+                Source::Recorded(tree) => drop(tree.read(path)?),
+            }
+            Ok(String::new())
+        })
+        .map(drop)
+    }
+
+    /// Opens a file to read it, and to write it too where `write` says so: a device of this
+    /// machine, or what stands for it in a folder.
+    ///
+    /// # Errors
+    /// As opening does; a recording has nothing to open.
+    pub fn open(&self, path: &str, write: bool) -> io::Result<File> {
+        match &self.source {
+            Source::Folder(_) => {
+                let real = self.resolve(path)?;
+                File::options().read(true).write(write).open(real)
+            }
+            Source::Recorded(_) => Err(io::Error::other("a recording has no devices")),
+        }
     }
 
     /// Where a path leads once every link is followed, as a path of the system.
     pub fn target(&self, path: &str) -> Reading<PathBuf> {
-        let target = self.resolve(path).and_then(|path| {
-            let (real, base) = (path.canonicalize()?, self.base.canonicalize()?);
-            let inside = real.strip_prefix(&base).unwrap_or(&real);
-            Ok(Path::new("/").join(inside))
-        });
+        let target = match &self.source {
+            Source::Folder(base) => self.resolve(path).and_then(|path| {
+                let (real, base) = (path.canonicalize()?, base.canonicalize()?);
+                let inside = real.strip_prefix(&base).unwrap_or(&real);
+                Ok(Path::new("/").join(inside))
+            }),
+            Source::Recorded(tree) => tree.canonical(path).map(PathBuf::from),
+        };
+        if let Some(trace) = self.trace.as_ref().filter(|_| target.is_ok()) {
+            trace.there(path);
+        }
         from_io(path, target)
     }
 
-    fn reading<T>(&self, path: &str, read: impl FnOnce(File) -> io::Result<T>) -> Reading<T> {
-        let result = self.resolve(path).and_then(|real| {
-            // A pipe in a recording would block for ever.
-            if !self.is_live() && !real.is_file() {
-                return Err(io::Error::other("it is not a file"));
+    /// Where the link at a path leads, if it is one; its target without further links.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        match &self.source {
+            Source::Folder(_) => {
+                let real = self.resolve(path).ok()?;
+                real.is_symlink()
+                    .then(|| real.canonicalize().ok()?.to_str().map(str::to_owned))?
             }
-            read(File::open(real)?)
-        });
-        from_io(path, result)
+            Source::Recorded(tree) => tree.link(path),
+        }
     }
 
-    /// Opens a file to read it, and to write it too where `write` says so: a device of this
-    /// machine, or what stands for it below another root.
-    ///
-    /// # Errors
-    /// As opening does.
-    pub fn open(&self, path: &str, write: bool) -> io::Result<File> {
-        let real = self.resolve(path)?;
-        File::options().read(true).write(write).open(real)
+    /// What the kernel answers to a question that is no file, such as a system call: asked on a
+    /// live machine, looked up in a recording. `None` where a recording does not say.
+    pub fn probe(
+        &self,
+        name: &str,
+        ask: impl FnOnce() -> Result<String, Unavailable>,
+    ) -> Option<Result<String, Unavailable>> {
+        let path = format!("/weir/probe/{name}");
+        if !self.is_live() {
+            let text = self.text(&path).known().cloned()?;
+            return match text.split_once(": ") {
+                Some(("yes", found)) => Some(Ok(found.to_owned())),
+                Some(("no", why)) => Some(Err(Unavailable::because(why))),
+                _ => None,
+            };
+        }
+        let answer = ask();
+        if let Some(trace) = &self.trace {
+            let text = match &answer {
+                Ok(found) => format!("yes: {found}"),
+                Err(why) => format!("no: {why}"),
+            };
+            trace.file(&path, &Ok(text));
+        }
+        Some(answer)
     }
 
-    /// Follows links, and refuses to leave a recorded machine: a recording is a stranger's file.
+    fn reading(&self, path: &str, read: impl FnOnce() -> io::Result<String>) -> Reading<String> {
+        let text = read();
+        if let Some(trace) = &self.trace {
+            trace.file(path, &text);
+        }
+        from_io(path, text)
+    }
+
+    /// The bytes of a file, `most` at the most.
+    fn bytes(&self, path: &str, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = match &self.source {
+            Source::Recorded(tree) => tree.read(path)?,
+            Source::Folder(_) => {
+                let real = self.resolve(path)?;
+                // A pipe in a strange folder would block for ever.
+                if !self.is_live() && !real.is_file() {
+                    return Err(io::Error::other("it is not a file"));
+                }
+                let mut bytes = Vec::new();
+                File::open(real)?.take(most).read_to_end(&mut bytes)?;
+                bytes
+            }
+        };
+        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(bytes)
+    }
+
+    fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        match &self.source {
+            Source::Recorded(tree) => tree.list(path),
+            Source::Folder(_) => Ok(std::fs::read_dir(self.resolve(path)?)?
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .collect()),
+        }
+    }
+
+    /// A path of the disk. Follows links, and refuses to leave a folder that is not `/`: it may be
+    /// a stranger's.
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
+        let Source::Folder(base) = &self.source else {
+            return Err(io::Error::from_raw_os_error(libc::ENOENT));
+        };
         let inside: PathBuf = Path::new(path)
             .components()
             .filter(|part| matches!(part, Component::Normal(_)))
             .collect();
-        let path = self.base.join(inside);
+        let path = base.join(inside);
         if self.is_live() {
             return Ok(path);
         }
         let real = path.canonicalize()?;
-        if !real.starts_with(self.base.canonicalize()?) {
+        if !real.starts_with(base.canonicalize()?) {
             return Err(io::Error::other("it leads out of the recorded machine"));
         }
         Ok(real)
     }
 }
 
-fn text_of(path: &str, bytes: Vec<u8>) -> Result<String, Unavailable> {
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Unavailable::because(format!("{path} does not hold text")))?;
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it does not hold text"))?;
     if text.contains('\0') {
-        return Err(Unavailable::because(format!("{path} does not hold text")));
+        return Err(io::Error::other("it does not hold text"));
     }
     Ok(text.trim().to_owned())
 }

@@ -4,10 +4,10 @@ mod machines;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
-use machines::Recorded;
 use proptest::prelude::*;
+use weir_linux::recording::Tree;
 use weir_linux::topology::{self, HostView, list};
 use weir_linux::{LinuxTestbed, Options, Reading, Root};
 use weir_model::access::{Op, Pattern};
@@ -67,8 +67,7 @@ fn every_recorded_machine_is_read_as_its_golden_file_says() {
     let names = machines::names();
     assert!(names.len() >= 7, "{names:?}");
     for name in names {
-        let recorded = Recorded::named(&name);
-        let text = render(&topology::discover(&recorded.root()));
+        let text = render(&topology::discover(&machines::root(&name)));
         let golden = machines::home().join("golden").join(format!("{name}.txt"));
         if std::env::var_os("WEIR_BLESS").is_some() {
             fs::write(&golden, &text).unwrap();
@@ -84,8 +83,7 @@ fn every_recorded_machine_is_read_as_its_golden_file_says() {
 #[test]
 fn everything_that_is_missing_says_why_and_what_it_costs() {
     for name in machines::names() {
-        let recorded = Recorded::named(&name);
-        for c in topology::discover(&recorded.root()).capabilities() {
+        for c in topology::discover(&machines::root(&name)).capabilities() {
             assert!(!c.detail.is_empty(), "{name}: {c:?}");
             assert_eq!(c.cost.is_empty(), c.present, "{name}: {c:?}");
         }
@@ -94,8 +92,7 @@ fn everything_that_is_missing_says_why_and_what_it_costs() {
 
 #[test]
 fn a_cxl_card_is_found_with_its_link_and_its_firmware_figures() {
-    let recorded = Recorded::named("spr2s-cxl");
-    let view = topology::discover(&recorded.root());
+    let view = topology::discover(&machines::root("spr2s-cxl"));
     let topology = view.topology().unwrap();
     let names: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["dram", "remote", "cxl0"]);
@@ -112,8 +109,7 @@ fn a_cxl_card_is_found_with_its_link_and_its_firmware_figures() {
 
 #[test]
 fn garbage_never_becomes_a_value() {
-    let recorded = Recorded::named("garbage");
-    let view = topology::discover(&recorded.root());
+    let view = topology::discover(&machines::root("garbage"));
     let node = &view.known_nodes()[0];
     assert!(matches!(node.free, Reading::Unreadable(_)), "{node:?}");
     assert!(matches!(node.distances, Reading::Unreadable(_)));
@@ -138,8 +134,8 @@ fn a_folder_that_is_no_machine_is_an_error_that_says_what_is_missing() {
 
 #[test]
 fn a_recorded_machine_can_be_looked_at_but_not_loaded() {
-    let recorded = Recorded::named("spr2s-cxl");
-    let testbed = LinuxTestbed::new(recorded.root(), Options::default()).unwrap();
+    let root = machines::root("spr2s-cxl");
+    let testbed = LinuxTestbed::new(root, Options::default()).unwrap();
     let mut machine = testbed.open(0).unwrap();
     assert_eq!(machine.topology().tiers.len(), 3);
     let tenant = Tenant::on_first_cores(
@@ -157,7 +153,7 @@ fn a_recorded_machine_can_be_looked_at_but_not_loaded() {
 
 #[test]
 fn machines_differ_in_their_digests_and_a_machine_keeps_its_own() {
-    let digest = |name: &str| topology::digest(&topology::discover(&Recorded::named(name).root()));
+    let digest = |name: &str| topology::digest(&topology::discover(&machines::root(name)));
     let mut digests: Vec<String> = machines::names().iter().map(|n| digest(n)).collect();
     assert_eq!(digest("garbage"), digest("garbage"));
     digests.sort();
@@ -177,33 +173,20 @@ fn this_machine_has_local_memory_and_a_core() {
     assert!(listed.contains(&Feature::NumaPolicy) && listed.contains(&Feature::Pinning));
 }
 
-/// The machine that is broken file by file, and each of its paths with what it says.
-struct Victim {
-    recorded: Recorded,
-    entries: Vec<(String, String)>,
-}
+/// The machine that is broken file by file.
+static VICTIM: LazyLock<Tree> = LazyLock::new(|| machines::tree("spr2s-cxl"));
 
-static VICTIM: LazyLock<Mutex<Victim>> = LazyLock::new(|| {
-    let text = fs::read_to_string(machines::home().join("spr2s-cxl.machine")).unwrap();
-    let entries = text
-        .lines()
-        .filter(|line| line.starts_with("/sys"))
-        .filter_map(|line| line.split_once(": "))
-        .map(|(path, content)| (path.to_owned(), content.to_owned()))
-        .collect();
-    let recorded = Recorded::named("spr2s-cxl");
-    Mutex::new(Victim { recorded, entries })
-});
+/// How the victim is read with one file changed.
+fn read_with(path: &str, junk: &str) -> String {
+    let mut tree = VICTIM.clone();
+    tree.set(path, junk);
+    render(&topology::discover(&Root::recorded(tree)))
+}
 
 #[test]
 fn a_list_of_online_nodes_that_names_none_says_nothing() {
-    let victim = VICTIM.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = "/sys/devices/system/node/online";
-    let content = &victim.entries.iter().find(|(p, _)| p == path).unwrap().1;
     for junk in ["", "77", "-"] {
-        victim.recorded.replace(path, junk);
-        let text = render(&topology::discover(&victim.recorded.root()));
-        victim.recorded.replace(path, content);
+        let text = read_with("/sys/devices/system/node/online", junk);
         assert!(text.contains("tier dram Dram"), "{junk:?}\n{text}");
     }
 }
@@ -211,16 +194,14 @@ fn a_list_of_online_nodes_that_names_none_says_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A file of a good machine, or one for each of its nodes or processors, is replaced by
-    /// anything: local memory is still found, and nothing panics.
+    /// A file of a good machine is replaced by anything: local memory is still found, and nothing
+    /// panics.
     #[test]
-    fn one_broken_file_breaks_nothing_else(entry in 0usize..1000, junk in ".{0,60}") {
-        let victim = VICTIM.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, content) = &victim.entries[entry % victim.entries.len()];
-        victim.recorded.replace(path, &junk);
-        let view = topology::discover(&victim.recorded.root());
-        let text = render(&view);
-        victim.recorded.replace(path, content);
+    fn one_broken_file_breaks_nothing_else(entry in 0usize..10_000, junk in ".{0,60}") {
+        let files: Vec<String> = VICTIM.files();
+        let files: Vec<&String> = files.iter().filter(|f| f.starts_with("/sys")).collect();
+        let path = files[entry % files.len()];
+        let text = read_with(path, &junk);
         prop_assert!(text.contains("tier dram Dram"), "{}: {:?}\n{}", path, junk, text);
     }
 }

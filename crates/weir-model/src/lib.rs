@@ -11,6 +11,7 @@ pub mod access;
 pub mod action;
 pub mod capability;
 pub mod counters;
+pub mod diagnosis;
 pub mod diagnostic;
 pub mod document;
 pub mod latency;

@@ -3,9 +3,6 @@
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::HostView;
-use crate::prefetch::Switches;
-use crate::root::Root;
-use crate::{memory, perf, pin};
 
 pub(super) fn list(view: &HostView) -> Vec<Capability> {
     [
@@ -99,13 +96,11 @@ fn instructions(view: &HostView) -> Vec<Capability> {
 
 fn counters(view: &HostView) -> Vec<Capability> {
     let virtual_remedy = "run on bare metal, or give the virtual machine a PMU";
-    let core = if view.live {
-        perf::probe_core().map(|()| "perf_event_open counts cycles".to_owned())
-    } else {
+    let core = view.probes.core_pmu.clone().unwrap_or_else(|| {
         source(view, |name| {
             name == "cpu" || name.starts_with("armv8") || name == "cpu_core"
         })
-    };
+    });
     let uncore = source(view, |name| {
         [
             "uncore_", "amd_l3", "amd_umc", "amd_df", "arm_cmn", "cxl_pmu",
@@ -240,14 +235,10 @@ fn nodes(view: &HostView) -> Vec<Capability> {
 }
 
 fn policy(view: &HostView) -> Result<String, Unavailable> {
-    if view.live {
-        return memory::Policy::probe()
-            .availability()
-            .map(|()| "mbind and move_pages work".to_owned());
-    }
-    view.nodes
-        .get()
-        .map(|_| "the kernel shows nodes".to_owned())
+    view.probes.placement.clone().unwrap_or_else(|| {
+        let nodes = view.nodes.get();
+        nodes.map(|_| "the kernel shows nodes".to_owned())
+    })
 }
 
 fn pages(view: &HostView) -> Vec<Capability> {
@@ -289,7 +280,11 @@ fn pages(view: &HostView) -> Vec<Capability> {
 
 fn control(view: &HostView) -> Vec<Capability> {
     let resctrl = match view.resctrl.known() {
-        Some(true) => Ok("/sys/fs/resctrl is mounted".to_owned()),
+        Some(true) if view.allocations.is_empty() => Ok("/sys/fs/resctrl is mounted".to_owned()),
+        Some(true) => Ok(format!(
+            "/sys/fs/resctrl is mounted and allocates {}",
+            view.allocations.join(", ")
+        )),
         _ if !["cat_l3", "mba", "rdt_a"]
             .iter()
             .any(|f| view.processor.has(f)) =>
@@ -300,17 +295,11 @@ fn control(view: &HostView) -> Vec<Capability> {
         }
         _ => Err(Unavailable::because("/sys/fs/resctrl is not mounted")),
     };
-    let pinning = if view.live {
-        pin::allowed_cpus().map(|cpus| format!("{} CPUs may be chosen", cpus.len()))
-    } else {
-        Ok("every Linux can".to_owned())
-    };
-    let bare = match view.processor.flags.get() {
-        Ok(_) if view.is_virtual() => {
-            Err(Unavailable::because("the processor reports a hypervisor"))
-        }
-        Ok(_) => Ok("no hypervisor flag".to_owned()),
-        Err(why) => Err(why),
+    let pinning = (view.probes.pinning.clone()).unwrap_or(Ok("every Linux can".to_owned()));
+    let bare = match (view.hypervisor(), view.processor.flags.get()) {
+        (Some(evidence), _) => Err(Unavailable::because(evidence)),
+        (None, Ok(_)) => Ok("no hypervisor flag".to_owned()),
+        (None, Err(why)) => Err(why),
     };
     vec![
         judge(
@@ -350,15 +339,11 @@ fn control(view: &HostView) -> Vec<Capability> {
 
 /// Whether this program may write the registers that switch prefetchers.
 fn prefetch(view: &HostView) -> Result<String, Unavailable> {
-    let found = if view.live {
-        let cpu = view.known_cpus().iter().find(|cpu| cpu.allowed);
-        let cpu = cpu.map_or(0, |cpu| cpu.id);
-        Switches::find(&Root::live(), &view.processor, cpu).map(|switches| switches.describe())
-    } else {
+    let found = view.probes.prefetch.clone().unwrap_or_else(|| {
         Err(Unavailable::because(
-            "a recording does not tell whether the registers that switch prefetchers can be written",
+            "the recording does not tell whether the registers that switch prefetchers can be written",
         ))
-    };
+    });
     found.map_err(|why| {
         if view.is_virtual() {
             Unavailable::because(format!(

@@ -91,6 +91,9 @@ pub fn cxl(root: &Root, nodes: &[Node]) -> Reading<Cxl> {
             nodes: Vec::new(),
         };
         find_by_dax(root, &mut cxl);
+        // A device that is not system memory has a target node that does not exist.
+        let online = |id: u32| nodes.iter().any(|n| n.id == id && n.has_memory());
+        cxl.nodes.retain(|n| online(n.node));
         find_by_address(root, nodes, &mut cxl);
         find_by_size(nodes, &mut cxl);
         cxl.nodes.sort_by_key(|n| n.node);

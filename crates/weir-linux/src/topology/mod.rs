@@ -17,7 +17,9 @@ use self::cxl::Cxl;
 use self::node::Node;
 use self::processor::{Cpu, Processor};
 use crate::dsa::{self, WorkQueue};
+use crate::prefetch::Switches;
 use crate::root::{Reading, Root};
+use crate::{memory, perf, pin};
 
 /// Everything that was found, with the reason for everything that was not.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,8 +58,27 @@ pub struct HostView {
     pub resctrl: Reading<bool>,
     /// A work queue of the Data Streaming Accelerator that is enabled for users.
     pub dsa: Reading<WorkQueue>,
+    /// What can be allocated through it: `L3`, `MB`, `SMBA` (slow memory, that is CXL).
+    pub allocations: Vec<String>,
+    /// Who made the machine, as its firmware says: `QEMU` for an emulated one.
+    pub maker: Reading<String>,
     /// Bytes in an ordinary page.
     pub page: Bytes,
+    /// Answers of the kernel that are in no file.
+    pub probes: Probes,
+}
+
+/// What system calls said; `None` where a recording does not tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probes {
+    /// Whether a cycle counter opens.
+    pub core_pmu: Option<Result<String, Unavailable>>,
+    /// Whether pages can be placed and asked after.
+    pub placement: Option<Result<String, Unavailable>>,
+    /// Which processors a thread may be pinned to.
+    pub pinning: Option<Result<String, Unavailable>>,
+    /// Which prefetchers can be switched.
+    pub prefetch: Option<Result<String, Unavailable>>,
 }
 
 /// One of the kernel's memory tiers.
@@ -88,9 +109,22 @@ impl HostView {
         tiers::warnings(self)
     }
 
-    /// Whether a hypervisor says that it is one.
+    /// Whether this is a virtual machine.
     pub fn is_virtual(&self) -> bool {
-        self.processor.has("hypervisor")
+        self.hypervisor().is_some()
+    }
+
+    /// What tells that this is a virtual machine. A hypervisor may hide its flag; the names that
+    /// an emulator gives its processor and its board tell it still.
+    pub fn hypervisor(&self) -> Option<String> {
+        let known = |name: &Reading<String>| name.known().filter(|n| n.contains("QEMU")).cloned();
+        if self.processor.has("hypervisor") {
+            Some("the processor reports a hypervisor".to_owned())
+        } else if let Some(model) = known(&self.processor.model) {
+            Some(format!("the processor calls itself {model}"))
+        } else {
+            known(&self.maker).map(|maker| format!("the firmware's maker is {maker}"))
+        }
     }
 
     /// The nodes, or none if they are unknown.
@@ -112,7 +146,7 @@ pub fn discover(root: &Root) -> HostView {
     let first = cpus
         .known()
         .and_then(|cpus| cpus.iter().find(|c| c.allowed).or(cpus.first()));
-    HostView {
+    let mut view = HostView {
         live: root.is_live(),
         kernel: root.text("/proc/sys/kernel/osrelease"),
         processor: processor::processor(root),
@@ -133,24 +167,63 @@ pub fn discover(root: &Root) -> HostView {
         transparent_huge_pages: transparent_huge_pages(root),
         event_sources: root.list("/sys/bus/event_source/devices"),
         clock_source: root.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        resctrl: root
-            .list("/sys/fs/resctrl")
-            .map(|entries| entries.iter().any(|name| name == "schemata")),
+        // The groups in it have names that their owners gave them: nobody lists it.
+        resctrl: match (
+            root.exists("/sys/fs/resctrl"),
+            root.exists("/sys/fs/resctrl/schemata"),
+        ) {
+            (false, _) => Reading::Absent(Unavailable::because("there is no /sys/fs/resctrl")),
+            (true, mounted) => Reading::Known(mounted),
+        },
+        allocations: root
+            .list("/sys/fs/resctrl/info")
+            .known()
+            .into_iter()
+            .flatten()
+            .filter(|name| root.exists(&format!("/sys/fs/resctrl/info/{name}/num_closids")))
+            .cloned()
+            .collect(),
+        maker: root.text("/sys/class/dmi/id/sys_vendor"),
         dsa: dsa::work_queue(root),
         page: page_size(root),
+        probes: probes(root),
+    };
+    view.probes.prefetch = root.probe("prefetch", || {
+        let cpu = view.known_cpus().iter().find(|cpu| cpu.allowed);
+        let cpu = cpu.map_or(0, |cpu| cpu.id);
+        Switches::find(root, &view.processor, cpu).map(|switches| switches.describe())
+    });
+    view
+}
+
+fn probes(root: &Root) -> Probes {
+    Probes {
+        core_pmu: root.probe("core_pmu", || {
+            perf::probe_core().map(|()| "perf_event_open counts cycles".to_owned())
+        }),
+        placement: root.probe("placement", || {
+            let policy = memory::Policy::probe();
+            let works = || "mbind and move_pages work".to_owned();
+            policy.availability().map(|()| works())
+        }),
+        pinning: root.probe("pinning", || {
+            pin::allowed_cpus().map(|cpus| format!("{} CPUs may be chosen", cpus.len()))
+        }),
+        prefetch: None,
     }
 }
 
 /// A base page is 4 KiB unless the kernel under this very program says otherwise.
 fn page_size(root: &Root) -> Bytes {
-    if !root.is_live() {
-        return Bytes::kib(4);
-    }
-    // SAFETY: sysconf takes no pointers and has no preconditions.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes)
-        .ok()
-        .filter(|b| b.is_power_of_two())
+    let asked = root.probe("page_bytes", || {
+        // SAFETY: sysconf takes no pointers and has no preconditions.
+        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        Ok(bytes.to_string())
+    });
+    asked
+        .and_then(Result::ok)
+        .and_then(|bytes| bytes.parse().ok())
+        .filter(|bytes: &u64| bytes.is_power_of_two())
         .map_or(Bytes::kib(4), Bytes)
 }
 

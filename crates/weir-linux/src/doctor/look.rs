@@ -1,0 +1,159 @@
+//! How rules look at a machine, and how they put into words what they found.
+
+use std::str::FromStr;
+
+use weir_model::capability::Unavailable;
+use weir_model::diagnosis::{Evidence, Finding, Severity, Spoils};
+
+use crate::root::{Reading, Root};
+use crate::topology::HostView;
+use crate::topology::node::{NODES, Node};
+
+/// The machine under examination.
+pub struct Look<'a> {
+    pub(super) root: &'a Root,
+    pub(super) view: &'a HostView,
+}
+
+/// What a rule says: its findings, none if all is well, or why it could not look.
+pub type Verdict = Result<Vec<Found>, Unavailable>;
+
+impl Look<'_> {
+    /// A file's text; `None` if there is no such file, as on a kernel without the feature.
+    pub(super) fn text(&self, path: &str) -> Result<Option<String>, Unavailable> {
+        present(self.root.text(path))
+    }
+
+    /// A file's value; `None` if there is no such file.
+    pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<Option<T>, Unavailable> {
+        present(self.root.value(path))
+    }
+
+    /// The word in brackets of a file such as `always [madvise] never`.
+    pub(super) fn choice(&self, path: &str) -> Result<Option<String>, Unavailable> {
+        Ok(self.text(path)?.and_then(|text| {
+            let (_, rest) = text.split_once('[')?;
+            Some(rest.split_once(']')?.0.to_owned())
+        }))
+    }
+
+    /// Nodes that have memory but no processors: where slower tiers live.
+    pub(super) fn far_nodes(&self) -> Vec<&Node> {
+        let nodes = self.view.known_nodes().iter();
+        nodes.filter(|n| n.has_memory() && !n.has_cpus()).collect()
+    }
+
+    /// Whether there is any slower tier, so that tiering is a question at all.
+    pub(super) fn is_tiered(&self) -> bool {
+        !self.far_nodes().is_empty()
+    }
+
+    /// The memory blocks of a node with what one of their files says, by number.
+    pub(super) fn blocks(&self, node: u32, file: &str) -> Vec<(u32, String)> {
+        let blocks = self.root.numbered(&format!("{NODES}/node{node}"), "memory");
+        let blocks = blocks.known().cloned().unwrap_or_default().into_iter();
+        blocks
+            .filter_map(|(n, name)| {
+                let path = format!("/sys/devices/system/memory/{name}/{file}");
+                Some((n, self.root.text(&path).known()?.clone()))
+            })
+            .collect()
+    }
+
+    /// The kernel's version, major and minor.
+    pub(super) fn kernel(&self) -> Option<(u32, u32)> {
+        let release = self.view.kernel.known()?;
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
+    /// Whether the process has a capability (its bit in `linux/capability.h`); `None` if unknown.
+    pub(super) fn has_privilege(&self, bit: u32) -> Option<bool> {
+        let status = self.root.text("/proc/self/status");
+        let line = status
+            .known()?
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))?
+            .trim()
+            .to_owned();
+        let set = u64::from_str_radix(&line, 16).ok()?;
+        Some(set & (1 << bit) != 0)
+    }
+}
+
+fn present<T>(reading: Reading<T>) -> Result<Option<T>, Unavailable> {
+    match reading {
+        Reading::Known(value) => Ok(Some(value)),
+        Reading::Absent(_) => Ok(None),
+        Reading::Unreadable(why) => Err(why),
+    }
+}
+
+/// A finding being put into words.
+pub struct Found(Finding);
+
+/// All is well.
+pub fn fine() -> Verdict {
+    Ok(Vec::new())
+}
+
+/// Something spoils measurements.
+pub fn measurement(severity: Severity, found: impl Into<String>) -> Found {
+    Found::new(severity, Spoils::Measurement, found.into())
+}
+
+/// Something spoils tiering.
+pub fn tiering(severity: Severity, found: impl Into<String>) -> Found {
+    Found::new(severity, Spoils::Tiering, found.into())
+}
+
+impl Found {
+    fn new(severity: Severity, spoils: Spoils, found: String) -> Self {
+        Self(Finding {
+            rule: String::new(),
+            severity,
+            spoils,
+            found,
+            evidence: Vec::new(),
+            effect: String::new(),
+            commands: Vec::new(),
+            advice: String::new(),
+        })
+    }
+
+    /// The file that tells, and what it says.
+    pub fn told_by(mut self, path: impl Into<String>, says: impl ToString) -> Self {
+        self.0.evidence.push(Evidence {
+            path: path.into(),
+            says: says.to_string(),
+        });
+        self
+    }
+
+    /// What it does.
+    pub fn so(mut self, effect: &str) -> Self {
+        self.0.effect = effect.to_owned();
+        self
+    }
+
+    /// A command that mends it.
+    pub fn run(mut self, command: impl Into<String>) -> Self {
+        self.0.commands.push(command.into());
+        self
+    }
+
+    /// What else to do or to know.
+    pub fn or(mut self, advice: impl Into<String>) -> Self {
+        self.0.advice = advice.into();
+        self
+    }
+
+    /// The only finding of its rule.
+    pub fn alone(self) -> Verdict {
+        Ok(vec![self])
+    }
+
+    pub(super) fn done(self) -> Finding {
+        self.0
+    }
+}

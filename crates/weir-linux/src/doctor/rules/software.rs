@@ -1,0 +1,218 @@
+//! What the kernel and other programs do meanwhile, and what this program may not.
+
+use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
+
+use super::super::look::{Look, Verdict, fine, measurement, tiering};
+use crate::root::Reading;
+use crate::topology::list;
+
+pub(super) fn huge_pages(look: &Look) -> Verdict {
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    match look.choice(path)?.as_deref() {
+        Some("never") => measurement(Spoils, "transparent huge pages are off")
+            .told_by(path, "never")
+            .so("every latency of a large working set includes page walks: tens of ns")
+            .run(format!("echo madvise > {path}"))
+            .alone(),
+        Some("always") => measurement(Minor, "the kernel gives huge pages to everybody")
+            .told_by(path, "always")
+            .so("khugepaged copies pages while others are measured, and 4 KiB figures of other tools are figures of 2 MiB pages")
+            .run(format!("echo madvise > {path}"))
+            .alone(),
+        _ => fine(),
+    }
+}
+
+pub(super) fn numa_balancing(look: &Look) -> Verdict {
+    let path = "/proc/sys/kernel/numa_balancing";
+    let Some(mode) = look.value::<u32>(path)?.filter(|&mode| mode != 0) else {
+        return fine();
+    };
+    let nodes = look.view.known_nodes().iter();
+    if nodes.filter(|n| n.has_memory()).count() < 2 {
+        return fine();
+    }
+    measurement(Spoils, "the kernel unmaps pages to see who uses them, and moves them")
+        .told_by(path, mode)
+        .so("hint faults of about a microsecond are in the tail, and pages leave the tier under test; Weir binds its own pages, other tools may not")
+        .run("sysctl kernel.numa_balancing=0")
+        .alone()
+}
+
+pub(super) fn same_page_merging(look: &Look) -> Verdict {
+    let path = "/sys/kernel/mm/ksm/run";
+    if look.value::<u32>(path)? != Some(1) {
+        return fine();
+    }
+    measurement(Minor, "the kernel looks for equal pages to merge")
+        .told_by(path, 1)
+        .so("ksmd reads memory while others are measured")
+        .run(format!("echo 0 > {path}"))
+        .alone()
+}
+
+pub(super) fn nmi_watchdog(look: &Look) -> Verdict {
+    let path = "/proc/sys/kernel/nmi_watchdog";
+    if look.value::<u32>(path)? != Some(1) {
+        return fine();
+    }
+    measurement(Minor, "the watchdog keeps one counter of every core")
+        .told_by(path, 1)
+        .so("one event fewer can be counted at a time, and multiplexed counts are estimates")
+        .run("sysctl kernel.nmi_watchdog=0")
+        .alone()
+}
+
+/// One busy core is this program or a shell; more are somebody else's work.
+pub(super) fn other_load(look: &Look) -> Verdict {
+    let path = "/proc/loadavg";
+    let Some(text) = look.text(path)? else {
+        return fine();
+    };
+    let load: Option<f64> = text.split(' ').next().and_then(|n| n.parse().ok());
+    let waiting = look.text("/proc/pressure/cpu")?.and_then(|text| {
+        let number = text.split("avg10=").nth(1)?.split(' ').next()?;
+        number.parse::<f64>().ok()
+    });
+    if load.is_none_or(|load| load < 1.0) && waiting.is_none_or(|share| share < 1.0) {
+        return fine();
+    }
+    let mut found = measurement(Spoils, "other programs are running")
+        .told_by(path, load.map_or("?".to_owned(), |load| format!("{load}")));
+    if let Some(share) = waiting {
+        let says = format!("{share} % of the last 10 s somebody waited for a processor");
+        found = found.told_by("/proc/pressure/cpu", says);
+    }
+    found
+        .so("they take cores, cache and bandwidth, and figures differ from run to run")
+        .or("top -o %CPU tells which; stop them, or measure later")
+        .alone()
+}
+
+pub(super) fn confinement(look: &Look) -> Verdict {
+    let path = "/proc/self/status";
+    let cpus = look.view.cpus.get()?;
+    let barred: Vec<u32> = cpus.iter().filter(|c| !c.allowed).map(|c| c.id).collect();
+    let nodes = look.view.known_nodes().iter().filter(|n| n.has_memory());
+    let allowed = look.view.allowed_nodes.known();
+    let closed: Vec<u32> = nodes
+        .map(|n| n.id)
+        .filter(|id| allowed.is_some_and(|ids| !ids.is_empty() && !ids.contains(id)))
+        .collect();
+    let mut found = Vec::new();
+    let mend = "run outside of the cpuset, or widen it (cgroup v2: cpuset.cpus and cpuset.mems of the group and those above it)";
+    if !barred.is_empty() {
+        let says = format!("Cpus_allowed_list leaves out {}", list::format(&barred));
+        found.push(
+            measurement(
+                Minor,
+                format!("this program may not run on {} processors", barred.len()),
+            )
+            .told_by(path, says)
+            .so("scaling with threads ends early")
+            .or(mend),
+        );
+    }
+    if !closed.is_empty() {
+        let says = format!("Mems_allowed_list leaves out {}", list::format(&closed));
+        found.push(
+            tiering(
+                Severe,
+                format!(
+                    "this program may not allocate on node {}",
+                    list::format(&closed)
+                ),
+            )
+            .told_by(path, says)
+            .so("these tiers can be neither measured nor used")
+            .or(mend),
+        );
+    }
+    Ok(found)
+}
+
+const CAP_SYS_RAWIO: u32 = 17;
+const CAP_SYS_NICE: u32 = 23;
+const CAP_PERFMON: u32 = 38;
+
+pub(super) fn counters(look: &Look) -> Verdict {
+    let path = "/proc/sys/kernel/perf_event_paranoid";
+    let level = look.value::<i32>(path)?;
+    let Some(level) = level.filter(|&l| l > 0 && look.has_privilege(CAP_PERFMON) != Some(true))
+    else {
+        return fine();
+    };
+    measurement(
+        Minor,
+        "events of the uncore and of other programs may not be counted",
+    )
+    .told_by(path, level)
+    .so("no traffic per tier and no queue residency: interference cannot be located")
+    .run("sysctl kernel.perf_event_paranoid=0")
+    .or("or give the program CAP_PERFMON: setcap cap_perfmon+ep $(command -v weir)")
+    .alone()
+}
+
+pub(super) fn registers(look: &Look) -> Verdict {
+    let vendor = look
+        .view
+        .processor
+        .vendor
+        .known()
+        .map_or("", String::as_str);
+    if look.view.is_virtual() || !["GenuineIntel", "AuthenticAMD"].contains(&vendor) {
+        return fine();
+    }
+    let path = "/dev/cpu/0/msr";
+    let found = measurement(Minor, "the registers that switch prefetchers are out of reach")
+        .so("sequential figures include the hardware prefetchers; chases go in random order and hardly do");
+    match look.root.opens(path) {
+        Reading::Known(()) if look.has_privilege(CAP_SYS_RAWIO) != Some(false) => fine(),
+        Reading::Absent(why) => found.told_by(path, why.reason).run("modprobe msr").alone(),
+        Reading::Known(()) => found
+            .told_by("/proc/self/status", "CapEff lacks CAP_SYS_RAWIO")
+            .or("run as root")
+            .alone(),
+        Reading::Unreadable(why) => found.told_by(path, why.reason).or("run as root").alone(),
+    }
+}
+
+pub(super) fn nice(look: &Look) -> Verdict {
+    if look.has_privilege(CAP_SYS_NICE) != Some(false) {
+        return fine();
+    }
+    tiering(
+        Minor,
+        "pages that programs share, or that belong to others, may not be moved",
+    )
+    .told_by("/proc/self/status", "CapEff lacks CAP_SYS_NICE")
+    .so("only the program's own pages can be placed and asked after")
+    .run("setcap cap_sys_nice+ep $(command -v weir)")
+    .alone()
+}
+
+pub(super) fn resctrl(look: &Look) -> Verdict {
+    let flags = ["cat_l3", "cat_l2", "mba", "rdt_a"];
+    let Some(flag) = flags.iter().find(|flag| look.view.processor.has(flag)) else {
+        return fine();
+    };
+    let path = "/sys/fs/resctrl";
+    match look.view.resctrl {
+        Reading::Known(true) => fine(),
+        Reading::Known(false) => tiering(Minor, "cache and bandwidth allocation is not mounted")
+            .told_by("/proc/cpuinfo", format!("flag {flag}"))
+            .told_by(path, "no schemata")
+            .so("tenants cannot be given cache ways or bandwidth")
+            .run(format!("mount -t resctrl resctrl {path}"))
+            .alone(),
+        _ => tiering(
+            Minor,
+            "the kernel was built without cache and bandwidth allocation",
+        )
+        .told_by("/proc/cpuinfo", format!("flag {flag}"))
+        .told_by(path, "absent")
+        .so("tenants cannot be given cache ways or bandwidth")
+        .or("boot a kernel with CONFIG_X86_CPU_RESCTRL")
+        .alone(),
+    }
+}
