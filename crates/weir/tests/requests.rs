@@ -281,7 +281,7 @@ fn a_request_that_an_experiment_cannot_meet_is_refused() {
         (&["loaded", "--mix", "1:2"][..], &["1:2", "nt_writes"][..]),
         (&["loaded", "--pause", "5 GB"], &["5 GB"]),
         (&["loaded", "--threads", "32"], &["32 threads", "31"]),
-        (&["random", "--block", "100"], &["100 B", "64 B"]),
+        (&["random", "--block", "100B"], &["100 B", "64 B"]),
         (
             &["movement", "--method", "rep_movsb"],
             &["rep_movsb", "memcpy"],

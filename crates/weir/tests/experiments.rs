@@ -1,0 +1,198 @@
+//! Every experiment as a process: what its document says, and that its tables can be read.
+
+mod common;
+
+use common::Place;
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+/// The smallest request of each experiment that shows all that its points carry.
+const REQUESTS: [(&str, &[&str]); 6] = [
+    ("tail", &["--quick", "--threads", "1", "--tier", "cxl0"]),
+    (
+        "loaded",
+        &[
+            "--tier",
+            "cxl0",
+            "--mix",
+            "reads,2:1,nt_writes",
+            "--threads",
+            "2",
+            "--pause",
+            "200ns,0ns",
+        ],
+    ),
+    (
+        "random",
+        &[
+            "--tier",
+            "cxl0",
+            "--block",
+            "1K,64K",
+            "--threads",
+            "1,2",
+            "--op",
+            "ld,nt_st",
+        ],
+    ),
+    ("stream", &["--tier", "dram", "--threads", "1,2"]),
+    (
+        "movement",
+        &[
+            "--tier",
+            "dram,cxl0",
+            "--source",
+            "dram",
+            "--batch",
+            "1,16",
+            "--quick",
+        ],
+    ),
+    ("share", &["--cores", "0,1,31"]),
+];
+
+fn document(place: &Place, experiment: &str, arguments: &[&str]) -> Value {
+    let base = [
+        "bench",
+        experiment,
+        "--on",
+        "emr2s+cxl-a",
+        "--format",
+        "json",
+    ];
+    place.run(&[&base[..], arguments].concat()).expect(0).json()
+}
+
+#[test]
+fn every_experiment_names_its_points_and_has_a_figure_for_each() {
+    let place = Place::new();
+    for (experiment, arguments) in REQUESTS {
+        let document = document(&place, experiment, arguments);
+        let points = document["points"].as_array().unwrap();
+        assert!(!points.is_empty(), "{experiment}");
+        for point in points {
+            assert_eq!(point["experiment"], experiment);
+            assert!(point.get("error").is_none(), "{point:#}");
+            assert!(
+                point["gbps"].is_f64() || point["ns"]["mean"].is_f64(),
+                "{point:#}"
+            );
+        }
+        let mut names: Vec<String> = (points.iter())
+            .map(|point| {
+                let mut name = point.clone();
+                for figure in ["gbps", "ns", "ci95", "samples", "theory", "conditions"] {
+                    name.as_object_mut().unwrap().remove(figure);
+                }
+                if let Some(beside) = name.get_mut("beside").and_then(Value::as_object_mut) {
+                    beside.remove("gbps");
+                    beside.remove("traffic_gbps");
+                }
+                name.to_string()
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(
+            names.len(),
+            points.len(),
+            "{experiment}: points that are told apart"
+        );
+    }
+}
+
+#[test]
+fn points_carry_what_their_experiment_is_about() {
+    let place = Place::new();
+    let of = |at: usize| {
+        let (experiment, arguments) = REQUESTS[at];
+        document(&place, experiment, arguments)["points"].clone()
+    };
+    let tail = of(0);
+    assert_eq!(tail[0]["threads"], 1);
+    assert!(tail[0]["ns"]["p9999"].is_f64(), "{:#}", tail[0]);
+    let loaded = of(1);
+    assert!(loaded[0].get("beside").is_none());
+    assert_eq!(loaded[1]["beside"]["pause_ns"], 200.0);
+    assert_eq!(loaded[1]["beside"]["read_share"], 1.0);
+    assert!(
+        loaded[2]["beside"]["traffic_gbps"].as_f64() > loaded[1]["beside"]["traffic_gbps"].as_f64()
+    );
+    assert_eq!(loaded[5]["beside"]["read_share"], 0.0);
+    assert_eq!(of(2)[0]["block_bytes"], 1024);
+    assert_eq!(of(3)[6]["kernel"], "triad");
+    let movement = of(4);
+    let methods: Vec<&str> = movement
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|point| point["kernel"].as_str())
+        .collect();
+    assert_eq!(
+        methods[..7],
+        [
+            "memcpy",
+            "nt_copy",
+            "movdir64b",
+            "dsa_sync",
+            "dsa_sync",
+            "dsa_async",
+            "dsa_async"
+        ]
+    );
+    assert_eq!(movement[4]["batch"], 16);
+    assert_eq!(movement[4]["source"], "dram");
+    assert_eq!(of(5)[1]["cores"], serde_json::json!([0, 31]));
+}
+
+#[test]
+fn tables_of_every_experiment_fit_eighty_columns_and_end_in_words() {
+    let place = Place::new();
+    for (experiment, arguments) in REQUESTS {
+        let base = ["bench", experiment, "--on", "emr2s+cxl-a"];
+        let text = place.run(&[&base[..], arguments].concat()).expect(0).out();
+        for line in text.lines() {
+            assert!(line.width() <= 80, "{experiment}: {line}");
+        }
+        assert!(
+            text.contains("\n- "),
+            "{experiment} has no verdict:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_model_that_is_asked_to_repeats_itself_with_other_chance() {
+    let place = Place::new();
+    let arguments = [
+        "--tier",
+        "dram",
+        "--op",
+        "ld",
+        "--threads",
+        "1",
+        "--block",
+        "4K",
+        "--repeat",
+        "3",
+    ];
+    let document = document(&place, "random", &arguments);
+    let point = &document["points"][0];
+    assert_eq!(point["repetitions"], 3);
+    assert_eq!(point["samples"], 3);
+    assert_eq!(point["steadiness"], "steady");
+    assert_eq!(document["warnings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_machine_without_an_accelerator_says_so_and_exits_three_if_asked_for_it() {
+    let place = Place::new();
+    let base = [
+        "bench", "movement", "--on", "skx2s", "--tier", "dram", "--source", "dram", "--quick",
+    ];
+    let done = place.run(&base).expect(0);
+    assert!(done.err().contains("dsa is left out"), "{}", done.err());
+    assert!(done.out().contains("memcpy") && !done.out().contains("dsa_sync"));
+    let asked = [&base[..], &["--method", "dsa_sync"]].concat();
+    place.run(&asked).refuses(3, &["dsa", "leave it out"]);
+}
