@@ -10,6 +10,7 @@
 //! `memory` answers, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
 
+mod alone;
 mod check;
 mod clock;
 mod core;
@@ -25,5 +26,6 @@ mod uncore;
 mod warm;
 mod wheel;
 
+pub use alone::{AloneError, MemoryAlone};
 pub use machine::{SimMachine, SimTestbed};
 pub use params::SimError;
