@@ -84,7 +84,10 @@ fn command(arguments: &Value, seed: u64) -> String {
     let mut words: Vec<String> = std::iter::once("weir".to_owned())
         .chain(typed.filter_map(Value::as_str).map(quoted))
         .collect();
-    if !words.iter().any(|w| w == "--seed" || w.starts_with("--seed=")) {
+    if !words
+        .iter()
+        .any(|w| w == "--seed" || w.starts_with("--seed="))
+    {
         words.push(format!("--seed {seed}"));
     }
     words.join(" ")
@@ -122,7 +125,10 @@ fn logged(machine: &Identity) -> Vec<Logged> {
         return Vec::new();
     };
     let devices = platform.devices.iter().map(|d| &d.device.log);
-    let logs: Vec<_> = std::iter::once(&platform.host.log).chain(devices).flatten().collect();
+    let logs: Vec<_> = std::iter::once(&platform.host.log)
+        .chain(devices)
+        .flatten()
+        .collect();
     let curves = platform.measured_curves().into_iter();
     curves
         .map(|(tier, curve)| Logged {
@@ -161,7 +167,10 @@ mod tests {
             command(&typed, 7),
             r"weir bench latency --on './my card.toml' --op 'it'\''s' --seed 7"
         );
-        assert_eq!(command(&json!(["tour", "--seed=3"]), 3), "weir tour --seed=3");
+        assert_eq!(
+            command(&json!(["tour", "--seed=3"]), 3),
+            "weir tour --seed=3"
+        );
         assert_eq!(command(&json!(null), 1), "weir --seed 1");
     }
 

@@ -71,8 +71,9 @@ const ROW: f64 = 24.0;
 const AROUND: f64 = 22.0 + 38.0;
 /// Between panels.
 const GAP: f64 = 18.0;
-/// Height of the scale of shades with its title.
-const KEY: f64 = 44.0;
+/// Height of the scale of shades, and of its title where that has a line of its own.
+const KEY: f64 = 22.0;
+const KEY_TITLE: f64 = 18.0;
 
 /// Where everything of a chart goes.
 struct Plan {
@@ -92,7 +93,7 @@ impl HeatChart {
                 .min(room.width() * 0.35);
         let most = self.panels.iter().map(|p| p.columns.len()).max();
         let columns = most.unwrap_or(0).max(1) as f64;
-        let cell = ((room.width() - left - 4.0) / columns).min(56.0);
+        let cell = ((room.width() - left - 4.0) / columns).min(52.0);
         let panel = (left + columns * cell).max(text_width(&self.column_title)) + GAP;
         Plan {
             left,
@@ -160,15 +161,15 @@ impl HeatChart {
         }
     }
 
-    /// The scale of shades.
-    fn key(&self, room: Room, y: f64) -> Markup {
+    /// The scale of shades, and the height it takes.
+    fn key(&self, room: Room, y: f64) -> (Markup, f64) {
         let width = 14.0;
         let (low, high) = (figure(self.reach.0), figure(self.reach.1));
         let left = 6.0 + text_width(&low);
         let right = left + width * SHADES as f64;
         let behind = right + 6.0 + text_width(&high) + 12.0;
         let below = behind + text_width(&self.title) > room.width();
-        html! {
+        let key = html! {
             text class="tick" x="2" y=(px(y + 11.0)) { (low) }
             @for shade in 0..SHADES {
                 rect class={ "cell h" (shade) } x=(px(left + width * shade as f64)) y=(px(y)) width=(width) height="13" {}
@@ -179,7 +180,8 @@ impl HeatChart {
             } @else {
                 text class="title" x=(px(behind)) y=(px(y + 11.0)) { (self.title) }
             }
-        }
+        };
+        (key, if below { KEY + KEY_TITLE } else { KEY })
     }
 }
 
@@ -195,11 +197,12 @@ impl Chart for HeatChart {
             let rows = abreast.iter().map(|p| p.rows.len()).max().unwrap_or(0);
             y += AROUND + ROW * rows as f64 + 6.0;
         }
+        let (key, key_height) = self.key(room, y + 4.0);
         let drawing = html! {
             @for (panel, at) in placed { (self.panel(panel, &plan, at)) }
-            (self.key(room, y + 4.0))
+            (key)
         };
-        paper(room, y + KEY, &self.label, drawing)
+        paper(room, y + key_height, &self.label, drawing)
     }
 
     fn table(&self) -> Markup {

@@ -83,7 +83,7 @@ pub struct Limit {
 
 impl Chart for LineChart {
     fn draw(&self, room: Room) -> Markup {
-        const LEFT: f64 = 50.0;
+        const LEFT: f64 = 54.0;
         const PLOT: f64 = 250.0;
         let entries: Vec<_> = self
             .series
@@ -91,7 +91,7 @@ impl Chart for LineChart {
             .map(|s| (s.name.clone(), s.look))
             .collect();
         let (legend, legend_height) = legend(room, LEFT, &entries, true);
-        let (right, top) = (room.width() - 12.0, legend_height + 30.0);
+        let (right, top) = (room.width() - 16.0, legend_height + 30.0);
         let bottom = top + PLOT;
         let samples = || self.series.iter().flat_map(|s| &s.samples);
         let outlines = || self.series.iter().flat_map(|s| &s.outline);
@@ -106,7 +106,7 @@ impl Chart for LineChart {
             .copied()
             .chain(self.limits.iter().map(|l| l.y));
         // A whisker may make the axis a little longer, and is cut where it is longer than that.
-        let highest = |s: &Sample| s.y + s.ci95.unwrap_or(0.0).clamp(0.0, s.y.abs() / 4.0);
+        let highest = |s: &Sample| s.y + s.ci95.unwrap_or(0.0).max(0.0).min(s.y.abs() / 4.0);
         let up = samples()
             .flat_map(|s| [s.y, highest(s)])
             .chain(outlines().map(|p| p.1))
@@ -118,7 +118,11 @@ impl Chart for LineChart {
             @for wall in self.walls.iter().filter(|wall| x.holds(wall.x)) {
                 @let at = x.place(wall.x);
                 path class="wall" d={ "M" (px(at)) " " (px(bottom)) "V" (px(top)) } {}
-                text class="note" x=(px(at + 3.0)) y=(px(top + 10.0)) { (wall.name) }
+                @if at + 3.0 + text_width(&wall.name) > room.width() {
+                    text class="note" x=(px(at - 3.0)) y=(px(top + 10.0)) text-anchor="end" { (wall.name) }
+                } @else {
+                    text class="note" x=(px(at + 3.0)) y=(px(top + 10.0)) { (wall.name) }
+                }
             }
             @for limit in &self.limits {
                 @let at = y.place(limit.y);

@@ -43,14 +43,20 @@ impl Scale {
                 (low.min(v), high.max(v))
             });
         let (low, high) = match (low <= high, spread) {
-            (_, Spread::Tail) => (1e-9, tail_end(low).recip()),
+            (_, Spread::Tail) => (1e-9, rarest(low).recip()),
             (false, _) => (1.0, 10.0),
             (true, Spread::Linear) => {
                 let step = step(high.max(f64::MIN_POSITIVE) / 8.0);
                 (0.0, (high / step - 1e-9).ceil().max(1.0) * step)
             }
             (true, Spread::Counts) => (0.0, high * 1.03),
-            (true, Spread::Log) => (round_log(low, false), round_log(high, true)),
+            (true, Spread::Log) => {
+                let factors = ROUND[if high > low * 20.0 { 2 } else { 1 }];
+                (
+                    round_log(low, factors, false),
+                    round_log(high, factors, true),
+                )
+            }
             (true, Spread::Sizes) => (low / 1.4, high * 1.4),
         };
         let high = if high > low { high } else { low * 10.0 };
@@ -118,7 +124,7 @@ impl Scale {
                 ticks.into_iter().map(|v| (v, plain(v))).collect()
             }
             Spread::Tail => {
-                let nines = self.high.log10().round() as i32;
+                let nines = (self.high.log10() + 1e-9).floor() as i32;
                 std::iter::once(0.5)
                     .chain((1..=nines).map(|n| 10f64.powi(-n)))
                     .map(|share| (share, quantile_name(share)))
@@ -154,10 +160,10 @@ fn every_so_many(all: Vec<f64>, most: f64) -> Vec<f64> {
     all.into_iter().step_by(every).collect()
 }
 
-/// The share at which a tail's axis ends: a whole number of nines that holds the rarest.
-fn tail_end(rarest: f64) -> f64 {
-    let rarest = if rarest.is_finite() { rarest } else { 0.1 };
-    10f64.powf((rarest.clamp(1e-9, 0.1).log10() + 1e-9).floor())
+/// The share at which a tail's axis ends: the rarest, but never before the slowest tenth.
+fn rarest(share: f64) -> f64 {
+    let share = if share.is_finite() { share } else { 0.1 };
+    share.clamp(1e-9, 0.1)
 }
 
 /// The quantile beyond which this share lies: `p50`, `p90`, `p99.9`.
@@ -175,13 +181,14 @@ fn step(least: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-fn round_log(value: f64, up: bool) -> f64 {
+/// The nearest of these factors times a power of ten that is no more, or no less, than this.
+fn round_log(value: f64, factors: &[f64], up: bool) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|f| f * power);
+    let mut steps = factors.iter().chain(&[10.0]).map(|f| f * power);
     let rounded = if up {
-        steps.into_iter().find(|s| *s >= value * 0.999_999)
+        steps.find(|s| *s >= value * 0.999_999)
     } else {
-        steps.into_iter().rfind(|s| *s <= value * 1.000_001)
+        steps.rfind(|s| *s <= value * 1.000_001)
     };
     rounded.unwrap_or(value)
 }
@@ -241,7 +248,7 @@ mod tests {
 
     #[test]
     fn each_nine_of_a_tail_takes_as_much_room() {
-        let scale = Scale::over(Spread::Tail, [1.0, 2e-5].into_iter(), (250.0, 0.0));
+        let scale = Scale::over(Spread::Tail, [1.0, 1e-5].into_iter(), (250.0, 0.0));
         let labels: Vec<String> = scale.ticks(10.0).into_iter().map(|(_, l)| l).collect();
         assert_eq!(labels, ["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"]);
         for nines in 0..=5 {
