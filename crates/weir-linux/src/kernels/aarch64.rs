@@ -17,6 +17,11 @@ pub(super) fn families() -> Vec<Isa> {
     vec![Isa::Neon]
 }
 
+/// The widest family that the processor carries out whole.
+pub(super) fn whole() -> Isa {
+    NARROWEST
+}
+
 pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     Ok(match op {
         Op::Ld => Kernel::of::<Ld>(op, isa, "2 x ldp q, q, [x]"),

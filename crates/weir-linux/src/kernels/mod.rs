@@ -295,8 +295,8 @@ unsafe fn scatter_fenced<L: Lines>(
     }
 }
 
-/// The kernel of an instruction, in the widest form that the processor has and that `widest`
-/// permits.
+/// The kernel of an instruction, in the widest form that `widest` permits; without one, in the
+/// widest that the processor carries out whole.
 ///
 /// # Errors
 /// The processor lacks the instruction, or the family that `widest` names.
@@ -314,11 +314,7 @@ fn widest_family(widest: Option<Isa>) -> Result<Isa, MachineError> {
             Isa::Sse2 | Isa::Neon => MachineError::Request(reason),
         });
     }
-    let isa = have
-        .into_iter()
-        .filter(|isa| widest.is_none_or(|widest| *isa <= widest))
-        .max();
-    Ok(isa.unwrap_or(arch::NARROWEST))
+    Ok(widest.unwrap_or_else(arch::whole))
 }
 
 fn no_instruction(op: Op) -> MachineError {

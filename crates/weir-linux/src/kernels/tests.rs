@@ -122,9 +122,11 @@ proptest! {
 }
 
 #[test]
-fn the_widest_form_is_chosen_and_a_narrower_one_on_demand() {
-    let widest = families().into_iter().max().unwrap();
-    assert_eq!(select(Op::Ld, None).unwrap().isa, widest);
+fn a_form_that_the_processor_has_is_chosen_and_any_other_on_demand() {
+    let chosen = select(Op::Ld, None).unwrap().isa;
+    assert!(families().contains(&chosen), "{chosen}");
+    // Another is chosen only where the widest is carried out in halves.
+    assert!(chosen >= families().into_iter().max().unwrap().min(Isa::Avx2));
     for isa in families() {
         assert_eq!(select(Op::NtSt, Some(isa)).unwrap().isa, isa);
     }

@@ -41,7 +41,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Which pages working sets are made of.
     pub pages: Pages,
-    /// The widest vector instructions to use; `None` for the widest there are.
+    /// The widest vector instructions to use; `None` for the widest that the processor carries out
+    /// whole.
     pub widest: Option<Isa>,
     /// Length of windows and warm-ups, as a multiple of the usual: 0.25 for a quick look, 4 for a
     /// careful one.
