@@ -16,6 +16,7 @@ const AFTER_HELP: &str = "\
 Examples:
   weir tour                                    a first look, and weir-report.html
   weir topo                                    what this machine has and lacks
+  weir doctor                                  what would spoil its figures
   weir bench bandwidth --op ld,nt_st --threads 1..16
   weir bench latency --on emr2s+cxl-a --format json
 
@@ -46,11 +47,14 @@ pub struct Cli {
 /// Arguments that every verb takes.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
-    /// Which machine: `host`, a platform (`emr2s+2xcxl-a@remote`), or a platform file.
+    /// Which machine: `host`, a platform (`emr2s+2xcxl-a@remote`), a platform file, or, to look
+    /// at, a recording (`FILE.machine`, from `weir doctor --record`).
     ///
     /// A platform is a server and the devices behind its CXL ports, joined by `+`; `2x` in front
     /// of a device takes two, `@remote` behind it hangs it on the other socket. Each part may be
-    /// the path of a TOML file instead of a name that `weir platforms list` knows.
+    /// the path of a TOML file instead of a name that `weir platforms list` knows. `host@4k` and
+    /// `host@reserved` keep working sets in pages of 4 KiB and in reserved ones of 2 MiB; `host`
+    /// takes 2 MiB where the kernel gives them on demand.
     #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
     pub on: String,
     /// How results are printed.
@@ -83,6 +87,8 @@ pub enum Format {
 pub enum Verb {
     /// Show tiers, caches and cores, and what is missing for trustworthy results.
     Topo(verbs::topo::Args),
+    /// Say what would spoil a measurement or tiering, and the command that mends it.
+    Doctor(verbs::doctor::Args),
     /// List, show and check machines as files.
     Platforms(verbs::platforms::Args),
     /// Characterise a machine.

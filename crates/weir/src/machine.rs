@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use weir_linux::LinuxTestbed;
+use weir_linux::memory::Pages;
 use weir_model::capability::Capability;
 use weir_model::machine::{Identity, Testbed};
 use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
@@ -31,15 +32,32 @@ pub struct Chosen {
 /// The name that means the machine Weir runs on.
 pub const HOST: &str = "host";
 
-/// The machine of this name: `host`, or a platform expression.
+/// Names of that machine with the pages that working sets are made of; without, 2 MiB on demand.
+const HOST_PAGES: [(&str, Pages); 4] = [
+    (HOST, Pages::Transparent),
+    ("host@4k", Pages::Base),
+    ("host@2m", Pages::Transparent),
+    ("host@reserved", Pages::Reserved),
+];
+
+/// The machine of this name: `host`, alone or with a size of pages, or a platform expression.
 ///
 /// # Errors
 /// The expression names no platform, a file it names has mistakes, or this host cannot be read.
 pub fn choose(on: &str) -> Result<Chosen> {
-    let testbed: Box<dyn Testbed> = if on == HOST {
+    if weir_linux::recording::is_recording(on).is_some() {
+        return Err(Failure::request(format!(
+            "{on} is a recorded machine: it can be looked at (weir topo, weir doctor), but nothing runs on it"
+        )));
+    }
+    let pages = HOST_PAGES.iter().find(|(name, _)| *name == on);
+    let testbed: Box<dyn Testbed> = if let Some(&(_, pages)) = pages {
         Box::new(LinuxTestbed::new(
             weir_linux::Root::live(),
-            weir_linux::Options::default(),
+            weir_linux::Options {
+                pages,
+                ..weir_linux::Options::default()
+            },
         )?)
     } else {
         simulate(on)?
