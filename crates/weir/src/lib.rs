@@ -17,6 +17,7 @@ pub mod progress;
 pub mod report;
 pub mod store;
 pub mod summary;
+pub mod system;
 pub mod sweep_file;
 pub mod verbs;
 
@@ -68,6 +69,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
     };
     match cli.verb {
         Verb::Topo(args) => verbs::topo::run(&args, &context),
+        Verb::Doctor(args) => verbs::doctor::run(&args, &context),
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod completions;
+pub mod doctor;
 pub mod platforms;
 pub mod report;
 pub mod reproduce;

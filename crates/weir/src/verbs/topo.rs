@@ -13,6 +13,7 @@ use crate::documents::TopoDocument;
 use crate::failure::Result;
 use crate::machine;
 use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
+use crate::system;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -20,6 +21,7 @@ use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap}
 Examples:
   weir topo
   weir topo --on emr2s+2xcxl-a
+  weir topo --on my-server.machine             a recording (weir doctor --record)
   weir topo --format json | jq '.topology.tiers[].name'")]
 pub struct Args {}
 
@@ -28,19 +30,32 @@ pub struct Args {}
 /// # Errors
 /// There is no such machine, or it cannot be read.
 pub fn run(_: &Args, context: &Context) -> Result<()> {
-    let chosen = machine::choose(&context.global.on)?;
+    let on = &context.global.on;
+    let (identity, topology, features) = match system::find(on)? {
+        Some(system) => {
+            for warning in system.view.warnings() {
+                context.note(&format!("warning: {warning}"));
+            }
+            let topology = system.view.topology()?;
+            (system.identity, topology, system.view.capabilities())
+        }
+        None => {
+            let chosen = machine::choose(on)?;
+            (chosen.identity, chosen.topology, chosen.capabilities)
+        }
+    };
     print(&match context.global.format {
         Format::Json => to_json(&TopoDocument {
             schema: TopoDocument::SCHEMA.into(),
             weir: env!("CARGO_PKG_VERSION").into(),
-            machine: chosen.identity,
-            topology: chosen.topology,
-            capabilities: chosen.capabilities,
+            machine: identity,
+            topology,
+            capabilities: features,
         })?,
-        Format::Csv => to_csv(chosen.topology.tiers.iter().map(TierRow::from))?,
+        Format::Csv => to_csv(topology.tiers.iter().map(TierRow::from))?,
         Format::Table => {
-            let parts = describe(&chosen.identity, &chosen.topology);
-            format!("{parts}\n{}", capabilities(&chosen.capabilities))
+            let parts = describe(&identity, &topology);
+            format!("{parts}\n{}", capabilities(&features))
         }
     })
 }
@@ -149,7 +164,8 @@ pub fn lacking(capabilities: &[Capability]) -> String {
 
 fn heading(identity: &Identity, topology: &Topology) -> String {
     let kind = match identity.kind {
-        MachineKind::Host => "this machine",
+        MachineKind::Host if identity.name == machine::HOST => "this machine",
+        MachineKind::Host => "recorded machine",
         MachineKind::Sim => "simulated",
     };
     let mut line = format!(
