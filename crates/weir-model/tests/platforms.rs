@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_model::access::Op;
 use weir_model::platform::{
     ControllerKind, DEVICE_KEYS, Definition, FileKind, HOST_KEYS, Library, Need, ParameterRow,
-    Platform, Provenance, ReadLimit,
+    Place, Platform, Provenance, ReadLimit,
 };
 use weir_model::published;
 use weir_model::topology::TierKind;
@@ -169,11 +169,20 @@ fn a_digest_tells_machines_apart_by_their_numbers_and_by_nothing_else() {
     differs(&|p| p.host.dram.measured.idle.value = Nanos(111.5));
     differs(&|p| p.host.remote = None);
     differs(&|p| p.devices.swap(0, 1));
-    differs(&|p| p.devices[0].remote = true);
-    differs(&|p| p.devices[1].remote = true);
+    differs(&|p| p.devices[0].place = Place::Remote);
+    differs(&|p| p.devices[1].place = Place::Remote);
+    differs(&|p| p.devices[1].place = Place::Switch);
+    differs(&|p| p.devices[1].ways = 2);
     differs(&|p| p.devices.truncate(1));
     differs(&|p| p.devices[0].device.controller.tail = None);
     differs(&|p| p.devices[0].device.measured.read_limit.value = ReadLimit::Media);
+    // What matters only elsewhere tells nothing apart.
+    let mut elsewhere = base.clone();
+    elsewhere.host.switch.hop.value = Nanos(99.0);
+    elsewhere.devices[0].device.interleave.value = Bytes::kib(4);
+    elsewhere.devices[0].device.measured.remote_read.value = GbPerSec(1.0);
+    assert_eq!(elsewhere.digest(), base.digest());
+    assert_eq!(elsewhere.describe(), base.describe());
 }
 
 #[test]
@@ -221,6 +230,97 @@ fn eight_lanes_carry_27_gb_s_of_reads_and_24_of_writes() {
 }
 
 #[test]
+fn interleaved_devices_are_one_tier_with_the_limits_of_all() {
+    let (one, two, pair) = (
+        compose("emr2s+cxl-d").topology(),
+        compose("emr2s+2xcxl-d").topology(),
+        compose("emr2s+2xcxl-d@interleaved").topology(),
+    );
+    assert_eq!(two.tiers.len(), one.tiers.len() + 1);
+    assert_eq!(pair.tiers.len(), one.tiers.len());
+    let (one, pair) = (&one.tiers[1], &pair.tiers[1]);
+    assert_eq!(pair.kind, TierKind::Cxl);
+    assert_eq!(pair.capacity.get(), 2 * one.capacity.get());
+    let [of_one, of_pair] = [one, pair].map(|t| t.limits.clone().unwrap());
+    assert_eq!(of_pair.read.get(), 2.0 * of_one.read.get());
+    assert_eq!(of_pair.total.get(), 2.0 * of_one.total.get());
+    assert_eq!(
+        pair.description,
+        "2 interleaved, each cxl-d: 4 x DDR5-4800 behind x16"
+    );
+    // Nothing was logged of devices that hang together or elsewhere.
+    assert!(!compose("eurosys24").measured_curves().is_empty());
+    let elsewhere = compose("eurosys24+leo-x16@switch+2xleo-x16@interleaved");
+    assert!(
+        elsewhere
+            .measured_curves()
+            .iter()
+            .all(|(tier, _)| tier.as_str() == "dram")
+    );
+}
+
+#[test]
+fn what_devices_hang_on_limits_them() {
+    let limits = |expression: &str| {
+        compose(expression).topology().tiers[1]
+            .limits
+            .clone()
+            .unwrap()
+    };
+    let link = compose("emr2s+cxl-d").devices[0].device.link.read_limit();
+    assert_eq!(limits("emr2s+4xcxl-d@interleaved@switch").read, link);
+    assert_eq!(
+        limits("emr2s+cxl-a@switch").read,
+        limits("emr2s+cxl-a").read
+    );
+    for (device, read) in [("cxl-a", 14.0), ("cxl-b", 13.0), ("montage", 14.0)] {
+        let remote = limits(&format!("emr2s+{device}@remote"));
+        assert_eq!(remote.read, GbPerSec(read), "{device}");
+        assert!(
+            remote
+                .basis
+                .contains("socket link, as measured: 120.0 GB/s"),
+            "{}",
+            remote.basis
+        );
+    }
+    let other_socket = compose("emr2s").topology().tiers[1].limits.clone().unwrap();
+    assert_eq!(other_socket.read, GbPerSec(120.0));
+    assert_eq!(other_socket.total, GbPerSec(240.0));
+}
+
+#[test]
+fn a_device_that_was_never_measured_from_the_other_socket_is_assumed_to_be_like_those_that_were() {
+    let platform = compose("emr2s+montage@remote");
+    let measured = &platform.devices[0].device.measured;
+    let idle = measured.idle_from_other_socket();
+    assert_eq!(idle, measured.idle.value + Nanos(171.0));
+    let rows = platform.describe();
+    let shown = |key: &str| rows.iter().find(|row| row.key == key);
+    assert!(shown("remote_hop").is_some_and(ParameterRow::is_assumed));
+    assert!(shown("remote_read").is_some_and(ParameterRow::is_assumed));
+    assert!(shown("remote_idle").is_none() && shown("interleave").is_none());
+    // A slow one is not faster from there than from its own socket.
+    let library = Library::builtin();
+    let slow = TEN_LINES.replace("26 GB/s", "9 GB/s");
+    let Ok(Definition::Device(slow)) = library.check("card.toml", &slow) else {
+        panic!("a device was given");
+    };
+    assert_eq!(slow.measured.remote_read.value, GbPerSec(9.0));
+    // Where the way there is unknown, so is everything behind it.
+    let mut library = Library::builtin();
+    let text = include_str!("../../../platforms/emr2s.toml");
+    let (without, _) = text.split_once("[remote]").unwrap();
+    library.add("closed.toml", without).unwrap();
+    let error = library.compose("closed+cxl-a@remote").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("give `remote.idle` and `remote.read`")
+    );
+}
+
+#[test]
 fn a_host_brings_its_own_devices_unless_others_or_none_are_named() {
     assert_eq!(compose("memo").devices[0].device.name, "agilex-2666");
     assert_eq!(compose("interplay-a").devices[0].device.name, "montage");
@@ -248,11 +348,19 @@ fn an_expression_that_names_no_machine_is_explained() {
         ),
         ("emr2s+spr2s", "`emr2s` and `spr2s` are both hosts"),
         ("memo+cxl-a@remote", "`memo` has one socket"),
-        (
-            "emr2s+montage@remote",
-            "give `remote_idle` and `remote_read`",
-        ),
         ("emr2s+cxl-a@moon", "`@moon` is no place"),
+        ("emr2s+cxl-a@", "`@` is no place"),
+        ("emr2s+cxl-a@remote@switch", "hangs in two places"),
+        ("emr2s+cxl-a@switch@switch", "hangs in two places"),
+        ("emr2s+cxl-d@interleaved", "interleaves one device;"),
+        (
+            "emr2s+3xcxl-d@interleaved",
+            "interleaves 3 devices; HDM decoders interleave 2, 4 or 8 devices, such as `2xcxl-d@interleaved`",
+        ),
+        (
+            "emr2s+4xcxl-a@interleaved+5xcxl-b",
+            "9 devices are asked for",
+        ),
         ("emr2s+9xcxl-a", "a machine has 1 to 8"),
         ("emr2s+5xcxl-a+4xcxl-b", "9 devices are asked for"),
         ("emr2s+0xcxl-a", "0 devices are asked for"),

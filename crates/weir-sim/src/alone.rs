@@ -8,12 +8,13 @@ use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 
 use crate::clock::{nanos, ps};
-use crate::memory::{Tier, TierConfig};
+use crate::memory::{Shared, Tier, TierConfig};
 use crate::params::{Params, SimError};
 
 /// One tier of a platform, idle at first.
 pub struct MemoryAlone {
     tier: Tier,
+    shared: Shared,
 }
 
 /// Why there is no such memory.
@@ -43,6 +44,7 @@ impl MemoryAlone {
             ..Params::derive(platform)?.tiers[index].config.clone()
         };
         Ok(Self {
+            shared: Shared::of(std::iter::once(&config)),
             tier: Tier::new(config, seed),
         })
     }
@@ -50,6 +52,6 @@ impl MemoryAlone {
     /// Reads the `line`th line of the tier's lines, asked for `at` this time since the start, and
     /// returns when its data is there. Questions come in the order of their times.
     pub fn read(&mut self, line: u64, at: Nanos) -> Nanos {
-        nanos(self.tier.read(line, ps(at)))
+        nanos(self.tier.read(line, ps(at), &mut self.shared))
     }
 }

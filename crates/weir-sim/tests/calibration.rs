@@ -125,21 +125,12 @@ fn peak_reads_of_every_device_are_the_measured_ones() {
 
 #[test]
 fn peak_reads_of_a_device_on_the_other_socket_are_the_measured_ones() {
-    let mut checked = 0;
     for name in attached() {
-        let expected = platform(&name).devices[0]
-            .device
-            .measured
-            .remote_read
-            .clone();
-        if let Some(expected) = expected {
-            let name = format!("{name}@remote");
-            let ours = peak(&name, Op::Ld, "cxl0");
-            assert_near(&name, ours, expected.get(), BANDWIDTH);
-            checked += 1;
-        }
+        let expected = *platform(&name).devices[0].device.measured.remote_read;
+        let name = format!("{name}@remote");
+        let ours = peak(&name, Op::Ld, "cxl0");
+        assert_near(&name, ours, expected.get(), BANDWIDTH);
     }
-    assert!(checked >= 4, "only {checked} devices were measured so");
 }
 
 #[test]

@@ -73,9 +73,8 @@ pub fn platforms(published: &[Published]) -> BTreeSet<&'static str> {
 pub fn assumptions<'p>(platforms: impl IntoIterator<Item = &'p Platform>) -> Vec<Assumption> {
     let mut by_key: BTreeMap<String, Assumption> = BTreeMap::new();
     for platform in platforms {
-        let devices = platform.devices.iter().map(|attached| &attached.device);
-        let of_devices = devices.flat_map(|device| device.parameters());
-        for row in platform.host.parameters().into_iter().chain(of_devices) {
+        let of_devices = platform.devices.iter().flat_map(|device| device.parameters());
+        for row in platform.host_parameters().into_iter().chain(of_devices) {
             add(&mut by_key, platform, &row);
         }
     }

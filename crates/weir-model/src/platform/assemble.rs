@@ -10,7 +10,7 @@ use super::source_file::SourceFile;
 use super::{
     Accelerator, Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram,
     DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit,
-    RemoteSocket, Sourced, Tail, Tlb, Uncore, check,
+    RemoteSocket, Sourced, Switch, Tail, Tlb, Uncore, check,
 };
 use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
@@ -272,6 +272,14 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
                     .zip(v.get("remote.link"))
                     .map(|(channels, link)| NarrowRemote { channels, link }),
             }),
+        switch: Switch {
+            hop: v.get("switch.hop")?,
+            upstream: Link {
+                lanes: v.get("switch.lanes")?,
+                rate: v.get("switch.rate")?,
+                efficiency: v.get("switch.efficiency")?,
+            },
+        },
     })
 }
 
@@ -325,6 +333,10 @@ fn device(v: &Values<'_>, name: &str) -> Option<Device> {
     } else {
         v.get("read_limit")?
     };
+    let mut remote_read = v.get("remote_read")?;
+    if let (Some(read), false) = (&read, v.is_given("remote_read")) {
+        remote_read = at_most(remote_read, read.value);
+    }
     Some(Device {
         name: name.to_string(),
         summary: v.file.summary.clone(),
@@ -348,12 +360,33 @@ fn device(v: &Values<'_>, name: &str) -> Option<Device> {
         channels: v.get("channels")?,
         ranks: v.get("ranks")?,
         capacity: v.get("capacity")?,
+        interleave: v.get("interleave")?,
         measured: DeviceMeasured {
             idle: v.get("idle")?,
             read,
             read_limit,
             remote_idle: v.get("remote_idle"),
-            remote_read: v.get("remote_read"),
+            remote_hop: v.get("remote_hop")?,
+            remote_read,
         },
     })
+}
+
+/// A default and its range, for a device that is slower than those it was taken from.
+fn at_most(default: Sourced<GbPerSec>, most: GbPerSec) -> Sourced<GbPerSec> {
+    let end = |text: String| match text.parse::<GbPerSec>() {
+        Ok(end) if end > most => most.to_string(),
+        _ => text,
+    };
+    Sourced {
+        value: default.value.min(most),
+        provenance: match default.provenance {
+            Provenance::Assumed { low, high, why } => Provenance::Assumed {
+                low: end(low),
+                high: end(high),
+                why,
+            },
+            source => source,
+        },
+    }
 }

@@ -100,6 +100,9 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
             "see `llc.slices`",
         );
     }
+    ranks("dram.ranks", host.dram.ranks.value, values, mistakes);
+    let upstream = host.switch.upstream.lanes.value;
+    lanes("switch.lanes", upstream, values, mistakes);
     remote(host, values, mistakes);
 }
 
@@ -156,20 +159,11 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
 
 /// Checks a whole device.
 pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    pair(values, "remote_idle", "remote_read", mistakes);
+    needs(values, "remote_idle", "remote_read", mistakes);
+    lanes("lanes", device.link.lanes.value, values, mistakes);
     let mut report = |key: &str, message: String, help: &str| {
         mistakes.report(values.span(key), Some(key), message, Some(help.into()));
     };
-    if !device.link.lanes.value.is_power_of_two() {
-        report(
-            "lanes",
-            format!(
-                "a link has 1, 2, 4, 8 or 16 lanes, not {}",
-                device.link.lanes.value
-            ),
-            "`lanes` is the width of the link, not of the slot",
-        );
-    }
     let measured = &device.measured;
     let limits = device.limits();
     if let Some(read) = &measured.read
@@ -203,7 +197,8 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
             "both are the whole path from the core",
         );
     }
-    if let (Some(remote), Some(read)) = (&measured.remote_read, &measured.read)
+    let remote = &measured.remote_read;
+    if let Some(read) = &measured.read
         && remote.value > read.value
     {
         report(
@@ -215,21 +210,59 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
             "see `read`",
         );
     }
+    if !device.interleave.get().is_power_of_two() {
+        report(
+            "interleave",
+            format!(
+                "`interleave` is {}, which is no power of two",
+                device.interleave.value
+            ),
+            "HDM decoders interleave by 256 B, 512 B, 1 KiB, and so on up to 16 KiB",
+        );
+    }
+    ranks("ranks", device.ranks.value, values, mistakes);
+}
+
+/// Rank bits are bits of the address.
+fn ranks(key: &str, ranks: u32, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    if !ranks.is_power_of_two() {
+        mistakes.report(
+            values.span(key),
+            Some(key),
+            format!("a channel has 1, 2, 4, 8 or 16 ranks, not {ranks}"),
+            Some("count the ranks of all its modules".into()),
+        );
+    }
+}
+
+/// A link's lanes.
+fn lanes(key: &str, lanes: u32, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    if !lanes.is_power_of_two() {
+        mistakes.report(
+            values.span(key),
+            Some(key),
+            format!("a link has 1, 2, 4, 8 or 16 lanes, not {lanes}"),
+            Some(format!("`{key}` is the width of the link, not of the slot")),
+        );
+    }
 }
 
 /// Two keys that mean something only together.
 fn pair(values: &Values<'_>, one: &str, other: &str, mistakes: &mut Collector<'_>) {
-    let (there, missing) = match (values.is_given(one), values.is_given(other)) {
-        (true, false) => (one, other),
-        (false, true) => (other, one),
-        _ => return,
-    };
-    mistakes.report(
-        values.span(there),
-        Some(there),
-        format!("`{there}` needs `{missing}` beside it"),
-        None,
-    );
+    needs(values, one, other, mistakes);
+    needs(values, other, one, mistakes);
+}
+
+/// A key that means something only beside another.
+fn needs(values: &Values<'_>, there: &str, other: &str, mistakes: &mut Collector<'_>) {
+    if values.is_given(there) && !values.is_given(other) {
+        mistakes.report(
+            values.span(there),
+            Some(there),
+            format!("`{there}` needs `{other}` beside it"),
+            None,
+        );
+    }
 }
 
 /// Whether a cache divides into whole lines over its slices and ways.

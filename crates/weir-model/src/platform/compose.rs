@@ -2,7 +2,7 @@
 
 use super::assemble::Definition;
 use super::library::Library;
-use super::{Attached, Device, Host, Platform};
+use super::{Attached, Device, Host, Place, Platform};
 use crate::diagnostic::{closest, did_you_mean, quote};
 
 /// CXL devices that one machine can have here.
@@ -47,10 +47,32 @@ pub enum ComposeError {
         name: String,
     },
     /// What stands behind `@` is not known.
-    #[error("`@{place}` is no place for a device; `@remote` puts it on the other socket")]
+    #[error(
+        "`@{place}` is no place for a device; `@remote` puts it on the other socket, `@switch` behind \
+         a switch, and `@interleaved` makes several one tier"
+    )]
     UnknownPlace {
         /// What was written.
         place: String,
+    },
+    /// Two places at once, or one twice.
+    #[error("`{term}` hangs in two places; a device hangs on this socket, `@remote` or `@switch`")]
+    TwoPlaces {
+        /// As written.
+        term: String,
+    },
+    /// Interleaving over a number that no decoder can.
+    #[error(
+        "`{term}` interleaves {count}; HDM decoders interleave 2, 4 or 8 devices, such as \
+         `2x{device}@interleaved`"
+    )]
+    Ways {
+        /// As written.
+        term: String,
+        /// How many, in words.
+        count: String,
+        /// The device.
+        device: String,
     },
     /// Only devices.
     #[error("`{expression}` names no host; put one first, such as `{example}+{expression}`")]
@@ -94,14 +116,14 @@ pub enum ComposeError {
         /// The device.
         device: String,
     },
-    /// `@remote` for a device that was never measured so.
+    /// `@remote` where nothing is known of the way there.
     #[error(
-        "how fast `{device}` is from another socket was never measured, or its file leaves it out; \
-         give `remote_idle` and `remote_read` in the device's file"
+        "how wide the socket link of `{host}` is was never measured, or its file leaves it out; give \
+         `remote.idle` and `remote.read` in the host's file"
     )]
-    NotMeasuredRemotely {
-        /// The device.
-        device: String,
+    NoSocketLink {
+        /// The host.
+        host: String,
     },
 }
 
@@ -116,8 +138,9 @@ impl Library {
     /// Puts a machine together.
     ///
     /// The expression names one host and any number of devices, joined by `+`: `2xcxl-a` is two of
-    /// them, `cxl-a@remote` hangs on the other socket, `none` leaves out the devices that the host
-    /// comes with.
+    /// them and two tiers, `2xcxl-a@interleaved` two and one tier, `cxl-a@remote` hangs on the other
+    /// socket, `cxl-a@switch` behind a switch, and `none` leaves out the devices that the host comes
+    /// with.
     ///
     /// # Errors
     /// The expression is malformed, names something unknown, or asks for what cannot be.
@@ -135,21 +158,20 @@ impl Library {
             return Err(empty(""));
         }
         let mut host: Option<&Host> = None;
-        let mut devices: Vec<(&Device, bool)> = Vec::new();
+        let mut devices: Vec<Attached> = Vec::new();
         let mut none = false;
         for term in expression.split('+').map(str::trim) {
             if term.is_empty() {
                 return Err(empty(" beside a `+`"));
             }
-            let (name, place) = match term.split_once('@') {
-                Some((name, place)) => (name, Some(place)),
-                None => (term, None),
-            };
+            let mut parts = term.split('@');
+            let name = parts.next().unwrap_or_default();
+            let places: Vec<&str> = parts.collect();
             let (count, name) = match split_count(name) {
                 Some((count, name)) => (Some(count), name),
                 None => (None, name),
             };
-            let bare = count.is_none() && place.is_none();
+            let bare = count.is_none() && places.is_empty();
             let not_a_device = || ComposeError::NotADevice { term: quote(term) };
             if name == "none" {
                 none = true;
@@ -169,17 +191,8 @@ impl Library {
                     }
                 }
                 Some(Definition::Device(device)) => {
-                    let remote = match place {
-                        None | Some("local") => false,
-                        Some("remote") => true,
-                        Some(place) => {
-                            return Err(ComposeError::UnknownPlace {
-                                place: quote(place),
-                            });
-                        }
-                    };
                     let count = count_of(count)?;
-                    devices.extend(std::iter::repeat_n((&**device, remote), count));
+                    devices.extend(attached(device, count, &places, term)?);
                 }
                 None => return Err(self.unknown(name)),
             }
@@ -198,7 +211,7 @@ impl Library {
         if devices.is_empty() && !none {
             for name in &host.default_devices {
                 match self.get(name) {
-                    Some(Definition::Device(device)) => devices.push((device, false)),
+                    Some(Definition::Device(device)) => devices.push(alone(device, Place::Local)),
                     _ => {
                         return Err(ComposeError::UnknownDefault {
                             host: host.name.clone(),
@@ -208,15 +221,15 @@ impl Library {
                 }
             }
         }
-        if devices.len() > MOST_DEVICES {
+        let count: u32 = devices.iter().map(|d| d.ways).sum();
+        if count as usize > MOST_DEVICES {
             return Err(ComposeError::Count {
-                count: devices.len().to_string(),
+                count: count.to_string(),
             });
         }
-        let devices = devices
-            .into_iter()
-            .map(|(device, remote)| attach(host, device, remote))
-            .collect::<Result<_, _>>()?;
+        for remote in devices.iter().filter(|d| d.is_remote()) {
+            check_other_socket(host, &remote.device)?;
+        }
         Ok(Platform {
             name: expression.to_string(),
             host: host.clone(),
@@ -251,21 +264,72 @@ fn count_of(count: Option<&str>) -> Result<usize, ComposeError> {
     }
 }
 
-fn attach(host: &Host, device: &Device, remote: bool) -> Result<Attached, ComposeError> {
-    if remote && host.sockets.value < 2 {
+/// One device, a tier of its own.
+fn alone(device: &Device, place: Place) -> Attached {
+    Attached {
+        device: device.clone(),
+        ways: 1,
+        place,
+    }
+}
+
+/// The tiers that `count` devices make where `words` say, each of which stands behind an `@`.
+fn attached(
+    device: &Device,
+    count: usize,
+    words: &[&str],
+    term: &str,
+) -> Result<Vec<Attached>, ComposeError> {
+    let mut place = None;
+    let mut interleaved = false;
+    for word in words {
+        let here = match *word {
+            "local" => Place::Local,
+            "remote" => Place::Remote,
+            "switch" => Place::Switch,
+            "interleaved" => {
+                interleaved = true;
+                continue;
+            }
+            word => return Err(ComposeError::UnknownPlace { place: quote(word) }),
+        };
+        if place.replace(here).is_some() {
+            return Err(ComposeError::TwoPlaces { term: quote(term) });
+        }
+    }
+    let one = alone(device, place.unwrap_or(Place::Local));
+    if !interleaved {
+        return Ok(vec![one; count]);
+    }
+    if count < 2 || !count.is_power_of_two() {
+        return Err(ComposeError::Ways {
+            term: quote(term),
+            count: if count == 1 {
+                "one device".into()
+            } else {
+                format!("{count} devices")
+            },
+            device: device.name.clone(),
+        });
+    }
+    Ok(vec![Attached {
+        ways: count as u32,
+        ..one
+    }])
+}
+
+/// Refuses a device on the other socket of a host that has none, or none that is known.
+fn check_other_socket(host: &Host, device: &Device) -> Result<(), ComposeError> {
+    if host.sockets.value < 2 {
         return Err(ComposeError::NoOtherSocket {
             host: host.name.clone(),
             device: device.name.clone(),
         });
     }
-    let measured = &device.measured;
-    if remote && (measured.remote_idle.is_none() || measured.remote_read.is_none()) {
-        return Err(ComposeError::NotMeasuredRemotely {
-            device: device.name.clone(),
+    if host.remote.is_none() {
+        return Err(ComposeError::NoSocketLink {
+            host: host.name.clone(),
         });
     }
-    Ok(Attached {
-        device: device.clone(),
-        remote,
-    })
+    Ok(())
 }

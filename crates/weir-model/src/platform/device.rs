@@ -24,6 +24,8 @@ pub struct Device {
     pub ranks: Sourced<u32>,
     /// Capacity.
     pub capacity: Sourced<Bytes>,
+    /// Bytes in a row that one of several interleaved devices keeps.
+    pub interleave: Sourced<Bytes>,
     /// What was measured of it, alone.
     pub measured: DeviceMeasured,
 }
@@ -120,8 +122,20 @@ pub struct DeviceMeasured {
     pub read: Option<Sourced<GbPerSec>>,
     /// What that peak is limited by.
     pub read_limit: Sourced<ReadLimit>,
-    /// Pointer-chase latency from the other socket.
+    /// Pointer-chase latency from the other socket, where it was measured.
     pub remote_idle: Option<Sourced<Nanos>>,
+    /// What the other socket adds to `idle` where it was not.
+    pub remote_hop: Sourced<Nanos>,
     /// Peak sequential reads from the other socket.
-    pub remote_read: Option<Sourced<GbPerSec>>,
+    pub remote_read: Sourced<GbPerSec>,
+}
+
+impl DeviceMeasured {
+    /// Pointer-chase latency from the other socket, measured or not.
+    pub fn idle_from_other_socket(&self) -> Nanos {
+        match &self.remote_idle {
+            Some(measured) => measured.value,
+            None => self.idle.value + self.remote_hop.value,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The server: cores, caches, uncore, its own DRAM, the other socket.
 
-use super::{MeasuredLog, Media, Sourced};
+use super::{Link, MeasuredLog, Media, Sourced};
 use crate::units::{Bytes, Cycles, GbPerSec, Gigahertz, Nanos};
 
 /// A server of one or more equal sockets.
@@ -36,6 +36,8 @@ pub struct Host {
     pub dram: Dram,
     /// The way to the other socket, where there is one.
     pub remote: Option<RemoteSocket>,
+    /// The CXL switch that devices may hang on.
+    pub switch: Switch,
 }
 
 impl Host {
@@ -218,4 +220,13 @@ pub struct NarrowRemote {
     pub channels: Sourced<u32>,
     /// What the socket link carries.
     pub link: Sourced<GbPerSec>,
+}
+
+/// A CXL switch between a port of the host and devices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Switch {
+    /// What it adds to a read, there and back.
+    pub hop: Sourced<Nanos>,
+    /// Its link to the host, which all devices behind it share.
+    pub upstream: Link,
 }

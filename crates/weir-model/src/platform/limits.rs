@@ -1,6 +1,6 @@
 //! What physics allows: link slots, channel rates.
 
-use super::{Device, Dram, Link};
+use super::{Attached, Device, Dram, Host, Link, Place, RemoteSocket};
 use crate::topology::Limits;
 use crate::units::GbPerSec;
 
@@ -84,6 +84,80 @@ impl Device {
                 self.media.timing().rate,
                 media
             ),
+        }
+    }
+}
+
+impl Link {
+    /// Upper bounds of whatever hangs on it.
+    pub fn limits(&self, what: &str) -> Limits {
+        let (read, write) = (self.read_limit(), self.write_limit());
+        Limits {
+            read,
+            write,
+            total: read + write,
+            idle: None,
+            basis: format!("{what}: x{} at {}", self.lanes.value, self.rate.value),
+        }
+    }
+}
+
+impl RemoteSocket {
+    /// What was measured across the socket link, which carries as much each way.
+    pub fn limits(&self) -> Limits {
+        let link = self.link().value;
+        Limits {
+            read: link,
+            write: link,
+            total: link + link,
+            idle: None,
+            basis: format!("socket link, as measured: {link:.1} a direction"),
+        }
+    }
+}
+
+impl Limits {
+    /// Of what lies behind something with limits of its own: whichever is less.
+    pub(super) fn behind(self, way: &Limits) -> Limits {
+        let read = self.read.min(way.read);
+        let write = self.write.min(way.write);
+        Limits {
+            read,
+            write,
+            total: self.total.min(way.total).min(read + write),
+            idle: self.idle,
+            basis: format!("{}; {}", self.basis, way.basis),
+        }
+    }
+}
+
+impl Attached {
+    /// Upper bounds of a tier: its devices together, behind what they hang on.
+    pub fn limits(&self, host: &Host) -> Limits {
+        let one = self.device.limits();
+        let ways = f64::from(self.ways);
+        let devices = Limits {
+            read: one.read * ways,
+            write: one.write * ways,
+            total: one.total * ways,
+            basis: match self.ways {
+                1 => one.basis,
+                ways => format!("{ways} times: {}", one.basis),
+            },
+            ..one
+        };
+        match (self.place, &host.remote) {
+            (Place::Local, _) | (Place::Remote, None) => devices,
+            (Place::Switch, _) => devices.behind(&host.switch.upstream.limits("switch")),
+            (Place::Remote, Some(remote)) => {
+                let read = self.device.measured.remote_read.value;
+                let mut limits = devices.behind(&remote.limits());
+                limits.basis +=
+                    &format!("; reads from there, as measured of such devices: {read:.1}");
+                limits.read = limits.read.min(read);
+                limits.total = limits.total.min(limits.read + limits.write);
+                limits
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Platforms: machines as data, every number with its source.
 //!
 //! A platform is a [`Host`] and the [`Device`]s behind its CXL ports, each read from one TOML file
-//! and put together by an expression such as `emr2s+2xcxl-a@remote`. A file separates what was
+//! and put together by an expression such as `emr2s+2xcxl-a+cxl-d@remote`. A file separates what was
 //! *measured* alone on the machine, one tier and one tenant at a time, from everything the model
 //! must predict. A number without a public source is `assumed` and carries its plausible range.
 
@@ -30,7 +30,7 @@ pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
     Accelerator, Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
-    RemoteSocket, Tlb, Uncore,
+    RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;
 pub use media::{Media, MediaTiming};
@@ -51,13 +51,38 @@ pub struct MeasuredLog {
     pub name: String,
 }
 
-/// A device and how the threads reach it.
+/// The devices of one tier and how the threads reach them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attached {
-    /// The device.
+    /// The device, or one of several that are alike.
     pub device: Device,
-    /// Whether it hangs on another socket than the threads' own (`@remote`).
-    pub remote: bool,
+    /// How many of them the host's HDM decoder interleaves as one tier (`@interleaved`): 1, 2, 4 or 8.
+    pub ways: u32,
+    /// Where they hang.
+    pub place: Place,
+}
+
+impl Attached {
+    /// Whether it hangs on another socket than the threads' own.
+    pub fn is_remote(&self) -> bool {
+        self.place == Place::Remote
+    }
+
+    /// Whether this is one device on the threads' own socket, as devices are measured.
+    pub fn is_as_measured(&self) -> bool {
+        self.ways == 1 && self.place == Place::Local
+    }
+}
+
+/// Where a device hangs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On a port of the threads' own socket.
+    Local,
+    /// On a port of another socket (`@remote`).
+    Remote,
+    /// On the machine's CXL switch, whose upstream link it shares with what else hangs there (`@switch`).
+    Switch,
 }
 
 /// A whole machine.
@@ -67,6 +92,6 @@ pub struct Platform {
     pub name: String,
     /// The server.
     pub host: Host,
-    /// Its CXL devices; tier `cxl0` is the first.
+    /// Its CXL devices, a tier each; `cxl0` is the first.
     pub devices: Vec<Attached>,
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::scalar::{Parameter, Scalar};
 use super::schema::{FileKind, Key};
-use super::{Definition, Device, Host, Platform, Provenance, Sourced};
+use super::{Attached, Definition, Device, Host, Place, Platform, Provenance, Sourced};
 
 /// One parameter with its value and where that comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -121,6 +121,11 @@ impl Host {
                 r.add("remote.link", &narrow.link);
             }
         }
+        let switch = &self.switch;
+        r.add("switch.hop", &switch.hop);
+        r.add("switch.lanes", &switch.upstream.lanes);
+        r.add("switch.rate", &switch.upstream.rate);
+        r.add("switch.efficiency", &switch.upstream.efficiency);
         r.rows
     }
 }
@@ -148,6 +153,7 @@ impl Device {
         r.add("channels", &self.channels);
         r.add("ranks", &self.ranks);
         r.add("capacity", &self.capacity);
+        r.add("interleave", &self.interleave);
         let measured = &self.measured;
         r.add("idle", &measured.idle);
         if let Some(read) = &measured.read {
@@ -157,9 +163,8 @@ impl Device {
         if let Some(idle) = &measured.remote_idle {
             r.add("remote_idle", idle);
         }
-        if let Some(read) = &measured.remote_read {
-            r.add("remote_read", read);
-        }
+        r.add("remote_hop", &measured.remote_hop);
+        r.add("remote_read", &measured.remote_read);
         if let Some(tail) = &self.controller.tail {
             r.add("tail.share", &tail.share);
             r.add("tail.mean", &tail.mean);
@@ -178,32 +183,79 @@ impl Definition {
     }
 }
 
+impl Attached {
+    /// The parameters that matter where the device hangs, in the order of the reference.
+    pub fn parameters(&self) -> Vec<ParameterRow> {
+        self.parameters_of(self.device.name.clone())
+    }
+
+    fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
+        let measured = self.device.measured.remote_idle.is_some();
+        let mut rows = self.device.parameters_of(part);
+        rows.retain(|row| match row.key.as_str() {
+            "interleave" => self.ways > 1,
+            "remote_hop" => self.is_remote() && !measured,
+            "remote_idle" | "remote_read" => self.is_remote(),
+            _ => true,
+        });
+        rows
+    }
+
+    /// What stands behind the device's name in an expression.
+    fn places(&self) -> &'static str {
+        match (self.ways > 1, self.place) {
+            (false, Place::Local) => "",
+            (false, Place::Remote) => "@remote",
+            (false, Place::Switch) => "@switch",
+            (true, Place::Local) => "@interleaved",
+            (true, Place::Remote) => "@interleaved@remote",
+            (true, Place::Switch) => "@interleaved@switch",
+        }
+    }
+}
+
 impl Platform {
-    /// Every parameter, the host's first, with its value and provenance.
-    pub fn describe(&self) -> Vec<ParameterRow> {
+    /// The host's parameters that matter for what hangs on it, in the order of the reference.
+    pub fn host_parameters(&self) -> Vec<ParameterRow> {
+        let switched = self.devices.iter().any(|d| d.place == Place::Switch);
         let mut rows = self.host.parameters();
+        rows.retain(|row| switched || !row.key.starts_with("switch."));
+        rows
+    }
+
+    /// Every parameter that matters, the host's first, with its value and provenance.
+    pub fn describe(&self) -> Vec<ParameterRow> {
+        let mut rows = self.host_parameters();
         for (n, attached) in self.devices.iter().enumerate() {
-            let place = if attached.remote { "@remote" } else { "" };
-            let part = format!("cxl{n}: {}{place}", attached.device.name);
-            rows.extend(attached.device.parameters_of(part));
+            let count = match attached.ways {
+                1 => String::new(),
+                ways => format!("{ways}x"),
+            };
+            let (name, places) = (&attached.device.name, attached.places());
+            let part = format!("cxl{n}: {count}{name}{places}");
+            rows.extend(attached.parameters_of(part));
         }
         rows
     }
 
-    /// A hash over every value, so that records tell whether they came from the same machine.
+    /// A hash over every value that matters, so that records tell whether they came from the same
+    /// machine.
     ///
     /// Names, summaries and sources do not count: they change no result. Sixteen hexadecimal
     /// digits (64-bit FNV-1a).
     pub fn digest(&self) -> String {
         let mut hash = Fnv1a::new();
-        hash.add_rows(&self.host.parameters());
+        hash.add_rows(&self.host_parameters());
         for attached in &self.devices {
-            hash.add_rows(&attached.device.parameters());
-            hash.add(if attached.remote {
-                b"@remote"
-            } else {
-                b"@local"
+            hash.add_rows(&attached.parameters());
+            hash.add(match attached.place {
+                Place::Local => b"@local",
+                Place::Remote => b"@remote",
+                Place::Switch => b"@switch",
             });
+            if attached.ways > 1 {
+                hash.add(&attached.ways.to_le_bytes());
+            }
         }
         format!("{:016x}", hash.0)
     }

@@ -114,6 +114,10 @@ pub const HOST_KEYS: &[Key] = keys! {
     "remote.read": Bandwidth 0.1 to 10000.0, Optional, "\"120 GB/s\"", "Measured: peak sequential reads from there.";
     "remote.channels": Count 1 to 64, Optional, "1", "Populated channels there, where they limit `remote.read` and not the socket link.";
     "remote.link": Bandwidth 0.1 to 10000.0, Optional, "\"97 GB/s\"", "Reads that the socket link carries, where `remote.channels` is given.";
+    "switch.hop": Time 1 to 10000, Defaulted, "\"150 ns\"", "What a CXL switch (`@switch`) adds to a read, there and back.";
+    "switch.lanes": Count 1 to 16, Defaulted, "16", "Lanes of its link to the host, which every device behind it shares.";
+    "switch.rate": TransferRate 8.0 to 32.0, Defaulted, "\"32 GT/s\"", "Transfer rate of one of them.";
+    "switch.efficiency": Share 0.3 to 1.0, Defaulted, "0.95", "Share of that link's slots that carry something when it is busy.";
 };
 
 /// Keys of a file with `kind = "cxl"`; defaults may give any of them.
@@ -129,11 +133,13 @@ pub const DEVICE_KEYS: &[Key] = keys! {
     "channels": Count 1 to 32, Required, "2", "DRAM channels behind it.";
     "ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
     "capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "Capacity.";
+    "interleave": Size 256 to 16384, Defaulted, "\"256 B\"", "Bytes in a row that one of several interleaved devices (`@interleaved`) keeps.";
     "idle": Time 50 to 100000, Required, "\"240 ns\"", "Measured: pointer-chase latency of the whole path from the socket it hangs on.";
     "read": Bandwidth 0.1 to 1000.0, Optional, "\"26 GB/s\"", "Measured: peak sequential reads.";
     "read_limit": ReadLimit 0 to 0, Defaulted, "\"link\"", "What limits that peak, so that it sets the right parameter: `link`, `controller` or `media`.";
     "remote_idle": Time 50 to 100000, Optional, "\"375 ns\"", "Measured: pointer-chase latency from the other socket.";
-    "remote_read": Bandwidth 0.1 to 1000.0, Optional, "\"14 GB/s\"", "Measured: peak sequential reads from the other socket.";
+    "remote_hop": Time 1 to 100000, Defaulted, "\"171 ns\"", "What the other socket adds to `idle` where `remote_idle` is not given.";
+    "remote_read": Bandwidth 0.1 to 1000.0, Defaulted, "\"14 GB/s\"", "Measured: peak sequential reads from the other socket.";
     "tail.share": Share 0.0 to 0.5, Defaulted, "0.001", "Share of reads that meet a rare long delay.";
     "tail.mean": Time 1 to 1000000, Defaulted, "\"150 ns\"", "Mean of that delay; lengths are exponential.";
 };

@@ -1,7 +1,8 @@
 //! A platform as experiments see it.
 
-use super::{Attached, Device, Dram, Host, Platform};
-use crate::topology::{CacheLevel, Limits, Tier, TierKind, TierName, Topology};
+use super::{Attached, Dram, Host, Place, Platform};
+use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
+use crate::units::Bytes;
 
 impl Platform {
     /// Cores, caches and tiers: `dram`, then `cxl0`, `cxl1` …, then `remote` where the host has
@@ -31,8 +32,9 @@ impl Platform {
             description: dram_in_words(&self.host.dram),
             limits: Some(self.host.dram.limits()),
         }];
-        tiers.extend(self.devices.iter().enumerate().map(|(n, a)| cxl_tier(n, a)));
-        if self.host.remote.is_some() {
+        let host = &self.host;
+        tiers.extend((self.devices.iter().enumerate()).map(|(n, a)| cxl_tier(n, a, host)));
+        if let Some(remote) = &host.remote {
             let far = self.host.remote_dram();
             tiers.push(Tier {
                 name: TierName::remote(),
@@ -40,7 +42,7 @@ impl Platform {
                 node: None,
                 capacity: far.capacity.value,
                 description: format!("{}, other socket", dram_in_words(&far)),
-                limits: Some(from_other_socket("DRAM of the other socket", far.limits())),
+                limits: Some(far.limits().behind(&remote.limits())),
             });
         }
         tiers
@@ -75,9 +77,9 @@ fn dram_in_words(dram: &Dram) -> String {
     format!("{} x {grade}", dram.channels.value)
 }
 
-fn cxl_tier(n: usize, attached: &Attached) -> Tier {
-    let Attached { device, remote } = attached;
-    let kind = if *remote {
+fn cxl_tier(n: usize, attached: &Attached, host: &Host) -> Tier {
+    let Attached { device, ways, .. } = attached;
+    let kind = if attached.is_remote() {
         TierKind::RemoteCxl
     } else {
         TierKind::Cxl
@@ -86,34 +88,28 @@ fn cxl_tier(n: usize, attached: &Attached) -> Tier {
         name: TierName::cxl(n),
         kind,
         node: None,
-        capacity: device.capacity.value,
-        description: device_in_words(device, *remote),
-        limits: Some(match remote {
-            false => device.limits(),
-            true => from_other_socket("device of the other socket", device.limits()),
-        }),
+        capacity: Bytes(device.capacity.get() * u64::from(*ways)),
+        description: devices_in_words(attached),
+        limits: Some(attached.limits(host)),
     }
 }
 
-/// The bounds of what lies behind the socket link, whose own rate is no parameter: what it adds is
-/// measured, not known from parts.
-fn from_other_socket(what: &str, limits: Limits) -> Limits {
-    Limits {
-        basis: format!(
-            "{what}: {}; the socket link's rate is not in the platform",
-            limits.basis
-        ),
-        ..limits
-    }
-}
-
-fn device_in_words(device: &Device, remote: bool) -> String {
+fn devices_in_words(attached: &Attached) -> String {
+    let device = &attached.device;
+    let several = match attached.ways {
+        1 => String::new(),
+        ways => format!("{ways} interleaved, each "),
+    };
+    let place = match attached.place {
+        Place::Local => "",
+        Place::Remote => ", other socket",
+        Place::Switch => ", behind a switch",
+    };
     format!(
-        "{}: {} x {} behind x{}{}",
+        "{several}{}: {} x {} behind x{}{place}",
         device.name,
         device.channels.value,
         device.media.name().to_uppercase(),
         device.link.lanes.value,
-        if remote { ", other socket" } else { "" }
     )
 }

@@ -142,7 +142,7 @@ impl Platform {
         };
         let mut all = of(TierName::dram(), &self.host.log);
         for (n, attached) in self.devices.iter().enumerate() {
-            if !attached.remote {
+            if attached.is_as_measured() {
                 all.extend(of(TierName::cxl(n), &attached.device.log));
             }
         }

@@ -5,9 +5,10 @@ mod calendar;
 mod channel;
 mod credits;
 mod link;
+mod stripes;
 mod tier;
 
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
 pub use link::LinkConfig;
-pub use tier::{DeviceConfig, TailConfig, Tier, TierConfig, TierCounts};
+pub use tier::{DeviceConfig, Shared, TailConfig, Tier, TierConfig, TierCounts};

@@ -3,6 +3,7 @@
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
 use super::credits::Credits;
 use super::link::{Link, LinkConfig};
+use super::stripes::Stripes;
 use crate::clock::Ps;
 use crate::rng;
 
@@ -18,9 +19,15 @@ pub struct TierConfig {
     /// Least time between lines that the far socket hands over, where it was measured to be a
     /// limit of its own; else zero.
     pub socket_gap: Ps,
+    /// The upstream link of the CXL switch, for devices behind it.
+    pub upstream: Option<LinkConfig>,
     /// The CXL link and controller, for CXL tiers.
     pub device: Option<DeviceConfig>,
-    /// Channels, all alike.
+    /// Devices over which lines are interleaved; 1 for other tiers.
+    pub ways: u32,
+    /// Lines in a row that one of them keeps.
+    pub stripe: u64,
+    /// Channels, all alike: of one device, if there are several.
     pub channels: u32,
     /// One of them.
     pub channel: ChannelConfig,
@@ -76,6 +83,22 @@ pub struct TierCounts {
     pub requests_out: u64,
 }
 
+/// Links that several tiers may share.
+pub struct Shared {
+    socket: Option<Link>,
+    upstream: Option<Link>,
+}
+
+impl Shared {
+    /// The links that these tiers share. A machine has one of each.
+    pub fn of<'c>(tiers: impl Iterator<Item = &'c TierConfig> + Clone) -> Self {
+        Self {
+            socket: tiers.clone().find_map(|t| t.socket_link).map(Link::new),
+            upstream: tiers.clone().find_map(|t| t.upstream).map(Link::new),
+        }
+    }
+}
+
 struct Device {
     config: DeviceConfig,
     link: Link,
@@ -87,9 +110,9 @@ struct Device {
 /// A tier in use.
 pub struct Tier {
     config: TierConfig,
-    socket_link: Option<Link>,
     next_from_socket: Ps,
-    device: Option<Device>,
+    stripes: Stripes,
+    devices: Vec<Device>,
     channels: Vec<Channel>,
     interleave: Interleave,
     seed: u64,
@@ -100,19 +123,22 @@ pub struct Tier {
 impl Tier {
     /// An idle tier.
     pub fn new(config: TierConfig, seed: u64) -> Self {
-        let channels = (0..config.channels)
+        let channels = (0..config.channels * config.ways)
             .map(|n| Channel::new(config.channel.clone(), rng::unit(seed, u64::from(n))))
             .collect();
         Self {
-            socket_link: config.socket_link.map(Link::new),
             next_from_socket: 0,
-            device: config.device.as_ref().map(|d| Device {
-                link: Link::new(d.link),
-                queue: Credits::new(d.queue),
-                write_buffer: Credits::new(d.write_buffer),
-                next_read: 0,
-                config: d.clone(),
-            }),
+            stripes: Stripes::new(config.ways, config.stripe),
+            devices: (0..config.ways)
+                .filter_map(|_| config.device.as_ref())
+                .map(|d| Device {
+                    link: Link::new(d.link),
+                    queue: Credits::new(d.queue),
+                    write_buffer: Credits::new(d.write_buffer),
+                    next_read: 0,
+                    config: d.clone(),
+                })
+                .collect(),
             channels,
             interleave: Interleave::over(config.channels),
             seed: rng::mix(seed),
@@ -138,19 +164,25 @@ impl Tier {
     /// Reads a line for a request that leaves the home agent at `now`; returns when the home agent
     /// has the data.
     #[inline(always)]
-    pub fn read(&mut self, line: u64, now: Ps) -> Ps {
+    pub fn read(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
-        let channel = &mut self.channels[channel as usize];
+        let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
         let mut at = now + self.config.way_out;
-        if let Some(link) = &mut self.socket_link {
+        let mut socket = crossed(&mut shared.socket, self.config.socket_link.is_some());
+        if let Some(link) = &mut socket {
             at = link.send_request(at);
         }
         self.reads += 1;
-        let mut data = match &mut self.device {
+        let mut data = match self.devices.get_mut(way as usize) {
             None => channel.read(within, at),
             Some(d) => {
                 self.counts.requests_out += 1;
                 self.counts.lines_in += 1;
+                let mut upstream = crossed(&mut shared.upstream, self.config.upstream.is_some());
+                if let Some(link) = &mut upstream {
+                    at = link.send_request(at);
+                }
                 let sent = d.queue.entry(at);
                 let mut ready = d.link.send_request(sent) + d.config.pass;
                 if d.config.gap > 0 {
@@ -161,14 +193,16 @@ impl Tier {
                 let back = d.link.return_line(done + d.config.pass);
                 d.queue.enter(back);
                 // A long read holds up its own answer alone: the device serves others meanwhile.
-                back + d
-                    .config
-                    .tail
-                    .map_or(0, |tail| tail.delay(self.seed, self.reads))
+                let tail = d.config.tail;
+                let back = back + tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
+                match upstream {
+                    Some(link) => link.return_line(back),
+                    None => back,
+                }
             }
         };
-        if let Some(link) = &mut self.socket_link {
-            if self.device.is_none() {
+        if let Some(link) = &mut socket {
+            if self.devices.is_empty() {
                 self.counts.lines_in += 1;
                 self.counts.requests_out += 1;
             }
@@ -185,20 +219,26 @@ impl Tier {
     /// the write is where it is safe: in the write queue of a DRAM channel, or, for a CXL device,
     /// in the device's buffer and its completion back.
     #[inline]
-    pub fn write(&mut self, line: u64, now: Ps) -> Ps {
+    pub fn write(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
-        let channel = &mut self.channels[channel as usize];
+        let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
         let mut at = now + self.config.way_out;
-        if let Some(link) = &mut self.socket_link {
+        let mut socket = crossed(&mut shared.socket, self.config.socket_link.is_some());
+        if let Some(link) = &mut socket {
             at = link.send_line(at);
-            if self.device.is_none() {
+            if self.devices.is_empty() {
                 self.counts.lines_out += 1;
             }
         }
-        let mut done = match &mut self.device {
+        let mut done = match self.devices.get_mut(way as usize) {
             None => channel.write(within, at),
             Some(d) => {
                 self.counts.lines_out += 1;
+                let mut upstream = crossed(&mut shared.upstream, self.config.upstream.is_some());
+                if let Some(link) = &mut upstream {
+                    at = link.send_line(at);
+                }
                 let sent = d.queue.entry(at);
                 let arrived = d.link.send_line(sent) + d.config.pass;
                 let buffered = d.write_buffer.entry(arrived);
@@ -207,12 +247,21 @@ impl Tier {
                 d.write_buffer.enter(drained);
                 let back = d.link.return_completion(buffered + d.config.pass);
                 d.queue.enter(back);
-                back
+                match upstream {
+                    Some(link) => link.return_completion(back),
+                    None => back,
+                }
             }
         };
-        if let Some(link) = &mut self.socket_link {
+        if let Some(link) = &mut socket {
             done = link.return_completion(done);
         }
         done + self.config.way_back
     }
+}
+
+/// A shared link, if the way to a tier leads over it.
+#[inline(always)]
+fn crossed(link: &mut Option<Link>, leads_over: bool) -> Option<&mut Link> {
+    link.as_mut().filter(|_| leads_over)
 }

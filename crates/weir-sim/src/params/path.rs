@@ -1,17 +1,13 @@
 //! The ways to memory: what their measured latencies and peaks leave for the parts that have no
 //! public value of their own.
 
-use weir_model::platform::{Attached, Dram, Host, MediaTiming, ReadLimit};
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::platform::{Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::{SimError, TierClass, TierParams, left_over};
 use crate::clock::{Ps, nanos, ps};
 use crate::memory::{BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailConfig, TierConfig};
 
-/// Raw PCIe bits that carry no flit: 128b/130b encoding.
-const PCIE_ENCODING: f64 = 128.0 / 130.0;
-/// A 68-byte flit carries four 16-byte slots (CXL 1.1 §4.2.2).
-const FLIT_PAYLOAD: f64 = 64.0 / 68.0;
 /// Bytes of a slot.
 const SLOT_BYTES: f64 = 16.0;
 /// Slots of a line towards the host: four of data and a third of a header, three to a slot.
@@ -99,7 +95,10 @@ impl Path {
                 way_back: ps(rest * 0.5),
                 socket_link: None,
                 socket_gap: 0,
+                upstream: None,
                 device: None,
+                ways: 1,
+                stripe: 1,
                 channels,
                 channel,
             },
@@ -119,8 +118,7 @@ impl Path {
         let mut tier = self.dram_of(&dram)?;
         let timing = host.dram.media.timing();
         let slot = nanos(tier.config.channel.read_slot);
-        let crossing = nanos(link.line_in + link.line_in / 2 + link.request_out);
-        let known = self.near + media_time(&timing, slot) + crossing;
+        let known = self.near + media_time(&timing, slot) + crossing(&link);
         let rest = left_over(
             "the remote socket's idle latency",
             &remote.idle,
@@ -137,7 +135,7 @@ impl Path {
     pub fn device(&self, attached: &Attached, host: &Host) -> Result<TierParams, SimError> {
         let d = &attached.device;
         let timing = d.media.timing();
-        let (link, controller_gap) = device_link(attached)?;
+        let (link, controller_gap) = device_link(d)?;
         let burst = timing.burst();
         let window = *d.controller.reorder_window;
         let channels = *d.channels * timing.subchannels;
@@ -151,37 +149,39 @@ impl Path {
             .tail
             .as_ref()
             .map_or(0.0, |t| *t.share * t.mean.get());
-        let crossing = nanos(link.line_in + link.line_in / 2 + link.request_out);
-        let mut known = self.near + media_time(&timing, burst) + crossing + Nanos(tail_mean);
-        let mut socket = None;
-        let idle = match (&d.measured.remote_idle, attached.remote, &host.remote) {
-            (Some(idle), true, Some(remote)) => {
-                let link = socket_link(**remote.link());
-                known = known + nanos(link.line_in + link.line_in / 2 + link.request_out);
-                socket = Some(link);
-                idle
-            }
-            _ => &d.measured.idle,
-        };
+        let mut known = self.near + media_time(&timing, burst) + crossing(&link) + Nanos(tail_mean);
+        let mut idle = d.measured.idle.clone();
+        let (mut socket, mut socket_gap) = (None, 0);
+        if let (true, Some(remote)) = (attached.is_remote(), &host.remote) {
+            let link = socket_link(**remote.link());
+            known = known + crossing(&link);
+            socket = Some(link);
+            socket_gap = ps(d.measured.remote_read.line_time());
+            idle.value = d.measured.idle_from_other_socket();
+        }
         let rest = left_over(
             &format!("the idle latency of {}", d.name),
-            idle,
+            &idle,
             known,
             "a miss in all caches, the link, a row activation, a column access",
         )?;
-        let socket_gap = match &d.measured.remote_read {
-            Some(read) if attached.remote => ps(read.line_time()),
-            _ => 0,
+        let (upstream, hop) = if attached.place == Place::Switch {
+            let (link, hop) = switch(host)?;
+            (Some(link), hop)
+        } else {
+            (None, Nanos(0.0))
         };
         Ok(TierParams {
             class: TierClass::Cxl,
             slices: self.slices,
-            capacity: *d.capacity,
+            capacity: Bytes(d.capacity.get() * u64::from(attached.ways)),
             config: TierConfig {
-                way_out: ps(rest * HOST_SHARE),
-                way_back: ps(rest * HOST_SHARE),
+                // What a switch adds lies outside of what the device's credits cover.
+                way_out: ps(rest * HOST_SHARE + hop * 0.5),
+                way_back: ps(rest * HOST_SHARE + hop * 0.5),
                 socket_link: socket,
                 socket_gap,
+                upstream,
                 device: Some(DeviceConfig {
                     link,
                     pass: ps(rest * (0.5 - HOST_SHARE)),
@@ -190,11 +190,31 @@ impl Path {
                     write_buffer: *d.controller.write_buffer,
                     tail,
                 }),
+                ways: attached.ways,
+                stripe: d.interleave.lines(),
                 channels,
                 channel,
             },
         })
     }
+}
+
+/// Time that a lone read spends on a link: its line's slot starts half a slot later on average.
+fn crossing(link: &LinkConfig) -> Nanos {
+    nanos(link.line_in + link.line_in / 2 + link.request_out)
+}
+
+/// The upstream link of the switch, and what is left of its hop beside it.
+fn switch(host: &Host) -> Result<(LinkConfig, Nanos), SimError> {
+    let upstream = &host.switch.upstream;
+    let link = flits(upstream, *upstream.efficiency);
+    let hop = left_over(
+        "the hop through the switch",
+        &host.switch.hop,
+        crossing(&link),
+        "its upstream link",
+    )?;
+    Ok((link, hop))
 }
 
 /// Time of a lone read in the DRAM: activate, column, data; its slot starts half a slot later on
@@ -252,27 +272,34 @@ fn socket_link(read: GbPerSec) -> LinkConfig {
 
 /// The CXL link, and the controller's own limit. A measured read peak sets whichever of the two the
 /// platform says it is limited by.
-fn device_link(attached: &Attached) -> Result<(LinkConfig, Ps), SimError> {
-    let d = &attached.device;
-    let raw = f64::from(*d.link.lanes) * d.link.rate.get() / 8.0 * PCIE_ENCODING * FLIT_PAYLOAD;
-    let full = |slots: f64| GbPerSec(raw * LINE_BYTES as f64 / (slots * SLOT_BYTES));
+fn device_link(d: &Device) -> Result<(LinkConfig, Ps), SimError> {
+    let full =
+        GbPerSec(d.link.slot_rate().get() * LINE_BYTES as f64 / (LINE_IN_SLOTS * SLOT_BYTES));
     let mut efficiency = *d.link.efficiency;
     let mut gap = 0;
     if let Some(read) = &d.measured.read {
         let what = format!("the read peak of {}", d.name);
-        within(&what, **read, full(LINE_IN_SLOTS), "its link")?;
+        within(&what, **read, full, "its link")?;
         match *d.measured.read_limit {
-            ReadLimit::Link => efficiency = read.get() / full(LINE_IN_SLOTS).get(),
+            ReadLimit::Link => efficiency = read.get() / full.get(),
             ReadLimit::Controller => gap = ps(read.line_time()),
             ReadLimit::Media => {}
         }
     }
-    let time = |slots: f64| ps(Nanos(slots * SLOT_BYTES / (raw * efficiency)));
-    let link = LinkConfig {
+    Ok((flits(&d.link, efficiency), gap))
+}
+
+/// A link of 68-byte flits, with this share of its slots in use.
+fn flits(link: &Link, efficiency: f64) -> LinkConfig {
+    let time = |slots: f64| {
+        ps(Nanos(
+            slots * SLOT_BYTES / (link.slot_rate().get() * efficiency),
+        ))
+    };
+    LinkConfig {
         line_in: time(LINE_IN_SLOTS),
         line_out: time(LINE_OUT_SLOTS),
         request_out: time(REQUEST_SLOTS),
         completion_in: time(COMPLETION_SLOTS),
-    };
-    Ok((link, gap))
+    }
 }

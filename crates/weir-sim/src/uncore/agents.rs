@@ -15,7 +15,7 @@ use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
 use crate::core::Place;
-use crate::memory::Tier;
+use crate::memory::{Shared, Tier};
 use crate::params::Params;
 use crate::pmu::{Pmu, TorClass};
 use crate::rng;
@@ -32,6 +32,8 @@ pub struct Uncore {
     mesh: Mesh,
     slices: Vec<Slice>,
     tiers: Vec<Tier>,
+    /// What their ways have in common.
+    shared: Shared,
     /// The ToR class of misses to each tier.
     classes: Vec<TorClass>,
     /// Slices that lines of each tier spread over.
@@ -57,6 +59,7 @@ impl Uncore {
             mesh: Mesh::new(params.core.count, u.slices, u.hop),
             slices: (0..u.slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
             tiers: params.tiers.iter().enumerate().map(tier).collect(),
+            shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
             classes: params
                 .tiers
                 .iter()
@@ -233,7 +236,7 @@ impl Uncore {
             let tier = request.tier as usize;
             (
                 self.classes[tier],
-                self.tiers[tier].read(request.line, now + u.lookup),
+                self.tiers[tier].read(request.line, now + u.lookup, &mut self.shared),
             )
         };
         request.class = class;
@@ -281,7 +284,7 @@ impl Uncore {
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
         let tier = request.tier as usize;
-        let written = self.tiers[tier].write(request.line, free + mesh);
+        let written = self.tiers[tier].write(request.line, free + mesh, &mut self.shared);
         request.class = self.classes[tier];
         request.stage = Stage::Pulled;
         request.issued = written.max(free + 1_000);
@@ -315,7 +318,7 @@ impl Uncore {
                     Kind::LlcEvict => TorClass::Evict,
                     _ => self.classes[tier],
                 };
-                (class, self.tiers[tier].write(line, after))
+                (class, self.tiers[tier].write(line, after, &mut self.shared))
             }
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };
