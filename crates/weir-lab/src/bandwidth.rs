@@ -122,11 +122,17 @@ fn thread_series(cores: u32, quick: bool) -> Vec<u32> {
 
 /// Bytes for each of `threads` threads that together leave the caches behind, within the tier.
 pub fn working_set(topology: &Topology, tier: &Tier, threads: u32) -> Bytes {
+    beyond_caches(topology, tier, threads, TIMES_CACHES)
+}
+
+/// Bytes for each of `threads` threads that together are so many times the caches in their reach,
+/// within the tier.
+pub fn beyond_caches(topology: &Topology, tier: &Tier, threads: u32, times: u64) -> Bytes {
     let threads_wide = u64::from(threads.max(1));
     let granule = GRANULE.get();
     let caches = caches_in_reach(topology, threads)
         .get()
-        .saturating_mul(TIMES_CACHES);
+        .saturating_mul(times);
     let wanted = caches
         .div_ceil(threads_wide)
         .max(LEAST_SET.get())

@@ -11,7 +11,7 @@ use weir_model::document::Experiment;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::bandwidth::working_set;
+use crate::bandwidth::beyond_caches;
 use crate::plan::{Load, check_threads, check_working_set, choose_tiers, or_usual};
 use crate::{LabError, PointSpec};
 
@@ -23,6 +23,10 @@ const QUICK_BLOCKS_KIB: [u64; 4] = [1, 4, 16, 64];
 /// Thread counts, as far as there are cores, and those of a quick run.
 const THREADS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const QUICK_THREADS: [u32; 3] = [1, 4, 16];
+
+/// Blocks come back at random and not after all others, so that a share of them hits the caches; with
+/// working sets this many times as large together, a tenth.
+const TIMES_CACHES: u64 = 10;
 
 /// What to leave out of the whole experiment, or to put in its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +88,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
                 for threads in or_usual(&options.threads, &threads) {
                     let set = options
                         .working_set
-                        .unwrap_or_else(|| working_set(topology, tier, threads));
+                        .unwrap_or_else(|| beyond_caches(topology, tier, threads, TIMES_CACHES));
                     check_block(block, set)?;
                     let pattern = Pattern::RandomBlock { block };
                     let load = Load::new(&tier.name, op, pattern, threads, set);

@@ -151,7 +151,14 @@ fn bandwidth(
             tightest = Some((limit, basis));
         }
     }
-    let (limit, basis) = tightest.filter(|(limit, _)| *limit > 0.0 && limit.is_finite())?;
+    let (mut limit, mut basis) = tightest.filter(|(limit, _)| *limit > 0.0 && limit.is_finite())?;
+    if let Some(misses) = random_misses(load, caches.get() as f64 / footprint as f64) {
+        limit /= misses;
+        basis += &format!(
+            "; at least {:.0} % of accesses miss the caches",
+            misses * 100.0
+        );
+    }
     Some(Theory {
         limit,
         share_pct: figure.mean / limit * 100.0,
@@ -159,6 +166,16 @@ fn bandwidth(
         // Only a figure whose whole interval lies beyond the limit is called wrong.
         beaten: figure.mean - figure.ci95.unwrap_or(0.0) > limit,
     })
+}
+
+/// The share of accesses that miss caches which hold this share of the lines, where lines come back
+/// at random; `None` where they come back after all others, or pass the caches by.
+fn random_misses(load: &Load, held: f64) -> Option<f64> {
+    let at_random = matches!(
+        load.pattern,
+        Pattern::RandomLine | Pattern::RandomBlock { .. }
+    );
+    (at_random && !load.op.is_posted()).then_some(1.0 - held)
 }
 
 fn latency(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> Option<Theory> {

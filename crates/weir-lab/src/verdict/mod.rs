@@ -56,7 +56,7 @@ impl Verdict {
 /// Everything the rules conclude, what matters most first.
 pub fn verdicts(topology: &Topology, points: &[Point]) -> Vec<Verdict> {
     let mut all = Vec::new();
-    all.extend(points.iter().filter_map(trust::beats_physics));
+    all.extend(trust::beats_physics(points));
     all.extend(trust::without_figure(points));
     all.extend(trust::noisy(points));
     for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {

@@ -11,18 +11,38 @@ const NOISY: f64 = 0.05;
 /// So many figures are named, and the others counted.
 const NAMED: usize = 3;
 
-pub(super) fn beats_physics(point: &Point) -> Option<Verdict> {
-    let theory = point.theory.as_ref().filter(|theory| theory.beaten)?;
-    let (value, unit) = figure(point)?;
-    Some(Verdict::new(
-        Severity::Wrong,
-        name(point),
-        format!(
-            "{value:.1} {unit} is better than the limit of {:.1} {unit} ({}): the figure or the \
-             limit is wrong",
-            theory.limit, theory.basis
-        ),
-    ))
+/// Figures that beat their limit, those of one limit together with the one that beats it most.
+pub(super) fn beats_physics(points: &[Point]) -> Vec<Verdict> {
+    let mut by_limit: BTreeMap<&str, Vec<(f64, &Point)>> = BTreeMap::new();
+    for point in points {
+        if let (Some(theory), Some((value, _))) = (&point.theory, figure(point))
+            && theory.beaten
+        {
+            let beyond = (value / theory.limit).ln().abs();
+            by_limit
+                .entry(&theory.basis)
+                .or_default()
+                .push((beyond, point));
+        }
+    }
+    let verdict = |(basis, beaten): (&str, Vec<(f64, &Point)>)| {
+        let (_, worst) = beaten.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let (theory, (value, unit)) = (worst.theory.as_ref()?, figure(worst)?);
+        let about = match beaten.len() {
+            1 => name(worst),
+            several => format!("{several} points, the worst {}", name(worst)),
+        };
+        Some(Verdict::new(
+            Severity::Wrong,
+            about,
+            format!(
+                "{value:.1} {unit} is better than the limit of {:.1} {unit} ({basis}): the figure \
+                 or the limit is wrong",
+                theory.limit
+            ),
+        ))
+    };
+    by_limit.into_iter().filter_map(verdict).collect()
 }
 
 pub(super) fn without_figure(points: &[Point]) -> Vec<Verdict> {
