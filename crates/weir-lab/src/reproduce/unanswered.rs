@@ -55,7 +55,6 @@ const REASONS: &[Reason] = &[
     reason("MIK", 36..=46, "", TWO_TENANTS),
     reason("MIK", 54..=57, "", CONTROLLER),
     reason("MIK", 63..=78, "", APPLICATION),
-    reason("SUP", 79..=79, "", INTERLEAVE),
     reason(
         "SUP",
         80..=81,

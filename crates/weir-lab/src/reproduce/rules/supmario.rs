@@ -99,6 +99,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule::predicted("SUP-076", Statistic::Difference(&[B_REMOTE, B])),
     Rule::predicted("SUP-077", Statistic::Difference(&[C_REMOTE, C])),
     Rule::predicted("SUP-078", Statistic::Difference(&[D_REMOTE, D])),
+    Rule::predicted("SUP-079", loads("emr2s+2xcxl-d@interleaved", "cxl0"))
+        .noting("published as more than this"),
     Rule::predicted("SUP-092", Statistic::Least(RATIOS)),
     Rule::predicted("SUP-093", Statistic::Greatest(RATIOS)),
     Rule::predicted(
