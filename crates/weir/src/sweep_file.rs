@@ -123,9 +123,9 @@ fn entry<V: Subcommand>(
     };
     reader.matrix(table, mistakes);
     reader.args(table, mistakes);
-    if reader.points > MOST_POINTS {
+    if let (true, Some(matrix)) = (reader.points > MOST_POINTS, table.get("matrix")) {
         mistakes.report(
-            span_of(table, "matrix", item),
+            span_of(table, "matrix", matrix),
             Some("matrix"),
             format!(
                 "the matrix has {} points; no run holds more than {MOST_POINTS}",

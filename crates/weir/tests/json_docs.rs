@@ -8,8 +8,10 @@ use std::path::Path;
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 use weir::documents::{
-    PlatformDocument, PlatformsDocument, RecordDocument, RunsDocument, TopoDocument,
+    CompareDocument, PlatformDocument, PlatformsDocument, RecordDocument, RunsDocument,
+    TopoDocument,
 };
+use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
 
 const HEAD: &str = "\
@@ -46,6 +48,7 @@ fn page() -> String {
         &mut parts,
     );
     document::<TopoDocument>("weir topo", TopoDocument::SCHEMA, &mut text, &mut parts);
+    document::<DoctorDocument>("weir doctor", DoctorDocument::SCHEMA, &mut text, &mut parts);
     document::<PlatformsDocument>(
         "weir platforms list",
         PlatformsDocument::SCHEMA,
@@ -61,6 +64,12 @@ fn page() -> String {
     document::<RunsDocument>(
         "weir runs list",
         RunsDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<CompareDocument>(
+        "weir runs compare",
+        CompareDocument::SCHEMA,
         &mut text,
         &mut parts,
     );

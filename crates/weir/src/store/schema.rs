@@ -70,7 +70,9 @@ pub(super) const STEPS: &[&str] = &[
         GENERATED ALWAYS AS (json_extract(body, '$.ns.mean')) VIRTUAL;
     CREATE INDEX results_by_what ON results (run, experiment, tier, gbps, mean_ns);
     CREATE INDEX runs_by_machine ON runs (machine, id);
-    CREATE INDEX runs_by_time ON runs (started_s);
+    -- Lines of lists, newest last, apart from the documents that make runs long.
+    CREATE INDEX runs_lines ON runs (id, started_s, verb, machine, machine_kind, digest, seed, weir,
+                                     kept, planned, state, elapsed_s);
     CREATE INDEX runs_by_plan ON runs (plan, id) WHERE plan <> '';
 ",
 ];

@@ -184,3 +184,105 @@ fn with_runs(
         ),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Command, FromArgMatches, Subcommand};
+    use proptest::prelude::*;
+    use proptest::sample::subsequence;
+
+    fn read(text: &str) -> std::result::Result<Vec<Entry<What>>, String> {
+        sweep_file::read("sweep.toml", text).map_err(|mistakes| mistakes.to_string())
+    }
+
+    fn typed(words: &[String]) -> What {
+        let command = What::augment_subcommands(Command::new("bench").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).unwrap();
+        What::from_arg_matches(&matches).unwrap()
+    }
+
+    fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+        subsequence(values, 1..=values.len())
+    }
+
+    fn quoted(values: &[&str]) -> String {
+        let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
+        format!("[{}]", quoted.join(", "))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_file_plans_what_flags_plan(
+            ops in some(&["ld", "st", "nt_st", "cas"]),
+            blocks in some(&["1K", "4K", "64K"]),
+            threads in some(&["1", "2", "4..8"]),
+            tiers in some(&["dram", "cxl0"]),
+            prefetch in any::<bool>(),
+            quick in any::<bool>(),
+        ) {
+            let file = format!(
+                "[[sweep]]\nexperiment = \"random\"\n\
+                 matrix = {{ op = {}, block = {}, threads = {}, tier = {} }}\n\
+                 args = {{ prefetch = {prefetch}, quick = {quick}, size = \"256M\" }}\n",
+                quoted(&ops), quoted(&blocks), quoted(&threads), quoted(&tiers),
+            );
+            let mut flags = vec![
+                "random".to_owned(),
+                format!("--op={}", ops.join(",")),
+                format!("--block={}", blocks.join(",")),
+                format!("--threads={}", threads.join(",")),
+                format!("--tier={}", tiers.join(",")),
+                "--size=256M".to_owned(),
+            ];
+            flags.extend((!prefetch).then(|| "--no-prefetch".to_owned()));
+            flags.extend(quick.then(|| "--quick".to_owned()));
+            let topology = machine::choose("emr2s+cxl-a").ok().unwrap().topology;
+            let entries = read(&file).unwrap();
+            let [entry] = entries.as_slice() else { panic!("one sweep") };
+            let by_file = entry.experiment.request(&topology).unwrap();
+            let by_flags = typed(&flags).request(&topology).unwrap();
+            prop_assert_eq!(by_file.plan, by_flags.plan);
+            prop_assert_eq!(by_file.asked, by_flags.asked);
+        }
+
+        #[test]
+        fn garbage_is_refused_in_words(text in ".{0,200}") {
+            let _ = read(&text);
+        }
+
+        /// Pieces of right files in any order: most are wrong, none is a panic, and each mistake has
+        /// a place in the file.
+        #[test]
+        fn broken_sweeps_are_refused_with_places(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "[[sweep]]\n", "[sweep]\n", "experiment = \"random\"\n", "experiment = 3\n",
+                "on = []\n", "on = \"host\"\n", "matrix = { op = [\"ld\"] }\n", "args = {}\n",
+                "matrix = { threads = [\"1..4096\", -1, 2.5, true, [1]] }\n", "matrix = {}\n",
+                "args = { quick = 1, size = \"1X\", op = \"ld,st\" }\n", "\u{0}", "=", "\"é\n",
+                "matrix = { op = [\"ld\"], op = [] }\n", "[sweep.matrix]\nop = \"ld\"\n",
+            ]), 0..9),
+        ) {
+            let text = pieces.concat();
+            if let Err(told) = read(&text) {
+                prop_assert!(told.contains("--> sweep.toml:"), "{}", told);
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_beyond_every_run_is_refused_unplanned() {
+        let sizes: Vec<String> = (1..=4096).map(|n| format!("\"{n}K\"")).collect();
+        let file = format!(
+            "[[sweep]]\nexperiment = \"random\"\nmatrix = {{ threads = [\"1..4096\"], block = [{}] }}\n",
+            sizes.join(", ")
+        );
+        let told = read(&file).unwrap_err();
+        assert!(
+            told.contains("16777216 points") && told.contains("sweep.toml:3"),
+            "{told}"
+        );
+    }
+}
