@@ -28,10 +28,9 @@ pub(super) fn emulated_cxl(look: &Look) -> Verdict {
     let emulated = look.view.hypervisor().filter(|why| why.contains("QEMU"));
     let mut found = Vec::new();
     for memdev in &cxl.memdevs {
-        let device = format!("{CXL}/{}/../device", memdev.name);
-        let number = look.root.target(&format!("{CXL}/{}", memdev.name));
-        let function = number.known().and_then(|path| path.parent());
-        let path = function.map_or(device, |function| format!("{}/device", function.display()));
+        let target = look.root.target(&format!("{CXL}/{}", memdev.name));
+        let function = target.known().and_then(|path| path.parent());
+        let path = function.map_or(String::new(), |f| format!("{}/device", f.display()));
         let says = match (look.root.text(&path), &emulated) {
             (Reading::Known(id), _) if id == "0x0d93" => (path, id),
             (_, Some(why)) => ("/proc/cpuinfo".to_owned(), why.clone()),

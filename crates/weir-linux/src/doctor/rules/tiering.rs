@@ -144,16 +144,33 @@ pub(super) fn weighted_interleave(look: &Look) -> Verdict {
             if weights.len() < 2 || values.any(|weight| Some(weight) != first) {
                 return fine();
             }
-            let commands = weights.iter().fold(
-                tiering(Minor, "every node has the same weight")
-                    .told_by(format!("{base}/node*"), first.copied().unwrap_or_default())
-                    .so("weighted interleave spreads pages as if all tiers were equally fast"),
-                |found: Found, (node, _)| found.run(format!("echo W{node} > {base}/node{node}")),
-            );
-            commands
-                .or("choose W in proportion to the bandwidths that weir bench bandwidth measures")
+            let finding = tiering(Minor, "every node has the same weight")
+                .told_by(format!("{base}/node*"), first.copied().unwrap_or_default())
+                .so("weighted interleave spreads pages as if all tiers were equally fast");
+            let Some(suggested) = weights_by_bandwidth(look) else {
+                return finding
+                    .or(format!("write to {base}/nodeN, in proportion to the bandwidths that weir bench bandwidth measures"))
+                    .alone();
+            };
+            suggested
+                .into_iter()
+                .fold(finding, |found: Found, (node, weight)| {
+                    found.run(format!("echo {weight} > {base}/node{node}"))
+                })
+                .or("by the firmware's bandwidths; those that weir bench bandwidth measures are better")
                 .alone()
         }
         Reading::Unreadable(why) => Err(why.clone()),
     }
+}
+
+/// Weights in proportion to what the firmware says of each node's bandwidth, the least 1.
+fn weights_by_bandwidth(look: &Look) -> Option<Vec<(u32, u32)>> {
+    let nodes = look.view.known_nodes().iter().filter(|n| n.has_memory());
+    let rates: Vec<(u32, f64)> = nodes
+        .map(|n| Some((n.id, n.access0.known()?.read_bandwidth.known()?.get())))
+        .collect::<Option<_>>()?;
+    let least = rates.iter().map(|(_, rate)| *rate).reduce(f64::min)?;
+    let weight = |rate: f64| (rate / least).round().clamp(1.0, 255.0) as u32;
+    Some(rates.iter().map(|&(id, rate)| (id, weight(rate))).collect())
 }
