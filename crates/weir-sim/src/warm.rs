@@ -10,11 +10,13 @@ use crate::uncore::{ALL_WAYS, LastLevel};
 /// in a fixed order survive if they fit; of one that draws lines at random, a share does for as long
 /// as they are not many times the cache.
 pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
-    let lines = params.uncore.llc.lines;
-    let per_tenant = |tenant: u16| -> u64 {
+    // Core complexes each have a part of it.
+    let lines = params.uncore.llc.lines / u64::from(params.uncore.llc.complexes);
+    let complex = |t: &Thread| params.uncore.complex_of(t.core);
+    let together = |one: &Thread| -> u64 {
         threads
             .iter()
-            .filter(|t| t.tenant == tenant)
+            .filter(|t| t.tenant == one.tenant && complex(t) == complex(one))
             .map(Thread::lines)
             .sum()
     };
@@ -23,10 +25,8 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         .any(|t| match t.pattern {
             // A device's reads and writes leave nothing there.
             Pattern::FlushedLine | Pattern::SharedLine | Pattern::Descriptors { .. } => false,
-            Pattern::Sequential | Pattern::Chase { .. } => {
-                per_tenant(t.tenant) <= lines + lines / 4
-            }
-            Pattern::RandomLine | Pattern::RandomBlock { .. } => per_tenant(t.tenant) <= 8 * lines,
+            Pattern::Sequential | Pattern::Chase { .. } => together(t) <= lines + lines / 4,
+            Pattern::RandomLine | Pattern::RandomBlock { .. } => together(t) <= 8 * lines,
         })
         .then(|| LastLevel::new(params.uncore.llc))
 }
@@ -59,7 +59,8 @@ pub fn walk_through(
             }
             let first = thread.window.next().wrapping_sub(pass);
             for index in first + from..first + (from + TURN).min(pass) {
-                touch(thread, llc.as_mut(), index);
+                let complex = params.uncore.complex_of(thread.core);
+                touch(thread, llc.as_mut(), complex, index);
             }
         }
     }
@@ -67,7 +68,7 @@ pub fn walk_through(
 }
 
 /// One untimed access.
-fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
+fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, complex: u16, index: u64) {
     let Some((place, write)) = thread.cached(index) else {
         return;
     };
@@ -85,6 +86,6 @@ fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, index: u64) {
         }
     };
     if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
-        llc.put(out.line, out.tier, dirty, ALL_WAYS);
+        llc.put(out.line, out.tier, dirty, ALL_WAYS, complex);
     }
 }

@@ -134,6 +134,36 @@ fn peak_reads_of_a_device_on_the_other_socket_are_the_measured_ones() {
 }
 
 #[test]
+fn every_tier_of_every_host_answers_a_chase_and_a_stream() {
+    for host in hosts() {
+        let machine = platform(&host);
+        let bed = bed_of(&machine);
+        let topology = machine.topology();
+        let mut before = 0.0;
+        for tier in topology
+            .tiers
+            .iter()
+            .filter(|t| t.name.as_str() != "remote")
+        {
+            let what = format!("{} of {host}", tier.name);
+            let ns = run(
+                &bed,
+                &[chase(tier.name.as_str(), 0..1, Bytes::gib(1))],
+                5.0,
+                50.0,
+                1,
+            );
+            let ns = ns.ns(0);
+            assert!(ns > before * 0.98, "{what}: {ns} ns after {before} ns");
+            before = ns;
+            let read = gbps(&bed, stream(Op::Ld, tier.name.as_str(), 0..4));
+            let most = tier.limits.as_ref().unwrap().read.get();
+            assert!(read > 1.0 && read <= most, "{what}: {read} of {most} GB/s");
+        }
+    }
+}
+
+#[test]
 fn idle_latency_of_every_device_is_the_measured_one() {
     for name in attached().iter().map(String::as_str).chain(["memo"]) {
         let expected = platform(name).devices[0].device.measured.idle.get();

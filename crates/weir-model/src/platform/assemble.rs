@@ -8,7 +8,7 @@ use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 use super::{
-    Accelerator, Cache, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram,
+    Accelerator, Cache, Complexes, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram,
     DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit,
     RemoteSocket, Sourced, Switch, Tail, Tlb, Uncore, check,
 };
@@ -249,6 +249,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             irq: v.get("uncore.irq")?,
             flushed_line: v.get("uncore.flushed_line")?,
             clusters: v.get("uncore.clusters")?,
+            complexes: complexes(v),
         },
         accelerator: Accelerator {
             devices: v.get("dsa.devices")?,
@@ -280,6 +281,15 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
                 efficiency: v.get("switch.efficiency")?,
             },
         },
+    })
+}
+
+fn complexes(v: &Values<'_>) -> Option<Complexes> {
+    Some(Complexes {
+        count: v.get("uncore.complexes")?,
+        read: v.get("uncore.complex_read")?,
+        write: v.get("uncore.complex_write")?,
+        crossing: v.get("uncore.complex_crossing")?,
     })
 }
 

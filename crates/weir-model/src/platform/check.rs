@@ -100,10 +100,51 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
             "see `llc.slices`",
         );
     }
+    complexes(host, values, mistakes);
     ranks("dram.ranks", host.dram.ranks.value, values, mistakes);
     let upstream = host.switch.upstream.lanes.value;
     lanes("switch.lanes", upstream, values, mistakes);
     remote(host, values, mistakes);
+}
+
+fn complexes(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    let mut report = |key: &str, message: String, help: &str| {
+        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
+    };
+    let Some(complexes) = &host.uncore.complexes else {
+        if values.is_given("uncore.complexes") {
+            report(
+                "uncore.complexes",
+                "core complexes need links to memory".into(),
+                "add `complex_read`, `complex_write` and `complex_crossing`",
+            );
+        }
+        return;
+    };
+    let count = complexes.count.value;
+    let (cores, slices) = (host.core.count.value, host.llc.slices.value);
+    if slices != count || !cores.is_multiple_of(count) || host.uncore.clusters.value != 1 {
+        report(
+            "uncore.complexes",
+            format!("{count} complexes do not go with {cores} cores and {slices} slices"),
+            "each complex has as many cores, and its part of the cache is one slice; clusters are of \
+             hosts without complexes",
+        );
+    }
+    let limits = complexes.limits(host.uncore.clock.value);
+    let measured = &host.dram.measured;
+    for (key, rate, limit) in [
+        ("dram.read", measured.read.value, limits.read),
+        ("dram.nt_write", measured.nt_write.value, limits.write),
+    ] {
+        if rate > limit {
+            report(
+                key,
+                format!("`{key}` is {rate}, more than the complexes' links carry ({limit:.1})"),
+                "see `uncore.complex_read`, `uncore.complex_write` and `uncore.clock`",
+            );
+        }
+    }
 }
 
 fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {

@@ -144,6 +144,8 @@ pub struct Uncore {
     /// Sub-NUMA clusters that the socket is cut into; 1 for none. With more, [`Dram`] is that of one
     /// cluster, and its lines live in that cluster's slices alone.
     pub clusters: Sourced<u32>,
+    /// Core complexes, where cores do not share one cache.
+    pub complexes: Option<Complexes>,
 }
 
 /// The Data Streaming Accelerator: a device on the socket that copies by descriptor.
@@ -229,4 +231,18 @@ pub struct Switch {
     pub hop: Sourced<Nanos>,
     /// Its link to the host, which all devices behind it share.
     pub upstream: Link,
+}
+
+/// Core complexes (AMD CCX): each has its own cores, its own part of the last-level cache, and its own
+/// link to the data fabric, on which memory is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Complexes {
+    /// Complexes of a socket.
+    pub count: Sourced<u32>,
+    /// Read data that a complex's link carries in an uncore cycle.
+    pub read: Sourced<Bytes>,
+    /// Written data that it carries in one.
+    pub write: Sourced<Bytes>,
+    /// From a complex to another, one way.
+    pub crossing: Sourced<Nanos>,
 }

@@ -1,8 +1,8 @@
 //! What physics allows: link slots, channel rates.
 
-use super::{Attached, Device, Dram, Host, Link, Place, RemoteSocket};
+use super::{Attached, Complexes, Device, Dram, Host, Link, Place, RemoteSocket};
 use crate::topology::Limits;
-use crate::units::GbPerSec;
+use crate::units::{Bytes, GbPerSec, Gigahertz};
 
 /// Share of a lane's bits that carry payload (PCIe 3.0 to 5.0: 128b/130b).
 const LINE_CODE: f64 = 128.0 / 130.0;
@@ -112,6 +112,30 @@ impl RemoteSocket {
             total: link + link,
             idle: None,
             basis: format!("socket link, as measured: {link:.1} a direction"),
+        }
+    }
+}
+
+impl Complexes {
+    /// One complex's link: reads and writes at this clock of the fabric.
+    pub fn link(&self, clock: Gigahertz) -> (GbPerSec, GbPerSec) {
+        let rate = |bytes: Bytes| GbPerSec(bytes.get() as f64 * clock.get());
+        (rate(self.read.value), rate(self.write.value))
+    }
+
+    /// What all complexes' links carry together.
+    pub fn limits(&self, clock: Gigahertz) -> Limits {
+        let count = f64::from(self.count.value);
+        let (read, write) = self.link(clock);
+        Limits {
+            read: read * count,
+            write: write * count,
+            total: (read + write) * count,
+            idle: None,
+            basis: format!(
+                "{} complexes x {} read and {} written at {clock}",
+                self.count.value, self.read.value, self.write.value
+            ),
         }
     }
 }

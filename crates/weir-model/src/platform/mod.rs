@@ -29,7 +29,7 @@ pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
-    Accelerator, Cache, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
+    Accelerator, Cache, Complexes, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
     RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;

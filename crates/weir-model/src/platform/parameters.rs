@@ -96,6 +96,12 @@ impl Host {
         r.add("uncore.irq", &self.uncore.irq);
         r.add("uncore.flushed_line", &self.uncore.flushed_line);
         r.add("uncore.clusters", &self.uncore.clusters);
+        if let Some(complexes) = &self.uncore.complexes {
+            r.add("uncore.complexes", &complexes.count);
+            r.add("uncore.complex_read", &complexes.read);
+            r.add("uncore.complex_write", &complexes.write);
+            r.add("uncore.complex_crossing", &complexes.crossing);
+        }
         let dsa = &self.accelerator;
         r.add("dsa.devices", &dsa.devices);
         r.add("dsa.work_queue", &dsa.work_queue);

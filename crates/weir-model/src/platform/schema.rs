@@ -94,6 +94,10 @@ pub const HOST_KEYS: &[Key] = keys! {
     "uncore.irq": Count 1 to 1024, Defaulted, "24", "Ingress-queue entries of one slice.";
     "uncore.flushed_line": Time 0 to 10000, Defaulted, "\"165 ns\"", "What a just-flushed line adds to the next access.";
     "uncore.clusters": Count 1 to 8, Defaulted, "1", "Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.";
+    "uncore.complexes": Count 2 to 64, Optional, "12", "Core complexes of a socket, each with its own cores and part of the last-level cache; their number is that of `llc.slices`.";
+    "uncore.complex_read": Size 4 to 1024, Optional, "\"32 B\"", "Read data that a complex's link to memory carries in a cycle of `uncore.clock`.";
+    "uncore.complex_write": Size 4 to 1024, Optional, "\"16 B\"", "Written data that it carries in a cycle.";
+    "uncore.complex_crossing": Time 1 to 1000, Optional, "\"40 ns\"", "From a complex to another, one way.";
     "dsa.devices": Count 0 to 8, Defaulted, "1", "Data Streaming Accelerators of one socket; 0 where the processor has none.";
     "dsa.work_queue": Count 1 to 4096, Defaulted, "128", "Submissions that one holds.";
     "dsa.read_buffers": Count 1 to 4096, Defaulted, "96", "Lines that it reads and writes at once.";

@@ -45,11 +45,18 @@ impl Platform {
                 limits: Some(far.limits().behind(&remote.limits())),
             });
         }
+        if let Some(complexes) = &host.uncore.complexes {
+            let links = complexes.limits(host.uncore.clock.value);
+            for tier in &mut tiers {
+                tier.limits = tier.limits.take().map(|limits| limits.behind(&links));
+            }
+        }
         tiers
     }
 }
 
 fn caches(host: &Host) -> Vec<CacheLevel> {
+    let parts = (host.uncore.complexes.as_ref()).map_or(1, |c| c.count.value.max(1));
     vec![
         CacheLevel {
             name: "L1d".into(),
@@ -65,9 +72,9 @@ fn caches(host: &Host) -> Vec<CacheLevel> {
         },
         CacheLevel {
             name: "L3".into(),
-            size: host.llc.size.value,
+            size: Bytes(host.llc.size.get() / u64::from(parts)),
             ways: Some(host.llc.ways.value),
-            shared_by: host.core.count.value,
+            shared_by: host.core.count.value / parts,
         },
     ]
 }

@@ -325,7 +325,7 @@ impl Engine {
         let thread = &mut self.threads[t];
         let (line, kind) = match (dirty, victim) {
             (true, victim) => (victim, Kind::WbMtoI),
-            (false, victim) => match self.uncore.put_clean(t, victim) {
+            (false, victim) => match self.uncore.put_clean(t, thread.core, victim) {
                 Some(out) => (out, Kind::LlcEvict),
                 None => return,
             },

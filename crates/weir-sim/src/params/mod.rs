@@ -15,7 +15,7 @@ use path::Path;
 
 use crate::clock::{Ps, ps};
 use crate::core::PrivateConfig;
-use crate::memory::TierConfig;
+use crate::memory::{LinkConfig, TierConfig};
 use crate::uncore::{LlcConfig, Mesh};
 
 /// Why a platform cannot be simulated.
@@ -88,6 +88,34 @@ pub struct UncoreParams {
     pub lookup: Ps,
     pub clock_ghz: f64,
     pub llc: LlcConfig,
+    /// Where cores stand in complexes, each with its own cache and link to memory.
+    pub complex: Option<ComplexParams>,
+}
+
+/// Constants of core complexes, each of which is one slice.
+#[derive(Debug, Clone, Copy)]
+pub struct ComplexParams {
+    /// Cores of one.
+    pub cores: u32,
+    /// Its link to memory.
+    pub link: LinkConfig,
+    /// To another one.
+    pub crossing: Ps,
+}
+
+impl UncoreParams {
+    /// The ways between so many cores and the slices.
+    pub fn mesh(&self, cores: u32) -> Mesh {
+        match &self.complex {
+            Some(complex) => Mesh::of_complexes(cores, self.slices, self.hop, complex.crossing),
+            None => Mesh::new(cores, self.slices, self.hop),
+        }
+    }
+
+    /// The complex of a core; 0 where there are none.
+    pub fn complex_of(&self, core: u16) -> u16 {
+        self.complex.map_or(0, |c| core / c.cores as u16)
+    }
 }
 
 /// Constants of the Data Streaming Accelerator.
@@ -141,12 +169,16 @@ impl Params {
         let uncore = uncore_params(host, &core)?;
         // An idle latency is published for one core; the first is as good as any, and is the one
         // that experiments use.
-        let mesh = Mesh::new(core.count, uncore.slices, uncore.hop);
-        let way = |slices: u32| Path {
-            near: Nanos(
-                (core.l2_hit as f64 + 2.0 * mesh.mean_from(0, slices) + uncore.lookup as f64) / 1e3,
-            ),
-            slices,
+        let mesh = uncore.mesh(core.count);
+        let link = (uncore.complex.as_ref()).map_or(Nanos(0.0), |c| path::crossing(&c.link));
+        let way = |slices: u32| {
+            // A complex's lines go through its own slice.
+            let among = if uncore.complex.is_some() { 1 } else { slices };
+            let mesh = 2.0 * mesh.mean_from(0, among);
+            Path {
+                near: Nanos((core.l2_hit as f64 + mesh + uncore.lookup as f64) / 1e3) + link,
+                slices,
+            }
         };
         // Lines of a sub-NUMA cluster's own DRAM lie in its slices, all others anywhere
         // (MICRO 2023 observation O6).
@@ -220,7 +252,11 @@ fn accelerator_params(host: &Host) -> Option<AcceleratorParams> {
 fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimError> {
     let slices = *host.llc.slices;
     let hop = ps(host.uncore.clock.time(*host.uncore.hop));
-    let mesh = Mesh::new(core.count, slices, hop).mean_from(0, slices);
+    let complex = complex_params(host);
+    let mesh = match complex {
+        Some(_) => hop as f64,
+        None => Mesh::new(core.count, slices, hop).mean_from(0, slices),
+    };
     let side = Nanos((core.l2_hit as f64 + 2.0 * mesh) / 1e3);
     let hit = left_over(
         "the last-level cache's latency",
@@ -241,7 +277,25 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
             lines: host.llc.size.lines(),
             ways: *host.llc.ways,
             clusters: *host.uncore.clusters,
+            complexes: host.uncore.complexes.as_ref().map_or(1, |c| *c.count),
         },
+        complex,
+    })
+}
+
+fn complex_params(host: &Host) -> Option<ComplexParams> {
+    let complexes = host.uncore.complexes.as_ref()?;
+    let (read, write) = complexes.link(*host.uncore.clock);
+    Some(ComplexParams {
+        cores: (*host.core.count / *complexes.count).max(1),
+        // Requests and acknowledgements have wires of their own beside the data's.
+        link: LinkConfig {
+            line_in: ps(read.line_time()),
+            line_out: ps(write.line_time()),
+            request_out: 0,
+            completion_in: 0,
+        },
+        crossing: ps(*complexes.crossing),
     })
 }
 

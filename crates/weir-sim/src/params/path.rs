@@ -200,7 +200,7 @@ impl Path {
 }
 
 /// Time that a lone read spends on a link: its line's slot starts half a slot later on average.
-fn crossing(link: &LinkConfig) -> Nanos {
+pub fn crossing(link: &LinkConfig) -> Nanos {
     nanos(link.line_in + link.line_in / 2 + link.request_out)
 }
 

@@ -15,7 +15,7 @@ use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
 use crate::core::Place;
-use crate::memory::{Shared, Tier};
+use crate::memory::{Link, Shared, Tier};
 use crate::params::Params;
 use crate::pmu::{Pmu, TorClass};
 use crate::rng;
@@ -31,6 +31,8 @@ pub struct Uncore {
     pool: Pool,
     mesh: Mesh,
     slices: Vec<Slice>,
+    /// The links of core complexes to memory, one for each slice; none without complexes.
+    links: Vec<Link>,
     tiers: Vec<Tier>,
     /// What their ways have in common.
     shared: Shared,
@@ -56,8 +58,12 @@ impl Uncore {
         Self {
             wheel: Wheel::new(),
             pool: Pool::default(),
-            mesh: Mesh::new(params.core.count, u.slices, u.hop),
+            mesh: u.mesh(params.core.count),
             slices: (0..u.slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
+            links: (0..u.slices)
+                .filter_map(|_| u.complex.as_ref())
+                .map(|complex| Link::new(complex.link))
+                .collect(),
             tiers: params.tiers.iter().enumerate().map(tier).collect(),
             shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
             classes: params
@@ -121,7 +127,10 @@ impl Uncore {
     /// Sends a request from a core to its slice, where it gets an entry or stands in line.
     #[inline(always)]
     pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
-        let slice = slice_of(place.line, place.tier, self.spread[place.tier as usize]);
+        let slice = match &self.params.uncore.complex {
+            None => slice_of(place.line, place.tier, self.spread[place.tier as usize]),
+            Some(_) => self.params.uncore.complex_of(from.core),
+        };
         let request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
         let arrives = self.arrival(&request);
         let id = self.pool.insert(request);
@@ -179,9 +188,10 @@ impl Uncore {
 
     /// A clean line leaves a private cache for the last-level cache. Returns the modified line that
     /// had to make room, and now has to be sent to memory.
-    pub fn put_clean(&mut self, thread: usize, line: Place) -> Option<Place> {
+    pub fn put_clean(&mut self, thread: usize, core: u16, line: Place) -> Option<Place> {
         let llc = self.llc.as_mut()?;
-        let out = llc.put(line.line, line.tier, false, self.masks[thread])?;
+        let slice = self.params.uncore.complex_of(core);
+        let out = llc.put(line.line, line.tier, false, self.masks[thread], slice)?;
         out.dirty.then_some(Place {
             tier: out.tier,
             line: out.line,
@@ -225,7 +235,9 @@ impl Uncore {
         let request = &mut self.pool[id];
         let u = &self.params.uncore;
         let hit = match &mut self.llc {
-            Some(llc) => llc.take(request.line, request.tier, false).is_some(),
+            Some(llc) => llc
+                .take(request.line, request.tier, false, request.slice)
+                .is_some(),
             None => false,
         };
         request.stage = Stage::Answered;
@@ -236,7 +248,13 @@ impl Uncore {
             let tier = request.tier as usize;
             (
                 self.classes[tier],
-                self.tiers[tier].read(request.line, now + u.lookup, &mut self.shared),
+                read_over(
+                    self.links.get_mut(request.slice as usize),
+                    &mut self.tiers[tier],
+                    &mut self.shared,
+                    request.line,
+                    now + u.lookup,
+                ),
             )
         };
         request.class = class;
@@ -279,12 +297,13 @@ impl Uncore {
         let request = &mut self.pool[id];
         let mesh = self.mesh.delay(request.core, request.slice);
         if let Some(llc) = &mut self.llc {
-            llc.take(request.line, request.tier, true);
+            llc.take(request.line, request.tier, true, request.slice);
         }
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
         let tier = request.tier as usize;
-        let written = self.tiers[tier].write(request.line, free + mesh, &mut self.shared);
+        let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
+        let written = self.tiers[tier].write(request.line, there, &mut self.shared);
         request.class = self.classes[tier];
         request.stage = Stage::Pulled;
         request.issued = written.max(free + 1_000);
@@ -305,6 +324,7 @@ impl Uncore {
                     request.tier,
                     true,
                     self.masks[request.thread as usize],
+                    request.slice,
                 )
                 .filter(|victim| victim.dirty)
                 .map(|victim| (victim.tier, victim.line)),
@@ -318,7 +338,8 @@ impl Uncore {
                     Kind::LlcEvict => TorClass::Evict,
                     _ => self.classes[tier],
                 };
-                (class, self.tiers[tier].write(line, after, &mut self.shared))
+                let there = sent_over(self.links.get_mut(request.slice as usize), after);
+                (class, self.tiers[tier].write(line, there, &mut self.shared))
             }
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };
@@ -327,4 +348,28 @@ impl Uncore {
         self.wheel.push(until, id);
         request.thread
     }
+}
+
+/// Reads a line, over the link of a core complex if there is one.
+#[inline(always)]
+fn read_over(
+    link: Option<&mut Link>,
+    tier: &mut Tier,
+    shared: &mut Shared,
+    line: u64,
+    at: Ps,
+) -> Ps {
+    match link {
+        None => tier.read(line, at, shared),
+        Some(link) => {
+            let data = tier.read(line, link.send_request(at), shared);
+            link.return_line(data)
+        }
+    }
+}
+
+/// When a line to be written has left a core complex, if there is one.
+#[inline]
+fn sent_over(link: Option<&mut Link>, at: Ps) -> Ps {
+    link.map_or(at, |link| link.send_line(at))
 }

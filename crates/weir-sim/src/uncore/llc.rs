@@ -14,6 +14,8 @@ pub struct LlcConfig {
     pub ways: u32,
     /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, lie in one cluster's part.
     pub clusters: u32,
+    /// Core complexes: each has one part to itself. 1 where all cores share the cache.
+    pub complexes: u32,
 }
 
 /// The mask of a class that may fill every way.
@@ -42,6 +44,8 @@ pub struct LastLevel {
     sets: u64,
     /// Sets that lines of the first tier may lie in.
     cluster_sets: u64,
+    /// Sets from one complex's part to the next one's; zero where all cores share the cache.
+    stride: usize,
     tags: Vec<u64>,
     hands: Vec<u8>,
 }
@@ -49,18 +53,21 @@ pub struct LastLevel {
 impl LastLevel {
     /// An empty cache.
     pub fn new(config: LlcConfig) -> Self {
-        let sets = (config.lines / u64::from(config.ways)).max(1);
+        let complexes = u64::from(config.complexes);
+        let sets = (config.lines / u64::from(config.ways) / complexes).max(1);
+        let all = (sets * complexes) as usize;
         Self {
             config,
             sets,
             cluster_sets: (sets / u64::from(config.clusters)).max(1),
-            tags: vec![0; (sets * u64::from(config.ways)) as usize],
-            hands: vec![0; sets as usize],
+            stride: if complexes > 1 { sets as usize } else { 0 },
+            tags: vec![0; all * config.ways as usize],
+            hands: vec![0; all],
         }
     }
 
     #[inline]
-    fn set_of(&self, line: u64, tier: u8) -> usize {
+    fn set_of(&self, line: u64, tier: u8, slice: u16) -> usize {
         // Slice and set are both taken from hashed bits, so that one index serves for the pair.
         let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -69,7 +76,7 @@ impl LastLevel {
         } else {
             self.sets
         };
-        ((u128::from(h) * u128::from(sets)) >> 64) as usize
+        slice as usize * self.stride + ((u128::from(h) * u128::from(sets)) >> 64) as usize
     }
 
     #[inline]
@@ -78,10 +85,11 @@ impl LastLevel {
     }
 
     /// Looks a line up for a core that takes it; `own` removes it, since the copy moves into the
-    /// private cache with its dirtiness. Returns whether it was there, and dirty.
-    pub fn take(&mut self, line: u64, tier: u8, own: bool) -> Option<bool> {
+    /// private cache with its dirtiness. Of core complexes only the part of the core's own, `slice`, is
+    /// looked at. Returns whether it was there, and dirty.
+    pub fn take(&mut self, line: u64, tier: u8, own: bool, slice: u16) -> Option<bool> {
         let ways = self.config.ways as usize;
-        let set = self.set_of(line, tier);
+        let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
         let way = tags.iter().position(|&t| t & !(DIRTY | USED) == key)?;
@@ -95,10 +103,17 @@ impl LastLevel {
     }
 
     /// Puts a line in that left a private cache; returns what had to leave for it. Only ways in
-    /// `mask` are filled; a hit may be in any.
-    pub fn put(&mut self, line: u64, tier: u8, dirty: bool, mask: u32) -> Option<Victim> {
+    /// `mask` are filled; a hit may be in any. `slice` as for [`LastLevel::take`].
+    pub fn put(
+        &mut self,
+        line: u64,
+        tier: u8,
+        dirty: bool,
+        mask: u32,
+        slice: u16,
+    ) -> Option<Victim> {
         let ways = self.config.ways as usize;
-        let set = self.set_of(line, tier);
+        let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
         let flags = if dirty { DIRTY } else { 0 };
@@ -154,6 +169,7 @@ mod tests {
         lines: 1024,
         ways: 8,
         clusters: 1,
+        complexes: 1,
     };
 
     proptest! {
@@ -165,7 +181,7 @@ mod tests {
             let mut llc = LastLevel::new(SMALL);
             let mut inside = std::collections::HashSet::new();
             for line in lines {
-                let victim = llc.put(line, 1, line % 2 == 0, mask);
+                let victim = llc.put(line, 1, line % 2 == 0, mask, 0);
                 inside.insert(line);
                 if let Some(v) = victim {
                     prop_assert!(inside.remove(&v.line));
@@ -174,8 +190,8 @@ mod tests {
                 }
             }
             for &line in &inside {
-                prop_assert_eq!(llc.take(line, 1, true), Some(line % 2 == 0));
-                prop_assert_eq!(llc.take(line, 1, true), None);
+                prop_assert_eq!(llc.take(line, 1, true, 5), Some(line % 2 == 0));
+                prop_assert_eq!(llc.take(line, 1, true, 5), None);
             }
         }
     }
@@ -184,11 +200,33 @@ mod tests {
     fn a_masked_class_holds_no_more_than_its_ways() {
         let mut llc = LastLevel::new(SMALL);
         for line in 0..10_000 {
-            llc.put(line, 0, false, 0b11);
+            llc.put(line, 0, false, 0b11, 0);
         }
         let held = (0..10_000)
-            .filter(|&line| llc.take(line, 0, false).is_some())
+            .filter(|&line| llc.take(line, 0, false, 0).is_some())
             .count();
         assert_eq!(held, 1024 / 8 * 2);
+    }
+
+    #[test]
+    fn a_complex_finds_only_what_its_own_cores_left() {
+        let config = LlcConfig {
+            complexes: 4,
+            ..SMALL
+        };
+        let mut llc = LastLevel::new(config);
+        for line in 0..100 {
+            llc.put(line, 1, false, ALL_WAYS, 2);
+        }
+        for line in 0..100 {
+            assert_eq!(llc.take(line, 1, false, 1), None);
+            assert_eq!(llc.take(line, 1, false, 2), Some(false));
+        }
+        // A complex has a quarter of the cache.
+        for line in 0..10_000 {
+            llc.put(line, 1, false, ALL_WAYS, 0);
+        }
+        let held = (0..10_000).filter(|&line| llc.take(line, 1, false, 0).is_some());
+        assert_eq!(held.count(), 1024 / 4);
     }
 }
