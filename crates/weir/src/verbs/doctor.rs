@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::{Record, print, to_csv, to_json, wrap};
 use crate::system::{self, System};
+use crate::verbs::topo::count;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -170,9 +171,9 @@ fn describe(document: &DoctorDocument, system: &System) -> String {
         .count();
     let mut text = wrap(
         &format!(
-            "{} ({what}, {kernel}): {} findings, {severe} severe; {} rules found nothing, {} could not look",
+            "{} ({what}, {kernel}): {}, {severe} severe; {} rules found nothing, {} could not look",
             document.machine.name,
-            findings.len(),
+            count(findings.len(), "finding"),
             fine.len(),
             unknown.len()
         ),
@@ -216,11 +217,13 @@ fn describe_finding(finding: &Finding) -> String {
         &first,
         indent,
     );
-    text.push_str(&wrap(
-        &evidence(finding),
-        &format!("{indent}seen:   "),
-        &format!("{indent}        "),
-    ));
+    for told in &finding.evidence {
+        text.push_str(&wrap(
+            &format!("{}: {}", told.path, told.says),
+            &format!("{indent}seen:   "),
+            &format!("{indent}        "),
+        ));
+    }
     text.push_str(&wrap(
         effect,
         &format!("{indent}effect: "),

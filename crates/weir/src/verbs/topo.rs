@@ -182,7 +182,8 @@ fn heading(identity: &Identity, topology: &Topology) -> String {
     wrap(&line, "", "  ")
 }
 
-fn count(n: usize, what: &str) -> String {
+/// A number of things in words: `1 socket`, `2 sockets`.
+pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
