@@ -3,7 +3,7 @@
 //! Cores and slices sit on a near-square grid, slices on every tile and cores spread evenly among
 //! them. A hop costs one mesh cycle vertically and two horizontally (as on Skylake-SP and later).
 //! The mesh has no queues of its own here: its links are never the narrowest point of the traffic
-//! that is modelled.
+//! that is modelled. Core complexes have no mesh: a core is near its own slice and far from all others.
 
 use crate::clock::Ps;
 
@@ -30,22 +30,6 @@ impl Mesh {
         Self {
             delays,
             slices: slices as usize,
-        }
-    }
-
-    /// Core complexes in place of a mesh: each is one slice, `hop` from its own cores and `crossing`
-    /// from all others.
-    pub fn of_complexes(cores: u32, complexes: u32, hop: Ps, crossing: Ps) -> Self {
-        let each = (cores / complexes.max(1)).max(1);
-        let delay = |core, slice| match core / each == slice {
-            true => hop,
-            false => crossing,
-        };
-        Self {
-            delays: (0..cores)
-                .flat_map(|core| (0..complexes).map(move |slice| delay(core, slice)))
-                .collect(),
-            slices: complexes as usize,
         }
     }
 
