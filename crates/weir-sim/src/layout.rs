@@ -287,7 +287,9 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
             outstanding: 2,
             window: 1,
             demand: 1,
+            ahead: 0,
             l1_ahead: 0,
+            training: 0,
             stores: 1,
             gap: 0,
         };
@@ -316,7 +318,9 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
         outstanding: buffers,
         window: demand_window,
         demand: demand_window,
+        ahead: 0,
         l1_ahead: 0,
+        training: u64::from(c.training),
         stores: c.store_window,
         gap,
     };
@@ -330,8 +334,8 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
     let l2_ahead = if l2 { u64::from(c.l2_ahead) } else { 0 };
     Limits {
         outstanding: if l2 { c.super_queue } else { buffers },
-        window: (demand + l1_ahead + l2_ahead).min(Window::MOST),
         demand,
+        ahead: l1_ahead + l2_ahead,
         l1_ahead,
         ..alone
     }

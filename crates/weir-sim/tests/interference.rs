@@ -89,7 +89,7 @@ fn the_table_is_full_of_what_waits_for_cxl() {
     let both = steady(&bed_of(&platform), &[victim(), aggressor(Op::NtSt)]);
     let entries = f64::from(*platform.host.llc.slices * *platform.host.uncore.tor);
     let cxl = both.mean_level(Counter::TorOccupancyIaMissCxl);
-    assert!(cxl > 0.85 * entries, "{cxl:.0} of {entries}");
+    assert!(cxl > 0.8 * entries, "{cxl:.0} of {entries}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_device_as_fast_as_dram_takes_no_harm_to_it() {
     device.channels = Sourced::from_source(16, "what if");
     device.measured.read = Some(Sourced::from_source(GbPerSec(192.0), "what if"));
     let fast = loss(&platform, victim(), stream(Op::NtSt, "cxl0", 16..20));
-    assert!(slow > 0.4 && fast < 0.1, "{slow:.3} and {fast:.3}");
+    assert!(slow > 0.3 && fast < 0.1, "{slow:.3} and {fast:.3}");
 }
 
 #[test]

@@ -306,6 +306,7 @@ fn dram(v: &Values<'_>) -> Option<Dram> {
         channels,
         ranks: v.get("dram.ranks")?,
         capacity: v.get("dram.capacity")?,
+        read_queue: v.get("dram.read_queue")?,
         write_queue: v.get("dram.write_queue")?,
         measured: DramMeasured {
             idle: v.get("dram.idle")?,

@@ -180,6 +180,8 @@ pub struct Dram {
     pub ranks: Sourced<u32>,
     /// Capacity of the socket.
     pub capacity: Sourced<Bytes>,
+    /// Read-queue entries of a subchannel.
+    pub read_queue: Sourced<u32>,
     /// Write-pending-queue entries of a subchannel.
     pub write_queue: Sourced<u32>,
     /// What was measured of it, alone.

@@ -115,6 +115,7 @@ impl Host {
         r.add("dram.channels", &self.dram.channels);
         r.add("dram.ranks", &self.dram.ranks);
         r.add("dram.capacity", &self.dram.capacity);
+        r.add("dram.read_queue", &self.dram.read_queue);
         r.add("dram.write_queue", &self.dram.write_queue);
         r.add("dram.idle", &self.dram.measured.idle);
         r.add("dram.read", &self.dram.measured.read);

@@ -77,7 +77,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "tlb.walk": Time 0 to 1000, Defaulted, "\"30 ns\"", "What a page walk adds to a load.";
     "prefetch.l1_lines": Count 0 to 64, Defaulted, "2", "Lines the L1 prefetchers run ahead.";
     "prefetch.l2_lines": Count 0 to 256, Defaulted, "32", "Lines the L2 prefetchers run ahead.";
-    "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer; recorded, but the model's streamer is always trained.";
+    "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer.";
     "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
     "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";
     "l1.latency": Cycles 1 to 100, Defaulted, "\"5 clk\"", "Load-to-use latency of an L1 hit, core cycles.";
@@ -110,6 +110,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket, or of one sub-NUMA cluster.";
     "dram.ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
     "dram.capacity": Size 67108864 to 1125899906842624.0, Required, "\"128 GiB\"", "DRAM of one socket or cluster.";
+    "dram.read_queue": Count 1 to 1024, Defaulted, "48", "Read-pending-queue entries of a subchannel; while as many reads wait, nothing is prefetched.";
     "dram.write_queue": Count 1 to 1024, Defaulted, "48", "Write-pending-queue entries of a subchannel.";
     "dram.idle": Time 5 to 100000, Required, "\"111 ns\"", "Measured: pointer-chase latency of the whole path, without page walks.";
     "dram.read": Bandwidth 0.1 to 10000.0, Required, "\"246 GB/s\"", "Measured: peak sequential reads of that DRAM.";

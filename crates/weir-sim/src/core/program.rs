@@ -10,6 +10,7 @@
 //! The program itself reaches its entries one after another, a pause apart; prefetchers run ahead of
 //! where it is. What they brought early waits for it.
 
+use super::thread::Limits;
 use super::walk::{Cursor, Place, Walk};
 use super::window::Window;
 use crate::clock::Ps;
@@ -153,7 +154,7 @@ impl Program {
     }
 
     /// Whether a prefetcher that follows the streams from where the program is comes to this entry.
-    pub fn is_foreseen(&self, entry: Entry, own: &Walk) -> bool {
+    pub fn is_foreseen(&self, entry: Entry, own: &Walk, limits: &Limits) -> bool {
         let round = self.reached / self.entries();
         let (walk, element, here) = match entry {
             Entry::Load { source, element } => {
@@ -163,8 +164,7 @@ impl Program {
             Entry::Touch { element } => (own, element, round * self.per),
             Entry::Nothing => return false,
         };
-        let run = walk.run_lines();
-        run == u64::MAX || element / run == here / run
+        walk.foresees(element, here + limits.l1_ahead, limits.training)
     }
 
     /// The entry that the program reaches next.

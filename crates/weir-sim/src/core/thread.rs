@@ -20,10 +20,14 @@ pub struct Limits {
     pub outstanding: u32,
     /// Accesses between the oldest unfinished one and the newest.
     pub window: u64,
-    /// Accesses that demand alone reaches ahead; further ones are the prefetchers'.
+    /// Unfinished accesses that demand alone reaches; further ones are the prefetchers'.
     pub demand: u64,
-    /// Of those, accesses at the far end that the L1 prefetchers ask for.
+    /// Lines that the prefetchers run ahead of demand, ...
+    pub ahead: u64,
+    /// ... and how many of those the L1 prefetchers ask for.
     pub l1_ahead: u64,
+    /// Accesses in a run that make a prefetcher follow it.
+    pub training: u64,
     /// Posted stores that the store buffer holds.
     pub stores: u64,
     /// Least time between two requests of the instruction.
@@ -132,7 +136,21 @@ impl Thread {
     pub fn may_issue(&self) -> bool {
         self.outstanding + self.write_backs < self.limits.outstanding
             && self.window.span() < self.limits.window
-            && (self.unending || !(self.at_fence() || self.past_run()))
+            && (self.unending || !self.at_fence())
+            && (!self.is_ahead() || self.is_foreseen())
+    }
+
+    /// Whether the next access is beyond what demand alone reaches.
+    #[inline]
+    pub fn is_ahead(&self) -> bool {
+        u64::from(self.outstanding) >= self.limits.demand
+    }
+
+    /// The first access that demand does not reach: what is found in L2 holds no fill buffer, so that
+    /// only unfinished accesses count.
+    #[inline]
+    pub fn reach(&self) -> u64 {
+        self.window.next() + self.limits.demand - u64::from(self.outstanding)
     }
 
     /// Whether it stands before a fence with stores still unobserved.
@@ -178,12 +196,13 @@ impl Thread {
         Some((program.place(entry, &self.walk)?, write))
     }
 
-    /// Whether the next access lies beyond both demand and the run that a prefetcher follows.
-    fn past_run(&self) -> bool {
-        if self.window.span() < self.limits.demand {
-            return false;
-        }
-        let (run, next) = (self.walk.run_lines(), self.window.next());
-        (next - self.window.span()) / run != next / run
+    /// Whether a prefetcher has come to follow the run of the next access, and runs so far ahead.
+    #[inline]
+    fn is_foreseen(&self) -> bool {
+        let (next, reach) = (self.window.next(), self.reach());
+        next - reach < self.limits.ahead
+            && self
+                .walk
+                .foresees(next, reach + self.limits.l1_ahead, self.limits.training)
     }
 }

@@ -83,10 +83,13 @@ impl Window {
         self.done = (self.done >> (n / 2)) >> (n - n / 2);
     }
 
-    /// How far a started access lies ahead of the oldest unfinished one.
+    /// Unfinished accesses before `index`, which was started or is the next.
     #[inline]
-    pub fn ahead(&self, index: u64) -> u64 {
-        index.saturating_sub(self.base)
+    pub fn unfinished_before(&self, index: u64) -> u64 {
+        let n = index - self.base;
+        // Two shifts, since one by 64 is none.
+        let before = self.done << ((64 - n) / 2) << (64 - n - (64 - n) / 2);
+        n - u64::from(before.count_ones())
     }
 }
 

@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use weir_model::access::Op;
 use weir_model::counters::CounterSet;
+use weir_model::units::LINE_BYTES;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Style, Thread};
+use crate::core::{Level, Limits, Place, Private, Style, Thread};
 use crate::params::Params;
 use crate::pmu::Pmu;
 use crate::rng;
@@ -24,6 +25,8 @@ use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 /// Accesses that hit private caches are worked off in batches of this many, so that other cores get
 /// their turn.
 const BATCH: u32 = 64;
+/// Lines of a page.
+const PAGE: Ps = 4096 / LINE_BYTES;
 /// Core cycles of an atomic itself, beyond getting the line.
 const ATOMIC_CYCLES: f64 = 20.0;
 
@@ -142,6 +145,10 @@ impl Engine {
         };
         let mut budget = BATCH;
         while thread.may_issue() {
+            if thread.is_ahead() && self.uncore.is_distressed() {
+                // Its demand goes on, and wakes it.
+                break;
+            }
             let index = thread.window.next();
             let place = thread.walk.follow(&mut thread.cursor, index);
             let at = thread.next_issue.max(time);
@@ -158,9 +165,9 @@ impl Engine {
                 }
                 continue;
             }
-            thread.next_issue = at + thread.limits.gap;
+            thread.next_issue = paced(thread.next_issue, time, thread.limits.gap);
+            let kind = kind_of(&thread.limits, &thread.kinds, thread.outstanding);
             thread.outstanding += 1;
-            let kind = kind_of(thread, thread.window.ahead(index));
             thread.unobserved += u32::from(kind == Kind::Wcilf);
             self.uncore.send(from, index, place, kind, at);
         }
@@ -249,7 +256,10 @@ impl Engine {
         // A prefetched line: early ones are found in L2, late ones in a fill buffer. Who asked is
         // hard to guess, so that nothing branches on it.
         let demand = request.kind == Kind::Drd;
-        let early = thread.window.ahead(request.index) >= thread.limits.demand;
+        let early = match &thread.program {
+            None => request.index >= thread.reach(),
+            Some(program) => request.index >= program.reached(),
+        };
         let pmu = &mut self.uncore.pmu;
         pmu.demand_read_time += (at - request.issued) * u64::from(demand);
         pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
@@ -348,6 +358,14 @@ fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
     }
 }
 
+/// When a thread that may issue from `next` on and does so at `time` may issue again. The gap is that
+/// of a core's measured peak, which is a mean: what a thread lost while it waited for answers it makes
+/// up for, within the lines of a page.
+#[inline]
+fn paced(next: Ps, time: Ps, gap: Ps) -> Ps {
+    next.max(time.saturating_sub(gap * PAGE)) + gap
+}
+
 fn count_hit(pmu: &mut Pmu, op: Op, level: Level) {
     if op == Op::Ld {
         match level {
@@ -374,9 +392,9 @@ fn cycles(params: &Params, n: f64) -> Ps {
     (n * params.core.cycle * 1e3) as Ps
 }
 
-/// The request that an access `ahead` of the oldest unfinished one makes.
+/// The request that an access makes while so many are unfinished.
 #[inline]
-fn kind_of(thread: &Thread, ahead: u64) -> Kind {
-    let l = &thread.limits;
-    thread.kinds[usize::from(ahead >= l.demand) + usize::from(ahead >= l.demand + l.l1_ahead)]
+fn kind_of(limits: &Limits, kinds: &[Kind; 3], unfinished: u32) -> Kind {
+    let (n, demand) = (u64::from(unfinished), limits.demand);
+    kinds[usize::from(n >= demand) + usize::from(n >= demand + limits.l1_ahead)]
 }

@@ -3,9 +3,9 @@
 
 use weir_model::access::Op;
 
-use super::{BATCH, Engine, count_hit, find, hit_gap};
+use super::{BATCH, Engine, count_hit, find, hit_gap, paced};
 use crate::clock::Ps;
-use crate::core::{Entry, Place, Private, Window};
+use crate::core::{Entry, Place, Private};
 use crate::uncore::{Kind, Sender};
 
 impl Engine {
@@ -23,7 +23,8 @@ impl Engine {
             let reached = program.reached();
             let goes_on = !thread.asleep
                 && program.due() <= time
-                && reached - thread.window.base() < limits.demand
+                && reached - thread.window.base() < limits.window
+                && thread.window.unfinished_before(reached) < limits.demand
                 && program.stores_waiting() + u64::from(program.combining) < limits.stores;
             if goes_on && reached < index {
                 // It was prefetched.
@@ -34,11 +35,10 @@ impl Engine {
             let has_buffer = thread.outstanding + thread.write_backs < limits.outstanding
                 || entry == Entry::Nothing;
             let ahead = index - reached;
-            let prefetches = reached - thread.window.base() + ahead
-                < limits.window.min(Window::MOST)
-                && limits.window > limits.demand
-                && ahead < limits.window - limits.demand
-                && program.is_foreseen(entry, &thread.walk);
+            let prefetches = thread.window.span() < limits.window
+                && ahead < limits.ahead
+                && program.is_foreseen(entry, &thread.walk, limits)
+                && !self.uncore.is_distressed();
             if !has_buffer || !(goes_on || prefetches) {
                 break;
             }
@@ -80,7 +80,7 @@ impl Engine {
             } else {
                 kinds[1 + usize::from(ahead >= limits.l1_ahead)]
             };
-            thread.next_issue = at + gap;
+            thread.next_issue = paced(thread.next_issue, time, gap);
             thread.outstanding += 1;
             let from = Sender {
                 thread: t as u16,

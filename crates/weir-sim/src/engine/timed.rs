@@ -2,7 +2,7 @@
 
 use weir_model::access::{Op, Pattern};
 
-use super::{BATCH, Engine, count_hit, find, kind_of};
+use super::{BATCH, Engine, count_hit, find};
 use crate::clock::Ps;
 use crate::core::{Level, Place, Thread};
 use crate::params::Params;
@@ -53,8 +53,8 @@ impl Engine {
                 (false, true) => 0,
                 (false, false) => core.flushed,
             };
+            let kind = thread.kinds[0];
             thread.outstanding += 1;
-            let kind = kind_of(thread, 0);
             thread.unobserved += u32::from(kind == Kind::Wcilf);
             self.uncore.send(from, index, place, kind, at + extra);
         }

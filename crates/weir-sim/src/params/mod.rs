@@ -62,6 +62,8 @@ pub struct CoreParams {
     pub store_window: u64,
     pub l1_ahead: u32,
     pub l2_ahead: u32,
+    /// Accesses that train a prefetcher.
+    pub training: u32,
     pub load_gap: Ps,
     pub store_gap: Ps,
     pub nt_hold: Ps,
@@ -81,6 +83,8 @@ pub struct CoreParams {
 pub struct UncoreParams {
     pub slices: u32,
     pub tor: u32,
+    /// Reads waiting for local DRAM at which its read queues are full, so that nothing is prefetched.
+    pub read_queues: u64,
     pub irq: u32,
     pub hop: Ps,
     /// Slice time of a hit, and of finding out that it is a miss.
@@ -219,6 +223,7 @@ fn core_params(host: &Host) -> CoreParams {
         store_window: u64::from(*c.store_buffer),
         l1_ahead: *host.prefetch.l1_lines,
         l2_ahead: *host.prefetch.l2_lines,
+        training: *host.prefetch.training,
         load_gap: ps(c.load_peak.line_time()),
         store_gap: ps(c.store_peak.line_time()),
         nt_hold: ps(*c.nt_store_hold),
@@ -267,6 +272,9 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
     Ok(UncoreParams {
         slices,
         tor: *host.uncore.tor,
+        read_queues: u64::from(
+            *host.dram.read_queue * *host.dram.channels * host.dram.media.timing().subchannels,
+        ),
         irq: *host.uncore.irq,
         hop,
         hit: ps(hit),

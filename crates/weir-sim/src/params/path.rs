@@ -21,9 +21,6 @@ const COMPLETION_SLOTS: f64 = 0.5;
 /// An idle row stays open this long before the controller closes it. Not public; between the time a
 /// stream takes to return to a bank (half a microsecond) and the time a pointer chase does (tens).
 const IDLE_CLOSE: Nanos = Nanos(600.0);
-/// Requests that an integrated memory controller looks over for an open row: the read queue of a
-/// DDR5 subchannel, 32 to 64 entries (range from the perfmon event lists; not public).
-const HOST_WINDOW: u32 = 48;
 /// Write-queue entries of a device's DRAM channel, behind its write buffer.
 const DEVICE_WRITE_QUEUE: u32 = 48;
 /// Share of the path between home agent and device that lies on the host's side, each way; the rest
@@ -77,7 +74,8 @@ impl Path {
             read_slot,
             write_slot,
             *d.write_queue,
-            HOST_WINDOW,
+            // The scheduler looks over its read queue.
+            *d.read_queue,
         );
         let known = self.near + media_time(&timing, read_slot);
         let rest = left_over(

@@ -44,6 +44,8 @@ pub struct Uncore {
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
     masks: Vec<u32>,
+    /// Reads in the tables that wait for local DRAM.
+    dram_reads: u64,
     /// Counters of everything, the cores' too.
     pub pmu: Pmu,
 }
@@ -74,6 +76,7 @@ impl Uncore {
             spread: params.tiers.iter().map(|t| t.slices).collect(),
             llc,
             masks: vec![ALL_WAYS; threads],
+            dram_reads: 0,
             pmu: Pmu::default(),
             params,
         }
@@ -88,6 +91,14 @@ impl Uncore {
     #[inline]
     pub fn keeps_lines(&self) -> bool {
         self.llc.is_some()
+    }
+
+    /// Whether the read queues of local DRAM are full, upon which the mesh signals distress and cores
+    /// hold prefetches back (dynamic prefetch throttle, CHA_DISTRESS_ASSERTED.DPT_* in Intel's event
+    /// lists). Reads on their way there are counted as if they had arrived.
+    #[inline]
+    pub fn is_distressed(&self) -> bool {
+        self.dram_reads >= self.params.uncore.read_queues
     }
 
     /// Everything counted up to `now`.
@@ -163,6 +174,7 @@ impl Uncore {
     pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
         let request = self.pool[id];
         self.pmu.tor(request.class).down(now);
+        self.dram_reads -= u64::from(request.reads_dram());
         self.pool.remove(id);
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
@@ -258,6 +270,7 @@ impl Uncore {
             )
         };
         request.class = class;
+        self.dram_reads += u64::from(request.reads_dram());
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id);
     }

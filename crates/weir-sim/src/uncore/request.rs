@@ -132,6 +132,12 @@ impl Request {
         }
     }
 
+    /// Whether it is a read of local DRAM, once it has a ToR entry.
+    #[inline]
+    pub fn reads_dram(&self) -> bool {
+        (self.class == TorClass::MissDdr) & (self.kind.is_read() | (self.kind == Kind::PciRdCur))
+    }
+
     /// Where its line is.
     #[inline]
     pub fn place(&self) -> Place {
