@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use weir_model::capability::Capability;
 use weir_model::machine::{Identity, MachineKind};
-use weir_model::topology::{Tier, TierKind, Topology};
+use weir_model::topology::{Tier, Topology};
 
 use crate::cli::Format;
 use crate::context::Context;
@@ -109,7 +109,6 @@ impl<'a> From<&'a Tier> for TierRow<'a> {
 pub fn describe(identity: &Identity, topology: &Topology) -> String {
     let mut text = heading(identity, topology);
     let _ = write!(text, "\n{}", tiers(topology));
-    text.push_str(&unknown_links(topology));
     if !topology.caches.is_empty() {
         let _ = write!(text, "\n{}", caches(topology));
     }
@@ -208,23 +207,6 @@ fn tiers(topology: &Topology) -> Table {
         ]);
     }
     table
-}
-
-/// Which limits leave out the link between sockets.
-fn unknown_links(topology: &Topology) -> String {
-    let behind: Vec<&str> = (topology.tiers.iter())
-        .filter(|t| matches!(t.kind, TierKind::Remote | TierKind::RemoteCxl))
-        .filter(|t| t.limits.is_some())
-        .map(|t| t.name.as_str())
-        .collect();
-    if behind.is_empty() {
-        return String::new();
-    }
-    let line = format!(
-        "The limit of {} is that of the memory alone: the socket link's rate is not known.",
-        behind.join(", ")
-    );
-    wrap(&line, "", "  ")
 }
 
 fn caches(topology: &Topology) -> Table {

@@ -2,7 +2,7 @@
 
 use weir_model::access::Op;
 use weir_model::document::{Experiment, Point};
-use weir_model::topology::{TierKind, TierName};
+use weir_model::topology::TierName;
 
 use super::words::{several, sign, tip};
 use super::{Drawn, op_look};
@@ -82,13 +82,8 @@ pub(super) fn sample(point: &Point, name: &str) -> Option<Sample> {
 fn read_limit(section: &Section, tier: &TierName) -> Option<Limit> {
     let tier = section.document.header.topology.tier(tier)?;
     let limit = tier.limits.as_ref()?.read.get();
-    // What the link between sockets allows is not known.
-    let of = match tier.kind {
-        TierKind::Remote | TierKind::RemoteCxl => "memory's read limit",
-        _ => "read limit",
-    };
     Some(Limit {
         y: limit,
-        name: format!("{of} {} GB/s", figure(limit)),
+        name: format!("read limit {} GB/s", figure(limit)),
     })
 }
