@@ -33,6 +33,22 @@ impl Mesh {
         }
     }
 
+    /// Core complexes in place of a mesh: each is one slice, `hop` from its own cores and `crossing`
+    /// from all others.
+    pub fn of_complexes(cores: u32, complexes: u32, hop: Ps, crossing: Ps) -> Self {
+        let each = (cores / complexes.max(1)).max(1);
+        let delay = |core, slice| match core / each == slice {
+            true => hop,
+            false => crossing,
+        };
+        Self {
+            delays: (0..cores)
+                .flat_map(|core| (0..complexes).map(move |slice| delay(core, slice)))
+                .collect(),
+            slices: complexes as usize,
+        }
+    }
+
     /// One-way delay.
     #[inline]
     pub fn delay(&self, core: u16, slice: u16) -> Ps {
