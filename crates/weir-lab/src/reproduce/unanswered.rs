@@ -38,7 +38,6 @@ const INTERLEAVE: &str = "needs pages interleaved over tiers";
 const PAGES: &str = "needs page placement that moves pages";
 const BURSTS: &str = "needs accesses timed sixteen at a time";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
-const NO_PLATFORM: &str = "the platform has no file yet";
 
 /// The first that fits counts.
 const REASONS: &[Reason] = &[
@@ -50,7 +49,6 @@ const REASONS: &[Reason] = &[
     reason("MEM", 51..=52, "", BY_EYE),
     reason("MIC", 1..=7, "", BURSTS),
     reason("MEM", 65..=78, "", APPLICATION),
-    reason("MIK", 27..=29, "", NO_PLATFORM),
     reason("MIK", 31..=31, "", "needs the loaded-latency experiment"),
     reason("MIK", 36..=46, "", TWO_TENANTS),
     reason("MIK", 54..=57, "", CONTROLLER),

@@ -40,7 +40,7 @@ pub struct DeviceConfig {
     pub link: LinkConfig,
     /// Fixed time through the controller, each way.
     pub pass: Ps,
-    /// Least time between reads that the controller lets pass; zero if it is no limit.
+    /// Least time between lines that the controller lets pass in one direction; zero if it is no limit.
     pub gap: Ps,
     /// Requests it holds.
     pub queue: u32,
@@ -105,6 +105,7 @@ struct Device {
     queue: Credits,
     write_buffer: Credits,
     next_read: Ps,
+    next_write: Ps,
 }
 
 /// A tier in use.
@@ -136,6 +137,7 @@ impl Tier {
                     queue: Credits::new(d.queue),
                     write_buffer: Credits::new(d.write_buffer),
                     next_read: 0,
+                    next_write: 0,
                     config: d.clone(),
                 })
                 .collect(),
@@ -242,8 +244,14 @@ impl Tier {
                 let sent = d.queue.entry(at);
                 let arrived = d.link.send_line(sent) + d.config.pass;
                 let buffered = d.write_buffer.entry(arrived);
-                // The buffer feeds the channel's own queue, whose acceptance frees the entry.
-                let drained = channel.write(within, buffered);
+                // The buffer feeds the channel's own queue, whose acceptance frees the entry, no faster
+                // than the controller passes lines the other way.
+                let mut fed = buffered;
+                if d.config.gap > 0 {
+                    fed = fed.max(d.next_write);
+                    d.next_write = fed + d.config.gap;
+                }
+                let drained = channel.write(within, fed);
                 d.write_buffer.enter(drained);
                 let back = d.link.return_completion(buffered + d.config.pass);
                 d.queue.enter(back);

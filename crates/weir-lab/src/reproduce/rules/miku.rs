@@ -22,6 +22,11 @@ const fn one(tier: &'static str, op: Op) -> Statistic {
     Statistic::Bandwidth(stream(tier, op), 1)
 }
 
+/// One thread on platform B.
+const fn genoa(tier: &'static str, op: Op) -> Statistic {
+    Statistic::Bandwidth(Stream::new("miku-b", tier, op), 1)
+}
+
 const fn peak(tier: &'static str, op: Op) -> Statistic {
     Statistic::Curve(stream(tier, op), THREADS, Feature::Peak)
 }
@@ -52,7 +57,20 @@ pub(super) const RULES: &[Rule] = &[
         ]),
     )
     .noting("the greatest of ld, st and nt_st, against one CXL device"),
+    Rule::predicted(
+        "MIK-027",
+        Statistic::Greatest(&[
+            Statistic::ExcessPct(&[genoa("dram", Op::Ld), genoa("cxl0", Op::Ld)]),
+            Statistic::ExcessPct(&[genoa("dram", Op::St), genoa("cxl0", Op::St)]),
+            Statistic::ExcessPct(&[genoa("dram", Op::NtSt), genoa("cxl0", Op::NtSt)]),
+        ]),
+    )
+    .noting("the greatest of ld, st and nt_st, against one CXL device"),
     Rule::calibrated("MIK-028", one("dram", Op::NtSt)),
+    Rule::predicted("MIK-029", genoa("dram", Op::NtSt)).noting(
+        "above what the write link of a core complex carries, 28.8 GB/s: a wider link, or lines of one \
+         value that the fabric does not move",
+    ),
     Rule::predicted(
         "MIK-030",
         Statistic::Greatest(&[
