@@ -17,8 +17,8 @@ pub mod progress;
 pub mod report;
 pub mod store;
 pub mod summary;
-pub mod system;
 pub mod sweep_file;
+pub mod system;
 pub mod verbs;
 
 use std::ffi::OsString;

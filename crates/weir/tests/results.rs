@@ -155,7 +155,11 @@ fn a_limit_beyond_the_socket_names_its_link() {
     for tier in json["topology"]["tiers"].as_array().unwrap() {
         let basis = tier["limits"]["basis"].as_str().unwrap();
         let behind = tier["name"] != "dram";
-        assert_eq!(basis.contains("socket link, as measured"), behind, "{basis}");
+        assert_eq!(
+            basis.contains("socket link, as measured"),
+            behind,
+            "{basis}"
+        );
     }
 }
 

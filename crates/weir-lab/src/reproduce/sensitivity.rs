@@ -73,7 +73,10 @@ pub fn platforms(published: &[Published]) -> BTreeSet<&'static str> {
 pub fn assumptions<'p>(platforms: impl IntoIterator<Item = &'p Platform>) -> Vec<Assumption> {
     let mut by_key: BTreeMap<String, Assumption> = BTreeMap::new();
     for platform in platforms {
-        let of_devices = platform.devices.iter().flat_map(|device| device.parameters());
+        let of_devices = platform
+            .devices
+            .iter()
+            .flat_map(|device| device.parameters());
         for row in platform.host_parameters().into_iter().chain(of_devices) {
             add(&mut by_key, platform, &row);
         }

@@ -29,8 +29,8 @@ pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
-    Accelerator, Cache, Complexes, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote, Prefetch,
-    RemoteSocket, Switch, Tlb, Uncore,
+    Accelerator, Cache, Complexes, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote,
+    Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;
 pub use media::{Media, MediaTiming};
