@@ -1,5 +1,6 @@
 //! `weir reproduce`: published figures beside ours, row by row.
 
+mod keep;
 mod sensitivity;
 
 use std::collections::BTreeMap;
@@ -18,10 +19,11 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::interrupt::Stop;
+use crate::machine;
 use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_json, wrap};
 use crate::progress::Progress;
-use crate::store::{Figure, NewRun, RunState, Store, StoreError};
-use crate::{host, machine};
+use crate::store::Store;
+use keep::{Kept, keep};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -77,7 +79,18 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     for warning in alike(document.warnings.iter().map(String::as_str)) {
         say(&format!("weir: warning: {warning}"));
     }
-    let trouble = keep(&mut store, context, &document).err();
+    let kept = Kept {
+        verb: "reproduce",
+        document: json!(document),
+        platforms: &document.platforms,
+        list_key: "rows",
+        list: &document.rows,
+        seed: document.seed,
+        elapsed_s: document.elapsed_s,
+        warnings: &document.warnings,
+        partial: document.partial,
+    };
+    let trouble = keep(&mut store, context, kept).err();
     print(&match context.global.format {
         Format::Table => table(&document),
         Format::Json => to_json(&document)?,
@@ -134,44 +147,6 @@ fn document(answered: Reproduction, context: &Context, elapsed_s: f64) -> Reprod
         partial: answered.partial,
         rows: answered.rows,
     }
-}
-
-fn keep(
-    store: &mut Store,
-    context: &Context,
-    document: &ReproduceDocument,
-) -> std::result::Result<(), StoreError> {
-    let run = store.begin(&NewRun {
-        verb: "reproduce".into(),
-        machine: match document.platforms.len() {
-            1 => document.platforms.keys().cloned().collect(),
-            several => format!("{several} platforms"),
-        },
-        machine_kind: "sim".into(),
-        digest: String::new(),
-        seed: document.seed,
-        arguments: json!(context.typed),
-        host: host::fingerprint(),
-        document: json!(document),
-        list_key: "rows",
-        planned: document.rows.len(),
-    })?;
-    for (seq, row) in document.rows.iter().enumerate() {
-        let figure: Figure<'_, _, ()> = Figure {
-            seq,
-            body: row,
-            record: None,
-            warnings: &[],
-            elapsed_s: document.elapsed_s,
-        };
-        store.add(run, &figure)?;
-    }
-    let state = if document.partial {
-        RunState::Partial
-    } else {
-        RunState::Done
-    };
-    store.finish(run, state, document.elapsed_s, &document.warnings)
 }
 
 /// Every row, paper by paper, and under them how many agree.

@@ -10,15 +10,16 @@ use weir_lab::{Finished, Watcher};
 use weir_model::document::{ParameterEffect, RowEffect, SensitivityDocument};
 use weir_model::published::Published;
 
+use super::keep::{Kept, keep};
 use super::{Args, choose};
 use crate::cli::Format;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Stop;
+use crate::machine;
 use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_json, wrap};
 use crate::progress::Progress;
-use crate::store::{Figure, NewRun, RunState, Store, StoreError};
-use crate::{host, machine};
+use crate::store::Store;
 
 /// A row counts as moved when it changes by more than this, in percent.
 const MOVED: f64 = 5.0;
@@ -42,7 +43,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         partial: answered.partial,
         effects: answered.effects,
     };
-    let trouble = keep(&mut store, context, &document).err();
+    let kept = Kept {
+        verb: "reproduce --sensitivity",
+        document: json!(document),
+        platforms: &document.platforms,
+        list_key: "effects",
+        list: &document.effects,
+        seed: document.seed,
+        elapsed_s: document.elapsed_s,
+        warnings: &document.warnings,
+        partial: document.partial,
+    };
+    let trouble = keep(&mut store, context, kept).err();
     print(&match context.global.format {
         Format::Table => table(&document),
         Format::Json => to_json(&document)?,
@@ -119,44 +131,6 @@ impl Watcher for Quiet<'_> {
     fn stop(&self) -> bool {
         self.0.requested()
     }
-}
-
-fn keep(
-    store: &mut Store,
-    context: &Context,
-    document: &SensitivityDocument,
-) -> std::result::Result<(), StoreError> {
-    let run = store.begin(&NewRun {
-        verb: "reproduce --sensitivity".into(),
-        machine: match document.platforms.len() {
-            1 => document.platforms.keys().cloned().collect(),
-            several => format!("{several} platforms"),
-        },
-        machine_kind: "sim".into(),
-        digest: String::new(),
-        seed: document.seed,
-        arguments: json!(context.typed),
-        host: host::fingerprint(),
-        document: json!(document),
-        list_key: "effects",
-        planned: document.effects.len(),
-    })?;
-    for (seq, effect) in document.effects.iter().enumerate() {
-        let figure: Figure<'_, _, ()> = Figure {
-            seq,
-            body: effect,
-            record: None,
-            warnings: &[],
-            elapsed_s: document.elapsed_s,
-        };
-        store.add(run, &figure)?;
-    }
-    let state = if document.partial {
-        RunState::Partial
-    } else {
-        RunState::Done
-    };
-    store.finish(run, state, document.elapsed_s, &document.warnings)
 }
 
 /// The parameters, the one that matters most first, and the row that each moves most.
