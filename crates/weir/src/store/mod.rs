@@ -9,7 +9,7 @@ mod run;
 mod schema;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, params};
 use serde::Serialize;
@@ -23,6 +23,8 @@ use error::Located;
 
 /// How long one Weir waits for another that writes to the same store.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it rests before it tries a busy file again.
+const AGAIN: Duration = Duration::from_millis(5);
 
 /// An open store.
 #[derive(Debug)]
@@ -95,7 +97,14 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
         let mut db = Connection::open_with_flags(path, flags).at(path)?;
         db.busy_timeout(PATIENCE).at(path)?;
-        schema::prepare(&mut db, path)?;
+        // SQLite does not wait for others while it changes the journal's mode.
+        let began = Instant::now();
+        while let Err(error) = schema::prepare(&mut db, path) {
+            if !matches!(error, StoreError::Busy { .. }) || began.elapsed() > PATIENCE {
+                return Err(error);
+            }
+            std::thread::sleep(AGAIN);
+        }
         Ok(Self {
             db,
             path: path.into(),
