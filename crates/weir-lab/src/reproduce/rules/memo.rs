@@ -134,8 +134,8 @@ pub(super) const RULES: &[Rule] = &[
         Statistic::Curve(RANDOM_LOADS, THREADS, Feature::ThreadsAtPeak),
     )
     .noting("loads from the card in blocks of 16 KiB"),
-    Rule::predicted("MEM-054", Statistic::Best(TWO_THREADS, "KB")),
-    Rule::predicted("MEM-055", Statistic::Best(FOUR_THREADS, "KB")),
+    Rule::calibrated("MEM-054", Statistic::Best(TWO_THREADS, "KB")),
+    Rule::calibrated("MEM-055", Statistic::Best(FOUR_THREADS, "KB")),
     Rule::predicted("MEM-070", Statistic::Least(&[FLUSHED_RATIO, CHASE_RATIO])),
     Rule::predicted(
         "MEM-071",
