@@ -21,6 +21,8 @@ use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_js
 use crate::progress::Progress;
 use crate::store::Store;
 
+/// A parameter that changes no row by this much changes nothing, in percent.
+const NOTHING: f64 = 0.05;
 /// A row counts as moved when it changes by more than this, in percent.
 const MOVED: f64 = 5.0;
 
@@ -145,7 +147,9 @@ fn table(document: &SensitivityDocument) -> String {
         Column::number("at high"),
         Column::number("rows\nmoved"),
     ]);
-    for effect in &document.effects {
+    let (moving, still): (Vec<_>, Vec<_>) =
+        (document.effects.iter()).partition(|effect| effect.largest_pct >= NOTHING);
+    for effect in moving {
         let worst = effect.rows.first();
         let shown = |value: Option<f64>| value.map_or("-".into(), figure);
         table.row([
@@ -174,6 +178,11 @@ fn table(document: &SensitivityDocument) -> String {
             "  "
         )
     );
+    if !still.is_empty() {
+        let names: Vec<&str> = still.iter().map(|effect| effect.key.as_str()).collect();
+        let line = format!("{} change nothing here: {}", names.len(), names.join(", "));
+        text.push_str(&wrap(&line, "", "  "));
+    }
     for effect in document.effects.iter().filter(|e| !e.note.is_empty()) {
         text.push_str(&wrap(
             &format!("{}: {}", effect.key, effect.note),
