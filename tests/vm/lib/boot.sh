@@ -1,0 +1,22 @@
+# One guest, from switching it on to its last line.
+
+# Boots a scenario's guest. Its console is in NAME.log, its results in NAME.json, a document a line.
+boot() { # NAME
+    local name=$1 machine
+    machine_of "$(machine_name "$name")"
+    image_of "$name" "$scratch/base.cpio" "$scratch/$name.image"
+    exec timeout --kill-after=5 "$limit" "$root/lib64/ld-linux-x86-64.so.2" \
+        --library-path "$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu" \
+        "$root/usr/bin/qemu-system-x86_64" "${machine[@]}" \
+        -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" \
+        -nodefaults -display none -monitor none -no-reboot \
+        -chardev "file,id=console,path=$logs/$name.log" -serial chardev:console \
+        -chardev "file,id=results,path=$logs/$name.json" -serial chardev:results \
+        -kernel "$root"/boot/vmlinuz-* -initrd "$scratch/$name.image" -append "${append[*]}" \
+        </dev/null >"$logs/$name.qemu" 2>&1
+}
+
+# The machine that a scenario names in its first word.
+machine_name() { # SCENARIO
+    sed -n 's/^machine  *//p' "$here/scenarios/$1" | head -1
+}

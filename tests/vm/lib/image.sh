@@ -1,0 +1,51 @@
+# The guest's file system: two archives one after the other, of which only the second differs
+# between scenarios.
+
+# A file and the libraries that it is linked to.
+with_libraries() { # FILE
+    echo "$1"
+    ldd "$1" | grep -oE '/[^ ]+\.so[^ ]*'
+}
+
+archive() { # FOLDER FILE
+    (cd "$1" && find . | "$root/bin/busybox" cpio -o -H newc 2>/dev/null) >"$2"
+}
+
+# Busybox, jq, migratepages, the kernel's modules, and the weir that users get.
+base_image() { # FILE
+    local to=$scratch/base release library
+    release=$(basename "$root"/boot/vmlinuz-*)
+    release=${release#vmlinuz-}
+    mkdir -p "$to"/{bin,lib,lib64,proc,sys,dev,tmp,etc,vm}
+    cp "$root/bin/busybox" "$to/bin/"
+    # Not onto itself.
+    local applet
+    for applet in $("$root/bin/busybox" --list); do [[ $applet == busybox ]] || ln -s busybox "$to/bin/$applet"; done
+    cp "$root"/usr/bin/{jq,migratepages} "$to/bin/"
+    for library in "$root"/usr/lib/x86_64-linux-gnu/{libjq,libonig,libnuma}.so.?; do cp -L "$library" "$to/lib/"; done
+    local file
+    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(ldd "$weir" | grep -oE '/[^ ]+\.so[^ ]*')
+    cp -L "$(ldd "$weir" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
+    # Its names for debuggers are three quarters of it.
+    strip --strip-debug -o "$to/bin/weir" "$weir" 2>/dev/null || cp "$weir" "$to/bin/weir"
+    local module
+    for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem}; do
+        "$root/bin/busybox" xz -dc "$root/lib/modules/$release/kernel/drivers/$module.ko.xz" >"$to/lib/${module#*/}.ko"
+    done
+    echo 'root:x:0:0::/tmp:/bin/sh' >"$to/etc/passwd"
+    echo 'user:x:1000:1000::/tmp:/bin/sh' >>"$to/etc/passwd"
+    cp "$here/guest/init" "$to/init"
+    cp "$here/guest/check.sh" "$to/vm/"
+    chmod +x "$to/init"
+    archive "$to" "$1"
+}
+
+# The base and one scenario.
+image_of() { # SCENARIO BASE FILE
+    local to=$scratch/$1.tree
+    mkdir -p "$to/vm"
+    { echo '. /vm/check.sh'; cat "$here/scenarios/$1"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenario.sh"
+    archive "$to" "$scratch/$1.cpio"
+    cat "$2" "$scratch/$1.cpio" >"$3"
+    rm -r "$to" "$scratch/$1.cpio"
+}

@@ -1,0 +1,91 @@
+# What is seen of the scenarios: their list, their checks as they come, and their end.
+
+list_all() {
+    local kind name
+    for kind in scenarios machines; do
+        echo "$kind:"
+        for name in $(ls "$here/$kind"); do
+            printf '  %-22s %s\n' "$name" "$(sed -n '1s/^# //p' "$here/$kind/$name")"
+        done
+    done
+}
+
+declare -A told=()
+
+# Tells of the checks that a scenario has made since the last look.
+tell() { # NAME
+    local file=$logs/$1.json lines
+    [[ -e $file ]] || return 0
+    # A line that is still being written has no end.
+    lines=$(wc -l <"$file")
+    ((lines > ${told[$1]:-0})) || return 0
+    head -n "$lines" "$file" | tail -n +$((${told[$1]:-0} + 1)) |
+        fetched jq -r --arg name "$1" 'select(.check)
+            | "\($name): \(if .passed then "ok" else "FAILED" end): \(.check)"
+              + (if .passed then "" else "\n    saw:    \(.seen)\n    wanted: \(.wanted)" end)' >&2 || true
+    told[$1]=$lines
+}
+
+# Boots every scenario in $wanted, $jobs at a time.
+run_all() {
+    local waiting=("${wanted[@]}") name
+    while ((${#waiting[@]} + ${#pids[@]})); do
+        while ((${#waiting[@]} && ${#pids[@]} < jobs)); do
+            name=${waiting[0]} waiting=("${waiting[@]:1}")
+            boot "$name" &
+            pids[$name]=$! began[$name]=$(date +%s%N)
+        done
+        sleep 0.2
+        for name in "${!pids[@]}"; do
+            tell "$name"
+            kill -0 "${pids[$name]}" 2>/dev/null && continue
+            took[$name]=$((($(date +%s%N) - began[$name]) / 100000000))
+            code=0
+            wait "${pids[$name]}" || code=$?
+            unset "pids[$name]"
+            tell "$name"
+            conclude "$name" "$code"
+        done
+    done
+}
+
+# Writes what became of a scenario to NAME.result.json.
+conclude() { # NAME EXIT-CODE
+    local log=$logs/$1.log why=''
+    if (($2 == 124 || $2 == 137)); then
+        why="ended after $limit s"
+    elif (($2 != 0)); then
+        why="QEMU ended with exit code $2: $(tail -n 1 "$logs/$1.qemu")"
+    fi
+    tr -d '\r' <"$logs/$1.json" | fetched jq -s --arg name "$1" --arg machine "$(machine_name "$1")" --arg why "$why" \
+        --argjson seconds "${took[$1]:0:-1}.${took[$1]: -1}" '
+        ([.[] | select(.check)]) as $checks
+        | (if $why != "" then $why
+           elif any(.[]; .end) | not then "the scenario did not come to its end"
+           elif $checks == [] then "nothing was checked"
+           else null end) as $broken
+        | {scenario: $name, machine: $machine, seconds: $seconds,
+           passed: ($broken == null and all($checks[]; .passed)), broken: $broken, checks: $checks}' \
+        >"$logs/$1.result.json"
+    if fetched jq -e .passed "$logs/$1.result.json" >/dev/null; then
+        [[ $keep == yes ]] || rm -f "$log"
+    else
+        say "$1: FAILED $(fetched jq -r '.broken // ""' "$logs/$1.result.json"); see $log"
+    fi
+    rm -f "$logs/$1.json" "$logs/$1.qemu" "$scratch/$1.image"
+}
+
+# The table, and results.json beside the logs. Fails if a scenario did.
+summary() {
+    (cd "$logs" && fetched jq -s '{schema: "weir/vm/1", scenarios: .}' "${wanted[@]/%/.result.json}" >results.json &&
+        rm "${wanted[@]/%/.result.json}")
+    printf '%-24s %-18s %7s %7s  %s\n' scenario machine checks seconds outcome
+    fetched jq -r '.scenarios[]
+        | [.scenario, .machine, (.checks | length), .seconds,
+           if .passed then "passed" else .broken // "\([.checks[] | select(.passed | not)] | length) failed" end]
+        | @tsv' "$logs/results.json" |
+        while IFS=$'\t' read -r name machine checks seconds outcome; do
+            printf '%-24s %-18s %7s %7s  %.20s\n' "$name" "$machine" "$checks" "$seconds" "$outcome"
+        done
+    fetched jq -e 'all(.scenarios[]; .passed)' "$logs/results.json" >/dev/null
+}
