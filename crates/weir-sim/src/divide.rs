@@ -1,19 +1,28 @@
-//! Division by a number that stays the same: a multiplication, and at most one correction.
+//! Division by a number that stays the same: a multiplication.
+//!
+//! With m = floor((2^64 - 1) / d), floor(n / d) is floor((n + 1) m / 2^64) for every n below m: the
+//! product is too small by less than the step from one quotient to the next (Robison, "N-bit
+//! unsigned division via N-bit multiply-add", ARITH 2005).
 
 /// A divisor that is used over and over.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     by: u64,
-    /// floor(2^64 / by), or 2^64 - 1 for 1: never more than one quotient too small.
     reciprocal: u64,
+    /// Numbers below this one are divided by multiplication.
+    near: u64,
 }
 
 impl Divisor {
     /// Divides by `by`; zero counts as one.
     pub fn new(by: u64) -> Self {
         let by = by.max(1);
-        let reciprocal = ((1u128 << 64) / u128::from(by)).min(u128::from(u64::MAX)) as u64;
-        Self { by, reciprocal }
+        let reciprocal = u64::MAX / by;
+        Self {
+            by,
+            reciprocal,
+            near: reciprocal.saturating_sub(by),
+        }
     }
 
     /// The number.
@@ -25,20 +34,33 @@ impl Divisor {
     /// Quotient and remainder.
     #[inline]
     pub fn div_rem(&self, n: u64) -> (u64, u64) {
-        let q = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
-        let r = n - q * self.by;
-        if r >= self.by {
-            (q + 1, r - self.by)
-        } else {
-            (q, r)
+        if n >= self.near {
+            return self.far(n);
         }
+        let q = self.multiply(n + 1);
+        (q, n - q * self.by)
     }
 
     /// The least multiple's factor that is not below `n`.
     #[inline]
     pub fn div_ceil(&self, n: u64) -> u64 {
-        let (q, r) = self.div_rem(n);
-        q + u64::from(r > 0)
+        if n >= self.near {
+            let (q, r) = self.far(n);
+            return q + u64::from(r > 0);
+        }
+        self.multiply(n + self.by)
+    }
+
+    /// The upper half of a product with the reciprocal.
+    #[inline]
+    fn multiply(&self, n: u64) -> u64 {
+        ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn far(&self, n: u64) -> (u64, u64) {
+        (n / self.by, n % self.by)
     }
 }
 
@@ -50,11 +72,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_divides_as_the_processor_does(n: u64, by in 1u64.., small in 1u64..10_000) {
-            for by in [by, small, 1, u64::MAX] {
-                prop_assert_eq!(Divisor::new(by).div_rem(n), (n / by, n % by));
+        fn it_divides_as_the_processor_does(n: u64, by in 1u64.., small in 1u64..10_000, shift in 0u32..64) {
+            for by in [by, small, 1, 64, by | 1 << 63, u64::MAX] {
+                let divisor = Divisor::new(by);
+                for n in [n, n >> shift, (n >> shift) / by * by, divisor.near.saturating_sub(1), divisor.near] {
+                    prop_assert_eq!(divisor.div_rem(n), (n / by, n % by));
+                    prop_assert_eq!(divisor.div_ceil(n), n.div_ceil(by));
+                }
             }
-            prop_assert_eq!(Divisor::new(small).div_ceil(n >> 1), (n >> 1).div_ceil(small));
         }
     }
 }

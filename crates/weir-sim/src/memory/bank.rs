@@ -28,8 +28,9 @@ pub struct BankTiming {
     pub idle_close: Ps,
 }
 
-/// The state of a bank, after the last access that was booked.
+/// The state of a bank, after the last access that was booked: one line of the cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Bank {
     /// The row it leaves open.
     row: u32,
@@ -43,10 +44,11 @@ pub struct Bank {
     precharge_from: Ps,
     /// When an idle row is closed.
     closes: Ps,
-    /// When the next refresh is due, its start, and the start of the one before.
+    /// When the next refresh is due, its start, and the end of the one before; zero if there was
+    /// none.
     refresh_due: Ps,
     refresh_at: Ps,
-    refreshed_at: Ps,
+    refreshed: Ps,
 }
 
 /// A row number no bank ever holds.
@@ -74,36 +76,45 @@ impl Bank {
             closes: 0,
             refresh_due: refresh_at,
             refresh_at,
-            refreshed_at: Ps::MAX,
+            refreshed: 0,
         }
     }
 
     /// The end of a refresh that covers `time`, or `time` itself. Refreshes close the row.
-    #[inline]
+    #[inline(always)]
     pub fn after_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
+        if time >= self.refreshed && time < self.refresh_at {
+            return time;
+        }
+        self.beside_refresh(time, t)
+    }
+
+    /// The same for times that are not between the last refresh and the next.
+    #[cold]
+    #[inline(never)]
+    fn beside_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
         if time >= self.refresh_at + t.rfc {
             self.next_refresh(time, t);
         }
         // Bookings are not in order of time: the refresh before the next may be the one.
-        let start = if time >= self.refresh_at {
-            self.refresh_at
-        } else if time >= self.refreshed_at && time < self.refreshed_at + t.rfc {
-            self.refreshed_at
+        let end = if time >= self.refresh_at {
+            self.refresh_at + t.rfc
+        } else if time < self.refreshed && time + t.rfc >= self.refreshed {
+            self.refreshed
         } else {
             return time;
         };
         self.row = CLOSED;
         self.previous_row = CLOSED;
-        start + t.rfc
+        end
     }
 
     /// Moves on to the first refresh that does not end before `time`. A controller may put a refresh
     /// off when it suits (JESD79-4 §4.9); here each starts up to a sixteenth of the interval late,
     /// so that nothing falls in step with them. Banks that are due together start together.
-    #[cold]
     fn next_refresh(&mut self, time: Ps, t: &BankTiming) {
         while time >= self.refresh_at + t.rfc {
-            self.refreshed_at = self.refresh_at;
+            self.refreshed = self.refresh_at + t.rfc;
             self.refresh_due += t.refi;
             self.refresh_at = self.refresh_due + rng::below(0, self.refresh_due, t.refi / 16);
         }

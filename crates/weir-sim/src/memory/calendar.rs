@@ -38,19 +38,27 @@ impl Calendar {
     pub fn book(&mut self, ready: Ps) -> Ps {
         let first = self.slot.div_ceil(ready).max(self.full_below);
         self.open(first);
-        let mut word = first / 64;
-        let mut free = !self.taken[word as usize % WORDS] & (u64::MAX << (first % 64));
-        let end = self.base / 64 + WORDS as u64;
-        while free == 0 {
-            word += 1;
-            if word == end {
-                // All that is open is taken: the slot after it is free by definition.
-                self.open(word * 64);
-                return self.take(word * 64);
-            }
-            free = !self.taken[word as usize % WORDS];
+        let word = first / 64;
+        let free = !self.taken[word as usize % WORDS] & (u64::MAX << (first % 64));
+        if free == 0 {
+            return self.book_beyond(word);
         }
         self.take(word * 64 + u64::from(free.trailing_zeros()))
+    }
+
+    /// Books the first free slot after a word of slots.
+    #[inline(never)]
+    fn book_beyond(&mut self, word: u64) -> Ps {
+        let end = self.base / 64 + WORDS as u64;
+        for word in word + 1..end {
+            let free = !self.taken[word as usize % WORDS];
+            if free != 0 {
+                return self.take(word * 64 + u64::from(free.trailing_zeros()));
+            }
+        }
+        // All that is open is taken: the slot after it is free by definition.
+        self.open(end * 64);
+        self.take(end * 64)
     }
 
     /// Closes every slot that starts in `from..until`, booked or not, as far as booking is open.
@@ -82,12 +90,18 @@ impl Calendar {
         slot * self.slot.get()
     }
 
-    /// Moves the open window so that it includes `slot`, closing the oldest.
-    #[inline]
+    /// Moves the open window so that it includes `slot`.
+    #[inline(always)]
     fn open(&mut self, slot: u64) {
-        if slot < self.base + SLOTS {
-            return;
+        if slot >= self.base + SLOTS {
+            self.move_on(slot);
         }
+    }
+
+    /// Closes the oldest part of the window and opens a new one, which `slot` is in.
+    #[cold]
+    #[inline(never)]
+    fn move_on(&mut self, slot: u64) {
         // Half a window stays open behind the newest booking.
         let base = (slot - SLOTS / 2) & !63;
         let from = (self.base / 64).max((base / 64).saturating_sub(WORDS as u64));

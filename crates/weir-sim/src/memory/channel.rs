@@ -52,23 +52,51 @@ pub struct ChannelCounts {
     pub write_queue_time: u64,
 }
 
-/// How many bits of a line's number choose what. Counts that are no power of two are rounded down:
+/// Which bits of a line's number choose what. Counts that are no power of two are rounded down:
 /// DRAM has none.
 #[derive(Clone, Copy)]
 struct AddressMap {
     group_bits: u32,
-    column_bits: u32,
+    group_mask: u64,
+    /// Bits below a bank's: of the group and the column.
+    below_bits: u32,
     /// Banks of a group, over all ranks.
     bank_bits: u32,
+    bank_mask: u64,
+    /// Bits of a bank's number within its rank.
+    rank_bits: u32,
 }
 
 impl AddressMap {
     fn new(c: &ChannelConfig) -> Self {
+        let group_bits = c.groups.max(1).ilog2();
+        let bank_bits = (c.banks * c.ranks / c.groups.max(1)).max(1).ilog2();
         Self {
-            group_bits: c.groups.max(1).ilog2(),
-            column_bits: c.row_lines.max(1).ilog2(),
-            bank_bits: (c.banks * c.ranks / c.groups.max(1)).max(1).ilog2(),
+            group_bits,
+            group_mask: (1 << group_bits) - 1,
+            below_bits: group_bits + c.row_lines.max(1).ilog2(),
+            bank_bits,
+            bank_mask: (1 << bank_bits) - 1,
+            rank_bits: c.banks.max(1).ilog2(),
         }
+    }
+
+    /// Bank and row of a line. Consecutive lines rotate over the bank groups, so that bursts follow
+    /// each other at tCCD_S; bank bits are permuted with row bits (Zhang, Zhu and Zhang, MICRO 2000)
+    /// so that equal strides do not meet in one bank.
+    #[inline(always)]
+    fn locate(&self, line: u64) -> (u32, u32) {
+        let rest = line >> self.below_bits;
+        let row = rest >> self.bank_bits;
+        let bank = (rest ^ row ^ (row >> 5)) & self.bank_mask;
+        let bank = (line & self.group_mask) | (bank << self.group_bits);
+        (bank as u32, row as u32)
+    }
+
+    /// The rank of a bank.
+    #[inline(always)]
+    fn rank(&self, bank: u32) -> usize {
+        (bank >> self.rank_bits) as usize
     }
 }
 
@@ -155,23 +183,10 @@ impl Channel {
         self.counts
     }
 
-    /// Bank and row of a line of this channel. Consecutive lines rotate over the bank groups, so
-    /// that bursts follow each other at tCCD_S; bank bits are permuted with row bits (Zhang, Zhu
-    /// and Zhang, MICRO 2000) so that equal strides do not meet in one bank.
-    #[inline(always)]
-    fn locate(&self, line: u64) -> (u32, u32) {
-        let m = &self.map;
-        let group = line as u32 & ((1 << m.group_bits) - 1);
-        let rest = line >> (m.group_bits + m.column_bits);
-        let row = rest >> m.bank_bits;
-        let bank = (rest ^ row ^ (row >> 5)) as u32 & ((1 << m.bank_bits) - 1);
-        (group | (bank << m.group_bits), row as u32)
-    }
-
     /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
     #[inline(always)]
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
-        let (bank, row) = self.locate(line);
+        let (bank, row) = self.map.locate(line);
         self.counts.reads += 1;
         let data = self.access(bank, row, ready);
         let t = &self.config.bank;
@@ -183,7 +198,7 @@ impl Channel {
     /// Hands a line to the write queue at `ready`; returns when the queue has taken it.
     #[inline]
     pub fn write(&mut self, line: u64, ready: Ps) -> Ps {
-        let (bank, row) = self.locate(line);
+        let (bank, row) = self.map.locate(line);
         self.counts.writes += 1;
         let accepted = self.write_credits.entry(ready);
         self.pending.push(PendingWrite {
@@ -209,7 +224,7 @@ impl Channel {
                 let activate = if self.activations.is_empty() {
                     from
                 } else {
-                    self.activations[(bank / self.config.banks) as usize].book(from)
+                    self.activations[self.map.rank(bank)].book(from)
                 };
                 b.activate(row, activate, self.requests, self.config.window, t);
                 self.counts.activations += 1;
@@ -223,7 +238,7 @@ impl Channel {
     #[inline(always)]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
         let mut from = self.open_row(bank, row, ready);
-        let (turn, turned) = self.write_turns[(bank / self.config.banks) as usize];
+        let (turn, turned) = self.write_turns[self.map.rank(bank)];
         if from >= turn {
             from = from.max(turned);
         }
@@ -258,10 +273,11 @@ impl Channel {
     fn drain(&mut self, now: Ps) {
         let forced = self.pending.len() >= self.config.write_queue as usize;
         let wanted = (self.pending.len() - self.drain_to).max(1);
-        let rank_of = |write: &PendingWrite| write.bank / self.config.banks;
+        let map = self.map;
+        let rank_of = |write: &PendingWrite| map.rank(write.bank);
         let (mut rank, mut most) = (0, 0);
-        for candidate in 0..self.config.ranks {
-            let bank = &mut self.banks[(candidate * self.config.banks) as usize];
+        for candidate in 0..self.config.ranks as usize {
+            let bank = &mut self.banks[candidate << map.rank_bits];
             if bank.after_refresh(now, &self.config.bank) == now || forced {
                 let n = self
                     .pending
@@ -286,7 +302,7 @@ impl Channel {
             if rank_of(write) != rank {
                 continue;
             }
-            let row = &mut rows[(write.bank % self.config.banks) as usize % MOST_BANKS];
+            let row = &mut rows[write.bank as usize % MOST_BANKS];
             if *row.get_or_insert(write.row) == write.row {
                 turn.push((0, i));
             } else if !leaves {
@@ -310,7 +326,7 @@ impl Channel {
     }
 
     /// Writes these of the queue: places in it, in its order.
-    fn write_turn(&mut self, rank: u32, now: Ps, turn: &mut [(Ps, usize)]) {
+    fn write_turn(&mut self, rank: usize, now: Ps, turn: &mut [(Ps, usize)]) {
         let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
         for (ready, i) in turn.iter_mut() {
             let write = self.pending[*i];
@@ -344,7 +360,7 @@ impl Channel {
             let done = last + read_slot;
             self.bus.close(start, done + self.config.read_to_write / 2);
             let turned = done + self.config.write_to_read + self.config.bank.cl;
-            self.write_turns[rank as usize] = (start, turned);
+            self.write_turns[rank] = (start, turned);
         }
     }
 
@@ -373,16 +389,17 @@ impl Channel {
 #[derive(Debug, Clone, Copy)]
 pub struct Interleave {
     channels: Divisor,
-    mask: Option<u64>,
+    /// Bits that name the channel, if all their values do.
+    bits: Option<u32>,
 }
 
 impl Interleave {
     /// Over `channels` channels.
     pub fn over(channels: u32) -> Self {
-        let mask = channels.is_power_of_two().then(|| u64::from(channels) - 1);
+        let bits = channels.is_power_of_two().then(|| channels.ilog2());
         Self {
             channels: Divisor::new(u64::from(channels)),
-            mask,
+            bits,
         }
     }
 
@@ -390,11 +407,11 @@ impl Interleave {
     /// strides spread.
     #[inline(always)]
     pub fn locate(&self, line: u64) -> (u32, u64) {
-        match self.mask {
-            Some(mask) => {
-                let within = line >> mask.count_ones();
+        match self.bits {
+            Some(bits) => {
+                let within = line >> bits;
                 let fold = within.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
-                (((line ^ fold) & mask) as u32, within)
+                (((line ^ fold) & (self.channels.get() - 1)) as u32, within)
             }
             None => {
                 let within = self.channels.div_rem(line).0;

@@ -22,6 +22,9 @@ impl Stripes {
     /// The device of a line, and the line's number within it.
     #[inline(always)]
     pub fn locate(&self, line: u64) -> (u32, u64) {
+        if self.way_bits == 0 {
+            return (0, line);
+        }
         let run = line >> self.run_bits;
         let way = run & ((1 << self.way_bits) - 1);
         let within = line & ((1 << self.run_bits) - 1);

@@ -111,6 +111,8 @@ struct Device {
 /// A tier in use.
 pub struct Tier {
     config: TierConfig,
+    /// Whether there is no link between the home agent and its channels.
+    is_direct: bool,
     next_from_socket: Ps,
     stripes: Stripes,
     devices: Vec<Device>,
@@ -128,6 +130,7 @@ impl Tier {
             .map(|n| Channel::new(config.channel.clone(), rng::unit(seed, u64::from(n))))
             .collect();
         Self {
+            is_direct: config.device.is_none() && config.socket_link.is_none(),
             next_from_socket: 0,
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
@@ -167,6 +170,17 @@ impl Tier {
     /// has the data.
     #[inline(always)]
     pub fn read(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        if self.is_direct {
+            let (channel, within) = self.interleave.locate(line);
+            let channel = &mut self.channels[channel as usize];
+            return channel.read(within, now + self.config.way_out) + self.config.way_back;
+        }
+        self.read_over_links(line, now, shared)
+    }
+
+    /// The same where links lead to the channels.
+    #[inline(always)]
+    fn read_over_links(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
         let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
         let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
