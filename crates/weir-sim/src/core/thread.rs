@@ -199,10 +199,15 @@ impl Thread {
     /// Whether a prefetcher has come to follow the run of the next access, and runs so far ahead.
     #[inline]
     fn is_foreseen(&self) -> bool {
-        let (next, reach) = (self.window.next(), self.reach());
-        next - reach < self.limits.ahead
-            && self
-                .walk
-                .foresees(next, reach + self.limits.l1_ahead, self.limits.training)
+        // `reach` lies as far before the next access.
+        let ahead = u64::from(self.outstanding) - self.limits.demand;
+        ahead < self.limits.ahead && (self.unending || self.is_followed())
+    }
+
+    /// Whether a prefetcher has come to follow the run of the next access.
+    fn is_followed(&self) -> bool {
+        let reach = self.reach() + self.limits.l1_ahead;
+        let training = self.limits.training;
+        self.walk.foresees(self.window.next(), reach, training)
     }
 }

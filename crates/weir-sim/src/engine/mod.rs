@@ -267,22 +267,29 @@ impl Engine {
         if thread.style != Style::Stream {
             return self.filled_other(t, request.index, request.place(), at);
         }
-        let place = request.place();
-        match thread.op {
-            Op::Ld if !thread.private.is_tagged() && !self.uncore.keeps_lines() => {}
-            Op::Ld => self.leave_private(t, request.index, place, false, at),
-            Op::St | Op::Cas => self.leave_private(t, request.index, place, true, at),
-            Op::StClwb => self.write_through(t, request.index, place, at),
-            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
+        if thread.op != Op::Ld || thread.private.is_tagged() || self.uncore.keeps_lines() {
+            self.displace(t, request.index, request.place(), at);
         }
         let thread = &mut self.threads[t];
         thread.outstanding -= 1;
         thread.window.complete(request.index);
         thread.progress.accesses += 1;
-        if thread.op == Op::Cas {
-            self.end_atomic(t, at);
-        }
         self.pump(t, at);
+    }
+
+    /// What an arriving line of a stream sets off in the caches.
+    #[inline(never)]
+    fn displace(&mut self, t: usize, index: u64, place: Place, at: Ps) {
+        match self.threads[t].op {
+            Op::Ld => self.leave_private(t, index, place, false, at),
+            Op::St => self.leave_private(t, index, place, true, at),
+            Op::Cas => {
+                self.leave_private(t, index, place, true, at);
+                self.end_atomic(t, at);
+            }
+            Op::StClwb => self.write_through(t, index, place, at),
+            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
+        }
     }
 
     /// The same for threads that are no plain streams.

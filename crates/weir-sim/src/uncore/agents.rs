@@ -24,6 +24,15 @@ use crate::wheel::{Bucket, Wheel};
 /// A thread whose write-back the uncore has taken, if there is one.
 pub type Taken = Option<u16>;
 
+/// Where requests go.
+struct Target {
+    tier: Tier,
+    /// The ToR class of misses that go there.
+    class: TorClass,
+    /// Slices that its lines spread over.
+    spread: u32,
+}
+
 /// Everything between the cores and the DRAM.
 pub struct Uncore {
     params: Arc<Params>,
@@ -33,13 +42,9 @@ pub struct Uncore {
     slices: Vec<Slice>,
     /// The links of core complexes to memory, one for each slice; none without complexes.
     links: Vec<Link>,
-    tiers: Vec<Tier>,
+    targets: Vec<Target>,
     /// What their ways have in common.
     shared: Shared,
-    /// The ToR class of misses to each tier.
-    classes: Vec<TorClass>,
-    /// Slices that lines of each tier spread over.
-    spread: Vec<u32>,
     /// `None` while no tenant's lines can survive in it.
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
@@ -54,8 +59,10 @@ impl Uncore {
     /// An idle uncore for so many threads, each of which may fill every way of the cache.
     pub fn new(params: Arc<Params>, threads: usize, llc: Option<LastLevel>, seed: u64) -> Self {
         let u = &params.uncore;
-        let tier = |(i, t): (usize, &crate::params::TierParams)| {
-            Tier::new(t.config.clone(), rng::mix(seed ^ i as u64))
+        let target = |(i, t): (usize, &crate::params::TierParams)| Target {
+            tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
+            class: TorClass::miss(t.class),
+            spread: t.slices,
         };
         Self {
             wheel: Wheel::new(),
@@ -66,14 +73,8 @@ impl Uncore {
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
                 .collect(),
-            tiers: params.tiers.iter().enumerate().map(tier).collect(),
+            targets: params.tiers.iter().enumerate().map(target).collect(),
             shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
-            classes: params
-                .tiers
-                .iter()
-                .map(|t| TorClass::miss(t.class))
-                .collect(),
-            spread: params.tiers.iter().map(|t| t.slices).collect(),
             llc,
             masks: vec![ALL_WAYS; threads],
             dram_reads: 0,
@@ -103,7 +104,7 @@ impl Uncore {
 
     /// Everything counted up to `now`.
     pub fn counters(&self, now: Ps) -> CounterSet {
-        let tiers: Vec<_> = self.tiers.iter().map(Tier::counts).collect();
+        let tiers: Vec<_> = self.targets.iter().map(|t| t.tier.counts()).collect();
         self.pmu.read(now, self.masks.len(), &tiers, &self.params)
     }
 
@@ -139,7 +140,11 @@ impl Uncore {
     #[inline(always)]
     pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
         let slice = match &self.params.uncore.complex {
-            None => slice_of(place.line, place.tier, self.spread[place.tier as usize]),
+            None => slice_of(
+                place.line,
+                place.tier,
+                self.targets[place.tier as usize].spread,
+            ),
             Some(_) => self.params.uncore.complex_of(from.core),
         };
         let request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
@@ -147,7 +152,7 @@ impl Uncore {
         let id = self.pool.insert(request);
         self.pmu.leaves_core(kind);
         if self.slices[slice as usize].reserve() {
-            return self.admit(id, arrives);
+            return self.admit(id, kind, arrives);
         }
         if self.slices[slice as usize].wait(id, &mut self.pool) {
             self.pmu.irq.up(arrives);
@@ -174,7 +179,7 @@ impl Uncore {
     pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
         let request = self.pool[id];
         self.pmu.tor(request.class).down(now);
-        self.dram_reads -= u64::from(request.reads_dram());
+        self.dram_reads -= u64::from(request.reads_dram);
         self.pool.remove(id);
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
@@ -221,22 +226,29 @@ impl Uncore {
         if self.slices[self.pool[next].slice as usize].queued() < queued {
             self.pmu.irq.down(at);
         }
-        self.admit(next, at)
+        self.admit(next, self.pool[next].kind, at)
     }
 
     /// A request gets its ToR entry: everything up to giving it back is booked.
     #[inline(always)]
-    fn admit(&mut self, id: RequestId, now: Ps) -> Taken {
-        match self.pool[id].kind {
-            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref => {
-                self.admit_read(id, now)
-            }
-            Kind::PciRdCur => self.admit_read_of_device(id, now),
-            Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
-            Kind::RfoSnoop => self.admit_snoop(id, now),
+    fn admit(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
+        if kind.fills() {
+            self.admit_read(id, now);
+            return None;
+        }
+        self.admit_other(id, kind, now)
+    }
+
+    /// The same for what is no read by a core's own buffers.
+    #[inline(never)]
+    fn admit_other(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
+        match kind {
             Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict => {
                 return Some(self.admit_write_back(id, now));
             }
+            Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
+            Kind::RfoSnoop => self.admit_snoop(id, now),
+            _ => self.admit_read_of_device(id, now),
         }
         None
     }
@@ -257,12 +269,12 @@ impl Uncore {
             self.pmu.l3_hits += u64::from(request.kind == Kind::Drd);
             (TorClass::Hit, now + u.hit)
         } else {
-            let tier = request.tier as usize;
+            let target = &mut self.targets[request.tier as usize];
             (
-                self.classes[tier],
+                target.class,
                 read_over(
                     self.links.get_mut(request.slice as usize),
-                    &mut self.tiers[tier],
+                    &mut target.tier,
                     &mut self.shared,
                     request.line,
                     now + u.lookup,
@@ -270,7 +282,8 @@ impl Uncore {
             )
         };
         request.class = class;
-        self.dram_reads += u64::from(request.reads_dram());
+        request.reads_dram = class == TorClass::MissDdr;
+        self.dram_reads += u64::from(request.reads_dram);
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id);
     }
@@ -314,10 +327,10 @@ impl Uncore {
         }
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
-        let tier = request.tier as usize;
+        let target = &mut self.targets[request.tier as usize];
         let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
-        let written = self.tiers[tier].write(request.line, there, &mut self.shared);
-        request.class = self.classes[tier];
+        let written = (target.tier).write(request.line, there, &mut self.shared);
+        request.class = target.class;
         request.stage = Stage::Pulled;
         request.issued = written.max(free + 1_000);
         self.pmu.tor(request.class).up(now);
@@ -346,13 +359,14 @@ impl Uncore {
         request.stage = Stage::Answered;
         let (class, until) = match out {
             Some((tier, line)) => {
-                let tier = tier as usize;
+                let target = &mut self.targets[tier as usize];
                 let class = match request.kind {
                     Kind::LlcEvict => TorClass::Evict,
-                    _ => self.classes[tier],
+                    _ => target.class,
                 };
                 let there = sent_over(self.links.get_mut(request.slice as usize), after);
-                (class, self.tiers[tier].write(line, there, &mut self.shared))
+                let written = (target.tier).write(line, there, &mut self.shared);
+                (class, written)
             }
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };

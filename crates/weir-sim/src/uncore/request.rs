@@ -59,6 +59,12 @@ impl Kind {
     /// The same where they are stored to.
     pub const STORES: [Kind; 3] = [Kind::Rfo, Kind::RfoPref, Kind::RfoPref];
 
+    /// Whether it brings a line from memory to the core that asks.
+    #[inline]
+    pub const fn fills(self) -> bool {
+        (self as u8) < Kind::RfoSnoop as u8
+    }
+
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
         self as u8 <= Kind::RfoSnoop as u8
@@ -103,6 +109,8 @@ pub struct Request {
     pub stage: Stage,
     /// What kind of ToR entry it holds.
     pub class: TorClass,
+    /// Whether it has a ToR entry and reads local DRAM.
+    pub reads_dram: bool,
 }
 
 impl Request {
@@ -129,13 +137,8 @@ impl Request {
             kind,
             stage,
             class: TorClass::Hit,
+            reads_dram: false,
         }
-    }
-
-    /// Whether it is a read of local DRAM, once it has a ToR entry.
-    #[inline]
-    pub fn reads_dram(&self) -> bool {
-        (self.class == TorClass::MissDdr) & (self.kind.is_read() | (self.kind == Kind::PciRdCur))
     }
 
     /// Where its line is.
