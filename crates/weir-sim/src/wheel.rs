@@ -5,7 +5,9 @@
 //! come out in either order, which is far below any time constant of the model; which of the two
 //! depends on the run alone, never on chance.
 //!
-//! An event has a number that its owner picks, and is in the wheel at most once at a time.
+//! An event has a number that its owner picks, and is in the wheel at most once at a time. Its
+//! owner keeps what the wheel has to know of it, beside what is its own: an event that comes out is
+//! then one line of the processor's cache.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,22 +22,55 @@ const BUCKETS: usize = 1 << 15;
 const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
 
+/// What the wheel knows of an event: its time, and the next in its bucket.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    time: Ps,
+    next: u32,
+}
+
+impl Slot {
+    /// Of an event that is not in the wheel.
+    pub const IDLE: Slot = Slot {
+        time: 0,
+        next: NONE,
+    };
+}
+
+/// Who keeps the slots of events.
+pub trait Slots {
+    /// The slot of an event, if there is such an event.
+    fn slot(&self, event: u32) -> Option<Slot>;
+
+    /// Changes the slot of an event.
+    fn set_slot(&mut self, event: u32, slot: Slot);
+}
+
 /// A queue of events.
 pub struct Wheel {
     heads: Box<[u32; BUCKETS]>,
     /// One bit for each bucket, and one for each word of those.
     occupied: Box<[u64; WORDS]>,
     words: [u64; WORDS / 64],
-    /// For each event number: its time, and the next in its bucket.
-    slots: Vec<(Ps, u32)>,
     /// Number of the bucket (not its index) that is looked at next.
     cursor: u64,
     far: BinaryHeap<Reverse<(Ps, u32)>>,
 }
 
-/// The events of one bucket, to be walked with [`Wheel::next`].
+/// The events of one bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket(u32);
+
+impl Bucket {
+    /// The next event. Events may be pushed meanwhile.
+    #[inline(always)]
+    pub fn next(&mut self, slots: &impl Slots) -> Option<(Ps, u32)> {
+        let event = self.0;
+        let slot = slots.slot(event)?;
+        self.0 = slot.next;
+        Some((slot.time, event))
+    }
+}
 
 impl Wheel {
     /// An empty queue at time zero.
@@ -44,7 +79,6 @@ impl Wheel {
             heads: Box::new([NONE; BUCKETS]),
             occupied: Box::new([0; WORDS]),
             words: [0; WORDS / 64],
-            slots: Vec::new(),
             cursor: 0,
             far: BinaryHeap::new(),
         }
@@ -52,28 +86,25 @@ impl Wheel {
 
     /// Adds an event. One in the past comes out next.
     #[inline(always)]
-    pub fn push(&mut self, time: Ps, event: u32) {
+    pub fn push(&mut self, time: Ps, event: u32, slots: &mut impl Slots) {
         let bucket = (time >> BUCKET_BITS).max(self.cursor);
         if bucket - self.cursor >= BUCKETS as u64 {
             return self.push_far(time, event);
         }
         let index = bucket as usize % BUCKETS;
-        let head = std::mem::replace(&mut self.heads[index], event);
-        if head == NONE {
+        let next = std::mem::replace(&mut self.heads[index], event);
+        if next == NONE {
             self.occupied[index / 64] |= 1 << (index % 64);
             self.words[index / 4096] |= 1 << (index / 64 % 64);
         }
-        match self.slots.get_mut(event as usize) {
-            Some(slot) => *slot = (time, head),
-            None => self.grow(time, head, event),
-        }
+        slots.set_slot(event, Slot { time, next });
     }
 
     /// Takes the earliest bucket if it begins by `limit`.
     #[inline]
-    pub fn take(&mut self, limit: Ps) -> Option<Bucket> {
+    pub fn take(&mut self, limit: Ps, slots: &mut impl Slots) -> Option<Bucket> {
         if !self.far.is_empty() {
-            self.bring_near(limit);
+            self.bring_near(limit, slots);
         }
         let start = self.cursor as usize % BUCKETS;
         let here = self.occupied[start / 64] >> (start % 64);
@@ -98,15 +129,6 @@ impl Wheel {
         )))
     }
 
-    /// The next event of a bucket. Events may be pushed meanwhile.
-    #[inline]
-    pub fn next(&self, bucket: &mut Bucket) -> Option<(Ps, u32)> {
-        let event = bucket.0;
-        let &(time, next) = self.slots.get(event as usize)?;
-        bucket.0 = next;
-        Some((time, event))
-    }
-
     /// The first occupied bucket after the word `from`, once around.
     fn search(&self, from: usize) -> Option<usize> {
         let after = (from + 1) % WORDS;
@@ -125,18 +147,14 @@ impl Wheel {
     }
 
     #[cold]
-    fn grow(&mut self, time: Ps, next: u32, event: u32) {
-        self.slots.resize(event as usize + 1, (0, NONE));
-        self.slots[event as usize] = (time, next);
-    }
-
-    #[cold]
     fn push_far(&mut self, time: Ps, event: u32) {
         self.far.push(Reverse((time, event)));
     }
 
     /// Moves far events that the wheel's turn now covers into it.
-    fn bring_near(&mut self, limit: Ps) {
+    #[cold]
+    #[inline(never)]
+    fn bring_near(&mut self, limit: Ps, slots: &mut impl Slots) {
         if self.words.iter().all(|&w| w == 0)
             && let Some(&Reverse((time, _))) = self.far.peek()
             && time <= limit
@@ -149,7 +167,7 @@ impl Wheel {
                 break;
             }
             self.far.pop();
-            self.push(time, event);
+            self.push(time, event, slots);
         }
     }
 }
@@ -160,11 +178,24 @@ mod tests {
 
     use super::*;
 
+    /// Slots of events 0..300.
+    struct Few([Slot; 300]);
+
+    impl Slots for Few {
+        fn slot(&self, event: u32) -> Option<Slot> {
+            self.0.get(event as usize).copied()
+        }
+
+        fn set_slot(&mut self, event: u32, slot: Slot) {
+            self.0[event as usize] = slot;
+        }
+    }
+
     /// Takes every event that is due.
-    fn drain(wheel: &mut Wheel, limit: Ps) -> Vec<(Ps, u32)> {
+    fn drain(wheel: &mut Wheel, slots: &mut Few, limit: Ps) -> Vec<(Ps, u32)> {
         let mut taken = Vec::new();
-        while let Some(mut bucket) = wheel.take(limit) {
-            while let Some(event) = wheel.next(&mut bucket) {
+        while let Some(mut bucket) = wheel.take(limit, slots) {
+            while let Some(event) = bucket.next(slots) {
                 taken.push(event);
             }
         }
@@ -177,18 +208,18 @@ mod tests {
             times in prop::collection::vec(0u64..40_000_000, 1..300),
             steps in 1u64..20,
         ) {
-            let mut wheel = Wheel::new();
+            let (mut wheel, mut slots) = (Wheel::new(), Few([Slot::IDLE; 300]));
             let mut taken = Vec::new();
             let chunk = times.len().div_ceil(steps as usize);
             let mut now = 0;
             for (i, times) in times.chunks(chunk).enumerate() {
                 for (j, t) in times.iter().enumerate() {
-                    wheel.push(now + t, (i * chunk + j) as u32);
+                    wheel.push(now + t, (i * chunk + j) as u32, &mut slots);
                 }
                 now += 40_000_000 / steps;
-                taken.extend(drain(&mut wheel, now));
+                taken.extend(drain(&mut wheel, &mut slots, now));
             }
-            taken.extend(drain(&mut wheel, Ps::MAX));
+            taken.extend(drain(&mut wheel, &mut slots, Ps::MAX));
             let mut ids: Vec<u32> = taken.iter().map(|e| e.1).collect();
             ids.sort_unstable();
             prop_assert!(ids.iter().copied().eq(0..times.len() as u32));
@@ -200,12 +231,12 @@ mod tests {
 
     #[test]
     fn nothing_comes_out_before_it_is_due() {
-        let mut wheel = Wheel::new();
-        wheel.push(1_000_000_000, 7);
-        assert!(drain(&mut wheel, 999_999_000).is_empty());
-        wheel.push(5, 3);
+        let (mut wheel, mut slots) = (Wheel::new(), Few([Slot::IDLE; 300]));
+        wheel.push(1_000_000_000, 7, &mut slots);
+        assert!(drain(&mut wheel, &mut slots, 999_999_000).is_empty());
+        wheel.push(5, 3, &mut slots);
         assert_eq!(
-            drain(&mut wheel, 1_000_000_000),
+            drain(&mut wheel, &mut slots, 1_000_000_000),
             [(5, 3), (1_000_000_000, 7)]
         );
     }

@@ -56,6 +56,7 @@ impl Tagged {
     }
 
     /// Looks a line up, and makes it most recent. A write marks it modified.
+    #[inline(never)]
     pub fn find(&mut self, line: u64, write: bool) -> Option<Level> {
         if self.l1.touch(line, write) {
             return Some(Level::L1);

@@ -223,6 +223,12 @@ impl Walk {
             cursor.place.line += 1;
             return cursor.place;
         }
+        self.seek(cursor, index)
+    }
+
+    /// The same where it does not.
+    #[inline(never)]
+    fn seek(&self, cursor: &mut Cursor, index: u64) -> Place {
         cursor.place = self.place(index);
         if let Order::Sequential = self.order {
             let offset = self.offset(index);

@@ -131,46 +131,13 @@ impl Engine {
     }
 
     /// Lets a thread issue what it may, from `time` on.
+    #[inline(never)]
     fn pump(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
         if thread.style != Style::Stream {
             return self.pump_other(t, time);
         }
-        if thread.asleep {
-            return;
-        }
-        let from = Sender {
-            thread: t as u16,
-            core: thread.core,
-        };
-        let mut budget = BATCH;
-        while thread.may_issue() {
-            if thread.is_ahead() && self.uncore.is_distressed() {
-                // Its demand goes on, and wakes it.
-                break;
-            }
-            let index = thread.window.next();
-            let place = thread.walk.follow(&mut thread.cursor, index);
-            let at = thread.next_issue.max(time);
-            thread.window.start();
-            if let Some(level) = find(&mut thread.private, thread.op, place) {
-                thread.next_issue = at + hit_gap(&self.params, thread.op, level);
-                thread.window.complete(index);
-                thread.progress.accesses += 1;
-                count_hit(&mut self.uncore.pmu, thread.op, level);
-                budget -= 1;
-                if budget == 0 {
-                    let wake = thread.next_issue;
-                    return self.sleep(t, wake);
-                }
-                continue;
-            }
-            thread.next_issue = paced(thread.next_issue, time, thread.limits.gap);
-            let kind = kind_of(&thread.limits, &thread.kinds, thread.outstanding);
-            thread.outstanding += 1;
-            thread.unobserved += u32::from(kind == Kind::Wcilf);
-            self.uncore.send(from, index, place, kind, at);
-        }
+        pump_stream(thread, t, &mut self.uncore, &self.params, time);
     }
 
     /// The same for threads that are no plain streams.
@@ -274,7 +241,7 @@ impl Engine {
         thread.outstanding -= 1;
         thread.window.complete(request.index);
         thread.progress.accesses += 1;
-        self.pump(t, at);
+        pump_stream(thread, t, &mut self.uncore, &self.params, at);
     }
 
     /// What an arriving line of a stream sets off in the caches.
@@ -356,6 +323,47 @@ impl Engine {
     }
 }
 
+/// Lets a plain stream issue what it may, from `time` on.
+#[inline(always)]
+fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Params, time: Ps) {
+    if thread.asleep {
+        return;
+    }
+    let from = Sender {
+        thread: t as u16,
+        core: thread.core,
+    };
+    let mut budget = BATCH;
+    while thread.may_issue() {
+        if thread.is_ahead() && uncore.is_distressed() {
+            // Its demand goes on, and wakes it.
+            break;
+        }
+        let index = thread.window.next();
+        let place = thread.walk.follow(&mut thread.cursor, index);
+        let at = thread.next_issue.max(time);
+        thread.window.start();
+        if let Some(level) = find(&mut thread.private, thread.op, place) {
+            thread.next_issue = at + hit_gap(params, thread.op, level);
+            thread.window.complete(index);
+            thread.progress.accesses += 1;
+            count_hit(&mut uncore.pmu, thread.op, level);
+            budget -= 1;
+            if budget == 0 {
+                thread.asleep = true;
+                return uncore.wake_at(from.thread, thread.next_issue);
+            }
+            continue;
+        }
+        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap);
+        let kind = kind_of(&thread.limits, &thread.kinds, thread.outstanding);
+        thread.outstanding += 1;
+        thread.unobserved += u32::from(kind == Kind::Wcilf);
+        uncore.send(from, index, place, kind, at);
+    }
+}
+
+#[inline(always)]
 fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
     match private {
         Private::Tagged(caches) if !op.is_posted() => {

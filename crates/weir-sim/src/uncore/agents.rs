@@ -111,13 +111,13 @@ impl Uncore {
     /// The events that come next, if they are due by `limit`.
     #[inline]
     pub fn take(&mut self, limit: Ps) -> Option<Bucket> {
-        self.wheel.take(limit)
+        self.wheel.take(limit, &mut self.pool)
     }
 
     /// The next event of a bucket: its time, its request, and what happens to that.
     #[inline]
     pub fn next(&self, bucket: &mut Bucket) -> Option<(Ps, RequestId, Stage)> {
-        let (time, id) = self.wheel.next(bucket)?;
+        let (time, id) = bucket.next(&self.pool)?;
         Some((time, id, self.pool[id].stage))
     }
 
@@ -127,7 +127,7 @@ impl Uncore {
         let place = Place { tier: 0, line: 0 };
         let request = Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, time);
         let id = self.pool.insert(request);
-        self.wheel.push(time, id);
+        self.wheel.push(time, id, &mut self.pool);
     }
 
     /// The thread that an event wakes.
@@ -147,14 +147,16 @@ impl Uncore {
             ),
             Some(_) => self.params.uncore.complex_of(from.core),
         };
-        let request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
+        let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
+        request.way = self.mesh.delay(from.core, slice);
         let arrives = self.arrival(&request);
         let id = self.pool.insert(request);
         self.pmu.leaves_core(kind);
-        if self.slices[slice as usize].reserve() {
+        let slice = &mut self.slices[slice as usize];
+        if slice.reserve() {
             return self.admit(id, kind, arrives);
         }
-        if self.slices[slice as usize].wait(id, &mut self.pool) {
+        if slice.wait(id, &mut self.pool) {
             self.pmu.irq.up(arrives);
         } else {
             self.pmu.irq_rejected += 1;
@@ -170,7 +172,7 @@ impl Uncore {
         } else {
             0
         };
-        request.issued + miss + self.mesh.delay(request.core, request.slice)
+        request.issued + miss + request.way
     }
 
     /// A tier has answered: the ToR entry goes to whoever waits for it. Returns the request, and
@@ -187,11 +189,7 @@ impl Uncore {
         } else {
             None
         };
-        (
-            request,
-            now + self.mesh.delay(request.core, request.slice),
-            taken,
-        )
+        (request, now + request.way, taken)
     }
 
     /// A slice has pulled a streaming write's data: its buffer at the core is free. Returns the
@@ -199,8 +197,9 @@ impl Uncore {
     pub fn pulled(&mut self, id: RequestId) -> (usize, u64) {
         let request = &mut self.pool[id];
         request.stage = Stage::Answered;
-        self.wheel.push(request.issued, id);
-        (request.thread as usize, request.index)
+        let (written, whose) = (request.issued, (request.thread as usize, request.index));
+        self.wheel.push(written, id, &mut self.pool);
+        whose
     }
 
     /// A clean line leaves a private cache for the last-level cache. Returns the modified line that
@@ -216,17 +215,21 @@ impl Uncore {
     }
 
     /// The request that has waited longest gets the entry that became free.
+    #[inline]
     fn admit_next(&mut self, slice: u16, now: Ps) -> Taken {
         let slice = &mut self.slices[slice as usize];
         let queued = slice.queued();
         let next = slice.next(&self.pool);
+        let fewer = slice.queued() < queued;
+        let request = &self.pool[next];
+        let kind = request.kind;
         // It may still be on its way.
-        let at = now.max(self.arrival(&self.pool[next]));
+        let at = now.max(self.arrival(request));
         // One leaves the ingress queue; if one was pushed back, it moves up into its place.
-        if self.slices[self.pool[next].slice as usize].queued() < queued {
+        if fewer {
             self.pmu.irq.down(at);
         }
-        self.admit(next, self.pool[next].kind, at)
+        self.admit(next, kind, at)
     }
 
     /// A request gets its ToR entry: everything up to giving it back is booked.
@@ -248,13 +251,13 @@ impl Uncore {
             }
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
-            _ => self.admit_read_of_device(id, now),
+            _ => self.admit_read(id, now),
         }
         None
     }
 
     /// A read: its data is at the slice when its tier, or the last-level cache, has answered.
-    #[inline(always)]
+    #[inline(never)]
     fn admit_read(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
         let u = &self.params.uncore;
@@ -285,14 +288,7 @@ impl Uncore {
         request.reads_dram = class == TorClass::MissDdr;
         self.dram_reads += u64::from(request.reads_dram);
         self.pmu.tor(class).up(now);
-        self.wheel.push(answered, id);
-    }
-
-    /// A read by a device on the socket: as a core's.
-    #[cold]
-    #[inline(never)]
-    fn admit_read_of_device(&mut self, id: RequestId, now: Ps) {
-        self.admit_read(id, now);
+        self.wheel.push(answered, id, &mut self.pool);
     }
 
     /// A read for ownership of a line that another core (the request's `index`) holds modified: the
@@ -307,7 +303,7 @@ impl Uncore {
         request.class = TorClass::Hit;
         self.pmu.tor(TorClass::Hit).up(now);
         let answered = now + self.params.uncore.lookup + there + self.params.core.l2_hit + there;
-        self.wheel.push(answered, id);
+        self.wheel.push(answered, id, &mut self.pool);
     }
 
     /// When the data of a snooped line that was answered at `now` is at the core that asked: it came
@@ -321,7 +317,7 @@ impl Uncore {
     /// memory; the entry stays until memory has it.
     fn admit_streaming(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
-        let mesh = self.mesh.delay(request.core, request.slice);
+        let mesh = request.way;
         if let Some(llc) = &mut self.llc {
             llc.take(request.line, request.tier, true, request.slice);
         }
@@ -334,7 +330,7 @@ impl Uncore {
         request.stage = Stage::Pulled;
         request.issued = written.max(free + 1_000);
         self.pmu.tor(request.class).up(now);
-        self.wheel.push(free, id);
+        self.wheel.push(free, id, &mut self.pool);
     }
 
     /// A write-back: the core's part ends here. The line goes into the last-level cache and drives
@@ -371,9 +367,10 @@ impl Uncore {
             None => (TorClass::Hit, now + self.params.uncore.hit),
         };
         request.class = class;
+        let thread = request.thread;
         self.pmu.tor(class).up(now);
-        self.wheel.push(until, id);
-        request.thread
+        self.wheel.push(until, id, &mut self.pool);
+        thread
     }
 }
 

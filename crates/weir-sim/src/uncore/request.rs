@@ -3,6 +3,7 @@
 use crate::clock::Ps;
 use crate::core::Place;
 use crate::pmu::TorClass;
+use crate::wheel::{Slot, Slots};
 
 /// Names a request in the pool.
 pub type RequestId = u32;
@@ -84,8 +85,9 @@ pub enum Stage {
     Wakes,
 }
 
-/// A request.
+/// A request: one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Request {
     /// The line, numbered within its tier.
     pub line: u64,
@@ -93,12 +95,14 @@ pub struct Request {
     pub index: u64,
     /// When the core issued it; for a streaming write whose data was pulled, when memory has it.
     pub issued: Ps,
+    /// One way between its core and its slice.
+    pub way: Ps,
+    /// Its next event.
+    slot: Slot,
     /// The next in the same queue.
     pub next: RequestId,
     /// The thread that sent it, as a position in the engine's list.
     pub thread: u16,
-    /// The core that runs it, for the mesh.
-    pub core: u16,
     /// Slice.
     pub slice: u16,
     /// Tier, as a position in the engine's list.
@@ -129,9 +133,10 @@ impl Request {
             line: place.line,
             index,
             issued,
+            way: 0,
+            slot: Slot::IDLE,
             next: NO_REQUEST,
             thread: from.thread,
-            core: from.core,
             slice,
             tier: place.tier,
             kind,
@@ -190,6 +195,18 @@ impl Pool {
     pub fn remove(&mut self, id: RequestId) {
         self.requests[id as usize].next = self.free;
         self.free = id;
+    }
+}
+
+impl Slots for Pool {
+    #[inline(always)]
+    fn slot(&self, event: u32) -> Option<Slot> {
+        Some(self.requests.get(event as usize)?.slot)
+    }
+
+    #[inline(always)]
+    fn set_slot(&mut self, event: u32, slot: Slot) {
+        self.requests[event as usize].slot = slot;
     }
 }
 

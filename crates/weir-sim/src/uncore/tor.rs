@@ -43,7 +43,7 @@ impl Slice {
     #[inline]
     pub fn wait(&mut self, id: RequestId, pool: &mut Pool) -> bool {
         debug_assert_eq!(self.used, self.entries, "it waits while an entry is free");
-        pool[id].next = NO_REQUEST;
+        debug_assert_eq!(pool[id].next, NO_REQUEST, "it is in another line");
         if self.head == NO_REQUEST {
             self.head = id;
         } else {
