@@ -102,6 +102,8 @@ fn one(
                 ..Default::default()
             },
         ),
+        // A matrix has a verb of its own.
+        Experiment::Interplay => Ok(Vec::new()),
         Experiment::Share => share::plan(
             topology,
             &share::Options {

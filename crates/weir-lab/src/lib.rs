@@ -10,7 +10,7 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! Each experiment plans its own points: [`latency`], [`tail`], [`bandwidth`], [`loaded`], [`random`],
-//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them.
+//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them. [`interplay`] sets tenants beside each other.
 //!
 //! [`run`] takes a plan through the first three, points side by side where the testbed allows it;
 //! [`run_rounds`] does so several times over, and says how the repetitions agree ([`steadiness`]).
@@ -26,6 +26,7 @@ pub mod curve;
 mod drift;
 mod error;
 pub mod grouped;
+pub mod interplay;
 pub mod latency;
 pub mod loaded;
 pub mod movement;

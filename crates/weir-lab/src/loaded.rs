@@ -216,7 +216,7 @@ pub fn chase(topology: &Topology, tier: &Tier) -> Load {
     Load::new(&tier.name, Op::Ld, pattern, 1, set).prefetch(false)
 }
 
-fn check_pauses(pauses: &[Nanos]) -> Result<(), LabError> {
+pub(crate) fn check_pauses(pauses: &[Nanos]) -> Result<(), LabError> {
     match pauses
         .iter()
         .find(|p| !p.get().is_finite() || p.get() < 0.0)

@@ -274,6 +274,7 @@ impl fmt::Display for Load {
                 batch,
                 in_flight,
             } => write!(f, " of {} B, {batch} x {in_flight}", bytes.get())?,
+            Pattern::Requests { bytes, depth } => write!(f, " of {} B, {depth} deep", bytes.get())?,
             _ => {}
         }
         let plural = if *threads == 1 { "" } else { "s" };

@@ -120,6 +120,7 @@ fn unmeasured_beside(load: &Load) -> Beside {
         op: load.op,
         pattern: load.pattern.name().into(),
         threads: load.threads,
+        source: source(load),
         read_share: load.read_share(),
         pause_ns: load.pause,
         gbps: None,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// The instruction that touches memory, one cache line at a time (MEMO §4, Interplay §III-A).
+/// The instruction that touches memory, one cache line at a time (MEMO §4, Interplay §III-A), or the
+/// request to a storage device.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,12 +30,23 @@ pub enum Op {
     /// Memory move by the Data Streaming Accelerator: a descriptor names source, destination and
     /// length, and the core only submits it.
     Dsa,
+    /// Blocks read from a storage device at random.
+    RandRead,
+    /// Blocks written to a storage device at random.
+    RandWrite,
+    /// Blocks read from a storage device in order.
+    SeqRead,
+    /// Blocks written to a storage device in order.
+    SeqWrite,
 }
 
 impl Op {
     /// Every instruction of the core, in the order in which tables list them. An accelerator is
     /// none of them.
     pub const ALL: [Op; 6] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt, Op::Movdir64b, Op::Cas];
+
+    /// Every request to a storage device.
+    pub const STORAGE: [Op; 4] = [Op::RandRead, Op::RandWrite, Op::SeqRead, Op::SeqWrite];
 
     /// The stable name used on the command line, in files and in JSON.
     pub const fn name(self) -> &'static str {
@@ -46,6 +58,10 @@ impl Op {
             Op::Movdir64b => "movdir64b",
             Op::Cas => "cas",
             Op::Dsa => "dsa",
+            Op::RandRead => "randread",
+            Op::RandWrite => "randwrite",
+            Op::SeqRead => "seqread",
+            Op::SeqWrite => "seqwrite",
         }
     }
 
@@ -57,6 +73,14 @@ impl Op {
     /// Whether the write bypasses the caches and is posted.
     pub const fn is_posted(self) -> bool {
         matches!(self, Op::NtSt | Op::Movdir64b)
+    }
+
+    /// Whether it is a request to a storage device and no instruction.
+    pub const fn is_storage(self) -> bool {
+        matches!(
+            self,
+            Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite
+        )
     }
 
     /// Bytes that cross the memory interface for each byte the program touches, once the caches
@@ -74,7 +98,10 @@ impl fmt::Display for Op {
 
 /// A name that is no instruction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b, cas and dsa")]
+#[error(
+    "no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b, cas and dsa, and for \
+     storage randread, randwrite, seqread and seqwrite"
+)]
 pub struct UnknownOp(pub String);
 
 impl FromStr for Op {
@@ -90,6 +117,7 @@ impl FromStr for Op {
         Op::ALL
             .into_iter()
             .chain([Op::Dsa])
+            .chain(Op::STORAGE)
             .find(|op| op.name().replace('_', "") == plain)
             .ok_or_else(|| UnknownOp(text.into()))
     }
@@ -129,6 +157,13 @@ pub enum Pattern {
         /// Submissions under way before the thread waits for the oldest; 1 for a synchronous use.
         in_flight: u32,
     },
+    /// Requests to a storage device, at random or in order as the instruction says.
+    Requests {
+        /// Bytes of one, a multiple of the line.
+        bytes: Bytes,
+        /// Requests that one thread keeps under way.
+        depth: u32,
+    },
 }
 
 impl Pattern {
@@ -147,6 +182,7 @@ impl Pattern {
             Pattern::FlushedLine => "flushed_line",
             Pattern::SharedLine => "shared_line",
             Pattern::Descriptors { .. } => "descriptors",
+            Pattern::Requests { .. } => "requests",
         }
     }
 
@@ -235,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_instruction_is_read_back_from_its_name() {
-        for op in Op::ALL.into_iter().chain([Op::Dsa]) {
+        for op in Op::ALL.into_iter().chain([Op::Dsa]).chain(Op::STORAGE) {
             assert_eq!(op.name().parse(), Ok(op));
             assert_eq!(op.name().replace('_', "-").parse(), Ok(op));
         }

@@ -21,6 +21,8 @@ pub enum Feature {
     Clwb,
     /// A work queue of the Data Streaming Accelerator that this user may submit to.
     Dsa,
+    /// A storage device that requests may be put to.
+    Storage,
     /// A time-stamp counter that ticks at one rate whatever the core does.
     InvariantTsc,
     /// Core performance counters.
@@ -60,6 +62,7 @@ impl Feature {
             Feature::Movdir64b => "movdir64b",
             Feature::Clwb => "clwb",
             Feature::Dsa => "dsa",
+            Feature::Storage => "storage",
             Feature::InvariantTsc => "invariant_tsc",
             Feature::CorePmu => "core_pmu",
             Feature::UncorePmu => "uncore_pmu",

@@ -73,10 +73,12 @@ pub enum Experiment {
     Stream,
     /// Latency of every single request, alone and beside others.
     Tail,
+    /// One tenant beside another, for the matrix of who hurts whom.
+    Interplay,
 }
 
 impl Experiment {
-    /// Every experiment, in the order in which reports show them.
+    /// Every experiment of `bench`, in the order in which reports show them.
     pub const ALL: [Experiment; 8] = [
         Experiment::Latency,
         Experiment::Tail,
@@ -99,6 +101,7 @@ impl Experiment {
             Experiment::Share => "share",
             Experiment::Stream => "stream",
             Experiment::Tail => "tail",
+            Experiment::Interplay => "interplay",
         }
     }
 }
@@ -194,6 +197,9 @@ pub struct Beside {
     pub pattern: String,
     /// Its threads.
     pub threads: u32,
+    /// Where copied lines come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<TierName>,
     /// Share of the lines crossing the memory interface that are read.
     pub read_share: f64,
     /// How long each of its threads pauses between two lines, in ns.

@@ -30,6 +30,11 @@ impl TierName {
         Self(format!("cxl{n}"))
     }
 
+    /// The `n`th storage device.
+    pub fn ssd(n: usize) -> Self {
+        Self(format!("ssd{n}"))
+    }
+
     /// A tier by the name that a user gave.
     pub fn named(name: impl Into<String>) -> Self {
         Self(name.into())
@@ -63,6 +68,8 @@ pub enum TierKind {
     RemoteCxl,
     /// A node without processors whose kind the system does not tell.
     CpuLess,
+    /// A storage device, which requests reach and loads do not.
+    Ssd,
 }
 
 impl TierKind {
@@ -74,6 +81,7 @@ impl TierKind {
             TierKind::Cxl => "CXL",
             TierKind::RemoteCxl => "CXL, remote",
             TierKind::CpuLess => "CPU-less node",
+            TierKind::Ssd => "SSD",
         }
     }
 }

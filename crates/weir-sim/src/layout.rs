@@ -260,8 +260,9 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
 fn kinds(op: Op) -> [Kind; 3] {
     match op {
         Op::Ld => Kind::LOADS,
-        Op::NtSt | Op::Movdir64b | Op::Dsa => [Kind::Wcilf; 3],
         Op::St | Op::StClwb | Op::Cas => Kind::STORES,
+        // Posted; devices say themselves what they ask for.
+        _ => [Kind::Wcilf; 3],
     }
 }
 

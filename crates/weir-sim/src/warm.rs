@@ -24,7 +24,10 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         .iter()
         .any(|t| match t.pattern {
             // A device's reads and writes leave nothing there.
-            Pattern::FlushedLine | Pattern::SharedLine | Pattern::Descriptors { .. } => false,
+            Pattern::FlushedLine
+            | Pattern::SharedLine
+            | Pattern::Descriptors { .. }
+            | Pattern::Requests { .. } => false,
             Pattern::Sequential | Pattern::Chase { .. } => together(t) <= lines + lines / 4,
             Pattern::RandomLine | Pattern::RandomBlock { .. } => together(t) <= 8 * lines,
         })

@@ -188,7 +188,7 @@ proptest! {
             Op::Ld => (1.0, 0.0),
             // Read for ownership, write back.
             Op::St | Op::StClwb | Op::Cas => (1.0, 1.0),
-            Op::NtSt | Op::Movdir64b | Op::Dsa => (0.0, 1.0),
+            _ => (0.0, 1.0),
         };
         let slack = in_flight(&platform, threads as usize);
         prop_assert!((read - reads * touched).abs() <= slack, "{touched} touched, {read} read");

@@ -93,6 +93,8 @@ pub enum Verb {
     Platforms(verbs::platforms::Args),
     /// Characterise a machine.
     Bench(verbs::bench::Args),
+    /// Say who hurts whom when tenants share a socket, by how much, and where.
+    Interplay(verbs::interplay::Args),
     /// Take a first look at this machine and a simulated CXL server, and leave a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -72,6 +72,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Doctor(args) => verbs::doctor::run(&args, &context),
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
+        Verb::Interplay(args) => verbs::interplay::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),

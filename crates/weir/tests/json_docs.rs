@@ -13,6 +13,7 @@ use weir::documents::{
 };
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
+use weir_model::interplay::InterplayDocument;
 
 const HEAD: &str = "\
 # The JSON that Weir prints and keeps
@@ -35,6 +36,12 @@ fn page() -> String {
     let mut text = HEAD.to_owned();
     let mut parts: BTreeMap<String, Value> = BTreeMap::new();
     document::<BenchDocument>("weir bench", BenchDocument::SCHEMA, &mut text, &mut parts);
+    document::<InterplayDocument>(
+        "weir interplay",
+        InterplayDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
     document::<ReproduceDocument>(
         "weir reproduce",
         ReproduceDocument::SCHEMA,

@@ -100,6 +100,7 @@ fn latency(mean: f64) -> LatencyHistogram {
 
 fn company(threads: u32, pause: f64, gbps: f64) -> Beside {
     Beside {
+        source: None,
         tier: TierName::dram(),
         op: Op::Ld,
         pattern: "sequential".into(),

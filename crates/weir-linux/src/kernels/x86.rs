@@ -73,7 +73,9 @@ fn has(feature: Leaf7) -> bool {
 
 pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     Ok(match (op, isa) {
-        (Op::Dsa, _) => return Err(no_instruction(op)),
+        (Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
+            return Err(no_instruction(op));
+        }
         (Op::Ld, Isa::Avx512) => Kernel::of::<Ld512>(op, isa, "vmovdqa64 zmm, [m]"),
         (Op::Ld, Isa::Avx2) => Kernel::of::<Ld256>(op, isa, "2 x vmovdqa ymm, [m]"),
         (Op::Ld, _) => Kernel::of::<Ld128>(op, NARROWEST, "4 x movdqa xmm, [m]"),

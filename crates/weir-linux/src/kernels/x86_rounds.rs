@@ -186,7 +186,9 @@ unsafe fn direct_copy(arrays: Arrays, rounds: usize, _: Shape, _: &mut Data) {
 pub(super) fn rounds(op: Op, isa: Isa, dataflow: Dataflow) -> Result<Run, MachineError> {
     let apart_from = dataflow == Dataflow::Apart;
     Ok(match (op, isa) {
-        (Op::Dsa, _) => return Err(no_instruction(op)),
+        (Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
+            return Err(no_instruction(op));
+        }
         (Op::Movdir64b, _) if !apart_from => direct_copy,
         (Op::Movdir64b, Isa::Avx512) => apart::<Ld512, Movdir64b>,
         (Op::Movdir64b, Isa::Avx2) => apart::<Ld256, Movdir64b>,

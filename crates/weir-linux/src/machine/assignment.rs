@@ -162,6 +162,10 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
         Pattern::SharedLine if tenant.cores.len() < 2 => {
             Err("a line is shared by two cores at least".into())
         }
+        Pattern::Requests { .. } if !tenant.op.is_storage() => Err(format!(
+            "requests go to a storage device; {} is an instruction",
+            tenant.op
+        )),
         Pattern::Descriptors { .. } if tenant.op != Op::Dsa => Err(format!(
             "descriptors are for an accelerator, not for {}",
             tenant.op

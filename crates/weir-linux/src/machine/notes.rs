@@ -222,7 +222,7 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
         Pattern::SharedLine => Some(
             "each thread polls the line and passes it on by compare and swap, in a ring".to_owned(),
         ),
-        Pattern::Sequential | Pattern::Descriptors { .. } => None,
+        Pattern::Sequential | Pattern::Descriptors { .. } | Pattern::Requests { .. } => None,
     }
 }
 

@@ -126,9 +126,13 @@ impl Task {
             (Some(rounds), pattern) => {
                 Self::rounds(rounds, job, regions, lines, pattern).ok_or_else(lacks)?
             }
-            (None, Pattern::Sequential | Pattern::SharedLine | Pattern::Descriptors { .. }) => {
-                Work::Sequential
-            }
+            (
+                None,
+                Pattern::Sequential
+                | Pattern::SharedLine
+                | Pattern::Descriptors { .. }
+                | Pattern::Requests { .. },
+            ) => Work::Sequential,
             (None, Pattern::RandomLine) => Work::Scattered {
                 blocks: Blocks {
                     lines: 1,

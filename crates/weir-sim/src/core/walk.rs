@@ -103,9 +103,10 @@ impl Walk {
     ) -> Self {
         let lines = working_set.lines().max(1);
         let order = match pattern {
-            Pattern::Sequential | Pattern::SharedLine | Pattern::Descriptors { .. } => {
-                Order::Sequential
-            }
+            Pattern::Sequential
+            | Pattern::SharedLine
+            | Pattern::Descriptors { .. }
+            | Pattern::Requests { .. } => Order::Sequential,
             Pattern::RandomLine | Pattern::FlushedLine => Order::RandomLine,
             Pattern::RandomBlock { block } => Order::RandomBlock {
                 lines: block.lines().max(1),

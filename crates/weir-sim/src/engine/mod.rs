@@ -255,7 +255,8 @@ impl Engine {
                 self.end_atomic(t, at);
             }
             Op::StClwb => self.write_through(t, index, place, at),
-            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
+            // Posted, or moved by a device: nothing comes into a cache.
+            _ => {}
         }
     }
 

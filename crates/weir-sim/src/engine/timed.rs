@@ -76,7 +76,8 @@ impl Engine {
                 self.uncore.send(from, index, place, Kind::Clwb, at);
                 return;
             }
-            Op::NtSt | Op::Movdir64b | Op::Dsa => {}
+            // Posted, or moved by a device: nothing comes into a cache.
+            _ => {}
         }
         self.end_timed(t, index, at);
     }

@@ -1,6 +1,7 @@
 //! Standard output: results, in the format that was asked for, and nothing else.
 
 mod csv;
+mod interplay;
 mod number;
 mod parquet;
 pub mod points;
@@ -15,6 +16,7 @@ use crate::failure::Result;
 
 pub use self::csv::{Record, point_rows, rows_to_csv, to_csv};
 pub use self::parquet::{Rows, to_parquet};
+pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};

@@ -22,7 +22,7 @@ pub use movement::method;
 pub use tail::company;
 
 /// Columns of figures that fit beside the row's name.
-const FIGURES_ABREAST: usize = 6;
+pub(super) const FIGURES_ABREAST: usize = 6;
 
 /// Whether a point is a step of the staircase: a pointer chase over a working set.
 pub fn is_chase(point: &Point) -> bool {
@@ -73,12 +73,12 @@ fn bandwidth_cell(point: &Point) -> String {
 }
 
 /// Rows by columns, in order of their keys.
-struct Grid<R, C> {
+pub(super) struct Grid<R, C> {
     cells: BTreeMap<R, BTreeMap<C, String>>,
 }
 
 impl<R: Ord, C: Ord> Grid<R, C> {
-    fn of(cells: impl Iterator<Item = (R, C, String)>) -> Self {
+    pub(super) fn of(cells: impl Iterator<Item = (R, C, String)>) -> Self {
         let mut grid: BTreeMap<R, BTreeMap<C, String>> = BTreeMap::new();
         for (row, column, cell) in cells {
             grid.entry(row).or_default().insert(column, cell);
@@ -87,7 +87,7 @@ impl<R: Ord, C: Ord> Grid<R, C> {
     }
 
     /// As tables of at most `abreast` columns beside the name of the row.
-    fn show(
+    pub(super) fn show(
         &self,
         text: &mut String,
         title: &str,
@@ -124,7 +124,7 @@ fn titled(text: &mut String, title: &str, table: &Table) {
 }
 
 /// Why figures are missing or cannot be right, each reason once.
-fn reasons(points: &[Point], text: &mut String) {
+pub(super) fn reasons(points: &[Point], text: &mut String) {
     let mut failed: Vec<(&str, String, usize)> = Vec::new();
     for point in points {
         let Some(error) = &point.error else { continue };

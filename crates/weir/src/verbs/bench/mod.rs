@@ -31,7 +31,7 @@ use crate::measure::{Measured, measure_rounds};
 use crate::output::{self, point_rows, print, seconds, to_csv, to_json, wrap};
 
 use file::Earlier;
-use threads::Threads;
+pub use threads::Threads;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -279,7 +279,7 @@ pub fn runnable(
         ))
     });
     let mut notes = Vec::new();
-    for op in Op::ALL.into_iter().chain([Op::Dsa]) {
+    for op in Op::ALL.into_iter().chain([Op::Dsa]).chain(Op::STORAGE) {
         let Some(capability) = missing(op) else {
             continue;
         };
@@ -310,6 +310,7 @@ fn needed(op: Op) -> Option<Feature> {
     match op {
         Op::Movdir64b => Some(Feature::Movdir64b),
         Op::Dsa => Some(Feature::Dsa),
+        Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => Some(Feature::Storage),
         Op::StClwb => Some(Feature::Clwb),
         Op::Ld | Op::St | Op::NtSt | Op::Cas => None,
     }

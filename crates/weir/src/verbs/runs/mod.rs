@@ -9,13 +9,13 @@ use std::path::Path;
 use clap::Subcommand;
 use weir_model::document::{BenchDocument, ReproduceDocument};
 
-use super::{bench, reproduce};
+use super::{bench, interplay, reproduce};
 use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
 use crate::measure;
-use crate::output::{alike, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::output::{self, alike, point_rows, print, seconds, to_csv, to_json, wrap};
 use crate::store::{Store, StoredRun};
 
 /// Arguments.
@@ -73,17 +73,24 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             compare::run(args, &runs, context)
         }
         What::Resume { run } => {
-            let run = load(store.as_ref(), &path, run)?.summary.id;
+            let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
             let measured = measure::resume(context, run)?;
-            bench::show(context, &measured)?;
+            if verb == interplay::VERB {
+                interplay::show(context, run)?;
+            } else {
+                bench::show(context, &measured)?;
+            }
             measured.verdict()
         }
         What::Show { run } => {
             let stored = load(store.as_ref(), &path, run)?;
             let text = match context.global.format {
                 Format::Table => describe(&stored)?,
+                Format::Json if stored.summary.verb == interplay::VERB => {
+                    to_json(&interplay::document(&stored)?)?
+                }
                 Format::Json => to_json(&stored.document)?,
                 Format::Csv => as_csv(&stored)?,
             };
@@ -158,6 +165,7 @@ fn describe(run: &StoredRun) -> Result<String> {
     }
     text.push('\n');
     text.push_str(&match run.schema() {
+        _ if summary.verb == interplay::VERB => output::interplay(&interplay::document(run)?),
         BenchDocument::SCHEMA => bench::table(&bench_document(run)?),
         ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
         other => wrap(

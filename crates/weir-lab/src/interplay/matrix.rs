@@ -1,0 +1,252 @@
+//! From points to cells: a pair's change over thread counts, and what goes with it.
+
+use weir_model::document::{Beside, Point, Record, Steadiness};
+use weir_model::interplay::{
+    At, Cause, Cell, CellLatency, ChangeClass, Party, Reason, SurfacePoint,
+};
+use weir_model::latency::LatencySummary;
+use weir_model::topology::Topology;
+use weir_model::units::{GbPerSec, Nanos};
+
+use super::reason::{Evidence, reason};
+use super::side_by_side::{Seen, queues, ratios};
+
+/// A point of a matrix with what it was made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// The figure.
+    pub point: &'a Point,
+    /// Its record.
+    pub record: &'a Record,
+}
+
+/// The cells of a matrix, row by row in the order in which they were planned, and the surface of
+/// thread counts behind them. Pairs of which nothing was measured are left out.
+pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> (Vec<Cell>, Vec<SurfacePoint>) {
+    let book = Book { topology, points };
+    let mut pairs: Vec<(Party, Party)> = Vec::new();
+    for seen in points {
+        if let Some(pair) = pair_of(seen.point)
+            && !pairs.contains(&pair)
+        {
+            pairs.push(pair);
+        }
+    }
+    let (mut cells, mut surface) = (Vec::new(), Vec::new());
+    for (victim, aggressor) in pairs {
+        let here = book.surface(&victim, &aggressor);
+        cells.push(book.cell(victim, aggressor, &here));
+        surface.extend(here);
+    }
+    (cells, surface)
+}
+
+/// Who a pair is of; `None` for what ran alone, and for the timed chase.
+fn pair_of(point: &Point) -> Option<(Party, Party)> {
+    let beside = point.beside.as_ref()?;
+    (!is_chase(point)).then(|| (party(point), company(beside)))
+}
+
+/// Whether it is the chase that times a victim's tier.
+fn is_chase(point: &Point) -> bool {
+    point.pattern.starts_with("chase")
+}
+
+fn party(point: &Point) -> Party {
+    Party {
+        tier: point.tier.clone(),
+        op: point.op,
+        from: point.source.clone(),
+    }
+}
+
+fn company(beside: &Beside) -> Party {
+    Party {
+        tier: beside.tier.clone(),
+        op: beside.op,
+        from: beside.source.clone(),
+    }
+}
+
+/// Everything that was measured, to look figures up in.
+struct Book<'a> {
+    topology: &'a Topology,
+    points: &'a [Measured<'a>],
+}
+
+impl<'a> Book<'a> {
+    fn solo(&self, who: &Party, threads: u32) -> Option<Measured<'a>> {
+        self.points.iter().copied().find(|seen| {
+            let point = seen.point;
+            let alone = point.beside.is_none() && !is_chase(point);
+            alone && point.threads == threads && party(point) == *who
+        })
+    }
+
+    fn corun(&self, victim: &Party, aggressor: &Party, at: At) -> Option<Measured<'a>> {
+        let of_pair =
+            |point: &Point| pair_of(point).is_some_and(|(v, a)| v == *victim && a == *aggressor);
+        (self.points.iter().copied())
+            .find(|seen| of_pair(seen.point) && at_of(seen.point) == Some(at))
+    }
+
+    /// The chase of the victim's tier, alone or beside the aggressor.
+    fn chase(&self, victim: &Party, beside: Option<(&Party, At)>) -> Option<LatencySummary> {
+        let found = self.points.iter().find(|seen| {
+            let point = seen.point;
+            let in_company = match (&point.beside, beside) {
+                (None, None) => true,
+                (Some(there), Some((who, at))) => {
+                    company(there) == *who
+                        && there.threads == at.aggressor_threads
+                        && there.pause_ns == at.aggressor_pause_ns
+                }
+                _ => false,
+            };
+            is_chase(point) && point.tier == victim.tier && in_company
+        });
+        found?.point.ns
+    }
+
+    /// Every pair of thread counts of two parties, in the order of the plan.
+    fn surface(&self, victim: &Party, aggressor: &Party) -> Vec<SurfacePoint> {
+        let pairs = self.points.iter().filter(|seen| {
+            pair_of(seen.point).is_some_and(|(v, a)| v == *victim && a == *aggressor)
+        });
+        pairs
+            .filter_map(|seen| {
+                let at = at_of(seen.point)?;
+                let solo = self.solo(victim, at.victim_threads);
+                let solo_gbps = solo.and_then(|s| s.point.gbps);
+                let corun_gbps = seen.point.gbps;
+                // One that pauses was not measured alone.
+                let aggressor_solo = (at.aggressor_pause_ns == Nanos(0.0))
+                    .then(|| self.solo(aggressor, at.aggressor_threads))
+                    .flatten();
+                let why = |seen: Option<Measured<'_>>| seen.and_then(|s| s.point.error.clone());
+                let alone = || solo_gbps.is_none().then(|| "not measured alone".to_owned());
+                Some(SurfacePoint {
+                    victim: victim.clone(),
+                    aggressor: aggressor.clone(),
+                    at,
+                    solo_gbps,
+                    corun_gbps,
+                    change_pct: change_pct(solo_gbps, corun_gbps),
+                    aggressor_solo_gbps: aggressor_solo.and_then(|s| s.point.gbps),
+                    aggressor_gbps: seen.point.beside.as_ref().and_then(|b| b.gbps),
+                    error: (seen.point.error.clone())
+                        .or_else(|| why(solo))
+                        .or_else(alone),
+                })
+            })
+            .collect()
+    }
+
+    fn cell(&self, victim: Party, aggressor: Party, surface: &[SurfacePoint]) -> Cell {
+        // The first of equals, so that the order of the plan decides.
+        let worst = surface
+            .iter()
+            .filter(|p| p.change_pct.is_some())
+            .reduce(|a, b| {
+                let size = |p: &SurfacePoint| p.change_pct.unwrap_or(0.0).abs();
+                if size(b) > size(a) { b } else { a }
+            });
+        let mut cell = Cell {
+            victim,
+            aggressor,
+            solo_gbps: None,
+            corun_gbps: None,
+            change_pct: None,
+            change_ci95: None,
+            class: None,
+            at: None,
+            aggressor_gbps: None,
+            aggressor_change_pct: None,
+            ns: None,
+            steadiness: None,
+            ratios: Vec::new(),
+            queues: Vec::new(),
+            verdict: Reason {
+                cause: Cause::Undetermined,
+                evidence: Vec::new(),
+                unseen: Vec::new(),
+            },
+            error: surface.iter().find_map(|p| p.error.clone()),
+        };
+        let Some(worst) = worst else {
+            return cell;
+        };
+        let at = worst.at;
+        cell.error = None;
+        cell.solo_gbps = worst.solo_gbps;
+        cell.corun_gbps = worst.corun_gbps;
+        cell.change_pct = worst.change_pct;
+        cell.class = worst.change_pct.map(ChangeClass::of);
+        cell.at = Some(at);
+        cell.aggressor_gbps = worst.aggressor_gbps;
+        cell.aggressor_change_pct = change_pct(worst.aggressor_solo_gbps, worst.aggressor_gbps);
+        cell.ns = self.latency(&cell.victim, &cell.aggressor, at);
+        let solo = self.solo(&cell.victim, at.victim_threads);
+        let corun = self.corun(&cell.victim, &cell.aggressor, at);
+        if let (Some(solo), Some(corun)) = (solo, corun) {
+            cell.change_ci95 = interval(solo.point, corun.point);
+            cell.steadiness = worse(solo.point.steadiness, corun.point.steadiness);
+            let alone = Seen::in_record(solo.record);
+            let together = Seen::in_record(corun.record);
+            cell.ratios = ratios(&alone, &together);
+            cell.queues = queues(&alone, &together);
+            cell.verdict = reason(&Evidence {
+                topology: self.topology,
+                victim: &cell.victim,
+                aggressor: &cell.aggressor,
+                change_pct: cell.change_pct.unwrap_or(0.0),
+                solo: &alone,
+                corun: &together,
+                chase: cell.ns,
+            });
+        }
+        cell
+    }
+
+    fn latency(&self, victim: &Party, aggressor: &Party, at: At) -> Option<CellLatency> {
+        let solo = self.chase(victim, None)?;
+        let corun = self.chase(victim, Some((aggressor, at)))?;
+        Some(CellLatency {
+            solo_mean: solo.mean,
+            solo_p99: solo.p99,
+            corun_mean: corun.mean,
+            corun_p99: corun.p99,
+        })
+    }
+}
+
+/// The thread counts of a pair.
+fn at_of(point: &Point) -> Option<At> {
+    let beside = point.beside.as_ref()?;
+    Some(At {
+        victim_threads: point.threads,
+        aggressor_threads: beside.threads,
+        aggressor_pause_ns: beside.pause_ns,
+    })
+}
+
+/// In percent of the first; `None` where either is missing or the first is nothing.
+fn change_pct(solo: Option<GbPerSec>, corun: Option<GbPerSec>) -> Option<f64> {
+    let (solo, corun) = (solo?.get(), corun?.get());
+    (solo > 0.0).then(|| (corun - solo) / solo * 100.0)
+}
+
+/// Half-width of a change's interval in percentage points, by propagation of both figures' own.
+fn interval(solo: &Point, corun: &Point) -> Option<f64> {
+    let (a, b) = (solo.gbps?.get(), corun.gbps?.get());
+    let relative = |point: &Point, value: f64| Some(point.ci95? / value);
+    if a <= 0.0 || b <= 0.0 {
+        return None;
+    }
+    Some(relative(solo, a)?.hypot(relative(corun, b)?) * b / a * 100.0)
+}
+
+/// The one that says less about a figure's trust.
+fn worse(a: Option<Steadiness>, b: Option<Steadiness>) -> Option<Steadiness> {
+    a.max(b)
+}

@@ -1,0 +1,143 @@
+//! Case studies of CXL-Interplay (DAC 2025) by name, for any machine that has the tiers.
+
+use std::str::FromStr;
+
+use weir_model::access::Op;
+use weir_model::interplay::Party;
+use weir_model::topology::{Tier, TierKind, TierName, Topology};
+use weir_model::units::Nanos;
+
+use super::Options;
+use super::company::usual;
+use crate::LabError;
+
+/// A case study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// The matrix of memory, CXL and storage (Table III).
+    Table3,
+    /// Non-temporal against direct stores, and direct stores that only read CXL (§III-E).
+    Movdir64b,
+    /// Sequential against random writes of a storage device (Figure 3).
+    SsdWrites,
+    /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
+    /// (§III-F).
+    Background,
+}
+
+impl Preset {
+    /// Every preset.
+    pub const ALL: [Preset; 4] = [
+        Preset::Table3,
+        Preset::Movdir64b,
+        Preset::SsdWrites,
+        Preset::Background,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Preset::Table3 => "table3",
+            Preset::Movdir64b => "movdir64b",
+            Preset::SsdWrites => "ssd-writes",
+            Preset::Background => "background",
+        }
+    }
+
+    /// What it measures on a machine.
+    ///
+    /// # Errors
+    /// The machine has no CXL memory, or no storage device where the study is about one.
+    pub fn options(self, topology: &Topology) -> Result<Options, LabError> {
+        let dram = first(topology, TierKind::Dram, self)?;
+        let cxl = first(topology, TierKind::Cxl, self)?;
+        let party = |tier: &Tier, op| Party {
+            tier: tier.name.clone(),
+            op,
+            from: None,
+        };
+        let most = (topology.cores.len() / 2).clamp(1, 16) as u32;
+        Ok(match self {
+            Preset::Table3 => {
+                let storage = topology.tiers.iter().filter(|t| t.kind == TierKind::Ssd);
+                let others: Vec<&Tier> = std::iter::once(dram).chain(storage).collect();
+                let beside = |victim: &Tier, aggressor: &Tier| -> Vec<(Party, Party)> {
+                    usual(victim)
+                        .flat_map(|v| usual(aggressor).map(move |a| (v.clone(), a)))
+                        .collect()
+                };
+                let to = others.iter().flat_map(|other| beside(other, cxl));
+                let back = others.iter().flat_map(|other| beside(cxl, other));
+                Options {
+                    pairs: to.chain(back).collect(),
+                    ..Options::default()
+                }
+            }
+            Preset::Movdir64b => {
+                let into_dram = Party {
+                    from: Some(cxl.name.clone()),
+                    ..party(dram, Op::Movdir64b)
+                };
+                let aggressors = [party(cxl, Op::NtSt), party(cxl, Op::Movdir64b), into_dram];
+                Options {
+                    pairs: with_each(&party(dram, Op::Ld), aggressors),
+                    threads: vec![most],
+                    ..Options::default()
+                }
+            }
+            Preset::SsdWrites => {
+                let ssd = first(topology, TierKind::Ssd, self)?;
+                let victims = [party(ssd, Op::RandWrite), party(ssd, Op::SeqWrite)];
+                let aggressor = party(cxl, Op::NtSt);
+                Options {
+                    pairs: victims.map(|v| (v, aggressor.clone())).to_vec(),
+                    ..Options::default()
+                }
+            }
+            Preset::Background => {
+                let aggressors = [Op::Ld, Op::NtSt].map(|op| party(cxl, op));
+                Options {
+                    pairs: with_each(&party(dram, Op::Ld), aggressors),
+                    pauses: [0.0, 20.0, 50.0, 100.0, 200.0, 500.0].map(Nanos).to_vec(),
+                    ..Options::default()
+                }
+            }
+        })
+    }
+}
+
+fn with_each(victim: &Party, aggressors: impl IntoIterator<Item = Party>) -> Vec<(Party, Party)> {
+    let pair = |aggressor| (victim.clone(), aggressor);
+    aggressors.into_iter().map(pair).collect()
+}
+
+fn first(topology: &Topology, kind: TierKind, preset: Preset) -> Result<&Tier, LabError> {
+    let mut tiers = topology.tiers.iter();
+    tiers.find(|tier| tier.kind == kind).ok_or_else(|| {
+        let known: Vec<&str> = (topology.tiers.iter())
+            .map(|tier| TierName::as_str(&tier.name))
+            .collect();
+        LabError::Nothing(format!(
+            "preset {} needs {}, and this machine has {} only",
+            preset.name(),
+            kind.describe(),
+            known.join(", ")
+        ))
+    })
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Preset::ALL.map(Preset::name);
+        (Preset::ALL.into_iter())
+            .find(|preset| preset.name() == text)
+            .ok_or_else(|| {
+                format!(
+                    "no preset is called `{text}`; known are {}",
+                    known.join(", ")
+                )
+            })
+    }
+}

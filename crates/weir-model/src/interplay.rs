@@ -1,0 +1,412 @@
+//! Who hurts whom: the matrix of victims and aggressors, as documents carry it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Op;
+use crate::document::{Header, Point, Steadiness};
+use crate::topology::TierName;
+use crate::units::{GbPerSec, Nanos};
+
+/// An `interplay` document: `weir/interplay/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InterplayDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub header: Header,
+    /// One for each victim and aggressor, row by row.
+    pub cells: Vec<Cell>,
+    /// Every pair of thread counts behind the cells.
+    pub surface: Vec<SurfacePoint>,
+    /// Every figure that was taken, alone and beside.
+    pub points: Vec<Point>,
+}
+
+impl InterplayDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/interplay/1";
+}
+
+/// A side of a pair: an instruction or request, and the tier it goes to.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Party {
+    /// The tier.
+    pub tier: TierName,
+    /// The instruction.
+    pub op: Op,
+    /// Where the lines come from that the instruction writes, if it copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<TierName>,
+}
+
+/// `dram:nt_st`, or `dram:movdir64b:cxl0` for a copy from `cxl0`.
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.from {
+            None => f.pad(&format!("{}:{}", self.tier, self.op)),
+            Some(from) => f.pad(&format!("{}:{}:{from}", self.tier, self.op)),
+        }
+    }
+}
+
+impl FromStr for Party {
+    type Err = String;
+
+    /// Reads `TIER:OP` and `TIER:OP:SOURCE`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no tenant: write TIER:OP, such as dram:ld, or TIER:OP:SOURCE for a copy"
+            )
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let (tier, op, from) = match parts[..] {
+            [tier, op] => (tier, op, None),
+            [tier, op, from] if !from.is_empty() => (tier, op, Some(TierName::named(from))),
+            _ => return Err(wrong()),
+        };
+        if tier.is_empty() {
+            return Err(wrong());
+        }
+        let op = op.parse().map_err(|error| format!("{error}"))?;
+        let tier = TierName::named(tier);
+        Ok(Self { tier, op, from })
+    }
+}
+
+/// How far a bandwidth moved, in the classes of CXL-Interplay (Table III): suppression is a loss of
+/// more than 40 % (deep), 10 to 40 % (moderate) or 5 to 10 % (mild); promotion is the same upwards.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeClass {
+    /// Below -40 %.
+    DeepSuppression,
+    /// -40 to -10 %.
+    ModerateSuppression,
+    /// -10 to -5 %.
+    MildSuppression,
+    /// Within 5 %.
+    None,
+    /// 5 to 10 %.
+    MildPromotion,
+    /// 10 to 40 %.
+    ModeratePromotion,
+    /// Above 40 %.
+    DeepPromotion,
+}
+
+impl ChangeClass {
+    /// Every class, from the deepest loss to the highest gain.
+    pub const ALL: [ChangeClass; 7] = [
+        ChangeClass::DeepSuppression,
+        ChangeClass::ModerateSuppression,
+        ChangeClass::MildSuppression,
+        ChangeClass::None,
+        ChangeClass::MildPromotion,
+        ChangeClass::ModeratePromotion,
+        ChangeClass::DeepPromotion,
+    ];
+
+    /// The class of a change in percent. A boundary belongs to the class nearer to none.
+    pub fn of(change_pct: f64) -> Self {
+        let (mild, moderate, deep) = match change_pct {
+            c if c < 0.0 => (
+                ChangeClass::MildSuppression,
+                ChangeClass::ModerateSuppression,
+                ChangeClass::DeepSuppression,
+            ),
+            _ => (
+                ChangeClass::MildPromotion,
+                ChangeClass::ModeratePromotion,
+                ChangeClass::DeepPromotion,
+            ),
+        };
+        match change_pct.abs() {
+            size if size > 40.0 => deep,
+            size if size > 10.0 => moderate,
+            size if size > 5.0 => mild,
+            _ => ChangeClass::None,
+        }
+    }
+
+    /// How many classes lie between two, 0 if they are the same.
+    pub fn distance(self, other: Self) -> u32 {
+        (self as u32).abs_diff(other as u32)
+    }
+
+    /// In words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            ChangeClass::DeepSuppression => "deep suppression",
+            ChangeClass::ModerateSuppression => "moderate suppression",
+            ChangeClass::MildSuppression => "mild suppression",
+            ChangeClass::None => "none",
+            ChangeClass::MildPromotion => "mild promotion",
+            ChangeClass::ModeratePromotion => "moderate promotion",
+            ChangeClass::DeepPromotion => "deep promotion",
+        }
+    }
+}
+
+impl fmt::Display for ChangeClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.describe())
+    }
+}
+
+/// Thread counts of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct At {
+    /// Threads of the victim.
+    pub victim_threads: u32,
+    /// Threads of the aggressor.
+    pub aggressor_threads: u32,
+    /// How long each of its threads pauses between two lines, in ns.
+    #[serde(default)]
+    pub aggressor_pause_ns: Nanos,
+}
+
+/// What an aggressor does to a victim: the change of largest magnitude over all thread counts, which
+/// is the paper's rule (CXL-Interplay §III-B).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Whose bandwidth it is about.
+    pub victim: Party,
+    /// Who runs beside it.
+    pub aggressor: Party,
+    /// The victim's bandwidth alone, in GB/s, with as many threads as beside the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solo_gbps: Option<GbPerSec>,
+    /// Beside the aggressor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corun_gbps: Option<GbPerSec>,
+    /// (corun - solo) / solo, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_pct: Option<f64>,
+    /// Half-width of the change's 95 % interval, in percentage points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_ci95: Option<f64>,
+    /// Its class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ChangeClass>,
+    /// The thread counts at which the change is largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<At>,
+    /// What the aggressor drew there, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggressor_gbps: Option<GbPerSec>,
+    /// How far that is from what it draws alone, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggressor_change_pct: Option<f64>,
+    /// What a request to the victim's tier takes meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<CellLatency>,
+    /// How the repetitions of the victim's figures agree, the worse of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steadiness: Option<Steadiness>,
+    /// What counters say, alone and beside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ratios: Vec<Ratio>,
+    /// Where requests wait, alone and beside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueFill>,
+    /// Why, as far as the counters tell.
+    pub verdict: Reason,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl Cell {
+    /// Whether repetitions disagree so much that the change is no figure to rely on.
+    pub fn is_unstable(&self) -> bool {
+        matches!(
+            self.steadiness,
+            Some(Steadiness::Noisy | Steadiness::Bimodal | Steadiness::Drifting)
+        )
+    }
+}
+
+/// Latency of a lone pointer chase in the victim's tier: what a service that waits for memory feels.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellLatency {
+    /// Mean with nobody else on the machine.
+    pub solo_mean: Nanos,
+    /// 99th percentile with nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solo_p99: Option<Nanos>,
+    /// Mean beside the aggressor with `at`'s threads.
+    pub corun_mean: Nanos,
+    /// 99th percentile beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corun_p99: Option<Nanos>,
+}
+
+/// One pair of thread counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SurfacePoint {
+    /// Whose bandwidth it is about.
+    pub victim: Party,
+    /// Who runs beside it.
+    pub aggressor: Party,
+    /// Their threads.
+    pub at: At,
+    /// The victim's bandwidth alone, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solo_gbps: Option<GbPerSec>,
+    /// Beside the aggressor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corun_gbps: Option<GbPerSec>,
+    /// (corun - solo) / solo, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_pct: Option<f64>,
+    /// The aggressor's bandwidth alone, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggressor_solo_gbps: Option<GbPerSec>,
+    /// Beside the victim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggressor_gbps: Option<GbPerSec>,
+    /// Why there is no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One quantity alone and beside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// A counter's portable name, per second, or the name of a quantity made from some.
+    pub name: String,
+    /// Alone, in `unit`.
+    pub solo: f64,
+    /// Beside the aggressor.
+    pub corun: f64,
+    /// corun / solo; absent where solo is zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// `1/us`, `ns`, `GB/s`, `share`.
+    pub unit: String,
+}
+
+/// How many requests are in one place on average.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QueueFill {
+    /// The place: `LFB`, `IRQ`, `ToR hit`, `ToR dram`, `ToR cxl`, `ToR remote`.
+    pub place: String,
+    /// Requests there while the victim is alone.
+    pub solo: f64,
+    /// Requests there beside the aggressor.
+    pub corun: f64,
+}
+
+/// Where in the machine a change comes from.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The victim is as well off as alone.
+    Unharmed,
+    /// Slow requests fill the Table of Requests and the ingress queues before it.
+    TorCongestion,
+    /// The device that both use has no more to give.
+    DeviceSaturation,
+    /// DRAM channels have no more to give.
+    DdrSaturation,
+    /// The victim lost its lines in the last-level cache.
+    LlcCapacity,
+    /// A link is full.
+    Link,
+    /// Kernel copies, or the storage device.
+    StoragePath,
+    /// The evidence fits no rule, or there is none.
+    Undetermined,
+}
+
+impl Cause {
+    /// In words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Cause::Unharmed => "unharmed",
+            Cause::TorCongestion => "ToR/IRQ congestion",
+            Cause::DeviceSaturation => "device saturation",
+            Cause::DdrSaturation => "DDR saturation",
+            Cause::LlcCapacity => "LLC capacity",
+            Cause::Link => "link saturation",
+            Cause::StoragePath => "storage path",
+            Cause::Undetermined => "undetermined",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.describe())
+    }
+}
+
+/// Why a victim is slower, with what speaks for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// The cause.
+    pub cause: Cause,
+    /// What was seen, a sentence each.
+    pub evidence: Vec<String>,
+    /// What could not be seen, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_larger_change_is_never_in_a_lower_class(a in -100.0f64..300.0, b in -100.0f64..300.0) {
+            let (low, high) = (a.min(b), a.max(b));
+            prop_assert!(ChangeClass::of(low) <= ChangeClass::of(high));
+        }
+    }
+
+    #[test]
+    fn classes_are_the_papers() {
+        let classes = [-92.9, -40.0, -20.2, -7.0, -3.1, 0.3, 7.3, 14.8, 60.0].map(ChangeClass::of);
+        assert_eq!(
+            classes,
+            [
+                ChangeClass::DeepSuppression,
+                ChangeClass::ModerateSuppression,
+                ChangeClass::ModerateSuppression,
+                ChangeClass::MildSuppression,
+                ChangeClass::None,
+                ChangeClass::None,
+                ChangeClass::MildPromotion,
+                ChangeClass::ModeratePromotion,
+                ChangeClass::DeepPromotion,
+            ]
+        );
+        for (at, class) in ChangeClass::ALL.into_iter().enumerate() {
+            assert_eq!(class.distance(ChangeClass::DeepSuppression), at as u32);
+        }
+    }
+
+    #[test]
+    fn a_party_is_a_tier_and_an_instruction() {
+        let party: Party = "cxl0:nt-st".parse().unwrap();
+        assert_eq!(party.to_string(), "cxl0:nt_st");
+        let copy: Party = "dram:movdir64b:cxl0".parse().unwrap();
+        assert_eq!(copy.to_string().parse(), Ok(copy));
+        for text in ["cxl0", ":ld", "cxl0:", "cxl0:jump", "a:ld:", "a:ld:b:c"] {
+            assert!(text.parse::<Party>().is_err(), "{text}");
+        }
+    }
+}

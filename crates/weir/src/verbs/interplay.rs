@@ -1,0 +1,160 @@
+//! `weir interplay`: who hurts whom.
+
+use weir_lab::interplay::{self, Company, Measured as Figure};
+use weir_lab::{LabError, interplay::preset::Preset};
+use weir_model::document::Record;
+use weir_model::interplay::InterplayDocument;
+use weir_model::machine::MachineKind;
+use weir_model::topology::Topology;
+
+use super::bench::{Threads, runnable};
+use super::runs::bench_document;
+use crate::cli::Format;
+use crate::context::Context;
+use crate::estimate::agree;
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::measure::measure_rounds;
+use crate::output::{self, point_rows, print, seconds, to_csv, to_json};
+use crate::store::{RunId, Store, StoredRun};
+
+/// The verb as the store has it.
+pub const VERB: &str = "interplay";
+
+/// Repetitions on a real machine.
+const ROUNDS_ON_HOST: u32 = 5;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A tenant is TIER:OP, such as dram:ld or cxl0:nt_st; a tier alone means its usual
+tenants (ld, st and nt_st; of storage randread and randwrite); TIER:OP:SOURCE
+copies from SOURCE.
+
+Examples:
+  weir interplay
+  weir interplay --on interplay-a --preset table3
+  weir interplay --on emr2s+cxl-a --victims dram --aggressors cxl0:nt_st
+  weir interplay --victims dram:ld --aggressors dram:st --threads 1
+
+A matrix that was stopped goes on with `weir runs resume`.")]
+pub struct Args {
+    /// Whose bandwidth is watched [default: every tier's usual tenants].
+    #[arg(long, value_delimiter = ',', value_name = "TENANT")]
+    victims: Vec<Company>,
+    /// Who runs beside them [default: every tier's usual tenants].
+    #[arg(long, value_delimiter = ',', value_name = "TENANT")]
+    aggressors: Vec<Company>,
+    /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    threads: Vec<Threads>,
+    /// A case study of CXL-Interplay: table3, movdir64b, ssd-writes, background.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
+    preset: Option<Preset>,
+    /// The largest number of threads only.
+    #[arg(long)]
+    quick: bool,
+    /// How often each figure is measured, others in between [default: 5 on a
+    /// real machine, 1 on a model].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
+    /// Start a matrix of very many figures without being asked.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Args {
+    fn options(&self, topology: &Topology) -> std::result::Result<interplay::Options, LabError> {
+        let mut options = match self.preset {
+            Some(preset) => preset.options(topology)?,
+            None => interplay::Options {
+                pairs: interplay::pairs(topology, &self.victims, &self.aggressors)?,
+                ..Default::default()
+            },
+        };
+        if !self.threads.is_empty() {
+            options.threads = Threads::all(&self.threads);
+        }
+        options.quick |= self.quick;
+        Ok(options)
+    }
+}
+
+/// Measures the matrix, keeps and prints it.
+///
+/// # Errors
+/// The request fits no machine, a figure could not be taken or kept, or the sweep was stopped.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let chosen = machine::choose(&context.global.on)?;
+    let request = |error: LabError| Failure::Request(error.into());
+    let options = args.options(&chosen.topology).map_err(request)?;
+    let plan = interplay::plan(&chosen.topology, &options).map_err(request)?;
+    let runnable = runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
+    if runnable.plan.is_empty() {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "{}",
+            runnable.notes.join("; ")
+        )));
+    }
+    let rounds = args.repeat.unwrap_or(match chosen.identity.kind {
+        MachineKind::Host => ROUNDS_ON_HOST,
+        MachineKind::Sim => 1,
+    });
+    agree(context, &chosen, &runnable.plan, rounds, args.yes)?;
+    let measured = measure_rounds(
+        context,
+        VERB,
+        &chosen,
+        &runnable.plan,
+        rounds,
+        runnable.notes,
+    )?;
+    show(context, measured.run)?;
+    measured.verdict()
+}
+
+/// Prints a matrix that is in the store.
+///
+/// # Errors
+/// It cannot be read, or standard output cannot be written to.
+pub fn show(context: &Context, run: RunId) -> Result<()> {
+    let stored = Store::open(&context.store_path()?)?.load(run)?;
+    let document = document(&stored)?;
+    print(&match context.global.format {
+        Format::Table => output::interplay(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(point_rows(&document.header.machine.name, &document.points))?,
+    })?;
+    if context.global.format == Format::Table {
+        context.note(&format!(
+            "run {run} took {}; `weir report {run}` draws it",
+            seconds(document.header.elapsed_s)
+        ));
+    }
+    Ok(())
+}
+
+/// The matrix of a stored run: its cells are made from its figures each time, so that a later version
+/// may judge them anew.
+///
+/// # Errors
+/// The run holds something else.
+pub fn document(run: &StoredRun) -> Result<InterplayDocument> {
+    let bench = bench_document(run)?;
+    let records: Vec<Record> = (run.records.iter())
+        .map(|record| serde_json::from_value(record.clone()))
+        .collect::<serde_json::Result<_>>()
+        .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
+    let figures: Vec<Figure<'_>> = (bench.points.iter().zip(&records))
+        .map(|(point, record)| Figure { point, record })
+        .collect();
+    let (cells, surface) = interplay::matrix(&bench.header.topology, &figures);
+    let mut header = bench.header;
+    header.schema = InterplayDocument::SCHEMA.into();
+    Ok(InterplayDocument {
+        header,
+        cells,
+        surface,
+        points: bench.points,
+    })
+}
