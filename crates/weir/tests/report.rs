@@ -59,6 +59,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
             .map(|_| vec![(Nanos(90.0), 5), (Nanos(400.0), 95)])
             .collect(),
         logged: Vec::new(),
+        interplay: None,
         document: BenchDocument { header, points },
     }
 }

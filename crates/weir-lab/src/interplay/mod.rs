@@ -193,6 +193,3 @@ fn load(topology: &Topology, tier: &Tier, party: &Party, threads: u32) -> Load {
         None => load,
     }
 }
-
-#[cfg(test)]
-mod tests;

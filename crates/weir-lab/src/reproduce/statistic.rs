@@ -32,6 +32,19 @@ pub struct Wanted {
     pub reads: Option<(u32, u32)>,
     /// Accesses to see at least; 0 leaves it to the machine.
     pub least_accesses: u64,
+    /// What runs beside it.
+    pub beside: Option<Neighbour>,
+}
+
+/// Threads that stream beside those that a figure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Neighbour {
+    /// Their tier.
+    pub tier: &'static str,
+    /// Their instruction.
+    pub op: Op,
+    /// How many they are.
+    pub threads: u32,
 }
 
 impl Wanted {
@@ -47,19 +60,23 @@ impl Wanted {
             ..
         } = *self;
         let cores = topology.cores.len();
-        if threads as usize > cores {
+        let all = threads + self.beside.map_or(0, |beside| beside.threads);
+        if all as usize > cores {
             return Err(format!(
-                "{threads} threads wanted, but platform {platform} has {cores} cores"
+                "{all} threads wanted, but platform {platform} has {cores} cores"
             ));
         }
-        let tier = topology
-            .tier(&TierName::named(tier))
-            .ok_or_else(|| format!("platform {platform} has no tier {tier}"))?;
+        let known = |tier: &str| {
+            topology
+                .tier(&TierName::named(tier))
+                .ok_or_else(|| format!("platform {platform} has no tier {tier}"))
+        };
+        let tier = known(tier)?;
         let timed = self.pattern.is_timed();
-        let experiment = if timed {
-            Experiment::Latency
-        } else {
-            Experiment::Bandwidth
+        let experiment = match (timed, self.beside) {
+            (_, Some(_)) => Experiment::Interplay,
+            (true, None) => Experiment::Latency,
+            (false, None) => Experiment::Bandwidth,
         };
         let size = self
             .working_set
@@ -71,10 +88,22 @@ impl Wanted {
             from: Placement::Bind(tier.name.clone()),
             dataflow: Dataflow::Apart,
         });
-        Ok(PointSpec {
+        let spec = PointSpec {
             least_accesses: self.least_accesses,
             ..PointSpec::alone(experiment, load.prefetch(self.prefetch))
-        })
+        };
+        let Some(Neighbour { tier, op, threads }) = self.beside else {
+            return Ok(spec);
+        };
+        let tier = known(tier)?;
+        let size = bandwidth::working_set(topology, tier, threads);
+        Ok(spec.beside(Load::new(
+            &tier.name,
+            op,
+            Pattern::Sequential,
+            threads,
+            size,
+        )))
     }
 }
 
@@ -154,8 +183,47 @@ impl Stream {
             prefetch,
             reads,
             least_accesses: LINES,
+            beside: None,
         }
     }
+}
+
+/// A stream beside another one of the same platform.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// Whose bandwidth it is about.
+    pub victim: Stream,
+    /// Who runs beside it.
+    pub aggressor: Stream,
+}
+
+/// Lines of a victim: fewer than alone, for there are many pairs and few of its lines get through.
+const LINES_BESIDE: u64 = 100_000;
+
+impl Pair {
+    const fn with(self, victim_threads: u32, aggressor_threads: u32) -> Wanted {
+        Wanted {
+            least_accesses: LINES_BESIDE,
+            beside: Some(Neighbour {
+                tier: self.aggressor.tier,
+                op: self.aggressor.op,
+                threads: aggressor_threads,
+            }),
+            ..self.victim.with(victim_threads)
+        }
+    }
+
+    /// The change of the victim's bandwidth in percent.
+    fn change(self, threads: (u32, u32), results: &dyn Results) -> Result<f64, String> {
+        let solo = gbps(results.point(&self.victim.with(threads.0))?)?;
+        let corun = gbps(results.point(&self.with(threads.0, threads.1))?)?;
+        Ok((corun / solo - 1.0) * 100.0)
+    }
+}
+
+/// Every pair of these thread counts.
+fn pairs(threads: &'static [u32]) -> impl Iterator<Item = (u32, u32)> {
+    (threads.iter()).flat_map(move |&n| threads.iter().map(move |&m| (n, m)))
 }
 
 /// What of a curve over threads.
@@ -186,6 +254,11 @@ pub enum Statistic {
     /// How long a request to CXL memory stays in the Table of Requests under a stream with so many
     /// threads, in ns: occupancy over inserts, by the counted clock.
     TorResidencyCxl(Stream, u32),
+    /// By how many percent the victim's bandwidth falls beside so many threads, the victim's first.
+    LossPct(Pair, (u32, u32)),
+    /// The change of the victim's bandwidth in percent that is largest in size over all pairs of these
+    /// thread counts: a cell of CXL-Interplay's Table III.
+    ExtremeChangePct(Pair, &'static [u32]),
     /// The first divided by the second.
     Ratio(&'static [Statistic; 2]),
     /// By how many percent the first exceeds the second.
@@ -255,6 +328,7 @@ const fn chase(platform: &'static str, tier: &'static str) -> Wanted {
         prefetch: false,
         reads: None,
         least_accesses: 0,
+        beside: None,
     }
 }
 
@@ -295,6 +369,7 @@ pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Stat
         prefetch: false,
         reads: None,
         least_accesses: 0,
+        beside: None,
     };
     Statistic::Latency(wanted)
 }
@@ -307,7 +382,11 @@ impl Statistic {
             Self::Bandwidth(..) | Self::Curve(_, _, Feature::Peak | Feature::Beyond(_)) => "GB/s",
             Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::DeclinesPast) => "threads",
             Self::Ratio(_) => "x",
-            Self::ExcessPct(_) | Self::ShortfallPct(_) | Self::Efficiency(..) => "%",
+            Self::LossPct(..) => "% loss",
+            Self::ExcessPct(_)
+            | Self::ShortfallPct(_)
+            | Self::Efficiency(..)
+            | Self::ExtremeChangePct(..) => "%",
             Self::Best(_, unit) | Self::Above(_, _, unit) => unit,
             Self::Difference([first, _]) => first.unit(),
             Self::Sum(parts) | Self::Least(parts) | Self::Greatest(parts) => {
@@ -324,6 +403,10 @@ impl Statistic {
                 vec![stream.with(*threads)]
             }
             Self::Curve(stream, threads, _) => threads.iter().map(|&n| stream.with(n)).collect(),
+            Self::LossPct(pair, (n, m)) => vec![pair.victim.with(*n), pair.with(*n, *m)],
+            Self::ExtremeChangePct(pair, threads) => pairs(threads)
+                .flat_map(|(n, m)| [pair.victim.with(n), pair.with(n, m)])
+                .collect(),
             Self::Ratio(parts)
             | Self::ExcessPct(parts)
             | Self::ShortfallPct(parts)
@@ -377,6 +460,16 @@ impl Statistic {
             }
             Self::TorResidencyCxl(stream, threads) => {
                 tor_residency(results.point(&stream.with(*threads))?)
+            }
+            Self::LossPct(pair, threads) => Ok(-pair.change(*threads, results)?),
+            Self::ExtremeChangePct(pair, threads) => {
+                let changes: Vec<f64> = pairs(threads)
+                    .map(|threads| pair.change(threads, results))
+                    .collect::<Result<_, _>>()?;
+                let largest = changes
+                    .into_iter()
+                    .reduce(|a, b| if b.abs() > a.abs() { b } else { a });
+                largest.ok_or_else(|| "made of nothing".to_string())
             }
             Self::Ratio(parts) => both(parts).map(|(a, b)| a / b),
             Self::ExcessPct(parts) => both(parts).map(|(a, b)| (a / b - 1.0) * 100.0),

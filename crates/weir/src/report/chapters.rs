@@ -15,6 +15,8 @@ pub struct Chapter {
     /// How to read it.
     words: &'static str,
     plates: Vec<Markup>,
+    /// What stands below the charts.
+    below: Vec<Markup>,
 }
 
 impl Chapter {
@@ -25,6 +27,7 @@ impl Chapter {
                 h2 { (self.title) }
                 @if !self.words.is_empty() { p { (self.words) } }
                 div class="plates" { @for plate in &self.plates { (plate) } }
+                @for part in &self.below { (part) }
             }
         }
     }
@@ -53,6 +56,16 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
             title: "Tiers side by side",
             words: "",
             plates: overall.iter().flatten().map(|d| plate(d, &all)).collect(),
+            below: Vec::new(),
+        },
+        Chapter {
+            id: "interplay",
+            title: "Interplay",
+            words: "Bandwidth of a tenant beside another, against alone: the largest change over \
+                    thread counts. A cell leads to its thread counts, to where requests wait, and to \
+                    every counter.",
+            plates: of_each(&figures::interplay),
+            below: sections.iter().map(figures::behind_cells).collect(),
         },
         Chapter {
             id: "latency",
@@ -67,6 +80,7 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
                     .chain(figures::single_accesses(section))
                     .collect()
             }),
+            below: Vec::new(),
         },
         Chapter {
             id: "tail",
@@ -75,6 +89,7 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
                     much room as the one before it; a curve that leans to the right has a long \
                     tail. Chasers are timed too, readers and writers are not.",
             plates: of_each(&figures::tails),
+            below: Vec::new(),
         },
         Chapter {
             id: "bandwidth",
@@ -82,6 +97,7 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
             words: "Bytes of the program, all threads together. An ordinary store also reads its \
                     line first, so that the memory moves twice what is shown.",
             plates: of_each(&figures::by_threads),
+            below: Vec::new(),
         },
         Chapter {
             id: "loaded",
@@ -90,6 +106,7 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
                     A mix is reads to writes at the memory interface, where an ordinary store \
                     is one of each.",
             plates: of_each(&figures::loaded),
+            below: Vec::new(),
         },
         Chapter {
             id: "random",
@@ -97,12 +114,14 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
             words: "Lines in order inside a block, blocks at random. The surfaces of a tier share \
                     their shades.",
             plates: of_each(&figures::random),
+            below: Vec::new(),
         },
         Chapter {
             id: "stream",
             title: "STREAM",
             words: "Bytes as STREAM counts them: reads for ownership are not in the figure.",
             plates: of_each(&figures::stream),
+            below: Vec::new(),
         },
         Chapter {
             id: "movement",
@@ -110,12 +129,14 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
             words: "Bytes that are copied, counted once, by method. Rows are sources, columns \
                     destinations.",
             plates: of_each(&figures::movement),
+            below: Vec::new(),
         },
         Chapter {
             id: "share",
             title: "Sharing a line",
             words: "Two cores take turns on one line.",
             plates: of_each(&figures::share),
+            below: Vec::new(),
         },
     ];
     chapters.retain(|chapter| !chapter.plates.is_empty());

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 use weir_lab::{Severity, Verdict};
+use weir_model::interplay::{Cell, ChangeClass};
 use weir_model::machine::MachineKind;
 
 use super::Section;
-use crate::output::{alike, figure, seconds};
+use crate::output::{alike, figure, seconds, sentence};
 
 /// So many verdicts of a run are in sight; more wait to be unfolded.
 const IN_SIGHT: usize = 12;
@@ -59,12 +60,30 @@ pub fn verdicts(sections: &[Section]) -> Markup {
                         @if !more.is_empty() {
                             details { summary { "and " (more.len()) " more" } (list(more)) }
                         }
-                        @if all.is_empty() { p class="small" { "Nothing can be concluded from these figures." } }
+                        @let harmed = harmed(section);
+                        @if !harmed.is_empty() {
+                            ul class="verdicts" { @for text in &harmed { li class="doubt" { (text) } } }
+                        }
+                        @if all.is_empty() && harmed.is_empty() { p class="small" { "Nothing can be concluded from these figures." } }
                     }
                 }
             }
         }
     }
+}
+
+/// Who is hurt, where the run is about that, the worst first.
+fn harmed(section: &Section) -> Vec<String> {
+    let cells = section
+        .interplay
+        .iter()
+        .flat_map(|document| &document.cells);
+    let mut harmed: Vec<_> = cells
+        .filter(|cell| cell.class.is_some_and(|class| class < ChangeClass::None))
+        .collect();
+    let change = |cell: &Cell| cell.change_pct.unwrap_or(0.0);
+    harmed.sort_by(|a, b| change(a).total_cmp(&change(b)));
+    harmed.into_iter().map(sentence).collect()
 }
 
 fn list(verdicts: &[Verdict]) -> Markup {

@@ -8,6 +8,7 @@ mod page;
 mod plate;
 
 use weir_model::document::{BenchDocument, Point};
+use weir_model::interplay::InterplayDocument;
 use weir_model::published::measured::Curve;
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
@@ -29,6 +30,8 @@ pub struct Section {
     pub command: String,
     /// What it gave.
     pub document: BenchDocument,
+    /// Who hurts whom, where the run is about that.
+    pub interplay: Option<InterplayDocument>,
     /// Every latency that was recorded for a point, with its count, shortest first; in the order of
     /// the points.
     pub latencies: Vec<Vec<(Nanos, u64)>>,

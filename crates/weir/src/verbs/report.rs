@@ -10,6 +10,7 @@ use weir_model::machine::{Identity, MachineKind};
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
 
+use super::interplay;
 use super::runs::{bench_document, load};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -55,7 +56,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 fn newest_bench(store: Option<&Store>) -> Result<String> {
     let runs = store.map(Store::list).transpose()?.unwrap_or_default();
-    let drawn = |verb: &str| verb.starts_with("bench") || verb == "tour";
+    let drawn = |verb: &str| verb.starts_with("bench") || ["tour", interplay::VERB].contains(&verb);
     let newest = runs.iter().find(|run| drawn(&run.verb) && run.kept > 0);
     // Where there is none, `last` fails with the reason.
     Ok(newest.map_or_else(|| "last".into(), |run| run.id.to_string()))
@@ -67,7 +68,11 @@ fn newest_bench(store: Option<&Store>) -> Result<String> {
 /// It holds something that is not drawn.
 pub fn section(run: &StoredRun) -> Result<Section> {
     let document: BenchDocument = bench_document(run)?;
+    let interplay = (run.summary.verb == interplay::VERB)
+        .then(|| interplay::document(run))
+        .transpose()?;
     Ok(Section {
+        interplay,
         run: run.summary.id,
         began: run.summary.started.clone(),
         verb: run.summary.verb.clone(),

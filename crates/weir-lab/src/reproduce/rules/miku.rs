@@ -6,7 +6,7 @@
 use weir_model::access::Op;
 
 use super::Rule;
-use crate::reproduce::statistic::{Feature, Statistic, Stream, idle};
+use crate::reproduce::statistic::{Feature, Pair, Statistic, Stream, idle};
 
 const SERVER: &str = "miku-a";
 /// Threads of one bandwidth test in the paper are 16; peaks may need more or fewer.
@@ -43,6 +43,20 @@ const RISE: &[Statistic] = &[
     Statistic::Ratio(&[held(Op::St), IDLE]),
     Statistic::Ratio(&[held(Op::NtSt), IDLE]),
 ];
+
+/// What 16 threads on DRAM lose to 16 on one device that do the same (§4.2).
+const fn loss(op: Op) -> Statistic {
+    let pair = Pair {
+        victim: stream("dram", op),
+        aggressor: stream("cxl0", op),
+    };
+    Statistic::LossPct(pair, (16, 16))
+}
+
+const LOSSES: &[Statistic] = &[loss(Op::Ld), loss(Op::St), loss(Op::NtSt)];
+
+const LOSS_NOTE: &str =
+    "the greatest of ld, st and nt_st, beside one device; the paper interleaves pages over two";
 
 const RISE_NOTE: &str = "residency in the Table of Requests over idle chase latency; ld, st and nt_st, 16 threads on \
      one device";
@@ -85,6 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         ]),
     )
     .noting("the peaks of the two devices are added; the paper interleaves pages over them"),
+    Rule::predicted("MIK-036", Statistic::Greatest(LOSSES)).noting(LOSS_NOTE),
+    Rule::predicted("MIK-037", Statistic::Greatest(LOSSES)).noting(LOSS_NOTE),
     Rule::predicted("MIK-032", Statistic::Least(RISE)).noting(RISE_NOTE),
     Rule::predicted("MIK-033", Statistic::Greatest(RISE)).noting(RISE_NOTE),
 ];

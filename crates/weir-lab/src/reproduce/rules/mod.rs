@@ -1,5 +1,6 @@
 //! Which published row is answered by which statistic, one file for each paper.
 
+mod interplay;
 mod memo;
 mod micro23;
 mod miku;
@@ -48,9 +49,15 @@ impl Rule {
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [supmario::RULES, memo::RULES, micro23::RULES, miku::RULES]
-        .into_iter()
-        .flatten()
+    [
+        supmario::RULES,
+        memo::RULES,
+        micro23::RULES,
+        interplay::RULES,
+        miku::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The rule for a row.

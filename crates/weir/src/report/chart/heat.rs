@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use super::{Chart, Room, Sign, paper, px, text_width};
-use crate::output::figure;
+use crate::output::{figure, percent};
 
 /// Shades that the style sheet knows, from the lowest figure to the highest. They differ in
 /// lightness above all, so that any colour vision and grey paper tell them apart.
@@ -22,11 +22,33 @@ pub struct HeatChart {
     pub row_title: String,
     /// What the columns are.
     pub column_title: String,
-    /// The figures between which shades spread.
-    pub reach: (f64, f64),
+    /// How figures become shades.
+    pub reach: Reach,
     /// The matrices.
     pub panels: Vec<Panel>,
 }
+
+/// How figures become shades.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reach {
+    /// Evenly from the lowest figure to the highest.
+    Even(f64, f64),
+    /// Changes in percent, by their class: losses in one colour, gains in another, none between.
+    Signed,
+}
+
+/// Shades of changes, from the deepest loss to the highest gain, with the change that each begins or
+/// ends at; the one in the middle is for none.
+const SIGNED: [(f64, usize); 8] = [
+    (-80.0, 0),
+    (-40.0, 1),
+    (-10.0, 2),
+    (-5.0, 3),
+    (5.0, 4),
+    (10.0, 5),
+    (40.0, 6),
+    (80.0, 7),
+];
 
 /// One matrix.
 #[derive(Debug, Clone)]
@@ -52,16 +74,22 @@ pub struct Cell {
     pub sign: Option<Sign>,
     /// What is shown on touching it.
     pub tip: String,
+    /// Where on the page there is more of it.
+    pub link: Option<String>,
 }
 
 impl Cell {
     /// The figure as it stands in the cell.
-    fn words(&self) -> String {
-        match (self.value, self.sign) {
-            (None, _) => "–".into(),
-            (Some(value), None) => figure(value),
-            (Some(value), Some(sign)) => format!("{}{}", figure(value), sign.glyph()),
-        }
+    fn words(&self, reach: Reach) -> String {
+        let Some(value) = self.value else {
+            return "–".into();
+        };
+        let text = match reach {
+            Reach::Even(..) => figure(value),
+            Reach::Signed => percent(value),
+        };
+        let sign = self.sign.map_or("", Sign::glyph);
+        format!("{text}{sign}")
     }
 }
 
@@ -93,7 +121,9 @@ impl HeatChart {
                 .min(room.width() * 0.35);
         let most = self.panels.iter().map(|p| p.columns.len()).max();
         let columns = most.unwrap_or(0).max(1) as f64;
-        let cell = ((room.width() - left - 4.0) / columns).min(52.0);
+        let names = self.panels.iter().flat_map(|p| &p.columns);
+        let widest = names.map(|c| text_width(c)).fold(0.0, f64::max) + 8.0;
+        let cell = ((room.width() - left - 4.0) / columns).min(widest.clamp(52.0, 80.0));
         let panel = (left + columns * cell).max(text_width(&self.column_title)) + GAP;
         Plan {
             left,
@@ -105,13 +135,29 @@ impl HeatChart {
 
     /// The shade of a figure.
     fn shade(&self, value: f64) -> usize {
-        let (low, high) = self.reach;
-        let share = if high > low {
-            (value - low) / (high - low)
-        } else {
-            1.0
-        };
-        (share.clamp(0.0, 1.0) * (SHADES - 1) as f64).round() as usize
+        match self.reach {
+            Reach::Even(low, high) => {
+                let share = if high > low {
+                    (value - low) / (high - low)
+                } else {
+                    1.0
+                };
+                (share.clamp(0.0, 1.0) * (SHADES - 1) as f64).round() as usize
+            }
+            // A boundary belongs to the class nearer to none, as in the paper's.
+            Reach::Signed => SIGNED
+                .iter()
+                .find(|(bound, _)| value < *bound || (value == *bound && *bound > 0.0))
+                .map_or(SHADES - 1, |(_, shade)| *shade),
+        }
+    }
+
+    /// The family of shades that the style sheet knows.
+    fn family(&self) -> &'static str {
+        match self.reach {
+            Reach::Even(..) => "h",
+            Reach::Signed => "d",
+        }
     }
 
     fn panel(&self, panel: &Panel, plan: &Plan, (x, y): (f64, f64)) -> Markup {
@@ -146,25 +192,32 @@ impl HeatChart {
 
     fn cell(&self, cell: &Cell, (x, y): (f64, f64), width: f64) -> Markup {
         let shade = match cell.value {
-            Some(value) => format!("h{}", self.shade(value)),
+            Some(value) => format!("{}{}", self.family(), self.shade(value)),
             None => "none".into(),
         };
-        let words = cell.words();
+        let words = cell.words(self.reach);
         let (middle, centre) = (x + width / 2.0, y + ROW / 2.0);
         let best = if cell.best { " best" } else { "" };
-        html! {
+        let drawn = html! {
             rect class={ "cell " (shade) (best) } x=(px(x + 1.0)) y=(px(y + 1.0)) width=(px((width - 2.0).max(1.0))) height=(px(ROW - 2.0))
                 data-x=(px(middle)) data-y=(px(centre)) { title { (cell.tip) } }
             @if text_width(&words) + 4.0 <= width {
                 text class={ "in " (shade) } x=(px(middle)) y=(px(centre + 4.0)) text-anchor="middle" { (words) }
             }
+        };
+        match &cell.link {
+            Some(to) => html! { a href=(to) { (drawn) } },
+            None => drawn,
         }
     }
 
     /// The scale of shades, and the height it takes.
     fn key(&self, room: Room, y: f64) -> (Markup, f64) {
         let width = 14.0;
-        let (low, high) = (figure(self.reach.0), figure(self.reach.1));
+        let (low, high) = match self.reach {
+            Reach::Even(low, high) => (figure(low), figure(high)),
+            Reach::Signed => ("below -80".into(), "above 80".into()),
+        };
         let left = 6.0 + text_width(&low);
         let right = left + width * SHADES as f64;
         let behind = right + 6.0 + text_width(&high) + 12.0;
@@ -172,7 +225,7 @@ impl HeatChart {
         let key = html! {
             text class="tick" x="2" y=(px(y + 11.0)) { (low) }
             @for shade in 0..SHADES {
-                rect class={ "cell h" (shade) } x=(px(left + width * shade as f64)) y=(px(y)) width=(width) height="13" {}
+                rect class={ "cell " (self.family()) (shade) } x=(px(left + width * shade as f64)) y=(px(y)) width=(width) height="13" {}
             }
             text class="tick" x=(px(right + 4.0)) y=(px(y + 11.0)) { (high) }
             @if below {
@@ -214,7 +267,7 @@ impl Chart for HeatChart {
                 } }
                 tbody { @for (name, row) in panel.rows.iter().zip(&panel.cells) { tr {
                     td { (name) }
-                    @for cell in row { td { @if let Some(cell) = cell { (cell.words()) } } }
+                    @for cell in row { td { @if let Some(cell) = cell { (cell.words(self.reach)) } } }
                 } } }
             }
         }
@@ -231,7 +284,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn chart(reach: (f64, f64)) -> HeatChart {
+    fn chart(reach: Reach) -> HeatChart {
         HeatChart {
             label: String::new(),
             title: String::new(),
@@ -249,10 +302,28 @@ mod tests {
             more in 0.0f64..1e4,
             (a, b) in (0.0f64..2e4, 0.0f64..2e4),
         ) {
-            let chart = chart((low, low + more));
+            let chart = chart(Reach::Even(low, low + more));
             let (less, greater) = (a.min(b), a.max(b));
             prop_assert!(chart.shade(less) <= chart.shade(greater));
             prop_assert!(chart.shade(greater) < SHADES);
+        }
+    }
+
+    #[test]
+    fn changes_are_shaded_by_their_class() {
+        use weir_model::interplay::ChangeClass;
+        let chart = chart(Reach::Signed);
+        let shades = [-92.9, -59.7, -20.2, -8.9, -5.0, 0.3, 7.3, 14.8, 60.0, 120.0];
+        let shades = shades.map(|change| chart.shade(change));
+        assert_eq!(shades, [0, 1, 2, 3, 4, 4, 5, 6, 7, 8]);
+        for step in -400..=400 {
+            let change = f64::from(step) / 4.0;
+            let middle = chart.shade(change) == 4;
+            assert_eq!(
+                middle,
+                ChangeClass::of(change) == ChangeClass::None,
+                "{change}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 pub use bars::{Bar, BarChart, Group};
-pub use heat::{Cell, HeatChart, Panel};
+pub use heat::{Cell, HeatChart, Panel, Reach};
 pub use line::{Limit, LineChart, Sample, Series, Wall};
 pub use scale::{Scale, Spread, quantile_name};
 pub use sign::Sign;

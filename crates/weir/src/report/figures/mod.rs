@@ -4,6 +4,7 @@
 //! has none.
 
 mod bandwidth;
+mod interplay;
 mod latency;
 mod loaded;
 mod matrix;
@@ -22,6 +23,7 @@ use super::Section;
 use super::chart::{Chart, Look};
 
 pub use bandwidth::by_threads;
+pub use interplay::{behind_cells, interplay};
 pub use latency::{single_accesses, staircase};
 pub use loaded::loaded;
 pub use movement::movement;

@@ -8,7 +8,7 @@ use super::matrix::panel;
 use super::words::{cell, distinct, several};
 use crate::output::points::method;
 use crate::report::Section;
-use crate::report::chart::{HeatChart, Panel};
+use crate::report::chart::{HeatChart, Panel, Reach};
 
 /// A matrix of source and destination for each method, one chart for each number of threads. The
 /// best method of a pair is framed.
@@ -76,7 +76,7 @@ fn matrix(section: &Section, label: String, points: &[&Point]) -> HeatChart {
         title: "bytes moved [GB/s], framed: best of the pair".into(),
         row_title: "from".into(),
         column_title: "to".into(),
-        reach: (0.0, most),
+        reach: Reach::Even(0.0, most),
         panels,
     }
 }

@@ -8,7 +8,7 @@ use super::Drawn;
 use super::matrix::{frame_best_of_columns, panel};
 use super::words::{cell, distinct, several};
 use crate::report::Section;
-use crate::report::chart::{HeatChart, Panel};
+use crate::report::chart::{HeatChart, Panel, Reach};
 
 /// A chart for each tier, a surface for each instruction, all with the same shades.
 pub fn random(section: &Section) -> Vec<Drawn> {
@@ -42,7 +42,7 @@ fn surfaces(label: String, points: &[&Point]) -> HeatChart {
         title: "bandwidth [GB/s], framed: best block".into(),
         row_title: "block".into(),
         column_title: "threads".into(),
-        reach: (0.0, gbps.fold(0.0, f64::max)),
+        reach: Reach::Even(0.0, gbps.fold(0.0, f64::max)),
         panels: panels.collect(),
     }
 }

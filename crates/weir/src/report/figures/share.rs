@@ -6,7 +6,7 @@ use super::Drawn;
 use super::matrix::panel;
 use super::words::{cell, distinct};
 use crate::report::Section;
-use crate::report::chart::HeatChart;
+use crate::report::chart::{HeatChart, Reach};
 
 /// A matrix of cores for each tier that held the line.
 pub fn share(section: &Section) -> Vec<Drawn> {
@@ -48,7 +48,7 @@ fn matrix(label: String, points: &[&Point]) -> Option<HeatChart> {
         title: "one hand-over, mean [ns]".into(),
         row_title: "core".into(),
         column_title: "core".into(),
-        reach: (least.min(most), most),
+        reach: Reach::Even(least.min(most), most),
         panels: vec![panel],
     })
 }

@@ -82,5 +82,6 @@ pub fn cell(point: &Point, main: Option<f64>, unit: &str, heading: &str) -> Cell
         best: false,
         sign: sign(point),
         tip,
+        link: None,
     }
 }

@@ -1,0 +1,208 @@
+//! Who hurts whom: the matrix, and behind each cell its thread counts, queues and counters.
+
+use maud::{Markup, html};
+use weir_model::interplay::{Cell as Pair, InterplayDocument, Ratio, SurfacePoint};
+
+use super::Drawn;
+use super::matrix::panel;
+use super::words::distinct;
+use crate::output::{figure, percent, sentence};
+use crate::report::Section;
+use crate::report::chart::{Bar, BarChart, Cell, Chart, Group, HeatChart, Look, Reach, Room, Sign};
+
+/// The anchor of a cell's page of evidence.
+fn anchor(section: &Section, place: usize) -> String {
+    format!("cell-{}-{place}", section.run)
+}
+
+/// The matrix, and where requests wait in its deepest cell.
+pub fn interplay(section: &Section) -> Vec<Drawn> {
+    let Some(document) = &section.interplay else {
+        return Vec::new();
+    };
+    let mut drawn = vec![Drawn::new("Who hurts whom", matrix(section, document))];
+    let deepest = (document.cells.iter())
+        .filter(|cell| !cell.queues.is_empty())
+        .min_by(|a, b| {
+            let change = |cell: &Pair| cell.change_pct.unwrap_or(0.0);
+            change(a).total_cmp(&change(b))
+        });
+    drawn.extend(deepest.map(|cell| {
+        let name = format!(
+            "Where requests wait: {} beside {}",
+            cell.victim, cell.aggressor
+        );
+        Drawn::new(name, queues(cell))
+    }));
+    drawn
+}
+
+fn matrix(section: &Section, document: &InterplayDocument) -> HeatChart {
+    let cells = &document.cells;
+    let rows = distinct(cells.iter().map(|c| &c.victim));
+    let columns = distinct(cells.iter().map(|c| &c.aggressor));
+    let filled = cells.iter().enumerate().map(|(place, pair)| {
+        let cell = Cell {
+            value: pair.change_pct,
+            best: false,
+            sign: pair.is_unstable().then_some(Sign::Noisy),
+            tip: sentence(pair),
+            link: Some(format!("#{}", anchor(section, place))),
+        };
+        (&pair.victim, &pair.aggressor, cell)
+    });
+    HeatChart {
+        label: format!("Who hurts whom on {}", section.machine()),
+        title: "change of the victim's bandwidth [%]".into(),
+        row_title: "victim".into(),
+        column_title: "aggressor".into(),
+        reach: Reach::Signed,
+        panels: vec![panel(
+            String::new(),
+            (&rows, |party| party.to_string()),
+            (&columns, |party| party.to_string()),
+            filled.collect(),
+        )],
+    }
+}
+
+/// Where requests are, alone and beside.
+fn queues(cell: &Pair) -> BarChart {
+    let looks = [("alone", Look::solid(0)), ("beside", Look::solid(1))];
+    let groups = cell.queues.iter().map(|queue| {
+        let bars = [queue.solo, queue.corun].into_iter().zip(looks);
+        Group {
+            name: queue.place.clone(),
+            bars: bars
+                .map(|(entries, (name, look))| Bar {
+                    name: name.into(),
+                    look,
+                    value: entries,
+                    figure: figure(entries),
+                    limit: None,
+                    reach: None,
+                    sign: None,
+                    tip: format!("{}, {name}: {} requests", queue.place, figure(entries)),
+                })
+                .collect(),
+        }
+    });
+    BarChart {
+        label: format!(
+            "Where requests wait, {} alone and beside {}",
+            cell.victim, cell.aggressor
+        ),
+        title: "requests there, mean over all slices".into(),
+        legend: Vec::new(),
+        groups: groups.collect(),
+    }
+}
+
+/// What stands behind each cell, folded: its verdict, every pair of thread counts, where requests wait,
+/// and all counters side by side.
+pub fn behind_cells(section: &Section) -> Markup {
+    let Some(document) = &section.interplay else {
+        return html! {};
+    };
+    html! {
+        @for (place, cell) in document.cells.iter().enumerate() {
+            details class="cell" {
+                summary {
+                    (cell.victim) " beside " (cell.aggressor)
+                    @if let Some(change) = cell.change_pct { ": " (percent(change)) " %" }
+                }
+                // A link to what lies in a folded part unfolds it.
+                div id=(anchor(section, place)) {
+                    p { (sentence(cell)) }
+                    @for missing in &cell.verdict.unseen { p class="small" { (missing) } }
+                    div class="plates" {
+                        @let chart = surface(document, cell);
+                        figure {
+                            h3 { "Change by thread counts" }
+                            div class="chart" { (chart.draw(Room::Wide)) (chart.draw(Room::Narrow)) }
+                            figcaption { p class="origin" { (section.origin()) } }
+                        }
+                        @if !cell.queues.is_empty() {
+                            @let chart = queues(cell);
+                            figure {
+                                h3 { "Where requests wait" }
+                                div class="chart" { (chart.draw(Room::Wide)) (chart.draw(Room::Narrow)) }
+                                figcaption { p class="origin" { (section.origin()) } }
+                            }
+                        }
+                    }
+                    @if !cell.ratios.is_empty() { (counters(&cell.ratios)) }
+                }
+            }
+        }
+    }
+}
+
+fn surface(document: &InterplayDocument, cell: &Pair) -> HeatChart {
+    let here = |p: &&SurfacePoint| p.victim == cell.victim && p.aggressor == cell.aggressor;
+    let points: Vec<&SurfacePoint> = document.surface.iter().filter(here).collect();
+    let company = |p: &SurfacePoint| (p.at.aggressor_threads, p.at.aggressor_pause_ns.get());
+    let rows = distinct(points.iter().map(|p| p.at.victim_threads));
+    let columns = distinct(points.iter().map(|p| company(p)));
+    let filled = points.iter().map(|p| {
+        let gbps =
+            |g: Option<weir_model::units::GbPerSec>| g.map_or("-".into(), |g| figure(g.get()));
+        let told = Cell {
+            value: p.change_pct,
+            best: cell.at == Some(p.at),
+            sign: None,
+            tip: format!(
+                "victim {} threads, {} to {} GB/s\naggressor {} threads, {} to {} GB/s{}",
+                p.at.victim_threads,
+                gbps(p.solo_gbps),
+                gbps(p.corun_gbps),
+                p.at.aggressor_threads,
+                gbps(p.aggressor_solo_gbps),
+                gbps(p.aggressor_gbps),
+                p.error.as_ref().map_or(String::new(), |e| format!("\n{e}")),
+            ),
+            link: None,
+        };
+        (p.at.victim_threads, company(p), told)
+    });
+    HeatChart {
+        label: format!(
+            "Change by thread counts, {} beside {}",
+            cell.victim, cell.aggressor
+        ),
+        title: "change [%], framed: the cell's".into(),
+        row_title: "victim threads".into(),
+        column_title: "aggressor threads".into(),
+        reach: Reach::Signed,
+        panels: vec![panel(
+            String::new(),
+            (&rows, u32::to_string),
+            (&columns, |&(threads, pause)| {
+                if pause > 0.0 {
+                    format!("{threads}, {pause:.0} ns")
+                } else {
+                    threads.to_string()
+                }
+            }),
+            filled.collect(),
+        )],
+    }
+}
+
+fn counters(ratios: &[Ratio]) -> Markup {
+    html! {
+        details {
+            summary { "every counter, alone and beside" }
+            div class="scroll" { table {
+                thead { tr { th { "counter" } th { "unit" } th { "alone" } th { "beside" } th { "ratio" } } }
+                tbody { @for ratio in ratios { tr {
+                    td { (ratio.name) }
+                    td { (ratio.unit) }
+                    td { (figure(ratio.solo)) }
+                    td { (figure(ratio.corun)) }
+                    td { @if let Some(times) = ratio.ratio { (figure(times)) " x" } }
+                } } }
+            } }
+        }
+    }
+}

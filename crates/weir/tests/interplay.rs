@@ -1,0 +1,96 @@
+//! `weir interplay` as a process.
+
+mod common;
+
+use common::Place;
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+const REQUEST: [&str; 11] = [
+    "interplay",
+    "--on",
+    "interplay-a",
+    "--victims",
+    "dram:ld,dram:st",
+    "--aggressors",
+    "cxl0:nt_st",
+    "--threads",
+    "4,16",
+    "--seed",
+    "3",
+];
+
+fn json(place: &Place, arguments: &[&str]) -> Value {
+    let all = [arguments, &["--format", "json"]].concat();
+    let done = place.run(&all);
+    assert_eq!(done.code(), 0, "{}", done.err());
+    serde_json::from_str(&done.out()).unwrap()
+}
+
+#[test]
+fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
+    let place = Place::new();
+    let document = json(&place, &REQUEST);
+    assert_eq!(document["schema"], "weir/interplay/1");
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2);
+    for cell in cells {
+        assert_eq!(cell["class"], "deep_suppression", "{cell}");
+        assert_eq!(cell["verdict"]["cause"], "tor_congestion");
+        let ns = &cell["ns"];
+        assert!(ns["corun_mean"].as_f64() > ns["solo_mean"].as_f64());
+        let surface = document["surface"].as_array().unwrap().iter();
+        let own: Vec<f64> = surface
+            .filter(|p| p["victim"] == cell["victim"])
+            .map(|p| p["change_pct"].as_f64().unwrap())
+            .collect();
+        assert_eq!(own.len(), 4);
+        let deepest = own.iter().copied().fold(0.0, f64::min);
+        assert_eq!(cell["change_pct"].as_f64(), Some(deepest));
+    }
+
+    // What is kept says the same again, in every form.
+    let shown = json(&place, &["runs", "show", "last"]);
+    assert_eq!(shown["cells"], document["cells"]);
+    let table = place.run(&["runs", "show", "last"]);
+    assert!(
+        table.out().contains("ToR/IRQ congestion"),
+        "{}",
+        table.out()
+    );
+    for line in table.out().lines() {
+        assert!(line.width() <= 80, "{line}");
+    }
+    let page = place.run(&["report", "last", "-o", "-"]);
+    assert!(page.out().contains("Who hurts whom"));
+}
+
+#[test]
+fn a_matrix_repeats_itself() {
+    let place = Place::new();
+    let (first, again) = (json(&place, &REQUEST), json(&place, &REQUEST));
+    assert_eq!(first["cells"], again["cells"]);
+    assert_eq!(first["surface"], again["surface"]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_runs() {
+    let place = Place::new();
+    for (arguments, word) in [
+        (&["--victims", "cxl7"][..], "dram, cxl0"),
+        (&["--victims", "dram:jump"], "jump"),
+        (&["--threads", "48"], "48 threads"),
+        (&["--preset", "table9"], "table3"),
+        (&["--preset", "ssd-writes"], "SSD"),
+        (
+            &["--preset", "table3", "--victims", "dram"],
+            "cannot be used with",
+        ),
+    ] {
+        let all = [&["interplay", "--on", "interplay-a"], arguments].concat();
+        let done = place.run(&all);
+        assert_eq!(done.code(), 2, "{arguments:?}: {}", done.err());
+        assert!(done.err().contains(word), "{arguments:?}: {}", done.err());
+        assert!(done.out().is_empty());
+    }
+}
