@@ -57,17 +57,28 @@ pub struct Wheel {
     far: BinaryHeap<Reverse<(Ps, u32)>>,
 }
 
-/// The events of one bucket.
+/// The events of one bucket. The next one's slot is read while the one before is worked off.
 #[derive(Debug, Clone, Copy)]
-pub struct Bucket(u32);
+pub struct Bucket {
+    event: u32,
+    slot: Option<Slot>,
+}
 
 impl Bucket {
+    /// Those from `event` on.
+    #[inline(always)]
+    fn from(event: u32, slots: &impl Slots) -> Self {
+        Self {
+            event,
+            slot: slots.slot(event),
+        }
+    }
+
     /// The next event. Events may be pushed meanwhile.
     #[inline(always)]
     pub fn next(&mut self, slots: &impl Slots) -> Option<(Ps, u32)> {
-        let event = self.0;
-        let slot = slots.slot(event)?;
-        self.0 = slot.next;
+        let (event, slot) = (self.event, self.slot?);
+        *self = Bucket::from(slot.next, slots);
         Some((slot.time, event))
     }
 }
@@ -123,10 +134,8 @@ impl Wheel {
         if *word == 0 {
             self.words[index / 4096 % (WORDS / 64)] &= !(1 << (index / 64 % 64));
         }
-        Some(Bucket(std::mem::replace(
-            &mut self.heads[index % BUCKETS],
-            NONE,
-        )))
+        let first = std::mem::replace(&mut self.heads[index % BUCKETS], NONE);
+        Some(Bucket::from(first, slots))
     }
 
     /// The first occupied bucket after the word `from`, once around.

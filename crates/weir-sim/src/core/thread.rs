@@ -80,62 +80,65 @@ pub struct Turns {
     pub due: bool,
 }
 
-/// A thread.
+/// A thread. What every access of a stream touches comes first, in as few lines of the processor's
+/// cache as it fits into.
+#[repr(C, align(64))]
 pub struct Thread {
-    /// Position of its tenant.
-    pub tenant: u16,
-    /// Its core, for the mesh.
-    pub core: u16,
-    /// Its instruction.
-    pub op: Op,
-    /// Its order.
-    pub pattern: Pattern,
-    /// Where its lines are.
-    pub walk: Walk,
-    /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
-    pub kinds: [Kind; 3],
-    /// Where it is in them.
-    pub cursor: Cursor,
-    /// What it may have in flight.
-    pub limits: Limits,
-    /// Its private caches.
-    pub private: Private,
-    /// What decides when it starts its next access.
-    pub style: Style,
-    /// Its rounds and pauses, where it has any.
-    pub program: Option<Box<Program>>,
-    /// Its turns, if it shares a line.
-    pub turns: Option<Turns>,
-    /// Its descriptors, if an accelerator moves its lines.
-    pub offload: Option<Box<Offload>>,
-    /// For timed accesses: time elsewhere between two of them.
-    pub pause: Ps,
-    /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
-    pub unending: bool,
     /// Accesses in flight.
     pub window: Window,
+    /// When it may issue next.
+    pub next_issue: Ps,
     /// Requests that hold a buffer.
     pub outstanding: u32,
     /// Write-backs that the uncore has not taken yet.
     pub write_backs: u32,
     /// Posted stores that memory has not taken yet.
     pub unobserved: u32,
-    /// When it may issue next.
-    pub next_issue: Ps,
+    /// Its core, for the mesh.
+    pub core: u16,
+    /// Position of its tenant.
+    pub tenant: u16,
+    /// Its instruction.
+    pub op: Op,
+    /// What decides when it starts its next access.
+    pub style: Style,
+    /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
+    pub unending: bool,
     /// Whether an event will wake it.
     pub asleep: bool,
-    /// For timed accesses: when the one under way began.
-    pub began: Ps,
+    /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
+    pub kinds: [Kind; 3],
+    /// Its rounds and pauses, where it has any.
+    pub program: Option<Box<Program>>,
+    /// What it may have in flight.
+    pub limits: Limits,
+    /// Where it is in its lines.
+    pub cursor: Cursor,
     /// What it has done.
     pub progress: Progress,
+    /// Its private caches.
+    pub private: Private,
+    /// For timed accesses: when the one under way began.
+    pub began: Ps,
+    /// Where its lines are.
+    pub walk: Walk,
+    /// Its order.
+    pub pattern: Pattern,
+    /// For timed accesses: time elsewhere between two of them.
+    pub pause: Ps,
+    /// Its turns, if it shares a line.
+    pub turns: Option<Turns>,
+    /// Its descriptors, if an accelerator moves its lines.
+    pub offload: Option<Box<Offload>>,
 }
 
 impl Thread {
     /// Whether it may start its next access now.
     #[inline]
     pub fn may_issue(&self) -> bool {
-        self.outstanding + self.write_backs < self.limits.outstanding
-            && self.window.span() < self.limits.window
+        // Which of the two holds a stream up is anyone's guess, that one does is not: one branch.
+        (self.outstanding + self.write_backs < self.limits.outstanding)
+            & (self.window.span() < self.limits.window)
             && (self.unending || !self.at_fence())
             && (!self.is_ahead() || self.is_foreseen())
     }
@@ -144,6 +147,12 @@ impl Thread {
     #[inline]
     pub fn is_ahead(&self) -> bool {
         u64::from(self.outstanding) >= self.limits.demand
+    }
+
+    /// Whether it is even beyond what the L1 prefetchers ask for.
+    #[inline]
+    pub fn is_far_ahead(&self) -> bool {
+        u64::from(self.outstanding) >= self.limits.demand + self.limits.l1_ahead
     }
 
     /// The first access that demand does not reach: what is found in L2 holds no fill buffer, so that

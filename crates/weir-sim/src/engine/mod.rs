@@ -16,7 +16,7 @@ use weir_model::units::LINE_BYTES;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Limits, Place, Private, Style, Thread};
+use crate::core::{Level, Place, Private, Style, Thread};
 use crate::params::Params;
 use crate::pmu::Pmu;
 use crate::rng;
@@ -223,10 +223,11 @@ impl Engine {
         // A prefetched line: early ones are found in L2, late ones in a fill buffer. Who asked is
         // hard to guess, so that nothing branches on it.
         let demand = request.kind == Kind::Drd;
-        let early = match &thread.program {
-            None => request.index >= thread.reach(),
-            Some(program) => request.index >= program.reached(),
+        let reached = match &thread.program {
+            None => thread.reach(),
+            Some(program) => program.reached(),
         };
+        let early = request.index >= reached;
         let pmu = &mut self.uncore.pmu;
         pmu.demand_read_time += (at - request.issued) * u64::from(demand);
         pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
@@ -336,7 +337,8 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     };
     let mut budget = BATCH;
     while thread.may_issue() {
-        if thread.is_ahead() && uncore.is_distressed() {
+        let ahead = thread.is_ahead();
+        if ahead && uncore.is_distressed() {
             // Its demand goes on, and wakes it.
             break;
         }
@@ -357,7 +359,10 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             continue;
         }
         thread.next_issue = paced(thread.next_issue, time, thread.limits.gap);
-        let kind = kind_of(&thread.limits, &thread.kinds, thread.outstanding);
+        let kind = match ahead {
+            false => thread.kinds[0],
+            true => thread.kinds[1 + usize::from(thread.is_far_ahead())],
+        };
         thread.outstanding += 1;
         thread.unobserved += u32::from(kind == Kind::Wcilf);
         uncore.send(from, index, place, kind, at);
@@ -406,11 +411,4 @@ fn hit_gap(params: &Params, op: Op, level: Level) -> Ps {
 /// Core cycles in picoseconds.
 fn cycles(params: &Params, n: f64) -> Ps {
     (n * params.core.cycle * 1e3) as Ps
-}
-
-/// The request that an access makes while so many are unfinished.
-#[inline]
-fn kind_of(limits: &Limits, kinds: &[Kind; 3], unfinished: u32) -> Kind {
-    let (n, demand) = (u64::from(unfinished), limits.demand);
-    kinds[usize::from(n >= demand) + usize::from(n >= demand + limits.l1_ahead)]
 }

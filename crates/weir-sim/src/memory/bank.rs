@@ -83,7 +83,7 @@ impl Bank {
     /// The end of a refresh that covers `time`, or `time` itself. Refreshes close the row.
     #[inline(always)]
     pub fn after_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
-        if time >= self.refreshed && time < self.refresh_at {
+        if (time >= self.refreshed) & (time < self.refresh_at) {
             return time;
         }
         self.beside_refresh(time, t)
@@ -132,10 +132,9 @@ impl Bank {
             // The switch away from this row has not begun, and the scheduler can see this far.
             return RowState::Open(ready);
         }
-        if idle || self.row == CLOSED {
-            return RowState::Activate(ready.max(self.precharge_from));
-        }
-        RowState::Activate(ready.max(self.precharge_from) + t.rp)
+        let closed = idle | (self.row == CLOSED);
+        let precharge = if closed { 0 } else { t.rp };
+        RowState::Activate(ready.max(self.precharge_from) + precharge)
     }
 
     /// Opens `row` at `activate`, for the channel's `request`th access; a scheduler looks over

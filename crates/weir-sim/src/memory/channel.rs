@@ -116,7 +116,7 @@ pub struct Channel {
     /// than the bus takes for a line.
     activations: Vec<Calendar>,
     bus: Calendar,
-    /// Start of the latest data.
+    /// Start of the latest data, where that keeps the order of requests.
     last_data: Ps,
     requests: u64,
     pending: Vec<PendingWrite>,
@@ -242,11 +242,11 @@ impl Channel {
         if from >= turn {
             from = from.max(turned);
         }
-        if self.config.window <= 1 {
-            // Data of an in-order controller does not overtake.
-            from = from.max(self.last_data);
+        if self.config.window > 1 {
+            return self.book_beside_refresh(bank, from);
         }
-        let data = self.book_beside_refresh(bank, from);
+        // Data of an in-order controller does not overtake.
+        let data = self.book_beside_refresh(bank, from.max(self.last_data));
         self.last_data = self.last_data.max(data);
         data
     }
@@ -256,14 +256,20 @@ impl Channel {
     fn book_beside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
         let data = self.bus.book(from);
         if self.config.refresh_stops_rank {
-            let t = &self.config.bank;
-            let after = self.banks[bank as usize].after_refresh(data, t);
+            let after = self.banks[bank as usize].after_refresh(data, &self.config.bank);
             if after > data {
-                // The slot falls into a refresh and stays unused.
-                return self.bus.book(after + t.rcd + t.cl);
+                return self.book_after_refresh(after);
             }
         }
         data
+    }
+
+    /// The same where the slot falls into a refresh that ends at `after`, and stays unused.
+    #[cold]
+    #[inline(never)]
+    fn book_after_refresh(&mut self, after: Ps) -> Ps {
+        self.bus
+            .book(after + self.config.bank.rcd + self.config.bank.cl)
     }
 
     /// Writes the older part of the queue in one turn of the bus, all of them of one rank: that of

@@ -33,9 +33,11 @@ impl Slice {
     /// Takes an entry, if one is free.
     #[inline]
     pub fn reserve(&mut self) -> bool {
-        let free = self.used < self.entries;
-        self.used += u32::from(free);
-        free
+        if self.used == self.entries {
+            return false;
+        }
+        self.used += 1;
+        true
     }
 
     /// Puts a request at the end of the line. Returns whether the ingress queue has room for it;
