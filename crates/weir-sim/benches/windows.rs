@@ -1,0 +1,33 @@
+//! Line requests a second of the engine in its best short windows.
+//!
+//! `cargo bench -p weir-sim --bench windows`: each window takes some milliseconds, so that among many
+//! there are some in which no other program had the processor. What `--bench engine` says of a quiet
+//! machine, this says of a busy one too.
+
+use std::time::Instant;
+
+mod workloads;
+
+/// Windows of each workload.
+const MANY: usize = 400;
+
+fn main() {
+    if !std::env::args().any(|a| a == "--bench") {
+        // `cargo test --all-targets` only wants to know that it starts.
+        return;
+    }
+    println!("{:20} {:>12} {:>12}", "workload", "best decile", "median");
+    for workload in &workloads::ALL {
+        let mut machine = workload.start();
+        let mut rates: Vec<f64> = (0..MANY)
+            .map(|_| {
+                let from = Instant::now();
+                let lines = workload.advance(&mut machine, workload.window);
+                lines as f64 / from.elapsed().as_secs_f64() / 1e6
+            })
+            .collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        let (best, median) = (rates[MANY * 9 / 10], rates[MANY / 2]);
+        println!("{:20} {best:>10.2} M {median:>10.2} M", workload.name);
+    }
+}
