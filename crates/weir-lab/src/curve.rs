@@ -49,13 +49,18 @@ impl Curve {
 
     /// The fewest threads that are at the peak.
     pub fn knee(&self) -> Option<u32> {
-        self.at_peak().next()
+        self.reaches(AT_PEAK)
+    }
+
+    /// The fewest threads that give this share of the peak.
+    pub fn reaches(&self, share: f64) -> Option<u32> {
+        self.at_least(share).next()
     }
 
     /// The most threads that are at the peak: past them the curve has fallen for good, unless they
     /// are the most that were tried.
     pub fn last_at_peak(&self) -> Option<u32> {
-        self.at_peak().last()
+        self.at_least(AT_PEAK).last()
     }
 
     /// The thread count past which the curve has declined; `None` if it has not.
@@ -101,10 +106,8 @@ impl Curve {
         beyond.reduce(|low, p| if p.1 < low.1 { p } else { low })
     }
 
-    fn at_peak(&self) -> impl Iterator<Item = u32> + '_ {
-        let floor = self
-            .peak()
-            .map_or(f64::INFINITY, |(_, peak)| peak * AT_PEAK);
+    fn at_least(&self, share: f64) -> impl Iterator<Item = u32> + '_ {
+        let floor = self.peak().map_or(f64::INFINITY, |(_, peak)| peak * share);
         self.0.iter().filter(move |p| p.1 >= floor).map(|p| p.0)
     }
 }

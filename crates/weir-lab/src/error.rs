@@ -1,5 +1,6 @@
 //! Requests that make no sense on the machine they were made for.
 
+use weir_model::access::Pattern;
 use weir_model::topology::{TierName, Topology};
 
 /// Why there is no plan for what was asked.
@@ -28,6 +29,12 @@ pub enum LabError {
         bytes: u64,
         /// The smallest that works, in bytes.
         least: u64,
+    },
+    /// A burst of more accesses than a core has under way.
+    #[error("bursts of {lines} accesses are too long; {most} may be at once", most = Pattern::MOST_IN_BURST)]
+    Burst {
+        /// What was asked for.
+        lines: u32,
     },
     /// A block that is no whole number of lines or does not fit.
     #[error("a block of {bytes} B cannot be: take whole lines of {line} B, and at most {most} B")]

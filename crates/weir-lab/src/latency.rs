@@ -1,7 +1,8 @@
 //! Experiment `latency`: how long one access takes on an idle machine.
 //!
-//! Two views of each tier (MEMO §4.2). A *flushed line*: one access at a time on a line that is in
-//! no cache, for a load, a store written back at once, and a fenced non-temporal store. A *pointer
+//! Three views of each tier (MEMO §4.2). A *flushed line*: one access at a time on a line that is in
+//! no cache, for a load, a store written back at once, and a fenced non-temporal store. A *burst*:
+//! several of those at once, of which each gets its share of the time (MICRO 2023, §3.2). A *pointer
 //! chase*: dependent loads over growing working sets, a staircase whose steps are the caches and
 //! whose last plateau is the latency that applications see.
 
@@ -10,11 +11,13 @@ use weir_model::document::Experiment;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::plan::{Load, check_working_set, choose_tiers};
+use crate::plan::{Load, check_working_set, choose_tiers, or_usual};
 use crate::{LabError, PointSpec};
 
 /// The instructions that are timed on a flushed line unless others are asked for.
 pub const FLUSHED_OPS: [Op; 3] = [Op::Ld, Op::StClwb, Op::NtSt];
+/// Accesses of a burst in the whole experiment (MICRO 2023, §3.2).
+pub const BURST: u32 = 16;
 /// Memory from which flushed lines are drawn. It decides nothing but the DRAM rows that are met:
 /// the flush has already brought the translation in.
 const FLUSHED_SET: Bytes = Bytes::mib(64);
@@ -35,6 +38,9 @@ pub struct Options {
     /// Instructions on a flushed line; empty means [`FLUSHED_OPS`]. The chase runs if `ld` is
     /// among them.
     pub ops: Vec<Op>,
+    /// Accesses at once on flushed lines, besides one; empty means [`BURST`], or none when
+    /// quick; zero means none.
+    pub bursts: Vec<u32>,
     /// Working sets of the chase; empty means the staircase that fits the caches and the tier.
     pub sizes: Vec<Bytes>,
     /// How far a hop may reach; empty means both.
@@ -43,10 +49,11 @@ pub struct Options {
     pub quick: bool,
 }
 
-/// The points of the experiment: tier by tier, flushed lines first, then the staircases.
+/// The points of the experiment: tier by tier, flushed lines first, one at a time and in bursts,
+/// then the staircases.
 ///
 /// # Errors
-/// A tier is unknown, or a working set cannot hold a chase.
+/// A tier is unknown, a burst is too long, or a working set cannot hold a chase.
 pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, LabError> {
     let ops = if options.ops.is_empty() {
         &FLUSHED_OPS[..]
@@ -62,6 +69,12 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         check_working_set(size)?;
     }
 
+    let usual: &[u32] = if options.quick { &[] } else { &[BURST] };
+    let bursts = or_usual(&options.bursts, usual);
+    if let Some(&lines) = bursts.iter().find(|&&n| n > Pattern::MOST_IN_BURST) {
+        return Err(LabError::Burst { lines });
+    }
+
     let mut points = Vec::new();
     for tier in choose_tiers(topology, &options.tiers)? {
         let point = |op, pattern, working_set| {
@@ -69,10 +82,11 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
             PointSpec::alone(Experiment::Latency, load.prefetch(false))
         };
         let flushed = FLUSHED_SET.min(tier.capacity);
-        points.extend(
-            ops.iter()
-                .map(|&op| point(op, Pattern::FlushedLine, flushed)),
-        );
+        let at_once = (bursts.iter().filter(|&&lines| lines > 0))
+            .map(|&lines| Pattern::FlushedBurst { lines });
+        for pattern in std::iter::once(Pattern::FlushedLine).chain(at_once) {
+            points.extend(ops.iter().map(|&op| point(op, pattern, flushed)));
+        }
         if ops.contains(&Op::Ld) {
             let sizes = if options.sizes.is_empty() {
                 staircase(topology, tier, options.quick)

@@ -269,6 +269,7 @@ impl fmt::Display for Load {
         write!(f, "{op} {}", pattern.name())?;
         match pattern {
             Pattern::RandomBlock { block } => write!(f, " of {} B", block.get())?,
+            Pattern::FlushedBurst { lines } => write!(f, " of {lines}")?,
             Pattern::Descriptors {
                 bytes,
                 batch,

@@ -57,6 +57,7 @@ fn unmeasured(spec: &PointSpec) -> Point {
     let load = &spec.load;
     let (block_bytes, batch) = match load.pattern {
         Pattern::RandomBlock { block } => (Some(block), None),
+        Pattern::FlushedBurst { lines } => (None, Some(lines)),
         Pattern::Descriptors { bytes, batch, .. } => (Some(bytes), Some(batch)),
         _ => (None, None),
     };

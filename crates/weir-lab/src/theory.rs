@@ -191,6 +191,10 @@ fn latency(load: &Load, figure: &Estimate, limits: &Limits, caches: Bytes) -> Op
     let idle = limits.idle?.get();
     let (limit, basis) = match load.pattern {
         Pattern::FlushedLine => (idle, limits.basis.clone()),
+        Pattern::FlushedBurst { lines } => (
+            idle / f64::from(lines.max(1)),
+            format!("{}, shared by {lines} accesses at once", limits.basis),
+        ),
         Pattern::Chase { .. } => {
             // A hop comes back to its line after all others, so that whatever the replacement
             // keeps, no more hops hit than lines fit.

@@ -174,6 +174,11 @@ fn latency_times_three_instructions_on_a_flushed_line_and_two_staircases_of_nine
         .iter()
         .filter(|point| point.load.pattern == Pattern::FlushedLine);
     assert_eq!(flushed.count(), 2 * 3);
+    let burst = Pattern::FlushedBurst {
+        lines: latency::BURST,
+    };
+    let bursts = plan.iter().filter(|point| point.load.pattern == burst);
+    assert_eq!(bursts.count(), 2 * 3);
     let chase = Pattern::Chase {
         locality: Locality::Random,
     };
@@ -243,12 +248,21 @@ fn options_replace_the_defaults() {
     let options = latency::Options {
         tiers: vec![TierName::cxl(0)],
         ops: vec![Op::Ld],
+        bursts: vec![],
         sizes: vec![Bytes::mib(1)],
         localities: vec![Locality::Random],
         quick: true,
     };
     let plan = latency::plan(&topology, &options).unwrap();
     assert_eq!(plan.len(), 2, "{plan:?}");
+    let bursts = |lengths: &[u32]| latency::Options {
+        bursts: lengths.to_vec(),
+        ..options.clone()
+    };
+    let plan = latency::plan(&topology, &bursts(&[0, 4, 64])).unwrap();
+    assert_eq!(plan.len(), 4, "{plan:?}");
+    let error = latency::plan(&topology, &bursts(&[65])).unwrap_err();
+    assert!(error.to_string().contains("65"), "{error}");
     let options = latency::Options {
         ops: vec![Op::NtSt],
         ..options

@@ -145,6 +145,12 @@ pub enum Pattern {
     /// One access at a time on a line that was just flushed, fenced before and after, each timed
     /// (MEMO §4.2).
     FlushedLine,
+    /// So many accesses at once, on different lines that were all just flushed, fenced before and
+    /// after; a sample is what they take together over their number (MEMO at MICRO 2023, §3.2).
+    FlushedBurst {
+        /// Accesses of a burst, 1 to [`Pattern::MOST_IN_BURST`].
+        lines: u32,
+    },
     /// All threads of the tenant take turns on one line that they share; each turn is timed, from
     /// one thread's change of the line to the next one's.
     SharedLine,
@@ -180,17 +186,24 @@ impl Pattern {
                 locality: Locality::Random,
             } => "chase_random",
             Pattern::FlushedLine => "flushed_line",
+            Pattern::FlushedBurst { .. } => "flushed_burst",
             Pattern::SharedLine => "shared_line",
             Pattern::Descriptors { .. } => "descriptors",
             Pattern::Requests { .. } => "requests",
         }
     }
 
+    /// The longest burst: as many accesses as a core has under way at once, and then some.
+    pub const MOST_IN_BURST: u32 = 64;
+
     /// Whether each access is timed, so that the tenant reports latency.
     pub const fn is_timed(self) -> bool {
         matches!(
             self,
-            Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine
+            Pattern::Chase { .. }
+                | Pattern::FlushedLine
+                | Pattern::FlushedBurst { .. }
+                | Pattern::SharedLine
         )
     }
 }

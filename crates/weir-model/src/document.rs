@@ -138,7 +138,7 @@ pub struct Point {
     /// `dsa_sync`, `dsa_async` of movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Descriptors submitted together, for accelerators.
+    /// Descriptors submitted together, for accelerators; accesses of a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
     /// What ran beside the tenant that the figure is about.
@@ -150,7 +150,7 @@ pub struct Point {
     /// loaded and written ones alike; for movement the bytes that are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
-    /// Latency of single accesses, in ns.
+    /// Latency of single accesses, in ns; of a burst, its time over its accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns: Option<LatencySummary>,
     /// Half-width of the 95 % confidence interval of the main figure, in its unit; absent where

@@ -45,6 +45,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
             ));
         }
         check_descriptors(tenant)?;
+        check_burst(tenant)?;
         if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
             return request(format!(
                 "tenant `{name}` has one thread, which shares its line with nobody"
@@ -99,6 +100,22 @@ fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
     };
     Err(MachineError::Request(format!(
         "tenant `{}` {why}",
+        tenant.name
+    )))
+}
+
+/// Refuses bursts of nothing, of more than a core can have under way, and of more lines than there
+/// are.
+fn check_burst(tenant: &Tenant) -> Result<(), MachineError> {
+    let Pattern::FlushedBurst { lines } = tenant.pattern else {
+        return Ok(());
+    };
+    let most = u64::from(Pattern::MOST_IN_BURST).min(tenant.working_set.lines());
+    if (1..=most).contains(&u64::from(lines)) {
+        return Ok(());
+    }
+    Err(MachineError::Request(format!(
+        "tenant `{}` has bursts of {lines} lines; between 1 and {most} there may be",
         tenant.name
     )))
 }
@@ -165,7 +182,7 @@ pub fn instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(
 fn timed(op: Op, pattern: Pattern) -> bool {
     match pattern {
         Pattern::Chase { .. } => op == Op::Ld,
-        Pattern::FlushedLine => !matches!(op, Op::Cas | Op::Dsa),
+        Pattern::FlushedLine | Pattern::FlushedBurst { .. } => !matches!(op, Op::Cas | Op::Dsa),
         Pattern::SharedLine => matches!(op, Op::Cas | Op::St),
         _ => false,
     }

@@ -8,8 +8,8 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::ps;
 use crate::core::{
-    Cursor, Limits, Offload, Private, Program, Progress, Region, Style, Tagged, Thread, Turns,
-    Walk, Window,
+    Burst, Cursor, Limits, Offload, Private, Program, Progress, Region, Style, Tagged, Thread,
+    Turns, Walk, Window,
 };
 use crate::params::Params;
 use crate::rng;
@@ -198,8 +198,16 @@ fn thread(
             pause,
         ))
     });
+    let burst = match tenant.pattern {
+        Pattern::FlushedBurst { lines } => Some(Burst {
+            lines: u64::from(lines),
+            left: 0,
+        }),
+        _ => None,
+    };
     let style = match &program {
         Some(_) => Style::Program,
+        None if burst.is_some() => Style::Burst,
         None if tenant.pattern == Pattern::SharedLine => Style::Shared,
         None if offload.is_some() => Style::Offload,
         None if tenant.pattern.is_timed() => Style::Timed,
@@ -221,6 +229,7 @@ fn thread(
         window: Window::new(first),
         style,
         program,
+        burst,
         turns: None,
         offload,
         pause,
@@ -282,6 +291,19 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
     let c = &params.core;
     let (op, pattern) = (tenant.op, tenant.pattern);
     let buffers = c.line_fill_buffers;
+    if let Pattern::FlushedBurst { lines } = pattern {
+        // All demand: nothing could foresee a line.
+        return Limits {
+            outstanding: buffers,
+            window: u64::from(lines),
+            demand: u64::from(lines),
+            ahead: 0,
+            l1_ahead: 0,
+            training: 0,
+            stores: c.store_window,
+            gap: 0,
+        };
+    }
     if pattern.is_timed() || op == Op::Cas {
         // Dependent, fenced, or locked: one at a time. A write-back may overlap it.
         return Limits {

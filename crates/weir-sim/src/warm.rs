@@ -25,6 +25,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         .any(|t| match t.pattern {
             // A device's reads and writes leave nothing there.
             Pattern::FlushedLine
+            | Pattern::FlushedBurst { .. }
             | Pattern::SharedLine
             | Pattern::Descriptors { .. }
             | Pattern::Requests { .. } => false,
@@ -56,7 +57,10 @@ pub fn walk_through(
         for (thread, &pass) in threads.iter_mut().zip(&passes) {
             if matches!(
                 thread.pattern,
-                Pattern::FlushedLine | Pattern::SharedLine | Pattern::Descriptors { .. }
+                Pattern::FlushedLine
+                    | Pattern::FlushedBurst { .. }
+                    | Pattern::SharedLine
+                    | Pattern::Descriptors { .. }
             ) {
                 continue;
             }

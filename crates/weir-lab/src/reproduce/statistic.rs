@@ -233,6 +233,8 @@ pub enum Feature {
     Peak,
     /// The fewest threads at the peak.
     ThreadsAtPeak,
+    /// The fewest threads past which more of them gain less than a tenth.
+    GainsLittlePast,
     /// The threads past which the curve has declined, or the most of them if it has not.
     DeclinesPast,
     /// The mean figure with more than so many threads.
@@ -357,21 +359,26 @@ pub const fn idle_quantile(
 
 /// One access at a time on a flushed line, prefetchers off.
 pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Statistic {
-    let pattern = Pattern::FlushedLine;
-    let working_set = Some(Bytes::mib(64));
-    let wanted = Wanted {
-        platform,
-        tier,
+    on_flushed(platform, tier, op, Pattern::FlushedLine)
+}
+
+/// So many accesses at once on flushed lines, prefetchers off: their time over their number.
+pub const fn burst(platform: &'static str, tier: &'static str, op: Op, lines: u32) -> Statistic {
+    on_flushed(platform, tier, op, Pattern::FlushedBurst { lines })
+}
+
+const fn on_flushed(
+    platform: &'static str,
+    tier: &'static str,
+    op: Op,
+    pattern: Pattern,
+) -> Statistic {
+    Statistic::Latency(Wanted {
         op,
         pattern,
-        threads: 1,
-        working_set,
-        prefetch: false,
-        reads: None,
-        least_accesses: 0,
-        beside: None,
-    };
-    Statistic::Latency(wanted)
+        working_set: Some(Bytes::mib(64)),
+        ..chase(platform, tier)
+    })
 }
 
 impl Statistic {
@@ -380,7 +387,11 @@ impl Statistic {
         match self {
             Self::Latency(_) | Self::QuantileOfMeans(..) | Self::TorResidencyCxl(..) => "ns",
             Self::Bandwidth(..) | Self::Curve(_, _, Feature::Peak | Feature::Beyond(_)) => "GB/s",
-            Self::Curve(_, _, Feature::ThreadsAtPeak | Feature::DeclinesPast) => "threads",
+            Self::Curve(
+                _,
+                _,
+                Feature::ThreadsAtPeak | Feature::GainsLittlePast | Feature::DeclinesPast,
+            ) => "threads",
             Self::Ratio(_) => "x",
             Self::LossPct(..) => "% loss",
             Self::ExcessPct(_)
@@ -521,6 +532,7 @@ impl Feature {
         match self {
             Self::Peak => curve.peak().map(|(_, gbps)| gbps),
             Self::ThreadsAtPeak => curve.knee().map(f64::from),
+            Self::GainsLittlePast => curve.reaches(0.9).map(f64::from),
             Self::DeclinesPast => {
                 let most = || curve.last().map(|(threads, _)| threads);
                 curve.declines_past().or_else(most).map(f64::from)

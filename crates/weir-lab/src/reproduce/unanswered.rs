@@ -36,7 +36,6 @@ const CONTROLLER: &str = "needs a controller that regulates tenants";
 const SLOWDOWN: &str = "needs the slowdown model";
 const INTERLEAVE: &str = "needs pages interleaved over tiers";
 const PAGES: &str = "needs page placement that moves pages";
-const BURSTS: &str = "needs accesses timed sixteen at a time";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 
 /// The first that fits counts.
@@ -47,7 +46,6 @@ const REASONS: &[Reason] = &[
     reason("INT", 102..=112, "", APPLICATION),
     reason("INT", 116..=127, "", CONTROLLER),
     reason("MEM", 51..=52, "", BY_EYE),
-    reason("MIC", 1..=7, "", BURSTS),
     reason("MEM", 65..=78, "", APPLICATION),
     reason("MIK", 31..=31, "", "needs the loaded-latency experiment"),
     reason("MIK", 36..=46, "", TWO_TENANTS),

@@ -115,6 +115,7 @@ fn name(point: &Point) -> String {
     match (point.batch, point.block_bytes) {
         (Some(batch), Some(block)) => text += &format!(" {batch} x {block}"),
         (None, Some(block)) => text += &format!(" of {block}"),
+        (Some(at_once), None) => text += &format!(" of {at_once}"),
         _ => {}
     }
     if let [one, other] = point.cores.as_slice() {

@@ -151,6 +151,7 @@ trait Lines {
 }
 
 type Run = unsafe fn(*mut u8, usize, &mut Data);
+type Burst = unsafe fn(&[*mut u8], &mut Data);
 type Scatter = unsafe fn(*mut u8, Blocks, usize, &mut Random, &mut Data);
 
 /// One instruction in one form, ready to run.
@@ -164,6 +165,7 @@ pub struct Kernel {
     pub mnemonic: &'static str,
     run: Run,
     run_settled: Run,
+    burst_settled: Burst,
     scatter: Scatter,
     scatter_fenced: Scatter,
 }
@@ -182,6 +184,7 @@ impl Kernel {
             mnemonic,
             run: L::run,
             run_settled: run_settled::<L>,
+            burst_settled: burst_settled::<L>,
             scatter: scatter::<L>,
             scatter_fenced: scatter_fenced::<L>,
         }
@@ -190,6 +193,7 @@ impl Kernel {
     /// What stands for an instruction where an accelerator does the work: nothing runs.
     pub(crate) fn offloaded() -> Self {
         unsafe fn nothing(_: *mut u8, _: usize, _: &mut Data) {}
+        unsafe fn none_at_once(_: &[*mut u8], _: &mut Data) {}
         unsafe fn nowhere(_: *mut u8, _: Blocks, _: usize, _: &mut Random, _: &mut Data) {}
         Self {
             op: Op::Dsa,
@@ -197,6 +201,7 @@ impl Kernel {
             mnemonic: "memory-move descriptors",
             run: nothing,
             run_settled: nothing,
+            burst_settled: none_at_once,
             scatter: nowhere,
             scatter_fenced: nowhere,
         }
@@ -208,9 +213,13 @@ impl Kernel {
         unsafe fn die(_: *mut u8, _: usize, _: &mut Data) {
             panic!("this thread was to die");
         }
+        unsafe fn die_at_once(_: &[*mut u8], _: &mut Data) {
+            panic!("this thread was to die");
+        }
         Self {
             run: die,
             run_settled: die,
+            burst_settled: die_at_once,
             ..self
         }
     }
@@ -234,6 +243,17 @@ impl Kernel {
     pub unsafe fn run_settled(&self, first: *mut u8, lines: usize, data: &mut Data) {
         // SAFETY: as the caller promises; `select` only builds kernels that the processor has.
         unsafe { (self.run_settled)(first, lines, data) }
+    }
+
+    /// Touches these lines one after the other without waiting for any of them, and then for all.
+    /// With no lines it is the wait alone.
+    ///
+    /// # Safety
+    /// As for [`Kernel::run`], for each of the lines.
+    #[inline]
+    pub unsafe fn burst_settled(&self, lines: &[*mut u8], data: &mut Data) {
+        // SAFETY: as the caller promises; `select` only builds kernels that the processor has.
+        unsafe { (self.burst_settled)(lines, data) }
     }
 
     /// Touches `times` blocks drawn at random, each in ascending order, and where `fenced` ends each
@@ -263,6 +283,14 @@ impl Kernel {
 unsafe fn run_settled<L: Lines>(first: *mut u8, lines: usize, data: &mut Data) {
     // SAFETY: the promise of this function is that of `run`.
     unsafe { L::run(first, lines, data) };
+    L::settle();
+}
+
+unsafe fn burst_settled<L: Lines>(lines: &[*mut u8], data: &mut Data) {
+    for &line in lines {
+        // SAFETY: the caller vouches for each of the lines.
+        unsafe { L::run(line, 1, data) };
+    }
     L::settle();
 }
 

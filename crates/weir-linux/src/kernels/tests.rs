@@ -39,6 +39,25 @@ proptest! {
     }
 
     #[test]
+    fn a_burst_touches_the_lines_it_is_given_and_no_other(chosen: u64, seed: u64) {
+        for kernel in every_kernel().into_iter().filter(|k| !matches!(k.op, Op::Ld | Op::Cas)) {
+            let mut memory = vec![Line([0; 8]); 64];
+            let base = memory.as_mut_ptr();
+            let lines: Vec<*mut u8> = (0..64)
+                .filter(|n| chosen >> n & 1 == 1)
+                .map(|n| base.wrapping_add(n).cast())
+                .collect();
+            // SAFETY: the lines are this test's own.
+            unsafe { kernel.burst_settled(&lines, &mut Data::new(seed)) };
+            for (n, line) in memory.iter().enumerate() {
+                let touched = chosen >> n & 1 == 1;
+                prop_assert_eq!(line.0.iter().all(|&word| word != 0), touched, "{:?} {}", kernel, n);
+                prop_assert_eq!(*line == Line([0; 8]), !touched, "{:?} {}", kernel, n);
+            }
+        }
+    }
+
+    #[test]
     fn compare_and_swap_always_succeeds_and_touches_one_word(lines in 0usize..40, seed: u64) {
         let kernel = select(Op::Cas, None).unwrap();
         let mut memory = vec![Line([7; 8]); lines];

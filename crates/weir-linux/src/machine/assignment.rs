@@ -137,6 +137,7 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
     let least = match (&tenant.reads, tenant.pattern) {
         (Some(reads), _) => u64::from(reads.lines).saturating_add(u64::from(reads.per)),
         (None, Pattern::Chase { .. }) => 2,
+        (None, Pattern::FlushedBurst { lines }) => u64::from(lines),
         (None, _) => 1,
     };
     if lines < least {
@@ -147,12 +148,14 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
         ));
     }
     match tenant.pattern {
-        Pattern::Chase { .. } | Pattern::FlushedLine | Pattern::SharedLine
-            if tenant.reads.is_some() =>
-        {
+        timed if timed.is_timed() && tenant.reads.is_some() => Err(format!(
+            "{} is timed, and nothing is loaded along with it",
+            timed.name()
+        )),
+        Pattern::FlushedBurst { lines } if !(1..=Pattern::MOST_IN_BURST).contains(&lines) => {
             Err(format!(
-                "{} is timed, and nothing is loaded along with it",
-                tenant.pattern.name()
+                "a burst of {lines} lines; between 1 and {} there may be",
+                Pattern::MOST_IN_BURST
             ))
         }
         Pattern::SharedLine if tenant.op != Op::Cas => Err(format!(

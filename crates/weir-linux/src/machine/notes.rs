@@ -138,6 +138,7 @@ fn describe_prefetchers(
                 locality: Locality::Random,
             }
             | Pattern::FlushedLine
+            | Pattern::FlushedBurst { .. }
             | Pattern::SharedLine => (
                 vec![format!(
                     "prefetchers on ({why}); no order of lines to follow"
@@ -193,6 +194,13 @@ fn describe_timed(timed: Timed) -> Vec<String> {
             "each access timed alone, its translation fetched before, with a fence".to_owned(),
             timer,
         ),
+        Timed::Burst { lines, timer } => (
+            format!(
+                "each latency sample is the time of {lines} accesses at once, with a fence, over \
+                 their number; their translations were fetched before"
+            ),
+            timer,
+        ),
         Timed::Turns { handovers, timer } => (
             format!(
                 "each latency sample is the mean of {handovers} hand-overs, timed by one thread"
@@ -219,6 +227,10 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
         Pattern::FlushedLine => {
             Some("lines drawn at random, flushed before each access".to_owned())
         }
+        Pattern::FlushedBurst { .. } => Some(
+            "lines drawn at random, each from a part of its own, all flushed before each burst"
+                .to_owned(),
+        ),
         Pattern::SharedLine => Some(
             "each thread polls the line and passes it on by compare and swap, in a ring".to_owned(),
         ),

@@ -41,6 +41,8 @@ pub(super) enum Timed {
     Hop { timer: Timer },
     /// One flushed line at a time.
     Single { timer: Timer },
+    /// So many flushed lines at once; a sample is their time over their number.
+    Burst { lines: usize, timer: Timer },
     /// A sample is the mean of some hand-overs.
     Turns { handovers: usize, timer: Timer },
 }
@@ -79,6 +81,10 @@ enum Work {
         timer: Timer,
     },
     Single {
+        timer: Timer,
+    },
+    Burst {
+        lines: usize,
         timer: Timer,
     },
     Turns {
@@ -161,6 +167,20 @@ impl Task {
                     clock.stop().saturating_sub(began)
                 });
                 Work::Single { timer }
+            }
+            (None, Pattern::FlushedBurst { lines: burst }) => {
+                let clock = Clock::best();
+                let mut data = Data::new(job.seed);
+                let timer = Timer::of(clock, || {
+                    let began = clock.start();
+                    // SAFETY: no line is touched.
+                    unsafe { job.kernel.burst_settled(&[], &mut data) };
+                    clock.stop().saturating_sub(began)
+                });
+                Work::Burst {
+                    lines: (burst as usize).clamp(1, lines),
+                    timer,
+                }
             }
         };
         Ok(Self::new(job, region, lines, work))
@@ -283,6 +303,7 @@ impl Task {
             },
             &Work::Hop { timer, .. } => Timed::Hop { timer },
             &Work::Single { timer } => Timed::Single { timer },
+            &Work::Burst { lines, timer } => Timed::Burst { lines, timer },
             &Work::Turns {
                 turn,
                 rounds,
@@ -425,6 +446,33 @@ impl Task {
                     };
                     recorder.record(began, clock.stop(), 1);
                     pacer.rest(1, stop);
+                }
+            }
+            Work::Burst {
+                lines: burst,
+                timer,
+            } => {
+                let clock = timer.clock;
+                let recorder = recorder.insert(Recorder::new(progress, timer));
+                let mut chosen = vec![base; burst];
+                // Each from a part of its own, so that no two are the same line.
+                let part = lines / burst;
+                while goes_on() {
+                    for (n, line) in chosen.iter_mut().enumerate() {
+                        *line = base.wrapping_add((n * part + random.below(part)) * LINE);
+                        // SAFETY: the line is one of the region's, here and below. It is read for
+                        // its translation.
+                        unsafe {
+                            line.cast::<u64>().read_volatile();
+                            kernels::flush(*line);
+                        }
+                    }
+                    rest(clock);
+                    let began = clock.start();
+                    // SAFETY: as above.
+                    unsafe { kernel.burst_settled(&chosen, &mut data) };
+                    recorder.record(began, clock.stop(), burst);
+                    pacer.rest(burst, stop);
                 }
             }
             Work::Turns {

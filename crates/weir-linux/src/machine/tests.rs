@@ -88,6 +88,16 @@ fn latencies_come_with_their_conditions() {
         (Op::Ld, FRIENDLY, "mean of"),
         (Op::Ld, Pattern::FlushedLine, "timed alone"),
         (Op::NtSt, Pattern::FlushedLine, "timed alone"),
+        (
+            Op::Ld,
+            Pattern::FlushedBurst { lines: 16 },
+            "16 accesses at once",
+        ),
+        (
+            Op::NtSt,
+            Pattern::FlushedBurst { lines: 64 },
+            "64 accesses at once",
+        ),
     ] {
         let tenant = Tenant {
             prefetch: false,
@@ -211,6 +221,21 @@ fn what_makes_no_sense_is_refused_in_words() {
                 ..good.clone()
             }],
             "too small",
+        ),
+        (
+            vec![Tenant {
+                pattern: Pattern::FlushedBurst { lines: 65 },
+                ..good.clone()
+            }],
+            "burst of 65",
+        ),
+        (
+            vec![Tenant {
+                pattern: Pattern::FlushedBurst { lines: 16 },
+                working_set: Bytes(15 * 64),
+                ..good.clone()
+            }],
+            "at least 1024 B",
         ),
         (
             vec![Tenant {

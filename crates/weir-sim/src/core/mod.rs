@@ -10,6 +10,6 @@ mod window;
 pub use offload::Offload;
 pub use private::{Level, Private, PrivateConfig, Tagged};
 pub use program::{Entry, Program};
-pub use thread::{Limits, Progress, Style, Thread, Turns};
+pub use thread::{Burst, Limits, Progress, Style, Thread, Turns};
 pub use walk::{Cursor, Place, Region, Walk};
 pub use window::Window;

@@ -59,12 +59,23 @@ pub enum Style {
     Stream,
     /// Single accesses, each timed.
     Timed,
+    /// Several accesses at once, timed together.
+    Burst,
     /// A program of rounds and pauses.
     Program,
     /// Turns on one line.
     Shared,
     /// Descriptors for an accelerator.
     Offload,
+}
+
+/// Accesses that are timed together.
+#[derive(Debug, Clone, Copy)]
+pub struct Burst {
+    /// How many.
+    pub lines: u64,
+    /// Those of the burst under way that were not started yet.
+    pub left: u64,
 }
 
 /// The part of a thread in taking turns on a line.
@@ -118,7 +129,7 @@ pub struct Thread {
     pub progress: Progress,
     /// Its private caches.
     pub private: Private,
-    /// For timed accesses: when the one under way began.
+    /// For timed accesses: when the one under way, or the burst, began.
     pub began: Ps,
     /// Where its lines are.
     pub walk: Walk,
@@ -126,6 +137,8 @@ pub struct Thread {
     pub pattern: Pattern,
     /// For timed accesses: time elsewhere between two of them.
     pub pause: Ps,
+    /// Its bursts, if accesses are timed together.
+    pub burst: Option<Burst>,
     /// Its turns, if it shares a line.
     pub turns: Option<Turns>,
     /// Its descriptors, if an accelerator moves its lines.

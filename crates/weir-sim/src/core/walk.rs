@@ -86,6 +86,7 @@ enum Order {
     Sequential,
     RandomLine,
     RandomBlock { lines: u64 },
+    Burst { lines: u64 },
     Chase(Permutation),
     LocalChase { window: Permutation, windows: u64 },
 }
@@ -110,6 +111,9 @@ impl Walk {
             Pattern::RandomLine | Pattern::FlushedLine => Order::RandomLine,
             Pattern::RandomBlock { block } => Order::RandomBlock {
                 lines: block.lines().max(1),
+            },
+            Pattern::FlushedBurst { lines: burst } => Order::Burst {
+                lines: u64::from(burst).clamp(1, lines),
             },
             Pattern::Chase {
                 locality: Locality::Random,
@@ -184,6 +188,11 @@ impl Walk {
             Order::RandomBlock { lines } => {
                 let blocks = (self.lines() / lines).max(1);
                 rng::below(self.seed, index / lines, blocks) * lines + index % lines
+            }
+            // Each from a part of its own, so that no two are the same line.
+            Order::Burst { lines } => {
+                let part = self.lines() / lines;
+                index % lines * part + rng::below(self.seed, index, part)
             }
             Order::Chase(order) => order.at(self.lines.div_rem(index).1),
             Order::LocalChase { window, windows } => {

@@ -3,6 +3,7 @@
 //! Between giving back a ToR entry and the core's next request nothing is decided, so that a core
 //! acts in the event of its answer, a mesh crossing ahead of the clock.
 
+mod burst;
 mod offload;
 mod program;
 mod shared;
@@ -148,6 +149,7 @@ impl Engine {
             Style::Program => self.pump_program(t, time),
             Style::Shared => self.pump_shared(t, time),
             Style::Offload => self.pump_offload(t, time),
+            Style::Burst => self.pump_burst(t, time),
             Style::Stream | Style::Timed => self.pump_timed(t, time),
         }
     }
@@ -174,6 +176,7 @@ impl Engine {
             Style::Program => thread.store_combined(),
             Style::Timed | Style::Shared => return,
             Style::Offload => return self.device_write_taken(now),
+            Style::Burst => return self.burst_buffer_free(t, now),
         }
         thread.outstanding -= 1;
         thread.progress.accesses += 1;
@@ -195,6 +198,8 @@ impl Engine {
                 thread.unobserved -= u32::from(posted);
                 if thread.style == Style::Timed {
                     self.end_timed(t, request.index, at);
+                } else if thread.style == Style::Burst {
+                    self.end_in_burst(t, request.index, at);
                 } else if posted && thread.unobserved == 0 {
                     self.pump(t, at);
                 }
@@ -267,6 +272,7 @@ impl Engine {
     fn filled_other(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         match self.threads[t].style {
             Style::Program => self.filled_program(t, index, place, at),
+            Style::Burst => self.filled_burst(t, index, place, at),
             _ => self.filled_timed(t, index, place, at),
         }
     }

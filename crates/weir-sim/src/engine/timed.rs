@@ -10,7 +10,7 @@ use crate::rng;
 use crate::uncore::{Kind, Sender};
 
 /// Quiet time around a timed access on a flushed line, in which the pipeline drains (MEMO §4.2).
-const SETTLE: Ps = 400_000;
+pub(super) const SETTLE: Ps = 400_000;
 
 impl Engine {
     /// Starts the next access, if none is under way.

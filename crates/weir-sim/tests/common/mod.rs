@@ -79,6 +79,14 @@ pub fn flushed(op: Op, tier: &str) -> Tenant {
     }
 }
 
+/// The same, so many at once.
+pub fn burst(op: Op, tier: &str, lines: u32) -> Tenant {
+    Tenant {
+        pattern: Pattern::FlushedBurst { lines },
+        ..flushed(op, tier)
+    }
+}
+
 /// What a machine did in `window_us` after `warm_up_us`.
 pub fn run(
     bed: &SimTestbed,

@@ -60,6 +60,13 @@ pub(super) fn staircase(points: &[Point], text: &mut String) {
 }
 
 pub(super) fn single_accesses(points: &[Point], text: &mut String) {
+    let title = "Latency of single accesses to a flushed line";
+    flushed(points, &|p| p.batch.is_none(), title, text);
+    let title = "Accesses to flushed lines at once: a burst's time over its accesses";
+    flushed(points, &|p| p.batch.is_some(), title, text);
+}
+
+fn flushed(points: &[Point], chosen: &dyn Fn(&Point) -> bool, title: &str, text: &mut String) {
     let mut table = Table::new(&[
         Column::words("tier"),
         Column::words("access"),
@@ -70,9 +77,9 @@ pub(super) fn single_accesses(points: &[Point], text: &mut String) {
         Column::number("p99.9\nns"),
         Column::number("max\nns"),
     ]);
-    let single = |p: &&Point| p.experiment == Experiment::Latency && !is_chase(p);
+    let single = |p: &&Point| p.experiment == Experiment::Latency && !is_chase(p) && chosen(p);
     for point in points.iter().filter(single) {
-        let mut row = vec![point.tier.to_string(), point.op.to_string()];
+        let mut row = vec![point.tier.to_string(), access(point)];
         match &point.ns {
             Some(ns) => row.extend(
                 [
@@ -90,6 +97,14 @@ pub(super) fn single_accesses(points: &[Point], text: &mut String) {
         table.row(row);
     }
     if !table.is_empty() {
-        titled(text, "Latency of single accesses to a flushed line", &table);
+        titled(text, title, &table);
+    }
+}
+
+/// The instruction, and how many of it at once.
+pub fn access(point: &Point) -> String {
+    match point.batch {
+        Some(lines) => format!("{} x {lines}", point.op),
+        None => point.op.to_string(),
     }
 }

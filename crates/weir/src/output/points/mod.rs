@@ -16,7 +16,7 @@ use weir_model::document::{Experiment, Point};
 
 use super::{Column, Table, figure, wrap};
 
-pub use latency::locality;
+pub use latency::{access, locality};
 pub use loaded::mix;
 pub use movement::method;
 pub use tail::company;

@@ -5,7 +5,7 @@ use weir_model::document::{Experiment, Point};
 use super::words::{interval, remarks, sign, tip};
 use super::{Drawn, op_look, tier_look};
 use crate::output::figure;
-use crate::output::points::{is_chase, locality};
+use crate::output::points::{access, is_chase, locality};
 use crate::report::Section;
 use crate::report::chart::{
     Bar, BarChart, Group, LineChart, Look, Sample, Series, Spread, Stroke, Wall,
@@ -101,7 +101,9 @@ pub fn single_accesses(section: &Section) -> Option<Drawn> {
             "Single accesses",
             BarChart {
                 label: format!("Latency of single accesses on {}", section.machine()),
-                title: "one access to a flushed line [ns], whisker: p99".into(),
+                title:
+                    "an access to a flushed line [ns]; x: so many at once, its share; whisker: p99"
+                        .into(),
                 legend: Vec::new(),
                 groups,
             },
@@ -115,7 +117,7 @@ fn single_access(point: &Point) -> Option<Bar> {
         .p99
         .map_or(String::new(), |q| format!(", p99 {}", figure(q.get())));
     Some(Bar {
-        name: point.op.to_string(),
+        name: access(point),
         look: op_look(point.op),
         value: ns.mean.get(),
         figure: figure(ns.mean.get()),
@@ -125,7 +127,7 @@ fn single_access(point: &Point) -> Option<Bar> {
         tip: format!(
             "{} {}\nmean {}{} ns, p50 {}{p99}, max {}{}",
             point.tier,
-            point.op,
+            access(point),
             figure(ns.mean.get()),
             interval(point.ci95),
             figure(ns.p50.get()),

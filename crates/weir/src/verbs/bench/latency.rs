@@ -22,6 +22,10 @@ pub struct Args {
     /// Instructions: ld, st_clwb, nt_st, ... [default: ld,st_clwb,nt_st].
     #[arg(long, value_delimiter = ',', value_name = "OP")]
     pub(super) op: Vec<Op>,
+    /// Accesses at once on flushed lines, besides one; 0 for none
+    /// [default: 16, or none with --quick].
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    burst: Vec<u32>,
     /// Working sets of the pointer chase: 48K, 2M, 1G [default: 4 KiB and up].
     #[arg(long, value_delimiter = ',', value_name = "SIZE")]
     size: Vec<Bytes>,
@@ -47,6 +51,7 @@ impl Args {
         let options = latency::Options {
             tiers: names(&self.tier),
             ops: self.op.clone(),
+            bursts: self.burst.clone(),
             sizes: self.size.clone(),
             localities: (self.locality.iter())
                 .map(|reach| match reach {
