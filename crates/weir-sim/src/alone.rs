@@ -52,6 +52,6 @@ impl MemoryAlone {
     /// Reads the `line`th line of the tier's lines, asked for `at` this time since the start, and
     /// returns when its data is there. Questions come in the order of their times.
     pub fn read(&mut self, line: u64, at: Nanos) -> Nanos {
-        nanos(self.tier.read(line, ps(at), &mut self.shared))
+        nanos(self.tier.read(line, false, ps(at), &mut self.shared))
     }
 }

@@ -248,6 +248,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             tor: v.get("uncore.tor")?,
             irq: v.get("uncore.irq")?,
             flushed_line: v.get("uncore.flushed_line")?,
+            directory_write: v.get("uncore.directory_write")?,
             clusters: v.get("uncore.clusters")?,
             complexes: complexes(v),
         },

@@ -141,6 +141,10 @@ pub struct Uncore {
     pub irq: Sourced<u32>,
     /// What a line that was just flushed adds to the next access to it, whatever the tier.
     pub flushed_line: Sourced<Nanos>,
+    /// Share of the lines read for ownership by another socket that their home writes again at once,
+    /// since it keeps in DRAM, beside each line, whether another socket may hold it modified; 0
+    /// where it does not.
+    pub directory_write: Sourced<f64>,
     /// Sub-NUMA clusters that the socket is cut into; 1 for none. With more, [`Dram`] is that of one
     /// cluster, and its lines live in that cluster's slices alone.
     pub clusters: Sourced<u32>,

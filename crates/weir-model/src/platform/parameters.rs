@@ -95,6 +95,7 @@ impl Host {
         r.add("uncore.tor", &self.uncore.tor);
         r.add("uncore.irq", &self.uncore.irq);
         r.add("uncore.flushed_line", &self.uncore.flushed_line);
+        r.add("uncore.directory_write", &self.uncore.directory_write);
         r.add("uncore.clusters", &self.uncore.clusters);
         if let Some(complexes) = &self.uncore.complexes {
             r.add("uncore.complexes", &complexes.count);

@@ -93,6 +93,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "uncore.tor": Count 1 to 1024, Defaulted, "32", "Table-of-Requests entries of one slice.";
     "uncore.irq": Count 1 to 1024, Defaulted, "24", "Ingress-queue entries of one slice.";
     "uncore.flushed_line": Time 0 to 10000, Defaulted, "\"165 ns\"", "What a just-flushed line adds to the next access.";
+    "uncore.directory_write": Share 0.0 to 1.0, Defaulted, "1", "Share of the lines read for ownership by another socket that their home writes again at once, for its memory directory; 0 where there is none.";
     "uncore.clusters": Count 1 to 8, Defaulted, "1", "Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.";
     "uncore.complexes": Count 2 to 64, Optional, "12", "Core complexes of a socket, each with its own cores and part of the last-level cache; their number is that of `llc.slices`.";
     "uncore.complex_read": Size 4 to 1024, Optional, "\"32 B\"", "Read data that a complex's link to memory carries in a cycle of `uncore.clock`.";

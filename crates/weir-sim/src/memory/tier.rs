@@ -16,6 +16,9 @@ pub struct TierConfig {
     pub way_back: Ps,
     /// The socket link, for tiers of another socket.
     pub socket_link: Option<LinkConfig>,
+    /// Share of the lines read for ownership that the other socket writes again, for its memory
+    /// directory; zero for tiers of this one.
+    pub directory_write: f64,
     /// Least time between lines that the far socket hands over, where it was measured to be a
     /// limit of its own; else zero.
     pub socket_gap: Ps,
@@ -114,6 +117,8 @@ pub struct Tier {
     /// Whether there is no link between the home agent and its channels.
     is_direct: bool,
     next_from_socket: Ps,
+    /// Writes of the memory directory that are due, in lines.
+    directory: f64,
     stripes: Stripes,
     devices: Vec<Device>,
     channels: Vec<Channel>,
@@ -132,6 +137,7 @@ impl Tier {
         Self {
             is_direct: config.device.is_none() && config.socket_link.is_none(),
             next_from_socket: 0,
+            directory: 0.0,
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
                 .filter_map(|_| config.device.as_ref())
@@ -166,24 +172,25 @@ impl Tier {
         counts
     }
 
-    /// Reads a line for a request that leaves the home agent at `now`; returns when the home agent
-    /// has the data.
+    /// Reads a line, perhaps for ownership, for a request that leaves the home agent at `now`;
+    /// returns when the home agent has the data.
     #[inline(always)]
-    pub fn read(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+    pub fn read(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
         if self.is_direct {
             let (channel, within) = self.interleave.locate(line);
             let channel = &mut self.channels[channel as usize];
             return channel.read(within, now + self.config.way_out) + self.config.way_back;
         }
-        self.read_over_links(line, now, shared)
+        self.read_over_links(line, own, now, shared)
     }
 
     /// The same where links lead to the channels.
     #[inline(always)]
-    fn read_over_links(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+    fn read_over_links(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
         let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
-        let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
+        let number = (way * self.config.channels + channel) as usize;
+        let channel = &mut self.channels[number];
         let mut at = now + self.config.way_out;
         let mut socket = crossed(&mut shared.socket, self.config.socket_link.is_some());
         if let Some(link) = &mut socket {
@@ -221,6 +228,15 @@ impl Tier {
             if self.devices.is_empty() {
                 self.counts.lines_in += 1;
                 self.counts.requests_out += 1;
+                if own {
+                    // Its home notes beside the line, in DRAM, that this socket may modify it. The
+                    // write-back clears that, so that the next read for ownership sets it again.
+                    self.directory += self.config.directory_write;
+                    if self.directory >= 1.0 {
+                        self.directory -= 1.0;
+                        self.channels[number].write(within, data);
+                    }
+                }
             }
             if self.config.socket_gap > 0 {
                 data = data.max(self.next_from_socket);

@@ -92,6 +92,7 @@ impl Path {
                 way_out: ps(rest * 0.5),
                 way_back: ps(rest * 0.5),
                 socket_link: None,
+                directory_write: 0.0,
                 socket_gap: 0,
                 upstream: None,
                 device: None,
@@ -127,6 +128,7 @@ impl Path {
         tier.config.way_out = ps(rest * 0.5);
         tier.config.way_back = ps(rest * 0.5);
         tier.config.socket_link = Some(link);
+        tier.config.directory_write = *host.uncore.directory_write;
         Ok(Some(tier))
     }
 
@@ -178,6 +180,8 @@ impl Path {
                 way_out: ps(rest * HOST_SHARE + hop * 0.5),
                 way_back: ps(rest * HOST_SHARE + hop * 0.5),
                 socket_link: socket,
+                // A line of a device has no place beside it that is known of.
+                directory_write: 0.0,
                 socket_gap,
                 upstream,
                 device: Some(DeviceConfig {

@@ -280,6 +280,7 @@ impl Uncore {
                     &mut target.tier,
                     &mut self.shared,
                     request.line,
+                    request.kind.owns(),
                     now + u.lookup,
                 ),
             )
@@ -381,12 +382,13 @@ fn read_over(
     tier: &mut Tier,
     shared: &mut Shared,
     line: u64,
+    own: bool,
     at: Ps,
 ) -> Ps {
     match link {
-        None => tier.read(line, at, shared),
+        None => tier.read(line, own, at, shared),
         Some(link) => {
-            let data = tier.read(line, link.send_request(at), shared);
+            let data = tier.read(line, own, link.send_request(at), shared);
             link.return_line(data)
         }
     }

@@ -66,6 +66,12 @@ impl Kind {
         (self as u8) < Kind::RfoSnoop as u8
     }
 
+    /// Whether it is to make the core the line's only owner.
+    #[inline]
+    pub const fn owns(self) -> bool {
+        matches!(self, Kind::Rfo | Kind::RfoPref)
+    }
+
     /// Whether it brings a line to the core.
     pub const fn is_read(self) -> bool {
         self as u8 <= Kind::RfoSnoop as u8
