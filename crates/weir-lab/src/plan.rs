@@ -164,6 +164,7 @@ impl Load {
             pause: self.pause,
             timing: self.timing,
             prefetch: self.prefetch,
+            cache_ways: self.ways,
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Takes one point from a machine: raw samples and counters, no statistics beyond what decides
 //! when to stop.
 
-use weir_model::action::Action;
 use weir_model::document::Record;
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::{Goal, Machine, MachineError, Observation, Pacing, RunNotes};
-use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 
+use crate::PointSpec;
 use crate::statistics::Estimate;
-use crate::{Load, PointSpec};
 
 /// What a run of one point left behind.
 #[derive(Debug, Clone)]
@@ -100,8 +98,7 @@ pub fn record(
         })?;
     let pacing = machine.pacing(spec.goal());
     machine.start(&tenants)?;
-    let watched =
-        divide_cache(machine, spec, &tenants).and_then(|()| watch(machine, spec, pacing, stop));
+    let watched = watch(machine, spec, pacing, stop);
     match (watched, machine.stop()) {
         (Ok(windows), Ok(notes)) => Ok(windows.into_recorded(pacing, notes)),
         (Ok(windows), Err(then)) => {
@@ -120,49 +117,6 @@ pub fn record(
     }
 }
 
-/// Restricts tenants to their ways of the last-level cache, where a load names some.
-fn divide_cache(
-    machine: &mut dyn Machine,
-    spec: &PointSpec,
-    tenants: &[Tenant],
-) -> Result<(), RecordError> {
-    let loads = std::iter::once(&spec.load).chain(&spec.beside);
-    for (load, tenant) in loads.zip(tenants) {
-        if let Some(mask) = load.ways {
-            machine.act(&Action::CacheWays {
-                tenant: tenant.name.clone(),
-                mask,
-            })?;
-        }
-    }
-    Ok(())
-}
-
-/// Times that lines of a load are touched until a divided cache holds what it will go on to hold.
-const TOUCHED_BEFORE: u64 = 2;
-/// Windows after which waiting for that is given up.
-const MOST_BEFORE: u32 = 1000;
-
-/// Lets tenants fill the ways that they were given.
-fn settle(machine: &mut dyn Machine, spec: &PointSpec, window: Nanos) -> Result<(), RecordError> {
-    let loads = || std::iter::once(&spec.load).chain(&spec.beside);
-    if loads().all(|load| load.ways.is_none()) {
-        return Ok(());
-    }
-    let lines = |load: &Load| u64::from(load.threads) * load.working_set.lines();
-    let mut left: Vec<u64> = loads().map(|load| TOUCHED_BEFORE * lines(load)).collect();
-    for _ in 0..MOST_BEFORE {
-        if left.iter().all(|&left| left == 0) {
-            break;
-        }
-        let seen = machine.observe(window)?;
-        for (left, tenant) in left.iter_mut().zip(&seen.tenants) {
-            *left = left.saturating_sub(tenant.accesses);
-        }
-    }
-    Ok(())
-}
-
 fn watch(
     machine: &mut dyn Machine,
     spec: &PointSpec,
@@ -172,7 +126,6 @@ fn watch(
     if pacing.warm_up > Nanos(0.0) {
         machine.observe(pacing.warm_up)?;
     }
-    settle(machine, spec, pacing.window)?;
     let most = pacing.most_windows.max(pacing.least_windows).max(1);
     let mut windows = Windows::default();
     for seen in 1.. {
