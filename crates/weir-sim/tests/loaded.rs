@@ -45,8 +45,9 @@ fn at(curve: &[(f64, f64)], gbps: f64) -> Option<f64> {
     Some(pair[0].1 + share * (pair[1].1 - pair[0].1))
 }
 
-/// Holds the curve to the logged one within `share`, up to four fifths of the logged peak.
-fn holds(machine: &str, tier: &str, op: Op, threads: u32, share: f64) {
+/// Holds the curve to the logged one: within 15 % up to four fifths of the logged peak, within 30 % from
+/// there to saturation, for which ours stands where it never carries as much.
+fn holds(machine: &str, tier: &str, op: Op, threads: u32) {
     let platform = platform(machine);
     let idle = match tier {
         "dram" => *platform.host.dram.measured.idle,
@@ -63,36 +64,60 @@ fn holds(machine: &str, tier: &str, op: Op, threads: u32, share: f64) {
         })
         .unwrap_or_else(|| panic!("{machine} has no such curve of {tier}"));
     let ours = ours(machine, tier, op, threads);
-    let most = 0.8 * log.peak().get();
-    let mut compared = 0;
+    let peak = log.peak().get();
+    let most = ours.iter().map(|p| p.0).fold(0.0, f64::max);
+    assert_near(
+        &format!("{machine}, peak of {op} on {tier}"),
+        most,
+        peak,
+        0.1,
+    );
+    let (mut below, mut beyond) = (0, 0);
     for point in log.of_memory(idle) {
         let gbps = point.bandwidth.get();
-        if gbps > most {
-            continue;
-        }
-        let Some(ns) = at(&ours, gbps) else { continue };
-        compared += 1;
+        let (ns, share) = match at(&ours, gbps) {
+            Some(ns) if gbps <= 0.8 * peak => {
+                below += 1;
+                (ns, 0.15)
+            }
+            Some(ns) => (ns, 0.3),
+            None if gbps >= most => (ours[ours.len() - 1].1, 0.3),
+            None => continue,
+        };
+        beyond += u32::from(gbps > 0.8 * peak);
         let what = format!("{machine}, {op} on {tier} at {gbps:.1} GB/s");
         assert_near(&what, ns, point.latency.get(), share);
     }
-    assert!(compared > 4, "{machine}: {compared} points of {tier}");
+    assert!(
+        below > 4 && beyond > 2,
+        "{machine}: {below} and {beyond} points of {tier}"
+    );
 }
 
 #[test]
 fn loads_under_load_take_what_was_logged() {
-    holds("eurosys24", "dram", Op::Ld, 8, 0.15);
-    holds("spr8480", "dram", Op::Ld, 55, 0.15);
+    holds("eurosys24", "dram", Op::Ld, 8);
+    holds("spr8480", "dram", Op::Ld, 55);
 }
 
 #[test]
 fn stores_under_load_take_what_was_logged() {
-    holds("eurosys24", "dram", Op::St, 8, 0.15);
-    holds("spr8480", "dram", Op::St, 55, 0.15);
+    holds("eurosys24", "dram", Op::St, 8);
+    holds("spr8480", "dram", Op::St, 55);
 }
 
 #[test]
-fn a_card_under_load_takes_nearly_what_was_logged() {
-    // It is flatter than the log in the middle: docs/physics.md, what the model gets wrong.
-    holds("eurosys24", "cxl0", Op::Ld, 8, 0.2);
-    holds("eurosys24", "cxl0", Op::St, 8, 0.2);
+fn a_card_under_load_takes_what_was_logged() {
+    holds("eurosys24", "cxl0", Op::Ld, 8);
+    holds("eurosys24", "cxl0", Op::St, 8);
+}
+
+#[test]
+fn the_other_socket_under_load_takes_a_few_times_as_long_as_idle() {
+    // No log: but what waits is bounded by fill buffers, since prefetches are held back.
+    let idle = platform("spr8480").host.remote.unwrap().idle.get();
+    for op in [Op::Ld, Op::St] {
+        let (_, ns) = ours("spr8480", "remote", op, 55)[PAUSES.len() - 1];
+        assert!(ns > 1.5 * idle && ns < 4.0 * idle, "{op}: {ns:.0} ns");
+    }
 }

@@ -153,6 +153,14 @@ impl Program {
         }
     }
 
+    /// The tier that the stream of an entry is on.
+    pub fn tier(&self, entry: Entry, own: &Cursor) -> u8 {
+        match entry {
+            Entry::Load { source, .. } => self.sources[source].cursor.tier(),
+            Entry::Touch { .. } | Entry::Nothing => own.tier(),
+        }
+    }
+
     /// Whether a prefetcher that follows the streams from where the program is comes to this entry.
     pub fn is_foreseen(&self, entry: Entry, own: &Walk, limits: &Limits) -> bool {
         let round = self.reached / self.entries();

@@ -156,23 +156,24 @@ impl Thread {
             && (!self.is_ahead() || self.is_foreseen())
     }
 
-    /// Whether the next access is beyond what demand alone reaches.
+    /// Whether the next access is beyond what demand alone reaches. A write-back that memory has no room
+    /// for holds a fill buffer up: a line cannot come in before another one leaves.
     #[inline]
     pub fn is_ahead(&self) -> bool {
-        u64::from(self.outstanding) >= self.limits.demand
+        u64::from(self.outstanding + self.write_backs) >= self.limits.demand
     }
 
     /// Whether it is even beyond what the L1 prefetchers ask for.
     #[inline]
     pub fn is_far_ahead(&self) -> bool {
-        u64::from(self.outstanding) >= self.limits.demand + self.limits.l1_ahead
+        u64::from(self.outstanding + self.write_backs) >= self.limits.demand + self.limits.l1_ahead
     }
 
     /// The first access that demand does not reach: what is found in L2 holds no fill buffer, so that
     /// only unfinished accesses count.
     #[inline]
     pub fn reach(&self) -> u64 {
-        self.window.next() + self.limits.demand - u64::from(self.outstanding)
+        self.window.next() + self.limits.demand - u64::from(self.outstanding + self.write_backs)
     }
 
     /// Whether it stands before a fence with stores still unobserved.
@@ -222,7 +223,7 @@ impl Thread {
     #[inline]
     fn is_foreseen(&self) -> bool {
         // `reach` lies as far before the next access.
-        let ahead = u64::from(self.outstanding) - self.limits.demand;
+        let ahead = u64::from(self.outstanding + self.write_backs) - self.limits.demand;
         ahead < self.limits.ahead && (self.unending || self.is_followed())
     }
 

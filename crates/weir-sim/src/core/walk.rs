@@ -72,6 +72,14 @@ pub struct Cursor {
     left: u64,
 }
 
+impl Cursor {
+    /// The tier of the line that it is at.
+    #[inline]
+    pub fn tier(&self) -> u8 {
+        self.place.tier
+    }
+}
+
 impl Default for Cursor {
     fn default() -> Self {
         Self {

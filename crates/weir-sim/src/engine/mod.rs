@@ -72,10 +72,13 @@ impl Engine {
         while let Some(mut bucket) = self.uncore.take(until) {
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
                 match stage {
-                    Stage::Answered => {
+                    Stage::Answered | Stage::Held => {
                         let (request, at, taken) = self.uncore.release(id, time);
                         if let Some(t) = taken {
                             self.write_back_taken(t as usize, time);
+                        }
+                        if stage == Stage::Held {
+                            self.write_back_taken(request.thread as usize, time);
                         }
                         self.answered(&request, time, at);
                     }
@@ -344,7 +347,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     let mut budget = BATCH;
     while thread.may_issue() {
         let ahead = thread.is_ahead();
-        if ahead && uncore.is_distressed() {
+        if ahead && uncore.is_distressed(thread.cursor.tier()) {
             // Its demand goes on, and wakes it.
             break;
         }

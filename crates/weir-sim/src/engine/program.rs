@@ -24,7 +24,8 @@ impl Engine {
             let goes_on = !thread.asleep
                 && program.due() <= time
                 && reached - thread.window.base() < limits.window
-                && thread.window.unfinished_before(reached) < limits.demand
+                && thread.window.unfinished_before(reached) + u64::from(thread.write_backs)
+                    < limits.demand
                 && program.stores_waiting() + u64::from(program.combining) < limits.stores;
             if goes_on && reached < index {
                 // It was prefetched.
@@ -38,7 +39,9 @@ impl Engine {
             let prefetches = thread.window.span() < limits.window
                 && ahead < limits.ahead
                 && program.is_foreseen(entry, &thread.walk, limits)
-                && !self.uncore.is_distressed();
+                && !self
+                    .uncore
+                    .is_distressed(program.tier(entry, &thread.cursor));
             if !has_buffer || !(goes_on || prefetches) {
                 break;
             }

@@ -1,5 +1,8 @@
 //! A bounded buffer in front of something whose service times are known ahead.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::clock::Ps;
 
 /// Entries of a buffer, each known by when it becomes free again.
@@ -33,6 +36,62 @@ impl Credits {
         self.next += 1;
         if self.next == self.leaves.len() {
             self.next = 0;
+        }
+    }
+}
+
+/// The same where requests leave in another order than they came: short ones beside long ones.
+pub struct Places {
+    /// When each is free again, soonest first.
+    free: BinaryHeap<Reverse<Ps>>,
+}
+
+impl Places {
+    /// `capacity` free places (at least one).
+    pub fn new(capacity: u32) -> Self {
+        Self {
+            free: (0..capacity.max(1)).map(|_| Reverse(0)).collect(),
+        }
+    }
+
+    /// When a request that arrives at `ready` can have a place.
+    #[inline]
+    pub fn entry(&self, ready: Ps) -> Ps {
+        self.free.peek().map_or(ready, |free| ready.max(free.0))
+    }
+
+    /// Takes the place that is free soonest, until `leaves`.
+    #[inline]
+    pub fn enter(&mut self, leaves: Ps) {
+        if let Some(mut free) = self.free.peek_mut() {
+            *free = Reverse(leaves);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn never_more_are_inside_than_there_are_places(
+            capacity in 1u32..20,
+            requests in prop::collection::vec((0u64..1000, 1u64..500), 1..200),
+        ) {
+            let mut places = Places::new(capacity);
+            let (mut now, mut stays) = (0, Vec::new());
+            for (gap, stay) in requests {
+                now += gap;
+                let entry = places.entry(now);
+                prop_assert!(entry >= now);
+                places.enter(entry + stay);
+                stays.push((entry, entry + stay));
+                let inside = stays.iter().filter(|s| s.0 <= entry && entry < s.1).count();
+                prop_assert!(inside <= capacity as usize);
+            }
         }
     }
 }

@@ -41,14 +41,15 @@ impl Direction {
         self.bus.book(ready) + self.bus.slot()
     }
 
-    /// Sends a short message; returns when it has arrived.
+    /// Sends a short message; returns when it has arrived. Message classes take turns at a port, so that
+    /// it does not wait behind lines that stand in line; but it takes their time.
     #[inline]
     fn message(&mut self, ready: Ps, length: Ps) -> Ps {
         self.crumbs += length;
         let slot = self.bus.slot();
         if self.crumbs >= slot {
             self.crumbs -= slot;
-            return self.bus.book(ready) + length;
+            self.bus.book(ready);
         }
         ready + length
     }

@@ -1,7 +1,7 @@
 //! A tier: the way from the home agent to a set of channels and back.
 
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
-use super::credits::Credits;
+use super::credits::{Credits, Places};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
@@ -86,6 +86,15 @@ pub struct TierCounts {
     pub requests_out: u64,
 }
 
+/// What became of a write.
+#[derive(Debug, Clone, Copy)]
+pub struct Written {
+    /// How long it waited for a place in the memory controller or a credit of the device.
+    pub waited: Ps,
+    /// When the home agent knows that it is safe.
+    pub done: Ps,
+}
+
 /// Links that several tiers may share.
 pub struct Shared {
     socket: Option<Link>,
@@ -105,7 +114,9 @@ impl Shared {
 struct Device {
     config: DeviceConfig,
     link: Link,
-    queue: Credits,
+    queue: Places,
+    /// When the latest read's place is free.
+    read_left: Ps,
     write_buffer: Credits,
     next_read: Ps,
     next_write: Ps,
@@ -143,7 +154,8 @@ impl Tier {
                 .filter_map(|_| config.device.as_ref())
                 .map(|d| Device {
                     link: Link::new(d.link),
-                    queue: Credits::new(d.queue),
+                    queue: Places::new(d.queue),
+                    read_left: 0,
                     write_buffer: Credits::new(d.write_buffer),
                     next_read: 0,
                     next_write: 0,
@@ -214,7 +226,9 @@ impl Tier {
                 }
                 let done = channel.read(within, ready);
                 let back = d.link.return_line(done + d.config.pass);
-                d.queue.enter(back);
+                // Places of reads are given back in the order in which they were taken.
+                d.read_left = d.read_left.max(back);
+                d.queue.enter(d.read_left);
                 // A long read holds up its own answer alone: the device serves others meanwhile.
                 let tail = d.config.tail;
                 let back = back + tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
@@ -251,7 +265,7 @@ impl Tier {
     /// the write is where it is safe: in the write queue of a DRAM channel, or, for a CXL device,
     /// in the device's buffer and its completion back.
     #[inline]
-    pub fn write(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+    pub fn write(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Written {
         let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
         let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
@@ -263,8 +277,11 @@ impl Tier {
                 self.counts.lines_out += 1;
             }
         }
-        let mut done = match self.devices.get_mut(way as usize) {
-            None => channel.write(within, at),
+        let (room, mut done) = match self.devices.get_mut(way as usize) {
+            None => {
+                let accepted = channel.write(within, at);
+                (accepted, accepted)
+            }
             Some(d) => {
                 self.counts.lines_out += 1;
                 let mut upstream = crossed(&mut shared.upstream, self.config.upstream.is_some());
@@ -285,16 +302,20 @@ impl Tier {
                 d.write_buffer.enter(drained);
                 let back = d.link.return_completion(buffered + d.config.pass);
                 d.queue.enter(back);
-                match upstream {
+                let back = match upstream {
                     Some(link) => link.return_completion(back),
                     None => back,
-                }
+                };
+                (sent, back)
             }
         };
         if let Some(link) = &mut socket {
             done = link.return_completion(done);
         }
-        done + self.config.way_back
+        Written {
+            waited: room - at,
+            done: done + self.config.way_back,
+        }
     }
 }
 

@@ -83,8 +83,6 @@ pub struct CoreParams {
 pub struct UncoreParams {
     pub slices: u32,
     pub tor: u32,
-    /// Reads waiting for local DRAM at which its read queues are full, so that nothing is prefetched.
-    pub read_queues: u64,
     pub irq: u32,
     pub hop: Ps,
     /// Slice time of a hit, and of finding out that it is a miss.
@@ -150,6 +148,9 @@ pub struct TierParams {
     /// Slices that its lines spread over, from the first.
     pub slices: u32,
     pub capacity: Bytes,
+    /// Requests that its queues and the way to them hold; while as many wait for it, nothing is
+    /// prefetched from it. No limit for devices, which push back by their credits alone.
+    pub holds: u32,
     pub config: TierConfig,
 }
 
@@ -272,9 +273,6 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
     Ok(UncoreParams {
         slices,
         tor: *host.uncore.tor,
-        read_queues: u64::from(
-            *host.dram.read_queue * *host.dram.channels * host.dram.media.timing().subchannels,
-        ),
         irq: *host.uncore.irq,
         hop,
         hit: ps(hit),

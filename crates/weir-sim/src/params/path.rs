@@ -74,8 +74,8 @@ impl Path {
             read_slot,
             write_slot,
             *d.write_queue,
-            // The scheduler looks over its read queue.
-            *d.read_queue,
+            // The scheduler looks over its queues.
+            (*d.read_queue).max(*d.write_queue),
         );
         let known = self.near + media_time(&timing, read_slot);
         let rest = left_over(
@@ -88,6 +88,8 @@ impl Path {
             class: TierClass::Ddr,
             slices: self.slices,
             capacity: *d.capacity,
+            holds: *d.read_queue * channels
+                + on_the_way(self.near + rest, read_slot * (1.0 / f64::from(channels))),
             config: TierConfig {
                 way_out: ps(rest * 0.5),
                 way_back: ps(rest * 0.5),
@@ -139,7 +141,9 @@ impl Path {
         let burst = timing.burst();
         let window = *d.controller.reorder_window;
         let channels = *d.channels * timing.subchannels;
-        let channel = channel(&timing, *d.ranks, burst, burst, DEVICE_WRITE_QUEUE, window);
+        // A scheduler that looks over more has more to look over.
+        let write_queue = DEVICE_WRITE_QUEUE.max(window);
+        let channel = channel(&timing, *d.ranks, burst, burst, write_queue, window);
         let tail = d.controller.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
             mean: ps(*t.mean),
@@ -175,6 +179,7 @@ impl Path {
             class: TierClass::Cxl,
             slices: self.slices,
             capacity: Bytes(d.capacity.get() * u64::from(attached.ways)),
+            holds: u32::MAX,
             config: TierConfig {
                 // What a switch adds lies outside of what the device's credits cover.
                 way_out: ps(rest * HOST_SHARE + hop * 0.5),
@@ -199,6 +204,11 @@ impl Path {
             },
         })
     }
+}
+
+/// Lines on a way along which one comes every `slot`.
+fn on_the_way(way: Nanos, slot: Nanos) -> u32 {
+    (way.get() / slot.get()) as u32
 }
 
 /// Time that a lone read spends on a link: its line's slot starts half a slot later on average.

@@ -31,6 +31,9 @@ struct Target {
     class: TorClass,
     /// Slices that its lines spread over.
     spread: u32,
+    /// Requests in the tables that wait for it, and how many hold prefetches from it back.
+    waiting: u32,
+    holds: u32,
 }
 
 /// Everything between the cores and the DRAM.
@@ -49,8 +52,6 @@ pub struct Uncore {
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
     masks: Vec<u32>,
-    /// Reads in the tables that wait for local DRAM.
-    dram_reads: u64,
     /// Counters of everything, the cores' too.
     pub pmu: Pmu,
 }
@@ -63,6 +64,8 @@ impl Uncore {
             tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
             class: TorClass::miss(t.class),
             spread: t.slices,
+            waiting: 0,
+            holds: t.holds,
         };
         Self {
             wheel: Wheel::new(),
@@ -77,7 +80,6 @@ impl Uncore {
             shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
             llc,
             masks: vec![ALL_WAYS; threads],
-            dram_reads: 0,
             pmu: Pmu::default(),
             params,
         }
@@ -94,12 +96,13 @@ impl Uncore {
         self.llc.is_some()
     }
 
-    /// Whether the read queues of local DRAM are full, upon which the mesh signals distress and cores
-    /// hold prefetches back (dynamic prefetch throttle, CHA_DISTRESS_ASSERTED.DPT_* in Intel's event
-    /// lists). Reads on their way there are counted as if they had arrived.
+    /// Whether as many requests wait for a tier as its queues hold, upon which the slices signal distress
+    /// and cores hold prefetches from it back (dynamic prefetch throttle, CHA_DISTRESS_ASSERTED.DPT_* in
+    /// Intel's event lists). Requests on their way there are counted as if they had arrived.
     #[inline]
-    pub fn is_distressed(&self) -> bool {
-        self.dram_reads >= self.params.uncore.read_queues
+    pub fn is_distressed(&self, tier: u8) -> bool {
+        let target = &self.targets[tier as usize];
+        target.waiting >= target.holds
     }
 
     /// Everything counted up to `now`.
@@ -181,7 +184,7 @@ impl Uncore {
     pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
         let request = self.pool[id];
         self.pmu.tor(request.class).down(now);
-        self.dram_reads -= u64::from(request.reads_dram);
+        self.targets[request.tier as usize].waiting -= u32::from(request.waits_for_tier());
         self.pool.remove(id);
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
@@ -247,7 +250,7 @@ impl Uncore {
     fn admit_other(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
         match kind {
             Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict => {
-                return Some(self.admit_write_back(id, now));
+                return self.admit_write_back(id, now);
             }
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
@@ -286,8 +289,7 @@ impl Uncore {
             )
         };
         request.class = class;
-        request.reads_dram = class == TorClass::MissDdr;
-        self.dram_reads += u64::from(request.reads_dram);
+        self.targets[request.tier as usize].waiting += u32::from(request.waits_for_tier());
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
@@ -328,16 +330,17 @@ impl Uncore {
         let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
         let written = (target.tier).write(request.line, there, &mut self.shared);
         request.class = target.class;
+        target.waiting += 1;
         request.stage = Stage::Pulled;
-        request.issued = written.max(free + 1_000);
+        request.issued = written.done.max(free + 1_000);
         self.pmu.tor(request.class).up(now);
         self.wheel.push(free, id, &mut self.pool);
     }
 
-    /// A write-back: the core's part ends here. The line goes into the last-level cache and drives
-    /// another out, or through to memory; the entry stays until memory has what goes there.
-    /// Returns the thread.
-    fn admit_write_back(&mut self, id: RequestId, now: Ps) -> u16 {
+    /// A write-back goes into the last-level cache and drives another line out, or through to memory;
+    /// the entry stays until memory has what goes there. If memory has room for it, the core's part ends
+    /// here; if not, the data stays in the core's buffer as long. Returns the thread whose buffer is free.
+    fn admit_write_back(&mut self, id: RequestId, now: Ps) -> Taken {
         let request = &mut self.pool[id];
         let after = now + self.params.uncore.lookup;
         let out = match &mut self.llc {
@@ -353,25 +356,29 @@ impl Uncore {
                 .map(|victim| (victim.tier, victim.line)),
             _ => Some((request.tier, request.line)),
         };
-        request.stage = Stage::Answered;
-        let (class, until) = match out {
-            Some((tier, line)) => {
-                let target = &mut self.targets[tier as usize];
-                let class = match request.kind {
-                    Kind::LlcEvict => TorClass::Evict,
-                    _ => target.class,
-                };
-                let there = sent_over(self.links.get_mut(request.slice as usize), after);
-                let written = (target.tier).write(line, there, &mut self.shared);
-                (class, written)
-            }
-            None => (TorClass::Hit, now + self.params.uncore.hit),
+        let Some((tier, line)) = out else {
+            request.class = TorClass::Hit;
+            request.stage = Stage::Answered;
+            let thread = request.thread;
+            self.pmu.tor(TorClass::Hit).up(now);
+            (self.wheel).push(now + self.params.uncore.hit, id, &mut self.pool);
+            return Some(thread);
         };
-        request.class = class;
+        let target = &mut self.targets[tier as usize];
+        target.waiting += 1;
+        request.tier = tier;
+        request.class = match request.kind {
+            Kind::LlcEvict => TorClass::Evict,
+            _ => target.class,
+        };
+        self.pmu.tor(request.class).up(now);
+        let there = sent_over(self.links.get_mut(request.slice as usize), after);
+        let written = (target.tier).write(line, there, &mut self.shared);
         let thread = request.thread;
-        self.pmu.tor(class).up(now);
-        self.wheel.push(until, id, &mut self.pool);
-        thread
+        let held = written.waited > 0;
+        request.stage = if held { Stage::Held } else { Stage::Answered };
+        self.wheel.push(written.done, id, &mut self.pool);
+        (!held).then_some(thread)
     }
 }
 

@@ -85,8 +85,9 @@ pub enum Stage {
     Waits,
     /// The slice has pulled a streaming write's data.
     Pulled,
-    /// Its tier has answered, and it gives its ToR entry back.
     Answered,
+    /// The same for a write-back that memory had no room for: it gives the core's buffer back too.
+    Held,
     /// It is none: its thread wakes up.
     Wakes,
 }
@@ -119,8 +120,6 @@ pub struct Request {
     pub stage: Stage,
     /// What kind of ToR entry it holds.
     pub class: TorClass,
-    /// Whether it has a ToR entry and reads local DRAM.
-    pub reads_dram: bool,
 }
 
 impl Request {
@@ -148,8 +147,13 @@ impl Request {
             kind,
             stage,
             class: TorClass::Hit,
-            reads_dram: false,
         }
+    }
+
+    /// Whether its tier has to answer it, once it has a ToR entry.
+    #[inline]
+    pub fn waits_for_tier(&self) -> bool {
+        self.class != TorClass::Hit
     }
 
     /// Where its line is.
