@@ -101,6 +101,8 @@ pub fn record(
     let watched = watch(machine, spec, pacing, stop);
     match (watched, machine.stop()) {
         (Ok(windows), Ok(notes)) => Ok(windows.into_recorded(pacing, notes)),
+        // Figures of another tier than the one that was asked for.
+        (Ok(_), Err(moved @ MachineError::Misplaced { .. })) => Err(moved.into()),
         (Ok(windows), Err(then)) => {
             let warnings = vec![format!("the machine did not stop cleanly: {then}")];
             let notes = RunNotes {

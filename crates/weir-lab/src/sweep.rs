@@ -31,6 +31,9 @@ pub struct Finished {
     /// The feature whose absence is the reason for the error, where that is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Feature>,
+    /// Why a figure that has some of its repetitions will not have the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// Looks on while a sweep runs, and may end it. Called from the threads that measure.
@@ -196,6 +199,7 @@ fn repeat(
         record: Record::default(),
         warnings: before.map(|done| done.warnings.clone()).unwrap_or_default(),
         missing: None,
+        lost: before.and_then(|done| done.lost.clone()),
     };
     match (recorded, earlier) {
         (Ok((point, recorded)), _) => {
@@ -217,8 +221,12 @@ fn repeat(
         (Err(error), Some(earlier)) => {
             done.point = earlier.point.clone();
             done.record = earlier.record.clone();
-            let told = format!("repetition {} failed: {error}", turn.round + 1);
-            done.warnings.push(format!("{spec}: {told}"));
+            // The first failure tells; those after it are most often the same.
+            if done.lost.is_none() {
+                let told = format!("repetition {} failed: {error}", turn.round + 1);
+                done.warnings.push(format!("{spec}: {told}"));
+                done.lost = Some(error.to_string());
+            }
         }
         (Err(error), None) => {
             if let RecordError::Machine(MachineError::Missing { feature, .. }) = &error {

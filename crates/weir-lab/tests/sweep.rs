@@ -195,6 +195,32 @@ proptest! {
     }
 
     #[test]
+    fn a_tier_that_goes_away_takes_only_its_own_figures_along(seed: u64, leaves in 0_usize..40) {
+        let toy = Toy { cxl_leaves_during: leaves, ..Toy::default() };
+        let plan = bandwidth_plan(&toy);
+        let of = |tier| plan.iter().filter(move |spec| spec.load.tier == tier).take(2).cloned();
+        let plan: Vec<_> = of(TierName::dram()).chain(of(TierName::cxl(0))).collect();
+        let rounds = 4;
+        let sweep = run_rounds(&toy, &plan, seed, rounds, &());
+        prop_assert_eq!(sweep.finished.len(), plan.len());
+        for done in &sweep.finished {
+            if done.spec.load.tier == TierName::dram() {
+                prop_assert_eq!(&done.lost, &None);
+                prop_assert_eq!(done.point.repetitions, rounds);
+                continue;
+            }
+            // What was measured before stays; no figure of moved pages is among it.
+            let expected = &done.point.error.clone().or(done.lost.clone());
+            if let Some(why) = expected {
+                prop_assert!(why.contains("is gone") || why.contains("lie elsewhere"), "{why}");
+                prop_assert!(done.point.repetitions < rounds);
+            } else {
+                prop_assert_eq!(done.point.repetitions, rounds);
+            }
+        }
+    }
+
+    #[test]
     fn one_round_is_a_plain_sweep(seed: u64) {
         let toy = Toy::default();
         let plan = &bandwidth_plan(&toy)[..4];

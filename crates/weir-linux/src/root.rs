@@ -159,6 +159,30 @@ impl Root {
         })
     }
 
+    /// The bytes of a file that holds no text, such as a table of the firmware. A recording holds
+    /// them in hexadecimal.
+    pub fn hex(&self, path: &str) -> Reading<Vec<u8>> {
+        let text = self.reading(path, || {
+            let bytes = self.bytes(path, LONGEST_FILE)?;
+            if let Source::Recorded(_) = &self.source {
+                return text_of(bytes);
+            }
+            let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            Ok(digits.join(" "))
+        });
+        text.and_then(|text| {
+            let bytes = text.split_ascii_whitespace().map(|digits| {
+                u8::from_str_radix(digits, 16).map_err(|_| {
+                    Unavailable::because(format!(
+                        "{path} is recorded as `{}`, which is not hexadecimal",
+                        shortened(digits)
+                    ))
+                })
+            });
+            bytes.collect()
+        })
+    }
+
     /// A file that holds one value.
     pub fn value<T: FromStr>(&self, path: &str) -> Reading<T> {
         self.text(path).and_then(|text| {
@@ -434,6 +458,22 @@ mod tests {
         let root = Root::at(folder.path());
         assert!(matches!(root.text("/sys/leak"), Reading::Unreadable(_)));
         assert!(root.text("/sys/../../etc/passwd").known().is_none());
+    }
+
+    #[test]
+    fn bytes_are_the_same_in_a_folder_and_in_a_recording_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("sys")).unwrap();
+        fs::write(folder.path().join("sys/table"), [0, 0x7f, 0xff, b'\n']).unwrap();
+        let read = Root::at(folder.path()).hex("/sys/table");
+        assert_eq!(read, Reading::Known(vec![0, 0x7f, 0xff, b'\n']));
+
+        let recorded = |text: &str| {
+            let text = format!("weir/machine/1\n/sys/table: {text}\nend\n");
+            Root::recorded(crate::recording::parse("a test", &text).unwrap()).hex("/sys/table")
+        };
+        assert_eq!(recorded("00 7f ff 0a"), read);
+        assert!(matches!(recorded("00 7g"), Reading::Unreadable(_)));
     }
 
     #[test]

@@ -185,6 +185,14 @@ pub enum MachineError {
         /// What the kernel said.
         detail: String,
     },
+    /// A tier that was there is there no longer.
+    #[error("tier `{tier}` is gone: {reason}")]
+    Gone {
+        /// Which.
+        tier: TierName,
+        /// What tells.
+        reason: String,
+    },
     /// A system call or a file failed.
     #[error("{what}: {cause}")]
     System {

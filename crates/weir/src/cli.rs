@@ -89,6 +89,8 @@ pub enum Verb {
     Topo(verbs::topo::Args),
     /// Say what would spoil a measurement or tiering, and the command that mends it.
     Doctor(verbs::doctor::Args),
+    /// Put memory on tiers, and say whether the kernel did as it was told.
+    Place(verbs::place::Args),
     /// List, show and check machines as files.
     Platforms(verbs::platforms::Args),
     /// Characterise a machine.

@@ -22,13 +22,130 @@ pub struct TopoDocument {
     pub machine: Identity,
     /// What it is made of.
     pub topology: Topology,
+    /// Its memory nodes as the kernel describes them; empty for a model.
+    #[serde(default)]
+    pub nodes: Vec<NodeLine>,
     /// What it offers and lacks.
     pub capabilities: Vec<Capability>,
+    /// What makes results on it less than trustworthy.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// A memory node of a real machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeLine {
+    /// Linux's number.
+    pub node: u32,
+    /// The tier that it is; absent if this program may not use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierName>,
+    /// CXL memory devices behind it, in the order of their interleaving.
+    pub memdevs: Vec<String>,
+    /// The CXL region that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Bytes of the region.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region_bytes: Option<u64>,
+    /// Bytes that one device serves before the next one's turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleave_bytes: Option<u64>,
+    /// CXL switches on the way to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<usize>,
+    /// What the kernel says of accesses to it, from the firmware's table (HMAT) and, for CXL, the
+    /// device's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmat: Option<AccessLine>,
+    /// What each device says of its own memory (CDAT), without the way to it.
+    pub cdat: Vec<AccessLine>,
+    /// The kernel's memory tier: the lower, the faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_tier: Option<u32>,
+    /// The nodes that its cold pages go down to first, where demotion is on.
+    pub demotes_to: Vec<u32>,
+    /// Whether the kernel keeps its own structures off it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub movable: Option<bool>,
+    /// What could not be found out, and why.
+    pub missing: Vec<String>,
+}
+
+/// Latency and bandwidth of a node or a device, as a table describes them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessLine {
+    /// The device, where it is one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memdev: Option<String>,
+    /// Read latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ns: Option<f64>,
+    /// Write latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_ns: Option<f64>,
+    /// Read bandwidth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_gbps: Option<f64>,
+    /// Write bandwidth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_gbps: Option<f64>,
 }
 
 impl TopoDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/topo/1";
+}
+
+/// A `place` document: `weir/place/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceDocument {
+    /// `weir/place/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// Which machine.
+    pub machine: Identity,
+    /// `bind`, `preferred`, `interleave` or `weighted-interleave`.
+    pub policy: String,
+    /// Bytes that were placed.
+    pub bytes: u64,
+    /// Bytes in a page.
+    pub page_bytes: u64,
+    /// What was done, and where the pages were after it.
+    pub steps: Vec<PlaceStep>,
+}
+
+impl PlaceDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/place/1";
+}
+
+/// Where pages were after something was done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceStep {
+    /// `placed`, `moved to cxl0`, `at the end`.
+    pub what: String,
+    /// Every node that pages should be on, or are on.
+    pub nodes: Vec<NodePages>,
+    /// Pages that are not where they should be.
+    pub misplaced: u64,
+    /// What the kernel says of pages that it gives no node for.
+    pub refused: Vec<String>,
+}
+
+/// The pages of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodePages {
+    /// Linux's number.
+    pub node: u32,
+    /// The tier that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierName>,
+    /// Pages that should be there.
+    pub asked: u64,
+    /// Pages that are there, by the kernel's word.
+    pub found: u64,
 }
 
 /// A `platforms list` document: `weir/platforms/1`.

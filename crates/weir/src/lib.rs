@@ -70,6 +70,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
     match cli.verb {
         Verb::Topo(args) => verbs::topo::run(&args, &context),
         Verb::Doctor(args) => verbs::doctor::run(&args, &context),
+        Verb::Place(args) => verbs::place::run(&args, &context),
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
         Verb::Interplay(args) => verbs::interplay::run(&args, &context),

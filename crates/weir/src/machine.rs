@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use weir_linux::LinuxTestbed;
 use weir_linux::memory::Pages;
-use weir_model::capability::Capability;
+use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, Testbed};
 use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
-use weir_model::topology::Topology;
+use weir_model::topology::{TierName, Topology};
 use weir_sim::SimTestbed;
 
 use crate::failure::{Failure, Result};
@@ -70,6 +70,23 @@ pub fn choose(on: &str) -> Result<Chosen> {
         capabilities: machine.capabilities().to_vec(),
         testbed,
     })
+}
+
+/// What is said of a tier that this machine does not have: where it lacks what tiers of such a name
+/// are made of, that, and else that the request was wrong.
+pub fn no_tier(name: &TierName, told: String, capabilities: &[Capability]) -> Failure {
+    let feature = match name.as_str() {
+        name if name.starts_with("cxl") => Some(Feature::CxlMemory),
+        name if name.starts_with("node") || name == "remote" => Some(Feature::MultipleNodes),
+        _ => None,
+    };
+    let mut missing = capabilities.iter().filter(|c| !c.present);
+    match missing.find(|c| Some(c.feature) == feature) {
+        Some(Capability {
+            feature, detail, ..
+        }) => Failure::Missing(anyhow!("{told}; {feature} is missing: {detail}")),
+        None => Failure::Request(anyhow!(told)),
+    }
 }
 
 /// The model of a platform.

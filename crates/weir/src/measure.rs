@@ -30,6 +30,8 @@ pub struct Measured {
     pub trouble: Option<StoreError>,
     /// How many figures are missing only because the machine lacks a feature.
     pub lacking: usize,
+    /// Why some figures lack repetitions: each reason once.
+    pub lost: Vec<String>,
 }
 
 impl Measured {
@@ -52,8 +54,15 @@ impl Measured {
             )));
         }
         let missing = points.iter().filter(|p| p.error.is_some()).count();
-        if missing == 0 {
+        if missing == 0 && self.lost.is_empty() {
             return Ok(());
+        }
+        if missing == 0 {
+            return Err(Failure::work(format!(
+                "repetitions were lost: {}; what was measured is kept in run {}",
+                self.lost.join("; "),
+                self.run
+            )));
         }
         let told = anyhow::anyhow!(
             "{missing} of {} figures could not be taken; the reasons stand in run {}",
@@ -250,6 +259,11 @@ fn carry_out(context: &Context, chosen: &Chosen, store: Store, begun: Begun) -> 
     add_new(&mut document.header.warnings, sweep.warnings);
     let is_whole = |done: &Finished| done.round + 1 >= rounds || done.point.error.is_some();
     let complete = finished.len() == plan.len() && finished.iter().all(is_whole);
+    let mut lost = Vec::new();
+    add_new(
+        &mut lost,
+        finished.iter().filter_map(|d| d.lost.clone()).collect(),
+    );
     let lacking = finished.iter().filter(|d| d.missing.is_some()).count();
     let mut points: BTreeMap<usize, Point> = places.into_iter().zip(document.points).collect();
     for done in finished {
@@ -282,6 +296,7 @@ fn carry_out(context: &Context, chosen: &Chosen, store: Store, begun: Begun) -> 
         planned,
         trouble,
         lacking,
+        lost,
     }
 }
 

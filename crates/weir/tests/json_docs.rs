@@ -8,8 +8,8 @@ use std::path::Path;
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 use weir::documents::{
-    CompareDocument, PlatformDocument, PlatformsDocument, RecordDocument, RunsDocument,
-    TopoDocument,
+    CompareDocument, PlaceDocument, PlatformDocument, PlatformsDocument, RecordDocument,
+    RunsDocument, TopoDocument,
 };
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
@@ -55,6 +55,7 @@ fn page() -> String {
         &mut parts,
     );
     document::<TopoDocument>("weir topo", TopoDocument::SCHEMA, &mut text, &mut parts);
+    document::<PlaceDocument>("weir place", PlaceDocument::SCHEMA, &mut text, &mut parts);
     document::<DoctorDocument>("weir doctor", DoctorDocument::SCHEMA, &mut text, &mut parts);
     document::<PlatformsDocument>(
         "weir platforms list",

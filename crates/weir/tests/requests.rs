@@ -15,6 +15,7 @@ fn every_verb_has_help_with_an_example() {
     let place = Place::new();
     for verb in [
         "topo",
+        "place",
         "platforms",
         "platforms list",
         "platforms show",

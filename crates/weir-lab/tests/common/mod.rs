@@ -38,6 +38,8 @@ pub struct Toy {
     pub cxl_declines_past: u32,
     /// Every machine that is opened is slower than the one before by this share.
     pub slower_each_time: f64,
+    /// The CXL device goes away while the machine of this number runs: its pages move to DRAM.
+    pub cxl_leaves_during: usize,
     /// Opened so far.
     pub opened: Arc<AtomicUsize>,
     /// Half-width of the uniform noise, as a share.
@@ -56,6 +58,7 @@ impl Default for Toy {
             cxl_gbps: 20.0,
             cxl_declines_past: 12,
             slower_each_time: 0.0,
+            cxl_leaves_during: usize::MAX,
             opened: Arc::default(),
             noise: 0.01,
             parallelism: 1,
@@ -126,6 +129,7 @@ impl Testbed for Toy {
             running: Vec::new(),
             chance: seed,
             slower: 1.0 + self.slower_each_time * before as f64,
+            before,
         }))
     }
 
@@ -140,6 +144,7 @@ struct ToyMachine {
     running: Vec<Tenant>,
     chance: u64,
     slower: f64,
+    before: usize,
 }
 
 impl ToyMachine {
@@ -265,6 +270,12 @@ impl Machine for ToyMachine {
         let mut taken = Vec::new();
         for tenant in tenants {
             self.check(tenant)?;
+            if is_cxl(tenant) && self.before > self.toy.cxl_leaves_during {
+                return Err(MachineError::Gone {
+                    tier: TierName::cxl(0),
+                    reason: "the toy took it away".into(),
+                });
+            }
             for core in &tenant.cores {
                 if taken.contains(core) || !self.topology.cores.contains(core) {
                     return Err(MachineError::Request(format!("core {core} is not free")));
@@ -311,7 +322,15 @@ impl Machine for ToyMachine {
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        self.running.clear();
+        let running = std::mem::take(&mut self.running);
+        if self.before == self.toy.cxl_leaves_during && running.iter().any(is_cxl) {
+            return Err(MachineError::Misplaced {
+                tier: TierName::cxl(0),
+                misplaced: 1,
+                pages: 1,
+                detail: "1 on node 0".into(),
+            });
+        }
         Ok(RunNotes {
             conditions: vec!["formula".into()],
             warnings: Vec::new(),

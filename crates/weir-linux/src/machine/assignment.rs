@@ -16,6 +16,8 @@ use crate::kernels::rounds::{self, Rounds, Shape};
 use crate::kernels::{self, Kernel, Random};
 use crate::memory::{self, HUGE, Pages, Share};
 use crate::root::Reading;
+use crate::topology::list;
+use crate::topology::node::NODES;
 
 /// What one thread is to do.
 #[derive(Debug, Clone)]
@@ -364,6 +366,7 @@ pub(super) fn check_room<'a>(
         }
     }
     for (node, (tier, wanted)) in wanted {
+        check_there(host, node, &tier)?;
         let free = if pages == Pages::Reserved {
             Some(reserved(host, node)?)
         } else {
@@ -378,6 +381,23 @@ pub(super) fn check_room<'a>(
         }
     }
     Ok(())
+}
+
+/// Checks that a node still has memory: a CXL device may have gone since the machine was looked at.
+fn check_there(host: &Host, node: Option<u32>, tier: &TierName) -> Result<(), MachineError> {
+    let Some(node) = node else { return Ok(()) };
+    let path = format!("{NODES}/has_memory");
+    let there = host.root.text(&path).and_then(|text| list::parse(&text));
+    match there.known() {
+        Some(ids) if !ids.contains(&node) => Err(MachineError::Gone {
+            tier: tier.clone(),
+            reason: format!(
+                "node {node} went offline; {path} lists {}",
+                list::format(ids)
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Free reserved pages of a node, in bytes.

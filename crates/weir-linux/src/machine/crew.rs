@@ -219,7 +219,8 @@ impl Crew {
         Ok(tenants)
     }
 
-    /// Stops every thread and waits for it.
+    /// Stops every thread and waits for it. Fails if a thread or a page was not to its end what it
+    /// was at the start.
     pub fn dismiss(mut self) -> Result<(RunNotes, Vec<Region>), MachineError> {
         self.stop.store(true, Ordering::Relaxed);
         let mut notes = std::mem::take(&mut self.notes);
@@ -232,7 +233,10 @@ impl Crew {
                         lost = lost.or(Some(self.failed(member.tenant, member.cpu, cause)));
                     }
                     notes::at_end(&mut notes, &done);
-                    regions.extend(done.regions);
+                    match done.placed {
+                        Ok(()) => regions.extend(done.regions),
+                        Err(error) => lost = lost.or(Some(error)),
+                    }
                 }
                 Ok(None) | Err(_) => {
                     lost = lost.or(Some(self.failed(member.tenant, member.cpu, ENDED)))

@@ -39,6 +39,8 @@ pub(super) struct Done {
     pub left_out: LeftOut,
     /// Whether its loop went on until it was told to stop, and the clocks of its processor together.
     pub sound: Result<(), String>,
+    /// Whether every page is still where it was when the run began.
+    pub placed: Result<(), MachineError>,
 }
 
 /// Everything that a thread is given.
@@ -89,7 +91,11 @@ impl Worker {
         let moment = Moment::now(clock);
         let (cpu_began, began) = (clock::thread_nanos(), clock::raw_nanos());
         let ended = task.repeat(&self.progress, &self.stop);
-        let regions = match &ended.failure {
+        let (on_cpu, elapsed) = (
+            clock::thread_nanos().saturating_sub(cpu_began),
+            clock::raw_nanos().saturating_sub(began),
+        );
+        let mut regions = match &ended.failure {
             // Whoever may still write to this memory must not meet its next owner.
             Some((_, true)) => {
                 std::mem::forget(regions);
@@ -98,13 +104,17 @@ impl Worker {
             _ => regions,
         };
         let sound = Moment::now(clock).check_since(moment, clock);
+        // Memory that goes offline, a changed cpuset and a daemon all move pages under a run.
+        let mut placed = regions.iter_mut().map(|r| r.verify(&self.host.policy));
+        let placed = placed.find(Result::is_err).unwrap_or(Ok(()));
         let done = Done {
             cpu: self.job.cpu,
             regions,
-            on_cpu: Nanos(clock::thread_nanos().saturating_sub(cpu_began) as f64),
-            elapsed: Nanos(clock::raw_nanos().saturating_sub(began) as f64),
+            on_cpu: Nanos(on_cpu as f64),
+            elapsed: Nanos(elapsed as f64),
             left_out: ended.left_out,
             sound: ended.failure.map_or(sound, |(why, _)| Err(why)),
+            placed,
         };
         drop(pinned);
         Some(done)

@@ -4,6 +4,7 @@
 mod policy;
 mod room;
 mod smaps;
+mod trial;
 
 use std::io;
 use std::ptr::NonNull;
@@ -15,6 +16,7 @@ use weir_model::units::Bytes;
 
 pub use policy::Policy;
 pub use room::{Room, room};
+pub use trial::{KernelPolicy, Seen, Trial};
 
 use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};
@@ -72,6 +74,15 @@ impl Region {
         shares: &[Share],
         policy: &Policy,
     ) -> Result<Self, MachineError> {
+        let mut region = Self::map(bytes, pages, shares)?;
+        region.populate(policy)?;
+        region.fill();
+        region.verify(policy)?;
+        Ok(region)
+    }
+
+    /// Maps memory of which no page exists yet.
+    fn map(bytes: Bytes, pages: Pages, shares: &[Share]) -> Result<Self, MachineError> {
         let wanted = usize::try_from(bytes.get()).map_err(|_| no_address_space(bytes))?;
         if wanted < LINE || shares.is_empty() {
             return Err(MachineError::Request(format!(
@@ -91,7 +102,7 @@ impl Region {
             .checked_next_multiple_of(unit)
             .ok_or_else(|| no_address_space(bytes))?;
         let base = map(length, unit, pages).map_err(|e| system(&format!("mmap of {bytes}"), &e))?;
-        let mut region = Self {
+        let region = Self {
             base,
             bytes: length,
             shares: shares.to_vec(),
@@ -100,9 +111,6 @@ impl Region {
             verified: false,
         };
         region.advise()?;
-        region.populate(policy)?;
-        region.fill();
-        region.verify(policy)?;
         Ok(region)
     }
 
@@ -235,7 +243,7 @@ impl Region {
         }
         let base = self.base.as_ptr();
         let bind = |nodes: &[u32]| {
-            policy::bind(base, self.bytes, nodes)
+            policy::set_range(base, self.bytes, policy::MPOL_BIND, nodes)
                 .map_err(|e| system(&format!("mbind to node {nodes:?}"), &e))
         };
         if let [node] = nodes.as_slice() {

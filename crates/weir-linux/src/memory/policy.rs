@@ -8,7 +8,15 @@ use weir_model::capability::Unavailable;
 /// Enough bits for any Linux: the kernel's own limit is 1024 nodes.
 const WORDS: usize = 1024 / 64;
 
-const MPOL_BIND: libc::c_int = 2;
+// Modes of a memory policy (`linux/mempolicy.h`).
+pub(super) const MPOL_PREFERRED: libc::c_int = 1;
+pub(super) const MPOL_BIND: libc::c_int = 2;
+pub(super) const MPOL_INTERLEAVE: libc::c_int = 3;
+/// Linux 6.9 and later.
+pub(super) const MPOL_WEIGHTED_INTERLEAVE: libc::c_int = 6;
+
+/// Move the pages that only this process maps.
+const MPOL_MF_MOVE: libc::c_int = 2;
 
 /// Pages asked about in one call.
 const BATCH: usize = 4096;
@@ -70,8 +78,13 @@ fn checked(result: libc::c_long) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds the pages of a range that do not exist yet to nodes; those that exist stay.
-pub(super) fn bind(start: *mut u8, bytes: usize, nodes: &[u32]) -> io::Result<()> {
+/// Sets the policy by which pages of a range that do not exist yet are placed; those that exist stay.
+pub(super) fn set_range(
+    start: *mut u8,
+    bytes: usize,
+    mode: libc::c_int,
+    nodes: &[u32],
+) -> io::Result<()> {
     let mask = mask(nodes)?;
     // SAFETY: the kernel reads the mask and changes the policy of the range, not its content.
     checked(unsafe {
@@ -79,7 +92,7 @@ pub(super) fn bind(start: *mut u8, bytes: usize, nodes: &[u32]) -> io::Result<()
             libc::SYS_mbind,
             start,
             bytes,
-            MPOL_BIND,
+            mode,
             mask.as_ptr(),
             MASK_BITS,
             0,
@@ -89,22 +102,45 @@ pub(super) fn bind(start: *mut u8, bytes: usize, nodes: &[u32]) -> io::Result<()
 
 /// The node of each of `count` pages, or a negative error number.
 pub(super) fn nodes_of(start: *mut u8, count: usize, page: usize) -> io::Result<Vec<i32>> {
+    move_pages(start, count, page, None)
+}
+
+/// Asks the kernel to move each of `count` pages; what it says of each is its node now, or a
+/// negative error number.
+pub(super) fn move_to(
+    start: *mut u8,
+    count: usize,
+    page: usize,
+    node: u32,
+) -> io::Result<Vec<i32>> {
+    let node = libc::c_int::try_from(node).map_err(|_| io::ErrorKind::InvalidInput)?;
+    move_pages(start, count, page, Some(node))
+}
+
+fn move_pages(
+    start: *mut u8,
+    count: usize,
+    page: usize,
+    node: Option<libc::c_int>,
+) -> io::Result<Vec<i32>> {
+    let targets = node.map(|node| vec![node; BATCH.min(count)]);
+    let targets = targets.as_ref().map_or(ptr::null(), |nodes| nodes.as_ptr());
     let mut status = vec![-libc::ENOENT; count];
     let mut addresses = Vec::with_capacity(BATCH);
     for (batch, found) in status.chunks_mut(BATCH).enumerate() {
         addresses.clear();
         addresses.extend((0..found.len()).map(|i| start.wrapping_add((batch * BATCH + i) * page)));
-        // SAFETY: without a list of target nodes the call moves nothing; it reads `found.len()`
-        // addresses and writes as many numbers.
+        // SAFETY: the call reads `found.len()` addresses, as many nodes if there is a list of them,
+        // and writes as many numbers. Moving a page changes neither its address nor its content.
         checked(unsafe {
             libc::syscall(
                 libc::SYS_move_pages,
                 0,
                 found.len(),
                 addresses.as_ptr(),
-                ptr::null::<libc::c_int>(),
+                targets,
                 found.as_mut_ptr(),
-                0,
+                if targets.is_null() { 0 } else { MPOL_MF_MOVE },
             )
         })?;
     }

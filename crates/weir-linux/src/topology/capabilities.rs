@@ -1,5 +1,7 @@
 //! What the machine offers, and for everything it lacks: why, what that costs, how to get it.
 
+mod cxl_memory;
+
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::HostView;
@@ -152,36 +154,17 @@ fn source(view: &HostView, wanted: impl Fn(&str) -> bool) -> Result<String, Unav
 fn nodes(view: &HostView) -> Vec<Capability> {
     let nodes = view.nodes.get();
     let several = nodes.clone().and_then(|nodes| {
-        let with_memory = nodes.iter().filter(|n| n.has_memory()).count();
-        if with_memory > 1 {
-            Ok(format!("{with_memory} nodes with memory"))
-        } else {
-            Err(Unavailable::because("one memory node only"))
+        let with_memory = nodes.iter().filter(|n| n.has_memory());
+        let usable = with_memory.clone().filter(|n| view.may_use(n.id)).count();
+        match with_memory.count() {
+            _ if usable > 1 => Ok(format!("{usable} nodes with memory")),
+            0 | 1 => Err(Unavailable::because("one memory node only")),
+            all => Err(Unavailable::because(format!(
+                "{all} nodes with memory, of which this program's cpuset leaves it {usable}"
+            ))),
         }
     });
-    let cxl = view.cxl.get().and_then(|cxl| match cxl.nodes.as_slice() {
-        [] if cxl.memdevs.is_empty() => {
-            Err(Unavailable::because("no memory device on the CXL bus"))
-        }
-        [] => Err(Unavailable::because(format!(
-            "{} memory device(s) on the CXL bus, but no node of theirs is online",
-            cxl.memdevs.len()
-        ))),
-        nodes => {
-            let names: Vec<String> = nodes
-                .iter()
-                .map(|n| format!("node {} ({})", n.node, n.evidence))
-                .collect();
-            Ok(names.join(", "))
-        }
-    });
-    let cxl_remedy = match view.cxl.known() {
-        Some(cxl) if !cxl.memdevs.is_empty() => {
-            "cxl create-region -t ram, then daxctl reconfigure-device --mode=system-ram"
-        }
-        Some(_) => "",
-        None => "plug in a device; load cxl_acpi cxl_pci cxl_mem (CONFIG_CXL_BUS)",
-    };
+    let (cxl, cxl_remedy) = cxl_memory::look(view);
     let hmat = nodes.clone().and_then(|nodes| {
         let told = nodes.iter().filter(|n| n.access0.known().is_some()).count();
         match nodes.first() {

@@ -6,12 +6,17 @@ use serde::Serialize;
 use weir_model::capability::Unavailable;
 use weir_model::units::Bytes;
 
-use super::node::{NODES, Node};
+use super::cdat;
+use super::node::{self, Access, NODES, Node};
 use crate::root::{Reading, Root};
 
 const DEVICES: &str = "/sys/bus/cxl/devices";
 const DAX: &str = "/sys/bus/dax/devices";
 const BLOCKS: &str = "/sys/devices/system/memory";
+const PCI: &str = "/sys/bus/pci/devices";
+
+/// Memory, CXL, of a standard interface (PCI code and ID assignment 1.11, class 05 subclass 02).
+const CXL_MEMORY_CLASS: &str = "0x050210";
 
 /// What the CXL bus holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -22,6 +27,8 @@ pub struct Cxl {
     pub regions: Vec<Region>,
     /// Nodes that are known to be CXL memory.
     pub nodes: Vec<CxlNode>,
+    /// PCI functions that are CXL memory, where no driver has made a memory device of any.
+    pub undriven: Vec<String>,
 }
 
 /// One memory device.
@@ -37,6 +44,10 @@ pub struct Memdev {
     pub near_node: Reading<i32>,
     /// Its link, where it can be read.
     pub link: Reading<Link>,
+    /// What it says of its own memory, without the way to it (CDAT). Only root may read it.
+    pub access: Reading<Access>,
+    /// Switches between it and its host bridge.
+    pub switches: Reading<usize>,
 }
 
 /// A PCIe link as trained.
@@ -59,6 +70,10 @@ pub struct Region {
     pub size: Reading<u64>,
     /// The devices that it is interleaved over.
     pub memdevs: Vec<String>,
+    /// Bytes that one device serves before the next one's turn.
+    pub granularity: Reading<Bytes>,
+    /// What the kernel worked out for it from the firmware's and the devices' tables.
+    pub access: Reading<Access>,
 }
 
 /// A node that is CXL memory, and how that is known.
@@ -68,6 +83,8 @@ pub struct CxlNode {
     pub node: u32,
     /// The devices behind it, where they are known.
     pub memdevs: Vec<String>,
+    /// The region that it is, where it is known.
+    pub region: Option<String>,
     /// What told.
     pub evidence: String,
 }
@@ -75,10 +92,10 @@ pub struct CxlNode {
 /// Reads the bus. Absent if the kernel has no CXL bus.
 pub fn cxl(root: &Root, nodes: &[Node]) -> Reading<Cxl> {
     root.list(DEVICES).map(|names| {
-        let memdevs = names
+        let memdevs: Vec<Memdev> = names
             .iter()
             .filter(|name| is_numbered(name, "mem"))
-            .map(|name| memdev(root, name))
+            .map(|name| memdev(root, name, &names))
             .collect();
         let regions = names
             .iter()
@@ -86,6 +103,11 @@ pub fn cxl(root: &Root, nodes: &[Node]) -> Reading<Cxl> {
             .map(|name| region(root, name, &names))
             .collect();
         let mut cxl = Cxl {
+            undriven: if memdevs.is_empty() {
+                undriven(root)
+            } else {
+                Vec::new()
+            },
             memdevs,
             regions,
             nodes: Vec::new(),
@@ -106,19 +128,66 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn memdev(root: &Root, name: &str) -> Memdev {
+/// CXL memory that PCI knows. Looked for only where the CXL bus has no memory device.
+fn undriven(root: &Root) -> Vec<String> {
+    let names = root.list(PCI);
+    let is_memory = |name: &&String| {
+        let class = root.text(&format!("{PCI}/{name}/class"));
+        class.known().is_some_and(|class| class == CXL_MEMORY_CLASS)
+    };
+    let names = names.known().into_iter().flatten();
+    names.filter(is_memory).cloned().collect()
+}
+
+fn memdev(root: &Root, name: &str, devices: &[String]) -> Memdev {
     let base = format!("{DEVICES}/{name}");
     let size = |path| {
         root.text(&format!("{base}/{path}"))
             .and_then(|text| hexadecimal(&text).map(Bytes))
     };
+    let endpoint = endpoint_of(root, name, devices);
     Memdev {
         name: name.to_owned(),
         volatile: size("ram/size"),
         persistent: size("pmem/size"),
         near_node: root.value(&format!("{base}/numa_node")),
         link: link(root, &base),
+        access: match &endpoint {
+            Ok(endpoint) => root
+                .hex(&format!("{DEVICES}/{endpoint}/CDAT"))
+                .and_then(|table| cdat::access(&table)),
+            Err(why) => Reading::Absent(why.clone()),
+        },
+        switches: match &endpoint {
+            Ok(endpoint) => root
+                .target(&format!("{DEVICES}/{endpoint}"))
+                .map(|path| ports(&path).saturating_sub(1)),
+            Err(why) => Reading::Absent(why.clone()),
+        },
     }
+}
+
+/// The port that a device's decoders belong to.
+fn endpoint_of(root: &Root, memdev: &str, devices: &[String]) -> Result<String, Unavailable> {
+    let own = |name: &&String| {
+        let device = root.target(&format!("{DEVICES}/{name}/uport"));
+        let device = device.known().and_then(|path| path.file_name());
+        device.is_some_and(|device| device == memdev)
+    };
+    let mut endpoints = devices.iter().filter(|name| is_numbered(name, "endpoint"));
+    endpoints.find(own).cloned().ok_or_else(|| {
+        Unavailable::because(format!(
+            "{memdev} has no endpoint on the CXL bus: no port leads to it"
+        ))
+    })
+}
+
+/// How many ports a path leads through: the host bridge's, and one for each switch.
+fn ports(path: &Path) -> usize {
+    let parts = path
+        .components()
+        .filter_map(|part| part.as_os_str().to_str());
+    parts.filter(|part| is_numbered(part, "port")).count()
 }
 
 /// The memory device sits in the folder of its PCI function.
@@ -175,6 +244,10 @@ fn region(root: &Root, name: &str, devices: &[String]) -> Region {
         base: number("resource"),
         size: number("size"),
         memdevs,
+        granularity: root
+            .value(&format!("{base}/interleave_granularity"))
+            .map(Bytes),
+        access: node::performance(root, &format!("{base}/access0")),
     }
 }
 
@@ -208,7 +281,8 @@ fn find_by_dax(root: &Root, cxl: &mut Cxl) {
         });
         if let Some(region) = region {
             let memdevs = devices_of(cxl, region);
-            add(cxl, node, memdevs, format!("{region} is {name}"));
+            let evidence = format!("{region} is {name}");
+            add(cxl, node, memdevs, Some(region), evidence);
         }
     }
 }
@@ -235,7 +309,8 @@ fn find_by_address(root: &Root, nodes: &[Node], cxl: &mut Cxl) {
             .find(|n| root.exists(&format!("{NODES}/node{}/memory{first}", n.id)));
         if let Some(node) = holder.filter(|n| !n.has_cpus()) {
             let evidence = format!("{} is its memory block {first}", region.name);
-            add(cxl, node.id, region.memdevs.clone(), evidence);
+            let memdevs = region.memdevs.clone();
+            add(cxl, node.id, memdevs, Some(&region.name), evidence);
         }
     }
 }
@@ -256,7 +331,7 @@ fn find_by_size(nodes: &[Node], cxl: &mut Cxl) {
         };
         if let Some(node) = nodes.iter().filter(unknown).find(same_size) {
             let evidence = format!("it has the size of {}", memdev.name);
-            add(cxl, node.id, vec![memdev.name], evidence);
+            add(cxl, node.id, vec![memdev.name], None, evidence);
         }
     }
 }
@@ -269,11 +344,12 @@ fn devices_of(cxl: &Cxl, region: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
-fn add(cxl: &mut Cxl, node: u32, memdevs: Vec<String>, evidence: String) {
+fn add(cxl: &mut Cxl, node: u32, memdevs: Vec<String>, region: Option<&str>, evidence: String) {
     if cxl.nodes.iter().all(|n| n.node != node) {
         cxl.nodes.push(CxlNode {
             node,
             memdevs,
+            region: region.map(str::to_owned),
             evidence,
         });
     }

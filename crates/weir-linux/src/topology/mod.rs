@@ -1,7 +1,9 @@
 //! What this server, or a recorded one, is made of.
 
 mod capabilities;
+mod cdat;
 pub mod cxl;
+mod demotion;
 pub mod list;
 pub mod node;
 pub mod processor;
@@ -40,6 +42,8 @@ pub struct HostView {
     pub memory: (Reading<Bytes>, Reading<Bytes>),
     /// The nodes that this program may allocate on.
     pub allowed_nodes: Reading<Vec<u32>>,
+    /// The nodes whose memory the kernel may use for itself; other memory is movable.
+    pub unmovable_nodes: Reading<Vec<u32>>,
     /// The CXL bus.
     pub cxl: Reading<Cxl>,
     /// The kernel's memory tiers, fastest first.
@@ -109,6 +113,18 @@ impl HostView {
         tiers::warnings(self)
     }
 
+    /// The nodes that cold pages of a node go down to first; none below the last tier.
+    ///
+    /// # Errors
+    /// The kernel shows no memory tiers.
+    pub fn demotion_targets(&self, node: u32) -> Result<Vec<u32>, Unavailable> {
+        Ok(demotion::targets(
+            self.known_nodes(),
+            self.memory_tiers.get()?,
+            node,
+        ))
+    }
+
     /// Whether this is a virtual machine.
     pub fn is_virtual(&self) -> bool {
         self.hypervisor().is_some()
@@ -125,6 +141,25 @@ impl HostView {
         } else {
             known(&self.maker).map(|maker| format!("the firmware's maker is {maker}"))
         }
+    }
+
+    /// The CXL memory device of this name.
+    pub fn memdev(&self, name: &str) -> Option<&cxl::Memdev> {
+        let memdevs = &self.cxl.known()?.memdevs;
+        memdevs.iter().find(|memdev| memdev.name == name)
+    }
+
+    /// The CXL region that a node is, where it is known.
+    pub fn region(&self, node: &cxl::CxlNode) -> Option<&cxl::Region> {
+        let name = node.region.as_ref()?;
+        let regions = &self.cxl.known()?.regions;
+        regions.iter().find(|region| region.name == *name)
+    }
+
+    /// Whether this program may allocate on a node, as far as is known.
+    pub fn may_use(&self, node: u32) -> bool {
+        let allowed = self.allowed_nodes.known();
+        allowed.is_none_or(|ids| ids.is_empty() || ids.contains(&node))
     }
 
     /// The nodes, or none if they are unknown.
@@ -158,6 +193,9 @@ pub fn discover(root: &Root) -> HostView {
         nodes,
         memory: node::machine_memory(root),
         allowed_nodes: processor::allowed(root, "Mems_allowed_list"),
+        unmovable_nodes: root
+            .text(&format!("{}/has_normal_memory", node::NODES))
+            .and_then(|text| list::parse(&text)),
         cxl,
         memory_tiers: memory_tiers(root),
         interleave_weights: interleave_weights(root),

@@ -134,6 +134,17 @@ pub fn machine_memory(root: &Root) -> (Reading<Bytes>, Reading<Bytes>) {
 }
 
 fn access(root: &Root, base: &str) -> Reading<Access> {
+    root.numbered(base, "node").and_then(|initiators| {
+        let access = performance(root, base).get()?.clone();
+        Ok(Access {
+            initiators: initiators.into_iter().map(|(id, _)| id).collect(),
+            ..access
+        })
+    })
+}
+
+/// Latency and bandwidth as the kernel writes them, in files of a folder.
+pub(super) fn performance(root: &Root, base: &str) -> Reading<Access> {
     let latency = |name| {
         root.value::<u32>(&format!("{base}/{name}"))
             .and_then(|ns| reported(ns, name).map(|ns| Nanos(f64::from(ns))))
@@ -143,20 +154,21 @@ fn access(root: &Root, base: &str) -> Reading<Access> {
         root.value::<u32>(&format!("{base}/{name}"))
             .and_then(|mb| reported(mb, name).map(|mb| GbPerSec(f64::from(mb) / 1e3)))
     };
-    root.numbered(base, "node").and_then(|initiators| {
-        let access = Access {
-            initiators: initiators.into_iter().map(|(id, _)| id).collect(),
-            read_latency: latency("read_latency"),
-            write_latency: latency("write_latency"),
-            read_bandwidth: bandwidth("read_bandwidth"),
-            write_bandwidth: bandwidth("write_bandwidth"),
-        };
-        // Without firmware tables the kernel still links initiators, and gives no numbers.
-        match (access.read_latency.get(), access.read_bandwidth.get()) {
-            (Err(why), Err(_)) => Err(why),
-            _ => Ok(access),
-        }
-    })
+    if !root.exists(base) {
+        return Reading::Absent(Unavailable::because(format!("there is no {base}")));
+    }
+    let access = Access {
+        initiators: Vec::new(),
+        read_latency: latency("read_latency"),
+        write_latency: latency("write_latency"),
+        read_bandwidth: bandwidth("read_bandwidth"),
+        write_bandwidth: bandwidth("write_bandwidth"),
+    };
+    // Without firmware tables the kernel still links initiators, and gives no numbers.
+    match (access.read_latency.get(), access.read_bandwidth.get()) {
+        (Err(why), Err(_)) => Reading::Unreadable(why),
+        _ => Reading::Known(access),
+    }
 }
 
 /// The kernel shows a zero where the firmware gave nothing.

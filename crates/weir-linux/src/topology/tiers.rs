@@ -102,8 +102,7 @@ fn unknown(what: &str, why: &str) -> MachineError {
 
 /// Whether tiers may be made of a node.
 fn usable(view: &HostView, node: &Node) -> bool {
-    let allowed = view.allowed_nodes.known();
-    node.has_memory() && allowed.is_none_or(|ids| ids.is_empty() || ids.contains(&node.id))
+    node.has_memory() && view.may_use(node.id)
 }
 
 /// The node that is `dram`: the first with memory and processors that may be used, or else the
@@ -264,12 +263,7 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
     let mut parts = Vec::new();
     match (placed.kind, placed.cxl) {
         (_, Some(cxl)) => {
-            let devices = if cxl.memdevs.is_empty() {
-                "CXL memory".to_owned()
-            } else {
-                format!("CXL {}", cxl.memdevs.join("+"))
-            };
-            parts.push(format!("{devices}: {}", cxl.evidence));
+            parts.push(describe_devices(view, cxl));
         }
         (TierKind::Dram, None) if placed.node.id != home.id => {
             parts.push("memory of the same socket, another cluster".to_owned());
@@ -295,11 +289,53 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
             parts.push(format!("HMAT {rate:.1} read"));
         }
     }
+    let latencies = placed.cxl.iter().flat_map(|cxl| &cxl.memdevs);
+    let latencies = latencies.filter_map(|name| {
+        let access = view.memdev(name)?.access.known()?;
+        access.read_latency.known().copied()
+    });
+    // Of several devices the slowest: the others wait for it.
+    if let Some(latency) = latencies.max_by(|a, b| a.get().total_cmp(&b.get())) {
+        parts.push(format!("CDAT {latency} read"));
+    }
     let tier = view.memory_tiers.known().into_iter().flatten();
     if let Some(tier) = tier.into_iter().find(|t| t.nodes.contains(&placed.node.id)) {
         parts.push(format!("memory tier {}", tier.id));
     }
+    match view.demotion_targets(placed.node.id) {
+        Ok(below) if !below.is_empty() => {
+            parts.push(format!("demotes to node {}", list::format(&below)));
+        }
+        _ => {}
+    }
+    let unmovable = view.unmovable_nodes.known();
+    if !placed.node.has_cpus() && unmovable.is_some_and(|ids| ids.contains(&placed.node.id)) {
+        parts.push("not movable".to_owned());
+    }
     parts.join(", ")
+}
+
+/// The devices behind a node, how they are joined, and what told.
+fn describe_devices(view: &HostView, cxl: &CxlNode) -> String {
+    let mut devices = if cxl.memdevs.is_empty() {
+        "CXL memory".to_owned()
+    } else {
+        format!("CXL {}", cxl.memdevs.join("+"))
+    };
+    if cxl.memdevs.len() > 1 {
+        devices.push_str(" interleaved");
+        if let Some(granularity) = view.region(cxl).and_then(|r| r.granularity.known()) {
+            devices.push_str(&format!(" by {granularity}"));
+        }
+    }
+    let switches = cxl.memdevs.iter().filter_map(|name| view.memdev(name));
+    let switches = switches.filter_map(|m| m.switches.known()).max();
+    match switches {
+        Some(1) => devices.push_str(" behind a switch"),
+        Some(&n) if n > 1 => devices.push_str(&format!(" behind {n} switches")),
+        _ => {}
+    }
+    format!("{devices}: {}", cxl.evidence)
 }
 
 /// What the links behind a node can carry, if every one of them is known: the raw rate after line

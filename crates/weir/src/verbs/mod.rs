@@ -4,6 +4,7 @@ pub mod bench;
 pub mod completions;
 pub mod doctor;
 pub mod interplay;
+pub mod place;
 pub mod platforms;
 pub mod report;
 pub mod reproduce;

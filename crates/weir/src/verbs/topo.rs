@@ -1,5 +1,7 @@
 //! `weir topo`: what a machine is made of, and what it lacks for trustworthy results.
 
+mod nodes;
+
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -31,33 +33,43 @@ pub struct Args {}
 /// There is no such machine, or it cannot be read.
 pub fn run(_: &Args, context: &Context) -> Result<()> {
     let on = &context.global.on;
-    let (identity, topology, features) = match system::find(on)? {
+    let document = match system::find(on)? {
         Some(system) => {
-            for warning in system.view.warnings() {
-                context.note(&format!("warning: {warning}"));
-            }
             let topology = system.view.topology()?;
-            (system.identity, topology, system.view.capabilities())
+            TopoDocument {
+                nodes: nodes::lines(&system.view, &topology),
+                warnings: system.view.warnings(),
+                ..document(system.identity, topology, system.view.capabilities())
+            }
         }
         None => {
             let chosen = machine::choose(on)?;
-            (chosen.identity, chosen.topology, chosen.capabilities)
+            document(chosen.identity, chosen.topology, chosen.capabilities)
         }
     };
+    for warning in &document.warnings {
+        context.note(&format!("warning: {warning}"));
+    }
     print(&match context.global.format {
-        Format::Json => to_json(&TopoDocument {
-            schema: TopoDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            machine: identity,
-            topology,
-            capabilities: features,
-        })?,
-        Format::Csv => to_csv(topology.tiers.iter().map(TierRow::from))?,
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(document.topology.tiers.iter().map(TierRow::from))?,
         Format::Table => {
-            let parts = describe(&identity, &topology);
-            format!("{parts}\n{}", capabilities(&features))
+            let parts = describe(&document.machine, &document.topology);
+            format!("{parts}\n{}", capabilities(&document.capabilities))
         }
     })
+}
+
+fn document(machine: Identity, topology: Topology, capabilities: Vec<Capability>) -> TopoDocument {
+    TopoDocument {
+        schema: TopoDocument::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        machine,
+        topology,
+        nodes: Vec::new(),
+        capabilities,
+        warnings: Vec::new(),
+    }
 }
 
 /// A tier as one row of CSV.

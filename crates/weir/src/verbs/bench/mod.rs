@@ -167,7 +167,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
     let request = what
         .request(&chosen.topology)
-        .map_err(|error| Failure::Request(error.into()))?;
+        .map_err(|error| no_request(error, &chosen))?;
     let verb = request.verb;
     let (runnable, notes) = planned(request, &chosen)?;
     let rounds = args.rounds(&chosen);
@@ -178,6 +178,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match runnable.refused {
         Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
         None => Ok(()),
+    }
+}
+
+/// Why there is no request: a wrong one, or one for a tier that this machine could have.
+fn no_request(error: LabError, chosen: &Chosen) -> Failure {
+    match &error {
+        LabError::UnknownTier { name, .. } if chosen.identity.kind == MachineKind::Host => {
+            machine::no_tier(name, error.to_string(), &chosen.capabilities)
+        }
+        _ => Failure::Request(error.into()),
     }
 }
 

@@ -1,0 +1,343 @@
+//! `weir place`: puts memory on tiers by a policy, and says whether the kernel did as it was told.
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use weir_linux::memory::{self, KernelPolicy, Policy, Seen, Share, Trial};
+use weir_linux::topology::HostView;
+use weir_model::machine::{Identity, MachineError, MachineKind};
+use weir_model::topology::{TierName, Topology};
+use weir_model::units::Bytes;
+
+use crate::cli::Format;
+use crate::context::{Context, say};
+use crate::documents::{NodePages, PlaceDocument, PlaceStep};
+use crate::failure::{Failure, Result};
+use crate::machine::{self, HOST};
+use crate::output::{Column, Record, Table, print, to_csv, to_json, wrap};
+use crate::system;
+
+/// How often a held placement looks whether it should end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir place --tier cxl0 --size 64M
+  weir place --tier dram=3,cxl0=1                every fourth page on cxl0
+  weir place --policy interleave --tier dram,cxl0
+  weir place --tier cxl0 --move-to dram
+
+Exit codes: 1 where a page is not where it should be, or the kernel refused.")]
+pub struct Args {
+    /// Tiers, as `weir topo` names them; with `=N`, N pages in a row.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "TIER[=N]",
+        default_value = "dram"
+    )]
+    tier: Vec<Weighted>,
+    /// Who places the pages, and how.
+    #[arg(long, value_enum, default_value_t = By::Bind)]
+    policy: By,
+    /// How much.
+    #[arg(long, value_name = "SIZE", default_value = "16M")]
+    size: Bytes,
+    /// Then move every page to this tier; several, one after the other.
+    #[arg(long, value_delimiter = ',', value_name = "TIER")]
+    move_to: Vec<String>,
+    /// Then keep the memory for so long, and look at it again.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    hold: Option<u32>,
+}
+
+/// Who places pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Weir, as in its experiments: each page bound to a tier, tiers in turn by their weights.
+    Bind,
+    /// The kernel: one tier as long as it has room.
+    Preferred,
+    /// The kernel: tiers in turn, page by page.
+    Interleave,
+    /// The kernel: tiers in turn by the system's weights.
+    WeightedInterleave,
+}
+
+impl By {
+    fn kernel(self) -> Option<KernelPolicy> {
+        match self {
+            By::Bind => None,
+            By::Preferred => Some(KernelPolicy::Preferred),
+            By::Interleave => Some(KernelPolicy::Interleave),
+            By::WeightedInterleave => Some(KernelPolicy::WeightedInterleave),
+        }
+    }
+}
+
+/// A tier and how many pages in a row are its.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Weighted {
+    tier: TierName,
+    weight: Option<u32>,
+}
+
+impl FromStr for Weighted {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (tier, weight) = match text.split_once('=') {
+            None => (text, None),
+            Some((tier, number)) => match number.parse() {
+                Ok(weight) if (1..=255).contains(&weight) => (tier, Some(weight)),
+                _ => return Err(format!("`{number}` is no number of pages from 1 to 255")),
+            },
+        };
+        Ok(Self {
+            tier: TierName::named(tier),
+            weight,
+        })
+    }
+}
+
+/// Places, moves, holds and looks.
+///
+/// # Errors
+/// There is no such tier or no room on it, the kernel refused, or a page lies elsewhere.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let system = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
+    let system = system.ok_or_else(|| {
+        Failure::request("memory is placed on the machine that Weir runs on; leave out --on")
+    })?;
+    let topology = system.view.topology()?;
+    for name in wanted(args) {
+        if topology.tier(&name).is_none() {
+            let error = MachineError::no_such_tier(&name, &topology).to_string();
+            return Err(machine::no_tier(&name, error, &system.view.capabilities()));
+        }
+    }
+    check_room(args, &system.root, &topology)?;
+    let mut trial = place(args, &system.view, &topology)?;
+    let mut steps = vec![step("placed", &topology, &trial.look()?)];
+    for name in &args.move_to {
+        trial.move_to(node_of(&topology, &TierName::named(name))?)?;
+        steps.push(step(&format!("moved to {name}"), &topology, &trial.look()?));
+    }
+    if let Some(seconds) = args.hold {
+        hold(&trial, seconds, context);
+        steps.push(step("at the end", &topology, &trial.look()?));
+    }
+    let document = PlaceDocument {
+        schema: PlaceDocument::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        machine: Identity {
+            kind: MachineKind::Host,
+            name: HOST.into(),
+            ..system.identity
+        },
+        policy: name_of(args.policy),
+        bytes: trial.bytes().get(),
+        page_bytes: memory::base_page() as u64,
+        steps,
+    };
+    print(&match context.global.format {
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(rows(&document))?,
+        Format::Table => table(&document),
+    })?;
+    verdict(&document)
+}
+
+fn name_of(policy: By) -> String {
+    let value = policy.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn node_of(topology: &Topology, name: &TierName) -> Result<u32> {
+    let tier = topology
+        .tier(name)
+        .ok_or_else(|| MachineError::no_such_tier(name, topology))?;
+    tier.node.ok_or_else(|| {
+        Failure::Missing(anyhow::anyhow!(
+            "tier `{name}` is no node: this kernel places no pages"
+        ))
+    })
+}
+
+/// Every tier that is named.
+fn wanted(args: &Args) -> impl Iterator<Item = TierName> {
+    let moved = args.move_to.iter().map(TierName::named);
+    args.tier.iter().map(|w| w.tier.clone()).chain(moved)
+}
+
+/// Refuses what would bring the kernel's killer.
+fn check_room(args: &Args, root: &weir_linux::Root, topology: &Topology) -> Result<()> {
+    // The kernel may put all pages on one of the nodes.
+    for tier in wanted(args) {
+        let node = node_of(topology, &tier)?;
+        let room = memory::room(root, Some(node));
+        if let Some(room) = room.filter(|room| room.free < args.size) {
+            return Err(Failure::from(MachineError::NoMemory {
+                tier,
+                free: room.free,
+                wanted: args.size,
+            }));
+        }
+    }
+    Ok(())
+}
+
+fn place(args: &Args, view: &HostView, topology: &Topology) -> Result<Trial> {
+    let can = Policy::probe();
+    let Some(kernel) = args.policy.kernel() else {
+        let shares = args.tier.iter().map(|weighted| {
+            Ok(Share {
+                node: Some(node_of(topology, &weighted.tier)?),
+                tier: weighted.tier.clone(),
+                weight: weighted.weight.unwrap_or(1),
+            })
+        });
+        let shares = shares.collect::<Result<Vec<_>>>()?;
+        return Ok(Trial::bound(args.size, &shares, &can)?);
+    };
+    if args.tier.iter().any(|tier| tier.weight.is_some()) {
+        return Err(Failure::request(
+            "the kernel's weights are the system's (/sys/kernel/mm/mempolicy/weighted_interleave); give weights with --policy bind",
+        ));
+    }
+    if kernel == KernelPolicy::Preferred && args.tier.len() > 1 {
+        return Err(Failure::request(
+            "--policy preferred takes one tier; several may be bound or interleaved",
+        ));
+    }
+    let weights = match (kernel, view.interleave_weights.get()) {
+        (KernelPolicy::WeightedInterleave, Err(why)) => {
+            return Err(Failure::Missing(anyhow::anyhow!(
+                "the kernel has no weighted interleave, which came with Linux 6.9: {why}"
+            )));
+        }
+        (_, weights) => weights.map_or(&[][..], Vec::as_slice),
+    };
+    let nodes = args.tier.iter().map(|w| node_of(topology, &w.tier));
+    let nodes = nodes.collect::<Result<Vec<_>>>()?;
+    Ok(Trial::under(kernel, args.size, &nodes, weights, &can)?)
+}
+
+/// Keeps memory for a while, or until the user has seen enough.
+fn hold(trial: &Trial, seconds: u32, context: &Context) {
+    say(&format!(
+        "process {} holds {} at {:x} for {seconds} s",
+        std::process::id(),
+        trial.bytes(),
+        trial.address()
+    ));
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(seconds.into()) && !context.stop.requested() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn step(what: &str, topology: &Topology, seen: &Seen) -> PlaceStep {
+    let mut numbers: Vec<u32> = seen
+        .asked
+        .keys()
+        .chain(seen.found.keys())
+        .copied()
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let pages = |node: u32| NodePages {
+        node,
+        tier: (topology.tiers.iter())
+            .find(|tier| tier.node == Some(node))
+            .map(|tier| tier.name.clone()),
+        asked: seen.asked.get(&node).copied().unwrap_or(0),
+        found: seen.found.get(&node).copied().unwrap_or(0),
+    };
+    PlaceStep {
+        what: what.to_owned(),
+        nodes: numbers.into_iter().map(pages).collect(),
+        misplaced: seen.misplaced,
+        refused: (seen.refused.iter())
+            .map(|(why, pages)| format!("{pages} pages: {why}"))
+            .collect(),
+    }
+}
+
+/// A node after a step as one row of CSV.
+#[derive(Debug, serde::Serialize)]
+struct Row<'a> {
+    step: &'a str,
+    node: u32,
+    tier: Option<&'a str>,
+    pages_asked: u64,
+    pages_found: u64,
+}
+
+impl Record for Row<'_> {
+    const COLUMNS: &'static [&'static str] =
+        &["step", "node", "tier", "pages_asked", "pages_found"];
+}
+
+fn rows(document: &PlaceDocument) -> impl Iterator<Item = Row<'_>> {
+    document.steps.iter().flat_map(|step| {
+        step.nodes.iter().map(|pages| Row {
+            step: &step.what,
+            node: pages.node,
+            tier: pages.tier.as_ref().map(TierName::as_str),
+            pages_asked: pages.asked,
+            pages_found: pages.found,
+        })
+    })
+}
+
+fn table(document: &PlaceDocument) -> String {
+    let mut table = Table::new(&[
+        Column::words("step"),
+        Column::words("tier"),
+        Column::number("node"),
+        Column::number("pages asked"),
+        Column::number("pages found"),
+    ]);
+    for row in rows(document) {
+        table.row([
+            row.step.to_owned(),
+            row.tier.unwrap_or("-").to_owned(),
+            row.node.to_string(),
+            row.pages_asked.to_string(),
+            row.pages_found.to_string(),
+        ]);
+    }
+    let refusals = document.steps.iter().flat_map(|step| {
+        let line = |why: &String| wrap(&format!("{}: {why}", step.what), "", "  ");
+        step.refused.iter().map(line)
+    });
+    let refusals: String = refusals.collect();
+    let title = format!(
+        "{} placed by policy {}, in pages of {}",
+        Bytes(document.bytes),
+        document.policy,
+        Bytes(document.page_bytes)
+    );
+    format!("{title}\n\n{table}{refusals}")
+}
+
+/// Whether the kernel did as it was told.
+fn verdict(document: &PlaceDocument) -> Result<()> {
+    let Some(step) = document.steps.iter().find(|step| step.misplaced > 0) else {
+        return Ok(());
+    };
+    let asked: u64 = step.nodes.iter().map(|pages| pages.asked).sum();
+    let found = step.nodes.iter().filter(|pages| pages.found > 0);
+    let found = found.map(|pages| format!("{} on node {}", pages.found, pages.node));
+    let told: Vec<String> = found.chain(step.refused.iter().cloned()).collect();
+    Err(Failure::work(format!(
+        "the kernel did not obey: {}, {} of {asked} pages are not where they should be; {}",
+        step.what,
+        step.misplaced,
+        told.join(", ")
+    )))
+}
