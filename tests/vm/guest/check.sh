@@ -9,6 +9,11 @@ report() { # JSON
     echo "$1" > /dev/ttyS1
 }
 
+# Hands a file to the host, where it lies beside the results.
+hand_out() { # FILE
+    jq -M -c -R -s --arg name "$(basename "$1")" '{file: $name, text: .}' "$1" > /dev/ttyS1
+}
+
 # The machine that a scenario wants is for the host to read.
 machine() { :; }
 
@@ -17,7 +22,7 @@ machine() { :; }
 run() { # COMMAND...
     echo "\$ $*"
     code=0
-    timeout 100 "$@" > /tmp/out 2> /tmp/said || code=$?
+    "$@" > /tmp/out 2> /tmp/said || code=$?
     out=$(cat /tmp/out) said=$(cat /tmp/said)
     head -c 3000 /tmp/out
     head -c 2000 /tmp/said
@@ -43,12 +48,187 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED
     report "{\"check\":$(quoted "$1"),\"passed\":$passed,\"seen\":$(quoted "$(printf '%s' "$2" | head -c 2000)"),\"wanted\":$(quoted "$3 $4")}"
 }
 
+# --- a Weir that keeps memory, to be looked at from outside ---
+
+# Starts a command that holds memory, and waits until it does: $pid, $address.
+hold() { # COMMAND...
+    echo "\$ $* &"
+    # What the last one said would be taken for this one's.
+    rm -f /tmp/out /tmp/said
+    "$@" > /tmp/out 2> /tmp/said &
+    pid=$!
+    tries=0
+    until grep -q ' holds .* s$' /tmp/said 2> /dev/null || [ $tries -gt 400 ] || ! [ -d /proc/$pid ]; do
+        usleep 50000
+        tries=$((tries + 1))
+    done
+    # The process may stand behind a shell that started it.
+    holder=$(sed -n 's/^process \([0-9]*\) holds.*/\1/p' /tmp/said)
+    address=$(sed -n 's/.* at \([0-9a-f]*\) for .*/\1/p' /tmp/said)
+}
+
+# Ends what `hold` began; then as after `run`.
+release() {
+    kill -TERM "${holder:-$pid}"
+    code=0
+    wait $pid || code=$?
+    out=$(cat /tmp/out) said=$(cat /tmp/said)
+    echo "$out"
+    echo "$said"
+    echo "(exit code $code)"
+}
+
 # --- the kernel's own view ---
 
-# The node of the first region's memory.
-cxl_node() { cat "/sys/bus/dax/devices/dax${1:-0}.0/target_node"; }
+# Pages of the held memory on each node: `0=3072 2=1024`.
+pages_by_node() {
+    grep "^$address " "/proc/$holder/numa_maps" | tr ' ' '\n' | sed -n 's/^N\([0-9]*=[0-9]*\)$/\1/p' |
+        sort -n | tr '\n' ' ' | sed 's/ $//'
+}
+
+# The nodes of the first pages of the held memory, one after the other, by their physical addresses.
+nodes_of_pages() { # COUNT
+    block=$((0x$(cat /sys/devices/system/memory/block_size_bytes) / 4096))
+    dd if="/proc/$holder/pagemap" bs=8 skip=$((0x$address / 4096)) count="$1" 2>/dev/null |
+        od -v -A n -t x8 | tr -s ' ' '\n' | grep . | while read -r entry; do
+        frame=$((0x$(echo "$entry" | tail -c 12)))
+        basename "$(ls -d /sys/devices/system/memory/memory$((frame / block))/node*)" | tr -d 'node\n'
+        printf ' '
+    done | sed 's/ $//'
+}
+
+# The node of a region's memory.
+cxl_node() { # [REGION]
+    cat "/sys/bus/cxl/devices/region${1:-0}"/dax_region*/dax*/target_node
+}
+
+# The devices of a region, by its decoders: `mem0 mem1`.
+devices_of() { # REGION
+    for target in /sys/bus/cxl/devices/region$1/target*; do
+        endpoint=$(dirname "$(readlink -f "/sys/bus/cxl/devices/$(cat "$target")")")
+        basename "$(readlink -f "$endpoint/uport")"
+    done | tr '\n' ' ' | sed 's/ $//'
+}
 
 # Bytes of memory on a node.
 memory_of() { # NODE
     awk '/MemTotal/ { print $4 * 1024 }' "/sys/devices/system/node/node$1/meminfo"
+}
+
+# The memory tier of a node.
+memory_tier() { # NODE
+    for tier in /sys/devices/virtual/memory_tiering/memory_tier*; do
+        numbers "$(cat "$tier/nodelist")" | grep -qw "$1" && echo "${tier##*tier}"
+    done
+}
+
+# Where the kernel last said that it demotes pages of a node to first.
+demotion_of() { # NODE
+    last=$(dmesg | sed -n "s/.*Demotion targets for Node $1: //p" | tail -n 1)
+    case $last in
+    preferred:*) numbers "$(echo "$last" | sed 's/preferred: \([^ ]*\),.*/\1/')" ;;
+    esac
+}
+
+# A list of the kernel's in full: `0,2-4` is `0 2 3 4`.
+numbers() { # LIST
+    for part in $(echo "$1" | tr ',' ' '); do
+        case $part in
+        *-*) seq "${part%-*}" "${part#*-}" ;;
+        *) echo "$part" ;;
+        esac
+    done | tr '\n' ' ' | sed 's/ $//'
+}
+
+# A latency from the raw table of a device, in ns. Kind 1 is reading, 2 writing.
+cdat_ns() { # MEMDEV KIND
+    for endpoint in /sys/bus/cxl/devices/endpoint*; do
+        [ "$(basename "$(readlink -f "$endpoint/uport")")" = "$1" ] || continue
+        od -v -A n -t u1 -j 16 "$endpoint/CDAT" | tr -s ' ' '\n' | grep . | awk -v kind="$2" '
+            { byte[(NR - 1) % 24] = $1 }
+            NR % 24 == 0 && byte[0] == 1 && byte[6] == kind {
+                print (byte[8] + 256 * byte[9] + 65536 * byte[10]) * (byte[16] + 256 * byte[17]) / 1000
+            }'
+    done
+}
+
+# --- what many scenarios check ---
+
+# A field of what the last `weir topo` says of a node.
+node() { # NODE FILTER
+    json ".nodes[] | select(.node == $1) | $2"
+}
+
+# Several fields at once, with `|` between them: jq takes its time to start in a guest.
+fields() { # NODE FILTER...
+    of=$1
+    shift
+    node "$of" "[$(echo "$*" | tr ' ' ',')] | map(if type == \"array\" then map(tostring) | join(\" \") else tostring end) | join(\"|\")"
+}
+
+# Whether Weir tells of a node what the kernel tells.
+check_node() { # NODE TIER
+    sys=/sys/devices/system/node
+    IFS='|' read -r tier number below movable latency bandwidth missing <<END
+$(fields "$1" .tier .memory_tier .demotes_to .movable .hmat.read_ns '(.hmat.read_gbps//0|.*1000)' .missing)
+END
+    check "node $1 is tier $2" "$tier" is "$2"
+    check "the tier has the node's memory" "$(json ".topology.tiers[] | select(.name == \"$2\") | .capacity")" is "$(memory_of "$1")"
+    check "node $1: memory tier" "$number" is "$(memory_tier "$1")"
+    check "node $1: demotes to" "$below" is "$(demotion_of "$1")"
+    if [ -e $sys/node$1/access0/initiators/read_latency ]; then
+        check "node $1: HMAT latency" "$latency" is "$(cat $sys/node$1/access0/initiators/read_latency)"
+        check "node $1: HMAT bandwidth" "$bandwidth" is "$(cat $sys/node$1/access0/initiators/read_bandwidth)"
+    else
+        check "node $1: why there is no HMAT" "$missing" has "HMAT: there is no"
+    fi
+    fixed=$(numbers "$(cat $sys/has_normal_memory)" | grep -qw "$1" && echo false || echo true)
+    check "node $1: movable" "$movable" is "$fixed"
+}
+
+# Whether Weir names the region and the devices behind a node rightly.
+check_cxl() { # NODE REGION
+    IFS='|' read -r region memdevs bytes reading writing <<END
+$(fields "$1" .region .memdevs .region_bytes '(.cdat|map(.read_ns))' '(.cdat|map(.write_ns))')
+END
+    devices=$(devices_of "$2")
+    check "node $1 is region$2" "$region" is "region$2"
+    check "behind its devices" "$memdevs" is "$devices"
+    check "of its size" "$bytes" is $(($(cat /sys/bus/cxl/devices/region$2/size)))
+    check "read latency by CDAT" "$reading" is "$(for memdev in $devices; do cdat_ns "$memdev" 1; done | tr '\n' ' ' | sed 's/ $//')"
+    check "write latency by CDAT" "$writing" is "$(for memdev in $devices; do cdat_ns "$memdev" 2; done | tr '\n' ' ' | sed 's/ $//')"
+}
+
+# What Weir says that it lacks of a feature: why, and the remedy.
+lacking() { # FEATURE
+    json ".capabilities[] | select(.feature == \"$1\" and (.present | not)) | .detail + \"; \" + (.remedy // \"\")"
+}
+
+# --- other circumstances ---
+
+# A command as a user without privileges.
+as_user() { # COMMAND...
+    su user -s /bin/sh -c "$*"
+}
+
+# A command in a control group with these nodes.
+in_cpuset() { # NODES COMMAND...
+    group=/sys/fs/cgroup/narrow
+    echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control
+    mkdir -p $group
+    echo "$1" > $group/cpuset.mems
+    shift
+    sh -c 'echo $$ > /sys/fs/cgroup/narrow/cgroup.procs; exec "$@"' sh "$@"
+}
+
+# Takes a node's memory away from the kernel, its pages first.
+offline() { # NODE
+    for block in /sys/devices/system/node/node$1/memory[0-9]*; do
+        # Pages that are in use at the moment make the kernel give up; it is asked again.
+        tries=0
+        until echo offline > "$block/state" 2>/dev/null || [ $tries -gt 20 ]; do
+            usleep 100000
+            tries=$((tries + 1))
+        done
+    done
 }

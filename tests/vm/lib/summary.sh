@@ -5,7 +5,8 @@ list_all() {
     for kind in scenarios machines; do
         echo "$kind:"
         for name in $(ls "$here/$kind"); do
-            printf '  %-22s %s\n' "$name" "$(sed -n '1s/^# //p' "$here/$kind/$name")"
+            sed -n '1s/^# //p' "$here/$kind/$name" | fold -s -w 58 |
+                sed "1s/^/$(printf '  %-18s ' "$name")/; 2,\$s/^/$(printf '%21s')/"
         done
     done
 }
@@ -57,7 +58,11 @@ conclude() { # NAME EXIT-CODE
     elif (($2 != 0)); then
         why="QEMU ended with exit code $2: $(tail -n 1 "$logs/$1.qemu")"
     fi
-    tr -d '\r' <"$logs/$1.json" | fetched jq -s --arg name "$1" --arg machine "$(machine_name "$1")" --arg why "$why" \
+    local name
+    for name in $(fetched jq -r '.file // empty' "$logs/$1.json"); do
+        fetched jq -j --arg name "$name" 'select(.file == $name) | .text' "$logs/$1.json" >"$logs/$name"
+    done
+    fetched jq -s --arg name "$1" --arg machine "$(machine_name "$1")" --arg why "$why" \
         --argjson seconds "${took[$1]:0:-1}.${took[$1]: -1}" '
         ([.[] | select(.check)]) as $checks
         | (if $why != "" then $why
@@ -66,13 +71,14 @@ conclude() { # NAME EXIT-CODE
            else null end) as $broken
         | {scenario: $name, machine: $machine, seconds: $seconds,
            passed: ($broken == null and all($checks[]; .passed)), broken: $broken, checks: $checks}' \
-        >"$logs/$1.result.json"
+        <"$logs/$1.json" >"$logs/$1.result.json"
     if fetched jq -e .passed "$logs/$1.result.json" >/dev/null; then
         [[ $keep == yes ]] || rm -f "$log"
     else
         say "$1: FAILED $(fetched jq -r '.broken // ""' "$logs/$1.result.json"); see $log"
     fi
-    rm -f "$logs/$1.json" "$logs/$1.qemu" "$scratch/$1.image"
+    [[ $keep == yes ]] || rm -f "$logs/$1.json"
+    rm -f "$logs/$1.qemu" "$scratch/$1.image"
 }
 
 # The table, and results.json beside the logs. Fails if a scenario did.
