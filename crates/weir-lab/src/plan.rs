@@ -55,6 +55,9 @@ pub struct Load {
     pub timing: Timing,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
+    /// Ways of the last-level cache that its lines may fill, a bit each; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ways: Option<u32>,
 }
 
 impl Load {
@@ -77,7 +80,15 @@ impl Load {
             pause: Nanos(0.0),
             timing: Timing::default(),
             prefetch: true,
+            ways: None,
         }
+    }
+
+    /// The same in some ways of the last-level cache only.
+    #[must_use]
+    pub fn in_ways(mut self, mask: Option<u32>) -> Self {
+        self.ways = mask;
+        self
     }
 
     /// The same with the prefetchers switched.
@@ -153,6 +164,7 @@ impl Load {
             pause: self.pause,
             timing: self.timing,
             prefetch: self.prefetch,
+            cache_ways: self.ways,
         }
     }
 }
@@ -265,6 +277,7 @@ impl fmt::Display for Load {
             pause,
             timing,
             prefetch,
+            ways,
         } = self;
         write!(f, "{op} {}", pattern.name())?;
         match pattern {
@@ -302,6 +315,9 @@ impl fmt::Display for Load {
         }
         if pause.get() > 0.0 {
             write!(f, ", pausing {} ns a line", pause.get())?;
+        }
+        if let Some(mask) = ways {
+            write!(f, ", in cache ways {mask:#x}")?;
         }
         match timing {
             Timing::Averaged => Ok(()),

@@ -18,7 +18,7 @@ const CORES: usize = 12;
 /// And in a quick run.
 const QUICK_CORES: usize = 4;
 /// Memory that holds the line: two, the least that a working set has.
-const LINE: Bytes = Bytes(2 * LINE_BYTES);
+pub(crate) const LINE: Bytes = Bytes(2 * LINE_BYTES);
 
 /// What to leave out of the whole experiment, or to put in its place.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -105,6 +105,7 @@ fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, 
             pattern: "sequential".into(),
             threads: 1,
             source: None,
+            cache_ways: None,
             read_share: 0.0,
             pause_ns: Nanos(0.0),
             gbps: Some(GbPerSec(10.0)),
@@ -126,10 +127,10 @@ fn only_cell(points: &[Point], records: &[Record]) -> Cell {
     let measured: Vec<Measured<'_>> = (points.iter().zip(records))
         .map(|(point, record)| Measured { point, record })
         .collect();
-    let (mut cells, surface) = matrix(&Toy::default().topology(), &measured);
-    assert_eq!(cells.len(), 1);
-    assert_eq!(surface.len(), points.len() / 2);
-    cells.remove(0)
+    let mut matrix = matrix(&Toy::default().topology(), &measured);
+    assert_eq!(matrix.cells.len(), 1);
+    assert_eq!(matrix.surface.len(), points.len() / 2);
+    matrix.cells.remove(0)
 }
 
 fn cause(change: f64, solo: &CounterSet, corun: &CounterSet) -> Cell {

@@ -144,6 +144,9 @@ pub struct Point {
     /// What ran beside the tenant that the figure is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
+    /// Ways of the last-level cache that its lines could fill, a bit each; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ways: Option<u32>,
     /// Whether the hardware prefetchers ran.
     pub prefetch: bool,
     /// Bandwidth of the program, all threads together, in GB/s: bytes that its instructions touch,
@@ -200,6 +203,9 @@ pub struct Beside {
     /// Where copied lines come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<TierName>,
+    /// Ways of the last-level cache that its lines could fill, a bit each; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ways: Option<u32>,
     /// Share of the lines crossing the memory interface that are read.
     pub read_share: f64,
     /// How long each of its threads pauses between two lines, in ns.

@@ -21,6 +21,8 @@ pub struct InterplayDocument {
     pub cells: Vec<Cell>,
     /// Every pair of thread counts behind the cells.
     pub surface: Vec<SurfacePoint>,
+    /// What timed accesses take alone and beside each aggressor.
+    pub latencies: Vec<TimedPoint>,
     /// Every figure that was taken, alone and beside.
     pub points: Vec<Point>,
 }
@@ -171,6 +173,12 @@ pub struct At {
     /// How long each of its threads pauses between two lines, in ns.
     #[serde(default)]
     pub aggressor_pause_ns: Nanos,
+    /// Ways of the last-level cache that the victim's lines could fill, a bit each; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim_ways: Option<u32>,
+    /// Those of the aggressor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggressor_ways: Option<u32>,
 }
 
 /// What an aggressor does to a victim: the change of largest magnitude over all thread counts, which
@@ -234,7 +242,8 @@ impl Cell {
     }
 }
 
-/// Latency of a lone pointer chase in the victim's tier: what a service that waits for memory feels.
+/// Latency of timed accesses; in a cell that of a lone pointer chase in the victim's tier, which is what
+/// a service that waits for memory feels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellLatency {
     /// Mean with nobody else on the machine.
@@ -242,7 +251,7 @@ pub struct CellLatency {
     /// 99th percentile with nobody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solo_p99: Option<Nanos>,
-    /// Mean beside the aggressor with `at`'s threads.
+    /// Mean beside the aggressor.
     pub corun_mean: Nanos,
     /// 99th percentile beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -276,6 +285,25 @@ pub struct SurfacePoint {
     /// Why there is no figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// What timed accesses take beside one aggressor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimedPoint {
+    /// The tier that is timed.
+    pub tier: TierName,
+    /// What is timed: `chase_tlb_friendly`, one thread that chases pointers; `shared_line`, two cores that
+    /// take turns on one line by compare-and-swap, one way.
+    pub pattern: String,
+    /// Who runs beside it.
+    pub aggressor: Party,
+    /// The aggressor's threads.
+    pub aggressor_threads: u32,
+    /// How long each of them pauses between two lines, in ns.
+    #[serde(default)]
+    pub aggressor_pause_ns: Nanos,
+    /// Alone and beside.
+    pub ns: CellLatency,
 }
 
 /// One quantity alone and beside.

@@ -33,6 +33,10 @@ pub struct Tenant {
     pub timing: Timing,
     /// Whether the hardware prefetchers run on its cores, where the machine can tell.
     pub prefetch: bool,
+    /// Ways of the last-level cache that its lines may fill from the start, a bit each (CAT); `None` for
+    /// all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ways: Option<u32>,
 }
 
 /// Lines that a thread loads along with those that its instruction touches: `lines` of them, then
@@ -88,6 +92,7 @@ impl Tenant {
             pause: Nanos(0.0),
             timing: Timing::default(),
             prefetch: true,
+            cache_ways: None,
         }
     }
 }

@@ -18,6 +18,7 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
+use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
 
 /// A platform, ready to be simulated as often as wanted.
@@ -31,6 +32,20 @@ struct Model {
     topology: Topology,
     capabilities: Vec<Capability>,
     params: Arc<Params>,
+}
+
+impl Model {
+    /// Refuses a mask of ways that the last-level cache does not have.
+    fn check_ways(&self, mask: u32) -> Result<(), MachineError> {
+        let ways = self.params.uncore.llc.ways;
+        let all = u32::MAX >> (32 - ways.min(32));
+        if mask == 0 || mask & !all != 0 {
+            return Err(MachineError::Request(format!(
+                "the mask {mask:#x} must set at least one of the cache's {ways} ways and no other"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl SimTestbed {
@@ -167,11 +182,26 @@ impl Machine for SimMachine {
         self.run = None;
         check::tenants(tenants, &self.model.topology)?;
         check::instructions(tenants, &self.model.capabilities)?;
+        for mask in tenants.iter().filter_map(|t| t.cache_ways) {
+            self.model.check_ways(mask)?;
+        }
         let threads =
             layout::place_threads(tenants, &self.model.params, &self.model.topology, self.seed)?;
         let llc = warm::last_level(&threads, &self.model.params);
-        let (threads, llc) = warm::walk_through(threads, llc, &self.model.params);
-        let engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
+        let masks: Vec<u32> = (threads.iter())
+            .map(|thread| {
+                tenants[thread.tenant as usize]
+                    .cache_ways
+                    .unwrap_or(ALL_WAYS)
+            })
+            .collect();
+        let (threads, llc) = warm::walk_through(threads, llc, &masks, &self.model.params);
+        let mut engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
+        for (i, tenant) in tenants.iter().enumerate() {
+            if let Some(mask) = tenant.cache_ways {
+                engine.set_mask(i as u16, mask);
+            }
+        }
         self.run = Some(Run {
             accesses: vec![0; tenants.len()],
             counters: engine.counters(),
@@ -234,13 +264,7 @@ impl Machine for SimMachine {
                 }
             }
             Action::CacheWays { tenant, mask } => {
-                let ways = self.model.params.uncore.llc.ways;
-                let all = u32::MAX >> (32 - ways.min(32));
-                if *mask == 0 || mask & !all != 0 {
-                    return Err(MachineError::Request(format!(
-                        "the mask {mask:#x} must set at least one of the cache's {ways} ways and no other"
-                    )));
-                }
+                self.model.check_ways(*mask)?;
                 let Some(i) = run.tenants.iter().position(|t| t.name == *tenant) else {
                     return Err(MachineError::Request(format!(
                         "no tenant is called `{tenant}`"

@@ -4,7 +4,7 @@ use weir_model::access::Pattern;
 
 use crate::core::{Place, Private, Thread};
 use crate::params::Params;
-use crate::uncore::{ALL_WAYS, LastLevel};
+use crate::uncore::LastLevel;
 
 /// The last-level cache, if any thread's lines can survive in it. Those of a tenant that comes round
 /// in a fixed order survive if they fit; of one that draws lines at random, a share does for as long
@@ -40,6 +40,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
 pub fn walk_through(
     mut threads: Vec<Thread>,
     mut llc: Option<LastLevel>,
+    masks: &[u32],
     params: &Params,
 ) -> (Vec<Thread>, Option<LastLevel>) {
     const TURN: u64 = 64;
@@ -54,7 +55,7 @@ pub fn walk_through(
         .collect();
     let longest = passes.iter().copied().max().unwrap_or(0);
     for from in (0..longest).step_by(TURN as usize) {
-        for (thread, &pass) in threads.iter_mut().zip(&passes) {
+        for ((thread, &pass), &mask) in threads.iter_mut().zip(&passes).zip(masks) {
             if matches!(
                 thread.pattern,
                 Pattern::FlushedLine
@@ -67,7 +68,7 @@ pub fn walk_through(
             let first = thread.window.next().wrapping_sub(pass);
             for index in first + from..first + (from + TURN).min(pass) {
                 let complex = params.uncore.complex_of(thread.core);
-                touch(thread, llc.as_mut(), complex, index);
+                touch(thread, llc.as_mut(), (complex, mask), index);
             }
         }
     }
@@ -75,7 +76,12 @@ pub fn walk_through(
 }
 
 /// One untimed access.
-fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, complex: u16, index: u64) {
+fn touch(
+    thread: &mut Thread,
+    llc: Option<&mut LastLevel>,
+    (complex, mask): (u16, u32),
+    index: u64,
+) {
     let Some((place, write)) = thread.cached(index) else {
         return;
     };
@@ -93,6 +99,6 @@ fn touch(thread: &mut Thread, llc: Option<&mut LastLevel>, complex: u16, index: 
         }
     };
     if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
-        llc.put(out.line, out.tier, dirty, ALL_WAYS, complex);
+        llc.put(out.line, out.tier, dirty, mask, complex);
     }
 }

@@ -341,3 +341,24 @@ fn cache_ways_protect_a_tenant_from_another() {
         "{protected:.1} against {alone:.1} alone and {shared:.1} ns shared"
     );
 }
+
+#[test]
+fn a_tenant_hits_the_more_the_more_ways_it_has_from_the_start() {
+    let bed = bed_of(&small_caches());
+    let latency = |mask| {
+        let mut tenant = chase("dram", 0..1, Bytes::mib(2));
+        tenant.cache_ways = mask;
+        run(&bed, &[tenant], 5.0, 500.0, 1).ns(0)
+    };
+    let all = latency(None);
+    let (one, four, most) = (
+        latency(Some(0x1)),
+        latency(Some(0xf)),
+        latency(Some(0xffff)),
+    );
+    assert!(
+        one > 1.05 * four && four > 1.2 * most,
+        "{one:.1}, {four:.1}, {most:.1} ns"
+    );
+    assert!((most / all - 1.0).abs() < 0.02, "{most:.1} for {all:.1} ns");
+}

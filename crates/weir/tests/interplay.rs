@@ -5,6 +5,7 @@ mod common;
 use common::Place;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+use weir_model::interplay::ChangeClass;
 
 const REQUEST: [&str; 11] = [
     "interplay",
@@ -92,5 +93,39 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         assert_eq!(done.code(), 2, "{arguments:?}: {}", done.err());
         assert!(done.err().contains(word), "{arguments:?}: {}", done.err());
         assert!(done.out().is_empty());
+    }
+}
+
+/// CXL-Interplay, Table III, system A: the changes of memory beside memory, row by row.
+fn published() -> Vec<f64> {
+    let rows = weir_model::published::builtin_rows();
+    let number = |id: &str| id.strip_prefix("INT-")?.parse::<u32>().ok();
+    rows.iter()
+        .filter(|row| number(&row.id).is_some_and(|n| (25..=42).contains(&n)))
+        .map(|row| row.value)
+        .collect()
+}
+
+#[test]
+fn the_papers_matrix_comes_out_without_having_been_told() {
+    let place = Place::new();
+    let arguments = ["interplay", "--on", "interplay-a", "--preset", "table3"];
+    let document = json(&place, &arguments);
+    let cells = document["cells"].as_array().unwrap();
+    let published = published();
+    assert_eq!((cells.len(), published.len()), (18, 18));
+    let changes: Vec<f64> = (cells.iter())
+        .map(|cell| cell["change_pct"].as_f64().unwrap())
+        .collect();
+    let near = (changes.iter().zip(&published))
+        .filter(|(ours, theirs)| ChangeClass::of(**ours).distance(ChangeClass::of(**theirs)) <= 1)
+        .count();
+    assert!(near >= 15, "{near} of 18: {changes:?}");
+    let [ld, st, nt_st] = [&changes[0..3], &changes[3..6], &changes[6..9]];
+    for victim in [ld, st, nt_st] {
+        assert!((-96.0..=-80.0).contains(&victim[2]), "{victim:?}");
+    }
+    for change in [ld[0], ld[1], st[0], st[1]] {
+        assert!(change.abs() <= 5.0, "{change}");
     }
 }

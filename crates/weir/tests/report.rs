@@ -76,6 +76,7 @@ fn point(experiment: Experiment, op: Op, pattern: &str) -> Point {
         wss_bytes: Some(Bytes::mib(64)),
         read_share: None,
         source: None,
+        cache_ways: None,
         kernel: None,
         batch: None,
         beside: None,
@@ -101,6 +102,7 @@ fn latency(mean: f64) -> LatencyHistogram {
 
 fn company(threads: u32, pause: f64, gbps: f64) -> Beside {
     Beside {
+        cache_ways: None,
         source: None,
         tier: TierName::dram(),
         op: Op::Ld,

@@ -1,10 +1,10 @@
 //! From points to cells: a pair's change over thread counts, and what goes with it.
 
+use weir_model::access::Pattern;
 use weir_model::document::{Beside, Point, Record, Steadiness};
 use weir_model::interplay::{
-    At, Cause, Cell, CellLatency, ChangeClass, Party, Reason, SurfacePoint,
+    At, Cause, Cell, CellLatency, ChangeClass, Party, Reason, SurfacePoint, TimedPoint,
 };
-use weir_model::latency::LatencySummary;
 use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, Nanos};
 
@@ -20,9 +20,20 @@ pub struct Measured<'a> {
     pub record: &'a Record,
 }
 
-/// The cells of a matrix, row by row in the order in which they were planned, and the surface of
-/// thread counts behind them. Pairs of which nothing was measured are left out.
-pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> (Vec<Cell>, Vec<SurfacePoint>) {
+/// What points say together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Matrix {
+    /// One for each victim and aggressor, row by row in the order in which they were planned; pairs of
+    /// which nothing was measured are left out.
+    pub cells: Vec<Cell>,
+    /// Every pair of thread counts behind the cells.
+    pub surface: Vec<SurfacePoint>,
+    /// What timed accesses take beside each aggressor.
+    pub latencies: Vec<TimedPoint>,
+}
+
+/// The matrix that these points make.
+pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
     let book = Book { topology, points };
     let mut pairs: Vec<(Party, Party)> = Vec::new();
     for seen in points {
@@ -32,24 +43,32 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> (Vec<Cell>, Vec<S
             pairs.push(pair);
         }
     }
-    let (mut cells, mut surface) = (Vec::new(), Vec::new());
+    let mut matrix = Matrix {
+        latencies: points.iter().filter_map(|p| book.timed(p.point)).collect(),
+        ..Matrix::default()
+    };
     for (victim, aggressor) in pairs {
         let here = book.surface(&victim, &aggressor);
-        cells.push(book.cell(victim, aggressor, &here));
-        surface.extend(here);
+        let cell = book.cell(victim, aggressor, &here, &matrix.latencies);
+        matrix.cells.push(cell);
+        matrix.surface.extend(here);
     }
-    (cells, surface)
+    matrix
 }
 
 /// Who a pair is of; `None` for what ran alone, and for the timed chase.
 fn pair_of(point: &Point) -> Option<(Party, Party)> {
     let beside = point.beside.as_ref()?;
-    (!is_chase(point)).then(|| (party(point), company(beside)))
+    (!is_timed(point)).then(|| (party(point), company(beside)))
 }
 
-/// Whether it is the chase that times a victim's tier.
-fn is_chase(point: &Point) -> bool {
-    point.pattern.starts_with("chase")
+/// Whether it is no victim, but times the victim's tier.
+fn is_timed(point: &Point) -> bool {
+    is_chase(&point.pattern) || point.pattern == Pattern::SharedLine.name()
+}
+
+fn is_chase(pattern: &str) -> bool {
+    pattern.starts_with("chase")
 }
 
 fn party(point: &Point) -> Party {
@@ -78,7 +97,7 @@ impl<'a> Book<'a> {
     fn solo(&self, who: &Party, threads: u32) -> Option<Measured<'a>> {
         self.points.iter().copied().find(|seen| {
             let point = seen.point;
-            let alone = point.beside.is_none() && !is_chase(point);
+            let alone = point.beside.is_none() && !is_timed(point);
             alone && point.threads == threads && party(point) == *who
         })
     }
@@ -90,22 +109,28 @@ impl<'a> Book<'a> {
             .find(|seen| of_pair(seen.point) && at_of(seen.point) == Some(at))
     }
 
-    /// The chase of the victim's tier, alone or beside the aggressor.
-    fn chase(&self, victim: &Party, beside: Option<(&Party, At)>) -> Option<LatencySummary> {
-        let found = self.points.iter().find(|seen| {
-            let point = seen.point;
-            let in_company = match (&point.beside, beside) {
-                (None, None) => true,
-                (Some(there), Some((who, at))) => {
-                    company(there) == *who
-                        && there.threads == at.aggressor_threads
-                        && there.pause_ns == at.aggressor_pause_ns
-                }
-                _ => false,
-            };
-            is_chase(point) && point.tier == victim.tier && in_company
-        });
-        found?.point.ns
+    /// What a timed point says, with the same accesses alone; `None` for others.
+    fn timed(&self, point: &Point) -> Option<TimedPoint> {
+        let beside = point.beside.as_ref().filter(|_| is_timed(point))?;
+        let same = |other: &&Measured<'_>| {
+            let other = other.point;
+            other.beside.is_none() && other.tier == point.tier && other.pattern == point.pattern
+        };
+        let solo = self.points.iter().find(same)?.point.ns?;
+        let corun = point.ns?;
+        Some(TimedPoint {
+            tier: point.tier.clone(),
+            pattern: point.pattern.clone(),
+            aggressor: company(beside),
+            aggressor_threads: beside.threads,
+            aggressor_pause_ns: beside.pause_ns,
+            ns: CellLatency {
+                solo_mean: solo.mean,
+                solo_p99: solo.p99,
+                corun_mean: corun.mean,
+                corun_p99: corun.p99,
+            },
+        })
     }
 
     /// Every pair of thread counts of two parties, in the order of the plan.
@@ -142,7 +167,13 @@ impl<'a> Book<'a> {
             .collect()
     }
 
-    fn cell(&self, victim: Party, aggressor: Party, surface: &[SurfacePoint]) -> Cell {
+    fn cell(
+        &self,
+        victim: Party,
+        aggressor: Party,
+        surface: &[SurfacePoint],
+        latencies: &[TimedPoint],
+    ) -> Cell {
         // The first of equals, so that the order of the plan decides.
         let worst = surface
             .iter()
@@ -185,7 +216,14 @@ impl<'a> Book<'a> {
         cell.at = Some(at);
         cell.aggressor_gbps = worst.aggressor_gbps;
         cell.aggressor_change_pct = change_pct(worst.aggressor_solo_gbps, worst.aggressor_gbps);
-        cell.ns = self.latency(&cell.victim, &cell.aggressor, at);
+        cell.ns = (latencies.iter())
+            .find(|timed| {
+                is_chase(&timed.pattern)
+                    && (&timed.tier, &timed.aggressor) == (&cell.victim.tier, &cell.aggressor)
+                    && timed.aggressor_threads == at.aggressor_threads
+                    && timed.aggressor_pause_ns == at.aggressor_pause_ns
+            })
+            .map(|timed| timed.ns);
         let solo = self.solo(&cell.victim, at.victim_threads);
         let corun = self.corun(&cell.victim, &cell.aggressor, at);
         if let (Some(solo), Some(corun)) = (solo, corun) {
@@ -207,17 +245,6 @@ impl<'a> Book<'a> {
         }
         cell
     }
-
-    fn latency(&self, victim: &Party, aggressor: &Party, at: At) -> Option<CellLatency> {
-        let solo = self.chase(victim, None)?;
-        let corun = self.chase(victim, Some((aggressor, at)))?;
-        Some(CellLatency {
-            solo_mean: solo.mean,
-            solo_p99: solo.p99,
-            corun_mean: corun.mean,
-            corun_p99: corun.p99,
-        })
-    }
 }
 
 /// The thread counts of a pair.
@@ -227,6 +254,8 @@ fn at_of(point: &Point) -> Option<At> {
         victim_threads: point.threads,
         aggressor_threads: beside.threads,
         aggressor_pause_ns: beside.pause_ns,
+        victim_ways: point.cache_ways,
+        aggressor_ways: beside.cache_ways,
     })
 }
 

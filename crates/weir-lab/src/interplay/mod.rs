@@ -19,7 +19,7 @@ pub mod preset;
 mod reason;
 mod side_by_side;
 
-use weir_model::access::{Dataflow, Pattern, Timing};
+use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::document::Experiment;
 use weir_model::interplay::Party;
 use weir_model::topology::{Tier, TierKind, Topology};
@@ -27,11 +27,11 @@ use weir_model::units::{Bytes, Nanos};
 
 use crate::bandwidth::working_set;
 use crate::loaded::{chase, check_pauses};
-use crate::plan::{Load, check_threads, or_usual};
-use crate::{LabError, PointSpec};
+use crate::plan::{Load, check_threads, check_working_set, or_usual};
+use crate::{LabError, PointSpec, share};
 
 pub use company::{Company, pairs};
-pub use matrix::{Measured, matrix};
+pub use matrix::{Matrix, Measured, matrix};
 
 /// Bytes of one storage request (CXL-Interplay §III-A: fio with `bs=4k`).
 const BLOCK: Bytes = Bytes::kib(4);
@@ -55,6 +55,13 @@ pub struct Options {
     /// Pauses of the aggressor between two lines; empty means none. They vary what it draws with its
     /// threads as they are.
     pub pauses: Vec<Nanos>,
+    /// Bytes that all threads of a tenant touch together; `None` means enough to leave the caches behind.
+    pub working_set: Option<Bytes>,
+    /// How the last-level cache is divided: the victim's share of its ways in percent, the rest is the
+    /// aggressor's; empty means not at all. Pairs are then measured undivided, too.
+    pub shares: Vec<u32>,
+    /// Whether a line that two cores hand over is timed as well as the chase (MIKU §4.4).
+    pub shared_line: bool,
     /// The largest usual number of threads only.
     pub quick: bool,
 }
@@ -82,6 +89,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     let pauses = or_usual(&options.pauses, &[Nanos(0.0)]);
     let mut points = Points {
         topology,
+        working_set: options.working_set,
         specs: Vec::new(),
     };
     for party in pairs
@@ -94,24 +102,57 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         }
     }
     for (victim, aggressor) in &pairs {
-        let chase = points.chase(victim)?;
-        if let Some(chase) = &chase {
-            points.add(chase.clone());
+        let timed = points.timed(victim, options.shared_line)?;
+        for spec in &timed {
+            points.add(spec.clone());
         }
         let company = threads
             .iter()
             .flat_map(|&m| pauses.iter().map(move |&p| (m, p)));
         for (m, pause) in company {
             let beside = points.load(aggressor, m)?.pausing(pause);
-            if let Some(chase) = &chase {
-                points.add_if_it_fits(chase.clone().beside(beside.clone()));
+            for spec in &timed {
+                points.add_if_it_fits(spec.clone().beside(beside.clone()));
             }
             for &n in &threads {
-                points.add_if_it_fits(points.alone(victim, n)?.beside(beside.clone()));
+                let pair = points.alone(victim, n)?.beside(beside.clone());
+                for divided in divisions(topology, &pair, &options.shares)? {
+                    points.add_if_it_fits(divided);
+                }
+                points.add_if_it_fits(pair);
             }
         }
     }
     Ok(points.specs)
+}
+
+/// The pair with the last-level cache divided between its sides, once for each share.
+fn divisions(
+    topology: &Topology,
+    pair: &PointSpec,
+    shares: &[u32],
+) -> Result<Vec<PointSpec>, LabError> {
+    if shares.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(ways) = topology.caches.last().and_then(|cache| cache.ways) else {
+        return Err(LabError::Nothing(
+            "the ways of this machine's last-level cache are not known".into(),
+        ));
+    };
+    let ways = ways.clamp(2, 31);
+    let divided = shares.iter().map(|share| {
+        // Either side has one way at least.
+        let own = (ways * share).div_ceil(100).clamp(1, ways - 1);
+        let (low, all) = ((1_u32 << own) - 1, (1_u32 << ways) - 1);
+        let mut pair = pair.clone();
+        pair.load.ways = Some(low);
+        pair.beside = pair.beside.map(|beside| beside.in_ways(Some(all & !low)));
+        pair
+    });
+    let mut divided: Vec<PointSpec> = divided.collect();
+    divided.dedup();
+    Ok(divided)
 }
 
 fn thread_counts(topology: &Topology, options: &Options) -> Vec<u32> {
@@ -131,6 +172,7 @@ fn thread_counts(topology: &Topology, options: &Options) -> Vec<u32> {
 /// Points under way, none of them twice.
 struct Points<'t> {
     topology: &'t Topology,
+    working_set: Option<Bytes>,
     specs: Vec<PointSpec>,
 }
 
@@ -155,7 +197,11 @@ impl Points<'_> {
 
     fn load(&self, party: &Party, threads: u32) -> Result<Load, LabError> {
         let tier = self.tier(party)?;
-        Ok(load(self.topology, tier, party, threads))
+        let mut load = load(self.topology, tier, party, threads);
+        if let Some(all) = self.working_set {
+            load.working_set = check_working_set(Bytes(all.get() / u64::from(threads.max(1))))?;
+        }
+        Ok(load)
     }
 
     fn alone(&self, party: &Party, threads: u32) -> Result<PointSpec, LabError> {
@@ -163,16 +209,19 @@ impl Points<'_> {
         Ok(PointSpec::alone(Experiment::Interplay, load))
     }
 
-    /// The chase of a victim's tier; a storage device has none.
-    fn chase(&self, victim: &Party) -> Result<Option<PointSpec>, LabError> {
+    /// What is timed of a victim's tier; of a storage device nothing.
+    fn timed(&self, victim: &Party, shared_line: bool) -> Result<Vec<PointSpec>, LabError> {
         let tier = self.tier(victim)?;
         if tier.kind == TierKind::Ssd {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let load = chase(self.topology, tier).timed(Timing::Each);
-        Ok(Some(
-            PointSpec::alone(Experiment::Interplay, load).at_least(FOR_P99),
-        ))
+        let chase = chase(self.topology, tier).timed(Timing::Each);
+        // By compare-and-swap, as MIKU's lat-share.
+        let line = Load::new(&tier.name, Op::Cas, Pattern::SharedLine, 2, share::LINE);
+        let loads = std::iter::once(chase).chain(shared_line.then(|| line.prefetch(false)));
+        Ok(loads
+            .map(|load| PointSpec::alone(Experiment::Interplay, load).at_least(FOR_P99))
+            .collect())
     }
 }
 

@@ -1,11 +1,11 @@
-//! Case studies of CXL-Interplay (DAC 2025) by name, for any machine that has the tiers.
+//! Case studies of CXL-Interplay (DAC 2025) and MIKU (arXiv 2503.17864) by name, for any machine that has the tiers.
 
 use std::str::FromStr;
 
 use weir_model::access::Op;
 use weir_model::interplay::Party;
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
-use weir_model::units::Nanos;
+use weir_model::units::{Bytes, Nanos};
 
 use super::Options;
 use super::company::usual;
@@ -14,12 +14,19 @@ use crate::LabError;
 /// A case study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
-    /// The matrix of memory, CXL and storage (Table III).
+    /// The matrix of memory, CXL and storage (CXL-Interplay, Table III).
     Table3,
     /// Non-temporal against direct stores, and direct stores that only read CXL (§III-E).
     Movdir64b,
     /// Sequential against random writes of a storage device (Figure 3).
     SsdWrites,
+    /// A line that two cores hand over, beside loads and stores of DRAM and of CXL (MIKU §4.4).
+    SharedLine,
+    /// Stores to DRAM beside stores to CXL, both at home in the last-level cache, which is divided
+    /// between them in every way (MIKU §4.3).
+    LlcFits,
+    /// The same with working sets that exceed the cache together.
+    LlcExceeds,
     /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
     /// (§III-F).
     Background,
@@ -27,10 +34,13 @@ pub enum Preset {
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Preset; 4] = [
+    pub const ALL: [Preset; 7] = [
         Preset::Table3,
         Preset::Movdir64b,
         Preset::SsdWrites,
+        Preset::SharedLine,
+        Preset::LlcFits,
+        Preset::LlcExceeds,
         Preset::Background,
     ];
 
@@ -40,6 +50,9 @@ impl Preset {
             Preset::Table3 => "table3",
             Preset::Movdir64b => "movdir64b",
             Preset::SsdWrites => "ssd-writes",
+            Preset::SharedLine => "shared-line",
+            Preset::LlcFits => "llc-fits",
+            Preset::LlcExceeds => "llc-exceeds",
             Preset::Background => "background",
         }
     }
@@ -94,6 +107,16 @@ impl Preset {
                     ..Options::default()
                 }
             }
+            Preset::SharedLine => Options {
+                pairs: with_each(&party(dram, Op::Ld), usual(dram).chain(usual(cxl))),
+                shared_line: true,
+                ..Options::default()
+            },
+            // 60 MB and 120 MB each of 160 MB.
+            Preset::LlcFits => divided(topology, (3, 8), [party(dram, Op::St), party(cxl, Op::St)]),
+            Preset::LlcExceeds => {
+                divided(topology, (3, 4), [party(dram, Op::St), party(cxl, Op::St)])
+            }
             Preset::Background => {
                 let aggressors = [Op::Ld, Op::NtSt].map(|op| party(cxl, op));
                 Options {
@@ -103,6 +126,18 @@ impl Preset {
                 }
             }
         })
+    }
+}
+
+/// A pair whose working sets are each this part of the last-level cache, in shares of its ways.
+fn divided(topology: &Topology, part: (u64, u64), [victim, aggressor]: [Party; 2]) -> Options {
+    let cache = topology.last_level_cache().get();
+    Options {
+        pairs: vec![(victim, aggressor)],
+        threads: vec![(topology.cores.len() / 2).clamp(1, 16) as u32],
+        working_set: Some(Bytes(cache / part.1 * part.0)),
+        shares: vec![5, 25, 50, 75, 95],
+        ..Options::default()
     }
 }
 

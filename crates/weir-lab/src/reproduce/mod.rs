@@ -13,12 +13,14 @@ mod unanswered;
 use std::collections::BTreeMap;
 
 use weir_model::document::{ReproduceRow, RowKind};
+use weir_model::interplay::ChangeClass;
 use weir_model::machine::Testbed;
 use weir_model::published::{Published, PublishedKind};
 
 use crate::{LabError, Watcher};
 use bench::Bench;
 use rules::Rule;
+use statistic::Statistic;
 
 /// Opens the testbed of a platform expression, or says why there is none.
 pub type Open<'a> = dyn Fn(&str) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
@@ -110,19 +112,38 @@ fn answered(row: &Published, rule: &Rule, bench: &Bench) -> ReproduceRow {
     match rule.statistic.value(bench) {
         Ok(ours) => ReproduceRow {
             ours: Some(ours),
-            difference_pct: (row.value != 0.0).then(|| (ours - row.value) / row.value * 100.0),
+            difference_pct: (row.value != 0.0 && !is_change(rule))
+                .then(|| (ours - row.value) / row.value * 100.0),
             kind: if rule.sets_parameter && row.kind == PublishedKind::Calibration {
                 RowKind::Calibrated
             } else {
                 RowKind::Predicted
             },
-            note: rule.note.into(),
+            note: if is_change(rule) {
+                classes(row.value, ours)
+            } else {
+                rule.note.into()
+            },
             ..plain(row)
         },
         Err(why) => ReproduceRow {
             note: why,
             ..plain(row)
         },
+    }
+}
+
+/// Whether the figure is a change, of which a class means more than a share.
+fn is_change(rule: &Rule) -> bool {
+    matches!(rule.statistic, Statistic::ExtremeChangePct(..))
+}
+
+/// The classes of two changes, as CXL-Interplay has them.
+fn classes(published: f64, ours: f64) -> String {
+    let (theirs, class) = (ChangeClass::of(published), ChangeClass::of(ours));
+    match class.distance(theirs) {
+        0 => format!("{class}, as published"),
+        off => format!("{class}, published {theirs}: {off} off"),
     }
 }
 

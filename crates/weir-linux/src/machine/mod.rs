@@ -192,6 +192,9 @@ impl Machine for LinuxMachine {
                 "a recorded machine can be looked at, but not loaded".into(),
             ));
         }
+        if tenants.iter().any(|tenant| tenant.cache_ways.is_some()) {
+            return Err(no_cache_ways());
+        }
         let jobs = assignment::jobs(&self.host, tenants, self.seed)?;
         self.crew = Some(Crew::assemble(jobs, tenants, &self.host)?);
         Ok(())
@@ -261,10 +264,7 @@ impl Machine for LinuxMachine {
                     },
                 })
             }
-            Action::CacheWays { .. } => Err(MachineError::Missing {
-                feature: Feature::Resctrl,
-                reason: "cache ways are not allocated on a host by this version".to_owned(),
-            }),
+            Action::CacheWays { .. } => Err(no_cache_ways()),
         }
     }
 
@@ -312,6 +312,14 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
         set.set_unavailable(counter, reason.clone());
     }
     set
+}
+
+/// The last-level cache of a host is divided through resctrl, which is not written to yet.
+fn no_cache_ways() -> MachineError {
+    MachineError::Missing {
+        feature: Feature::Resctrl,
+        reason: "cache ways are not allocated on a host by this version".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! The matrix of who hurts whom as tables, and what each cell means in words.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use weir_model::interplay::{Cause, Cell, InterplayDocument};
+use weir_model::access::Pattern;
+use weir_model::interplay::{Cause, Cell, InterplayDocument, SurfacePoint, TimedPoint};
 use weir_model::topology::TierName;
+use weir_model::units::{GbPerSec, Nanos};
 
-use super::points::{FIGURES_ABREAST, Grid, reasons};
+use super::points::{FIGURES_ABREAST, Grid, reasons, titled};
 use super::{Column, Table, figure, percent, wrap};
 
 /// Everything that a terminal shows of a matrix.
@@ -17,7 +20,8 @@ pub fn interplay(document: &InterplayDocument) -> String {
         let block: Vec<&Cell> = cells.iter().filter(block).collect();
         grid(&mut text, victim, aggressor, &block);
     }
-    latencies(&mut text, cells);
+    latencies(&mut text, &document.latencies);
+    by_ways(&mut text, &document.surface);
     words(&mut text, cells);
     reasons(&document.points, &mut text);
     text
@@ -49,43 +53,83 @@ fn grid(text: &mut String, victim: &TierName, aggressor: &TierName, cells: &[&Ce
     );
 }
 
-/// What a dependent load takes, where it was timed.
-fn latencies(text: &mut String, cells: &[Cell]) {
-    let mut table = Table::new(&[
-        Column::words("chase in"),
-        Column::words("beside"),
-        Column::number("threads"),
-        Column::number("mean\nalone [ns]"),
-        Column::number("mean\nbeside [ns]"),
-        Column::number("p99\nalone [ns]"),
-        Column::number("p99\nbeside [ns]"),
-    ]);
-    // Several victims of a tier share its chase: the one beside most threads is shown.
-    let pair = |cell: &Cell| (cell.victim.tier.clone(), cell.aggressor.clone());
-    for of_pair in distinct(cells.iter().map(pair)) {
-        let timed = cells.iter().filter(|cell| pair(cell) == of_pair);
-        let most = timed
-            .filter_map(|cell| Some((cell.ns?, cell.at?.aggressor_threads)))
-            .max_by_key(|(_, threads)| *threads);
-        let Some((ns, threads)) = most else {
-            continue;
+/// What timed accesses take, beside most threads of each aggressor.
+fn latencies(text: &mut String, timed: &[TimedPoint]) {
+    for pattern in distinct(timed.iter().map(|t| t.pattern.as_str())) {
+        let mut table = Table::new(&[
+            Column::words("in"),
+            Column::words("beside"),
+            Column::number("threads"),
+            Column::number("mean\nalone [ns]"),
+            Column::number("mean\nbeside [ns]"),
+            Column::number("p99\nalone [ns]"),
+            Column::number("p99\nbeside [ns]"),
+        ]);
+        let of_pattern = || timed.iter().filter(|t| t.pattern == pattern);
+        for (tier, aggressor) in distinct(of_pattern().map(|t| (&t.tier, &t.aggressor))) {
+            let pair = of_pattern().filter(|t| (&t.tier, &t.aggressor) == (tier, aggressor));
+            let Some(most) = pair.max_by(|a, b| {
+                let draws = |t: &TimedPoint| (t.aggressor_threads, -t.aggressor_pause_ns.get());
+                draws(a).partial_cmp(&draws(b)).unwrap_or(Ordering::Equal)
+            }) else {
+                continue;
+            };
+            let p99 = |p99: Option<Nanos>| p99.map_or("-".into(), |ns| figure(ns.get()));
+            table.row([
+                tier.to_string(),
+                aggressor.to_string(),
+                most.aggressor_threads.to_string(),
+                figure(most.ns.solo_mean.get()),
+                figure(most.ns.corun_mean.get()),
+                p99(most.ns.solo_p99),
+                p99(most.ns.corun_p99),
+            ]);
+        }
+        let what = if pattern == Pattern::SharedLine.name() {
+            "Handing a line over between two cores, one way"
+        } else {
+            "Latency of one thread that chases pointers"
         };
-        let p99 =
-            |p99: Option<weir_model::units::Nanos>| p99.map_or("-".into(), |ns| figure(ns.get()));
+        titled(text, what, &table);
+    }
+}
+
+/// Both sides by the victim's share of the last-level cache, where that was divided.
+fn by_ways(text: &mut String, surface: &[SurfacePoint]) {
+    let mut table = Table::new(&[
+        Column::words("victim"),
+        Column::words("aggressor"),
+        Column::number("ways"),
+        Column::number("victim\n[GB/s]"),
+        Column::number("aggressor\n[GB/s]"),
+        Column::number("sum\n[GB/s]"),
+    ]);
+    let pairs = |p: &SurfacePoint| (p.victim.clone(), p.aggressor.clone());
+    let divided: Vec<_> = (surface.iter().filter(|p| p.at.victim_ways.is_some()))
+        .map(pairs)
+        .collect();
+    for point in surface.iter().filter(|p| divided.contains(&pairs(p))) {
+        let count = |ways: Option<u32>| ways.map_or("all".into(), |m| m.count_ones().to_string());
+        let gbps = |g: Option<GbPerSec>| g.map_or(0.0, |g| g.get());
+        let (one, other) = (gbps(point.corun_gbps), gbps(point.aggressor_gbps));
         table.row([
-            of_pair.0.to_string(),
-            of_pair.1.to_string(),
-            threads.to_string(),
-            figure(ns.solo_mean.get()),
-            figure(ns.corun_mean.get()),
-            p99(ns.solo_p99),
-            p99(ns.corun_p99),
+            point.victim.to_string(),
+            point.aggressor.to_string(),
+            format!(
+                "{} + {}",
+                count(point.at.victim_ways),
+                count(point.at.aggressor_ways)
+            ),
+            figure(one),
+            figure(other),
+            figure(one + other),
         ]);
     }
     if !table.is_empty() {
-        let _ = write!(
+        titled(
             text,
-            "\nLatency of one thread that chases pointers\n{table}"
+            "By ways of the last-level cache, victim's + aggressor's",
+            &table,
         );
     }
 }
@@ -128,7 +172,7 @@ pub fn sentence(cell: &Cell) -> String {
             return text;
         }
         (None, Some(change), Some(at)) => {
-            let gbps = |g: Option<weir_model::units::GbPerSec>| figure(g.map_or(0.0, |g| g.get()));
+            let gbps = |g: Option<GbPerSec>| figure(g.map_or(0.0, |g| g.get()));
             let _ = write!(
                 text,
                 "{} % ({} to {} GB/s, {} and {} threads), {}",

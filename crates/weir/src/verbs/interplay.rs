@@ -1,6 +1,6 @@
 //! `weir interplay`: who hurts whom.
 
-use weir_lab::interplay::{self, Company, Measured as Figure};
+use weir_lab::interplay::{self, Company, Matrix, Measured as Figure};
 use weir_lab::{LabError, interplay::preset::Preset};
 use weir_model::document::Record;
 use weir_model::interplay::InterplayDocument;
@@ -48,7 +48,8 @@ pub struct Args {
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     threads: Vec<Threads>,
-    /// A case study of CXL-Interplay: table3, movdir64b, ssd-writes, background.
+    /// A published case study: table3, movdir64b, ssd-writes, shared-line,
+    /// llc-fits, llc-exceeds, background.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
     preset: Option<Preset>,
     /// The largest number of threads only.
@@ -148,13 +149,18 @@ pub fn document(run: &StoredRun) -> Result<InterplayDocument> {
     let figures: Vec<Figure<'_>> = (bench.points.iter().zip(&records))
         .map(|(point, record)| Figure { point, record })
         .collect();
-    let (cells, surface) = interplay::matrix(&bench.header.topology, &figures);
+    let Matrix {
+        cells,
+        surface,
+        latencies,
+    } = interplay::matrix(&bench.header.topology, &figures);
     let mut header = bench.header;
     header.schema = InterplayDocument::SCHEMA.into();
     Ok(InterplayDocument {
         header,
         cells,
         surface,
+        latencies,
         points: bench.points,
     })
 }

@@ -115,7 +115,7 @@ impl<R: Ord, C: Ord> Grid<R, C> {
     }
 }
 
-fn titled(text: &mut String, title: &str, table: &Table) {
+pub(super) fn titled(text: &mut String, title: &str, table: &Table) {
     if !text.is_empty() {
         text.push('\n');
     }

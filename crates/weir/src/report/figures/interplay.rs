@@ -1,7 +1,7 @@
 //! Who hurts whom: the matrix, and behind each cell its thread counts, queues and counters.
 
 use maud::{Markup, html};
-use weir_model::interplay::{Cell as Pair, InterplayDocument, Ratio, SurfacePoint};
+use weir_model::interplay::{At, Cell as Pair, InterplayDocument, Ratio, SurfacePoint};
 
 use super::Drawn;
 use super::matrix::panel;
@@ -141,7 +141,15 @@ pub fn behind_cells(section: &Section) -> Markup {
 fn surface(document: &InterplayDocument, cell: &Pair) -> HeatChart {
     let here = |p: &&SurfacePoint| p.victim == cell.victim && p.aggressor == cell.aggressor;
     let points: Vec<&SurfacePoint> = document.surface.iter().filter(here).collect();
-    let company = |p: &SurfacePoint| (p.at.aggressor_threads, p.at.aggressor_pause_ns.get());
+    let company = |p: &SurfacePoint| {
+        let At {
+            aggressor_threads,
+            aggressor_pause_ns,
+            victim_ways,
+            ..
+        } = p.at;
+        (aggressor_threads, aggressor_pause_ns.get(), victim_ways)
+    };
     let rows = distinct(points.iter().map(|p| p.at.victim_threads));
     let columns = distinct(points.iter().map(|p| company(p)));
     let filled = points.iter().map(|p| {
@@ -177,12 +185,10 @@ fn surface(document: &InterplayDocument, cell: &Pair) -> HeatChart {
         panels: vec![panel(
             String::new(),
             (&rows, u32::to_string),
-            (&columns, |&(threads, pause)| {
-                if pause > 0.0 {
-                    format!("{threads}, {pause:.0} ns")
-                } else {
-                    threads.to_string()
-                }
+            (&columns, |&(threads, pause, ways)| match ways {
+                Some(mask) => format!("{} ways", mask.count_ones()),
+                None if pause > 0.0 => format!("{threads}, {pause:.0} ns"),
+                None => threads.to_string(),
             }),
             filled.collect(),
         )],
