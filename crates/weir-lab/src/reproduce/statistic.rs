@@ -198,7 +198,7 @@ pub struct Pair {
 }
 
 /// Lines of a victim: fewer than alone, for there are many pairs and few of its lines get through.
-const LINES_BESIDE: u64 = 100_000;
+const LINES_BESIDE: u64 = 40_000;
 
 impl Pair {
     const fn with(self, victim_threads: u32, aggressor_threads: u32) -> Wanted {
