@@ -9,7 +9,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::points::{FIGURES_ABREAST, Grid, reasons, titled};
-use super::{Column, Table, figure, percent, wrap};
+use super::{Column, Table, distinct, figure, percent, wrap};
 
 /// Everything that a terminal shows of a matrix.
 pub fn interplay(document: &InterplayDocument) -> String {
@@ -194,14 +194,4 @@ pub fn sentence(cell: &Cell) -> String {
         let _ = write!(text, ": {}", cell.verdict.evidence.join("; "));
     }
     text
-}
-
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
 }

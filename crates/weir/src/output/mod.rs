@@ -21,6 +21,17 @@ pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};
 
+/// The values in the order in which they first occur.
+pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
 /// Prints text as it is.
 ///
 /// # Errors

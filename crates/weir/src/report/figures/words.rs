@@ -4,19 +4,9 @@ use std::fmt::Write as _;
 
 use weir_model::document::{Point, Steadiness};
 
+pub use crate::output::distinct;
 use crate::output::figure;
 use crate::report::chart::{Cell, Sign};
-
-/// The values in the order in which they first occur.
-pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
-}
 
 /// `1 thread`, `4 threads`.
 pub fn several(count: u32, what: &str) -> String {
