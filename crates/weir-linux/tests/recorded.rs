@@ -153,7 +153,7 @@ fn a_recorded_machine_can_be_looked_at_but_not_loaded() {
 
 #[test]
 fn machines_differ_in_their_digests_and_a_machine_keeps_its_own() {
-    let digest = |name: &str| topology::digest(&topology::discover(&machines::root(name)));
+    let digest = |name: &str| topology::digest(&topology::discover(&machines::root(name)), None);
     let mut digests: Vec<String> = machines::names().iter().map(|n| digest(n)).collect();
     assert_eq!(digest("garbage"), digest("garbage"));
     digests.sort();

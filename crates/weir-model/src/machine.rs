@@ -117,7 +117,7 @@ pub struct Observation {
 pub struct TenantProgress {
     /// Bytes its program touched (not what crossed the memory interface).
     pub bytes: Bytes,
-    /// Accesses of one line each that completed.
+    /// Accesses of one line each that completed; of a storage device, requests.
     pub accesses: u64,
     /// The latency of each access, where the pattern times it.
     pub latency: Option<LatencyHistogram>,

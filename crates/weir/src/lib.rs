@@ -15,6 +15,7 @@ pub mod measure;
 pub mod output;
 pub mod progress;
 pub mod report;
+pub mod storage;
 pub mod store;
 pub mod summary;
 pub mod sweep_file;

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use weir_linux::LinuxTestbed;
 use weir_linux::memory::Pages;
+use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, Testbed};
 use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
@@ -27,6 +28,8 @@ pub struct Chosen {
     pub topology: Topology,
     /// What it offers and lacks.
     pub capabilities: Vec<Capability>,
+    /// Why requests that write to its storage are refused, if they are.
+    pub only_reads: Option<String>,
 }
 
 /// The name that means the machine Weir runs on.
@@ -45,20 +48,34 @@ const HOST_PAGES: [(&str, Pages); 4] = [
 /// # Errors
 /// The expression names no platform, a file it names has mistakes, or this host cannot be read.
 pub fn choose(on: &str) -> Result<Chosen> {
+    choose_with(on, None)
+}
+
+/// The machine of this name, with the storage that a user names where it is this host.
+///
+/// # Errors
+/// As [`choose`]; or storage is named for another machine, is not there, or takes no requests.
+pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
     if weir_linux::recording::is_recording(on).is_some() {
         return Err(Failure::request(format!(
             "{on} is a recorded machine: it can be looked at (weir topo, weir doctor), but nothing runs on it"
         )));
     }
     let pages = HOST_PAGES.iter().find(|(name, _)| *name == on);
+    let mut only_reads = None;
     let testbed: Box<dyn Testbed> = if let Some(&(_, pages)) = pages {
-        Box::new(LinuxTestbed::new(
-            weir_linux::Root::live(),
-            weir_linux::Options {
-                pages,
-                ..weir_linux::Options::default()
-            },
-        )?)
+        let options = weir_linux::Options {
+            pages,
+            storage,
+            ..weir_linux::Options::default()
+        };
+        let host = LinuxTestbed::new(weir_linux::Root::live(), options)?;
+        only_reads = host.only_reads();
+        Box::new(host)
+    } else if storage.is_some() {
+        return Err(Failure::request(format!(
+            "--storage is of this machine; {on} is a model and has the devices of its platform"
+        )));
     } else {
         simulate(on)?
     };
@@ -69,6 +86,7 @@ pub fn choose(on: &str) -> Result<Chosen> {
         topology: machine.topology().clone(),
         capabilities: machine.capabilities().to_vec(),
         testbed,
+        only_reads,
     })
 }
 

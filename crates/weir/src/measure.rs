@@ -6,7 +6,10 @@ use std::time::Instant;
 
 use serde_json::json;
 use weir_lab::{Finished, PointSpec, Watcher};
+use weir_linux::storage::Wish;
 use weir_model::document::{BenchDocument, Header, Point};
+use weir_model::machine::MachineKind;
+use weir_model::topology::TierKind;
 
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
@@ -144,8 +147,9 @@ pub fn as_plan(chosen: &Chosen, plan: &[PointSpec], rounds: u32) -> Result<Plan>
 /// Measures what a run that was stopped still lacks. A run that lacks nothing is only read.
 ///
 /// # Errors
-/// There is no such run, its plan was not kept, or the machine is not the one it began on.
-pub fn resume(context: &Context, run: RunId) -> Result<Measured> {
+/// There is no such run, its plan was not kept, or the machine or its storage is not the one it began
+/// on.
+pub fn resume(context: &Context, run: RunId, storage: Option<Wish>) -> Result<Measured> {
     let store = Store::open(&context.store_path()?)?;
     let stored = store.load(run)?;
     let began = &stored.summary;
@@ -156,7 +160,15 @@ pub fn resume(context: &Context, run: RunId) -> Result<Measured> {
         ))
     })?;
     let mut document: BenchDocument = crate::verbs::runs::bench_document(&stored)?;
-    let chosen = machine::choose(&left.machine_as)?;
+    let tiers = &document.header.topology.tiers;
+    let stores = tiers.iter().any(|tier| tier.kind == TierKind::Ssd);
+    let real = document.header.machine.kind == MachineKind::Host;
+    if real && stores && storage.is_none() {
+        return Err(Failure::request(format!(
+            "run {run} puts requests to storage, which is named anew each time: weir runs resume {run} --storage PATH"
+        )));
+    }
+    let chosen = machine::choose_with(&left.machine_as, storage)?;
     if chosen.identity.digest != began.digest {
         return Err(Failure::request(format!(
             "run {run} began on {} with digest {}, which today has digest {}: its figures would not belong together; measure it anew",

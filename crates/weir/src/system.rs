@@ -45,7 +45,7 @@ pub fn find(on: &str) -> Result<Option<System>> {
         identity: Identity {
             kind: MachineKind::Host,
             name: if root.is_live() { HOST } else { on }.to_owned(),
-            digest: topology::digest(&view),
+            digest: topology::digest(&view, None),
         },
         root,
         view,

@@ -6,10 +6,11 @@ use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 use weir_model::tenant::{Placement, Reads, Tenant};
-use weir_model::topology::TierName;
+use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::Host;
+use super::requests::Request;
 use crate::dsa::WorkQueue;
 use crate::dsa::queue::Style;
 use crate::kernels::rounds::{self, Rounds, Shape};
@@ -58,15 +59,24 @@ pub(super) struct Turn {
     pub of: usize,
 }
 
-/// One job for each core of each tenant.
-pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job>, MachineError> {
+/// What all tenants of a run are to do.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Work {
+    /// One job for each core of each tenant of memory.
+    pub jobs: Vec<Job>,
+    /// The requests of each tenant of storage.
+    pub requests: Vec<Request>,
+}
+
+/// What each tenant is to do.
+pub(super) fn work(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Work, MachineError> {
     if tenants.is_empty() {
         return Err(MachineError::Request("there is no tenant to start".into()));
     }
     let mut random = Random::new(seed);
     let mut taken: BTreeMap<u32, &str> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();
-    let mut jobs = Vec::new();
+    let mut work = Work::default();
     for (index, tenant) in tenants.iter().enumerate() {
         let refuse = |why: String| {
             Err(MachineError::Request(format!(
@@ -83,6 +93,14 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
         }
         if let Err(why) = check_pattern(tenant).and_then(|()| check_pace(tenant)) {
             return refuse(why);
+        }
+        if let Err(why) = take_cores(host, tenant, &mut taken) {
+            return refuse(why);
+        }
+        if tenant.op.is_storage() {
+            let request = Request::of(host, index, tenant, &work.requests)?;
+            work.requests.push(request);
+            continue;
         }
         let offload = match offload(host, tenant) {
             Err(MachineError::Request(why)) => return refuse(why),
@@ -102,17 +120,7 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
         };
         let memory = memory_of(host, tenant)?;
         for (place, &cpu) in tenant.cores.iter().enumerate() {
-            match host.view.known_cpus().iter().find(|c| c.id == cpu) {
-                None => return refuse(format!("there is no CPU {cpu} online")),
-                Some(c) if !c.allowed => {
-                    return refuse(format!("this program may not run on CPU {cpu}"));
-                }
-                Some(_) => {}
-            }
-            if let Some(other) = taken.insert(cpu, &tenant.name) {
-                return refuse(format!("CPU {cpu} is taken by `{other}`"));
-            }
-            jobs.push(Job {
+            work.jobs.push(Job {
                 tenant: index,
                 cpu,
                 kernel,
@@ -131,7 +139,28 @@ pub(super) fn jobs(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Vec<Job
             });
         }
     }
-    Ok(jobs)
+    Ok(work)
+}
+
+/// Checks that a tenant may have its cores, and that nobody else has.
+fn take_cores<'t>(
+    host: &Host,
+    tenant: &'t Tenant,
+    taken: &mut BTreeMap<u32, &'t str>,
+) -> Result<(), String> {
+    for &cpu in &tenant.cores {
+        match host.view.known_cpus().iter().find(|c| c.id == cpu) {
+            None => return Err(format!("there is no CPU {cpu} online")),
+            Some(c) if !c.allowed => {
+                return Err(format!("this program may not run on CPU {cpu}"));
+            }
+            Some(_) => {}
+        }
+        if let Some(other) = taken.insert(cpu, &tenant.name) {
+            return Err(format!("CPU {cpu} is taken by `{other}`"));
+        }
+    }
+    Ok(())
 }
 
 fn check_pattern(tenant: &Tenant) -> Result<(), String> {
@@ -302,6 +331,12 @@ fn shares(host: &Host, tenant: &Tenant, placement: &Placement) -> Result<Vec<Sha
             .topology
             .tier(name)
             .ok_or_else(|| MachineError::no_such_tier(name, &host.topology))?;
+        if tier.kind == TierKind::Ssd {
+            return Err(MachineError::Request(format!(
+                "tenant `{}`: {name} is a storage device, and {} is an instruction on memory",
+                tenant.name, tenant.op
+            )));
+        }
         Ok(Share {
             tier: name.clone(),
             node: tier.node,

@@ -11,8 +11,9 @@ use weir_model::machine::{MachineError, RunNotes, TenantProgress};
 use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use super::assignment::{self, Job, Need};
+use super::assignment::{self, Job, Need, Work};
 use super::recorder::Progress;
+use super::requests::{self, Requests};
 use super::turns::SharedLine;
 use super::worker::{Done, Ready, Worker};
 use super::{Host, notes};
@@ -45,6 +46,8 @@ pub(super) struct Crew {
     tenants: Vec<TenantFacts>,
     /// Prefetchers that were switched for this run.
     prefetchers: Option<Held>,
+    /// Tenants of storage, which are not threads of this program.
+    requests: Requests,
     notes: RunNotes,
 }
 
@@ -52,15 +55,18 @@ impl Crew {
     /// Starts every thread, waits until all have their memory, and lets them go together. If one
     /// cannot get ready, none runs.
     pub fn assemble(
-        jobs: Vec<Job>,
+        work: Work,
         tenants: &[Tenant],
         host: &Arc<Host>,
     ) -> Result<Self, MachineError> {
+        let jobs = work.jobs;
         let mut kept = take_kept(host, &jobs);
         let fresh = jobs.iter().zip(&kept);
         let fresh = fresh.filter(|(_, kept)| kept.iter().any(Option::is_none));
         assignment::check_room(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
+        // They take longest to get ready, and end by themselves if the run does not begin.
+        let mut requests = Requests::start(host, &work.requests)?;
 
         let prefetchers = hold_prefetchers(host, tenants);
         let stop = Arc::new(AtomicBool::new(false));
@@ -129,7 +135,17 @@ impl Crew {
                 cause: "one of them said nothing".into(),
             }));
         }
-        let notes = notes::at_start(host, tenants, &jobs, &ready, &prefetchers);
+        let mut notes = notes::at_start(host, tenants, &jobs, &ready, &prefetchers);
+        requests::describe(host, tenants.len(), &work.requests, &mut notes);
+        // Threads whose gate is dropped never begin.
+        if let Err(error) = requests.await_flow() {
+            drop(gates);
+            for member in members {
+                // What it would say is that it never began.
+                let _ = member.thread.join();
+            }
+            return Err(error);
+        }
         for gate in gates {
             // A thread that is gone is found at the end of the first window.
             let _ = gate.send(());
@@ -139,6 +155,7 @@ impl Crew {
             stop,
             tenants: tenants.iter().map(TenantFacts::of).collect(),
             prefetchers: prefetchers.ok().flatten(),
+            requests,
             notes,
         })
     }
@@ -167,21 +184,25 @@ impl Crew {
     }
 
     /// What happened until now does not count.
-    pub fn begin_window(&mut self) {
+    ///
+    /// # Errors
+    /// Requests to storage cannot be counted.
+    pub fn begin_window(&mut self) -> Result<(), MachineError> {
         for member in &mut self.members {
             member.progress.take_latencies();
             member.began_at = member.progress.lines.load(Ordering::Relaxed);
         }
+        self.requests.begin_window()
     }
 
-    /// Whether every thread is still there.
+    /// Whether every thread and every process is still there.
     ///
     /// # Errors
     /// One is not: which, and whose it was.
-    pub fn check(&self) -> Result<(), MachineError> {
+    pub fn check(&mut self) -> Result<(), MachineError> {
         match self.members.iter().find(|m| m.thread.is_finished()) {
             Some(member) => Err(self.failed(member.tenant, member.cpu, ENDED)),
-            None => Ok(()),
+            None => self.requests.check(),
         }
     }
 
@@ -197,6 +218,7 @@ impl Crew {
     pub fn end_window(&mut self) -> Result<Vec<TenantProgress>, MachineError> {
         self.check()?;
         let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
+        self.requests.end_window(&mut tenants)?;
         for member in &self.members {
             let lines = member.progress.lines.load(Ordering::Relaxed);
             let (Some(tenant), Some(facts)) = (
@@ -225,7 +247,7 @@ impl Crew {
         self.stop.store(true, Ordering::Relaxed);
         let mut notes = std::mem::take(&mut self.notes);
         let mut regions = Vec::with_capacity(self.members.len());
-        let mut lost = None;
+        let mut lost = std::mem::take(&mut self.requests).end(&mut notes).err();
         for member in std::mem::take(&mut self.members) {
             match member.thread.join() {
                 Ok(Some(done)) => {

@@ -6,6 +6,7 @@ mod crew;
 mod notes;
 mod pacer;
 mod recorder;
+mod requests;
 mod task;
 mod timer;
 mod turns;
@@ -29,6 +30,7 @@ use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
 use crate::prefetch::{Running, Switches};
 use crate::root::Root;
+use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
 use crew::Crew;
@@ -47,6 +49,8 @@ pub struct Options {
     /// Length of windows and warm-ups, as a multiple of the usual: 0.25 for a quick look, 4 for a
     /// careful one.
     pub budget: f64,
+    /// Storage that requests may be put to.
+    pub storage: Option<Wish>,
 }
 
 impl Default for Options {
@@ -55,6 +59,7 @@ impl Default for Options {
             pages: Pages::default(),
             widest: None,
             budget: 1.0,
+            storage: None,
         }
     }
 }
@@ -68,6 +73,8 @@ struct Host {
     identity: Identity,
     capabilities: Vec<Capability>,
     policy: Policy,
+    /// The storage that was named.
+    storage: Option<Storage>,
     /// The prefetchers' switches, or why they are out of reach.
     prefetchers: Result<Switches, Unavailable>,
     /// Counters, all of them with the reason why they have no value.
@@ -94,7 +101,7 @@ impl LinuxTestbed {
             )));
         }
         let view = topology::discover(&root);
-        let capabilities = view.capabilities();
+        let mut capabilities = view.capabilities();
         let policy = if root.is_live() {
             Policy::probe()
         } else {
@@ -104,14 +111,25 @@ impl LinuxTestbed {
             Some(cpu) if root.is_live() => Switches::find(&root, &view.processor, cpu.id),
             _ => Err(Unavailable::because("this is a recorded machine")),
         };
+        let mut topology = view.topology()?;
+        let storage = match &options.storage {
+            Some(wish) => Some(Storage::find(&root, wish)?),
+            None => None,
+        };
+        if let Some(storage) = &storage {
+            topology.tiers.push(storage.tier());
+            capabilities.retain(|c| c.feature != Feature::Storage);
+            capabilities.push(storage.capability());
+        }
         let host = Host {
             prefetchers,
-            topology: view.topology()?,
+            topology,
             identity: Identity {
                 kind: MachineKind::Host,
                 name: "host".to_owned(),
-                digest: topology::digest(&view),
+                digest: topology::digest(&view, storage.as_ref().map(Storage::tier).as_ref()),
             },
+            storage,
             counters: no_counters(&capabilities),
             capabilities,
             policy,
@@ -128,6 +146,11 @@ impl LinuxTestbed {
     /// Everything that was found, for `topo` and `doctor`.
     pub fn view(&self) -> &HostView {
         &self.host.view
+    }
+
+    /// Why requests that write are refused, if there is storage and they are.
+    pub fn only_reads(&self) -> Option<String> {
+        self.host.storage.as_ref().and_then(Storage::only_reads)
     }
 }
 
@@ -195,8 +218,8 @@ impl Machine for LinuxMachine {
         if tenants.iter().any(|tenant| tenant.cache_ways.is_some()) {
             return Err(no_cache_ways());
         }
-        let jobs = assignment::jobs(&self.host, tenants, self.seed)?;
-        self.crew = Some(Crew::assemble(jobs, tenants, &self.host)?);
+        let work = assignment::work(&self.host, tenants, self.seed)?;
+        self.crew = Some(Crew::assemble(work, tenants, &self.host)?);
         Ok(())
     }
 
@@ -213,7 +236,7 @@ impl Machine for LinuxMachine {
         }
         let clock = Clock::best();
         let moment = Moment::now(clock);
-        crew.begin_window();
+        crew.begin_window()?;
         let began = clock::raw_nanos();
         let end = began.saturating_add(window.get() as u64);
         loop {

@@ -428,14 +428,14 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
             named("healthy", first, FRIENDLY),
             named("doomed", second, pattern),
         ];
-        let mut jobs = assignment::jobs(&testbed.host, &tenants, 1).unwrap();
-        jobs[1].kernel = jobs[1].kernel.deadly();
+        let mut work = assignment::work(&testbed.host, &tenants, 1).unwrap();
+        work.jobs[1].kernel = work.jobs[1].kernel.deadly();
         let mut machine = LinuxMachine {
             host: Arc::clone(&testbed.host),
             seed: 1,
             crew: None,
         };
-        let error = match Crew::assemble(jobs, &tenants, &testbed.host) {
+        let error = match Crew::assemble(work, &tenants, &testbed.host) {
             Err(error) => error,
             Ok(crew) => {
                 machine.crew = Some(crew);

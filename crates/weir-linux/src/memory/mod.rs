@@ -111,6 +111,7 @@ impl Region {
             verified: false,
         };
         region.advise()?;
+        region.keep_from_children()?;
         Ok(region)
     }
 
@@ -233,6 +234,20 @@ impl Region {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Leaves the region out of processes that this one starts: between their beginning and their
+    /// program's, its pages would be shared, and stores to them would copy.
+    fn keep_from_children(&self) -> Result<(), MachineError> {
+        let (start, bytes) = (self.base.as_ptr().cast(), self.bytes);
+        // SAFETY: the range is this region's own mapping; the advice changes no data.
+        if unsafe { libc::madvise(start, bytes, libc::MADV_DONTFORK) } != 0 {
+            return Err(system(
+                "madvise, for child processes",
+                &io::Error::last_os_error(),
+            ));
+        }
+        Ok(())
     }
 
     /// Makes every page exist, each on its node.

@@ -5,6 +5,7 @@ mod cxl_memory;
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::HostView;
+use crate::storage;
 
 pub(super) fn list(view: &HostView) -> Vec<Capability> {
     [
@@ -13,6 +14,7 @@ pub(super) fn list(view: &HostView) -> Vec<Capability> {
         nodes(view),
         pages(view),
         control(view),
+        vec![storage::unnamed()],
     ]
     .concat()
 }

@@ -12,7 +12,7 @@ mod tiers;
 use serde::Serialize;
 use weir_model::capability::{Capability, Unavailable};
 use weir_model::machine::MachineError;
-use weir_model::topology::{CacheLevel, Topology};
+use weir_model::topology::{CacheLevel, Tier, Topology};
 use weir_model::units::{Bytes, Gigahertz};
 
 use self::cxl::Cxl;
@@ -306,14 +306,17 @@ fn transparent_huge_pages(root: &Root) -> Reading<String> {
 
 /// What results depend on, hashed: the processor, its caches, cores and nodes, and the kernel.
 ///
-/// Sizes of memory are left out: a virtual machine's change while it runs. Sixteen hexadecimal
-/// digits (64-bit FNV-1a: stable across versions, unlike the standard library's hasher).
-pub fn digest(view: &HostView) -> String {
-    let hash = fingerprint(view)
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+/// Sizes of memory are left out: a virtual machine's change while it runs. A tier of storage counts
+/// if one was named. Sixteen hexadecimal digits (64-bit FNV-1a: stable across versions, unlike the
+/// standard library's hasher).
+pub fn digest(view: &HostView, storage: Option<&Tier>) -> String {
+    let mut text = fingerprint(view);
+    if let Some(tier) = storage {
+        text.push_str(&format!("\n{} {}", tier.name, tier.description));
+    }
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     format!("{hash:016x}")
 }
 

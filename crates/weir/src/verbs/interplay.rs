@@ -2,8 +2,9 @@
 
 use weir_lab::interplay::{self, Company, Matrix, Measured as Figure};
 use weir_lab::{LabError, interplay::preset::Preset};
+use weir_model::capability::{Capability, Feature};
 use weir_model::document::Record;
-use weir_model::interplay::InterplayDocument;
+use weir_model::interplay::{InterplayDocument, Party};
 use weir_model::machine::MachineKind;
 use weir_model::topology::Topology;
 
@@ -13,10 +14,10 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
-use crate::machine;
 use crate::measure::measure_rounds;
 use crate::output::{self, point_rows, print, seconds, to_csv, to_json};
 use crate::store::{RunId, Store, StoredRun};
+use crate::{machine, storage};
 
 /// The verb as the store has it.
 pub const VERB: &str = "interplay";
@@ -36,6 +37,7 @@ Examples:
   weir interplay --on interplay-a --preset table3
   weir interplay --on emr2s+cxl-a --victims dram --aggressors cxl0:nt_st
   weir interplay --victims dram:ld --aggressors dram:st --threads 1
+  weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
 pub struct Args {
@@ -62,6 +64,8 @@ pub struct Args {
     /// Start a matrix of very many figures without being asked.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    storage: storage::Named,
 }
 
 impl Args {
@@ -79,6 +83,31 @@ impl Args {
         options.quick |= self.quick;
         Ok(options)
     }
+
+    /// A tenant that was named and writes to storage.
+    fn asked_to_write(&self) -> Option<&Party> {
+        let named = self.victims.iter().chain(&self.aggressors);
+        named
+            .filter_map(|company| match company {
+                Company::One(party) => Some(party),
+                Company::Tier(_) => None,
+            })
+            .find(|party| storage::writes(party.op))
+    }
+}
+
+/// Storage that was named must be of use.
+fn check_storage(capabilities: &[Capability]) -> Result<()> {
+    let storage = capabilities.iter().find(|c| c.feature == Feature::Storage);
+    match storage.filter(|c| !c.present) {
+        None => Ok(()),
+        Some(lacks) => Err(Failure::Missing(anyhow::anyhow!(
+            "{} is missing: {}; {}",
+            lacks.feature,
+            lacks.detail,
+            lacks.remedy
+        ))),
+    }
 }
 
 /// Measures the matrix, keeps and prints it.
@@ -86,11 +115,31 @@ impl Args {
 /// # Errors
 /// The request fits no machine, a figure could not be taken or kept, or the sweep was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let chosen = machine::choose(&context.global.on)?;
+    let wish = args.storage.wish();
+    let named = wish.is_some();
+    let chosen = machine::choose_with(&context.global.on, wish)?;
+    if named {
+        check_storage(&chosen.capabilities)?;
+    }
     let request = |error: LabError| Failure::Request(error.into());
     let options = args.options(&chosen.topology).map_err(request)?;
     let plan = interplay::plan(&chosen.topology, &options).map_err(request)?;
-    let runnable = runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
+    let mut runnable = runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
+    if let Some(why) = &chosen.only_reads {
+        if let Some(party) = args.asked_to_write() {
+            return Err(Failure::request(format!("{party} is refused: {why}")));
+        }
+        let all = runnable.plan.len();
+        runnable.plan.retain(|spec| {
+            let beside = spec.beside.as_ref().map(|load| load.op);
+            !(storage::writes(spec.load.op) || beside.is_some_and(storage::writes))
+        });
+        if runnable.plan.len() < all {
+            runnable
+                .notes
+                .push(format!("requests that write are left out: {why}"));
+        }
+    }
     if runnable.plan.is_empty() {
         return Err(Failure::Missing(anyhow::anyhow!(
             "{}",

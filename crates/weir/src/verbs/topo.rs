@@ -13,28 +13,33 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::TopoDocument;
 use crate::failure::Result;
-use crate::machine;
 use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
 use crate::system;
+use crate::{machine, storage};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   weir topo
+  weir topo --storage /var/tmp
   weir topo --on emr2s+2xcxl-a
   weir topo --on my-server.machine             a recording (weir doctor --record)
   weir topo --format json | jq '.topology.tiers[].name'")]
-pub struct Args {}
+pub struct Args {
+    #[command(flatten)]
+    storage: storage::Named,
+}
 
 /// Shows the machine.
 ///
 /// # Errors
 /// There is no such machine, or it cannot be read.
-pub fn run(_: &Args, context: &Context) -> Result<()> {
+pub fn run(args: &Args, context: &Context) -> Result<()> {
     let on = &context.global.on;
+    let wish = args.storage.wish();
     let document = match system::find(on)? {
-        Some(system) => {
+        Some(system) if wish.is_none() => {
             let topology = system.view.topology()?;
             TopoDocument {
                 nodes: nodes::lines(&system.view, &topology),
@@ -42,8 +47,16 @@ pub fn run(_: &Args, context: &Context) -> Result<()> {
                 ..document(system.identity, topology, system.view.capabilities())
             }
         }
+        Some(system) => {
+            let chosen = machine::choose_with(on, wish)?;
+            TopoDocument {
+                nodes: nodes::lines(&system.view, &chosen.topology),
+                warnings: system.view.warnings(),
+                ..document(chosen.identity, chosen.topology, chosen.capabilities)
+            }
+        }
         None => {
-            let chosen = machine::choose(on)?;
+            let chosen = machine::choose_with(on, wish)?;
             document(chosen.identity, chosen.topology, chosen.capabilities)
         }
     };

@@ -55,7 +55,7 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
     let mut refused = None;
     for part in parts {
         measured.push(match part.earlier {
-            Some(run) => measure::resume(context, run)?,
+            Some(run) => measure::resume(context, run, None)?,
             None => {
                 let (plan, rounds) = (&part.planned.plan, args.rounds(&part.chosen));
                 measure::measure_rounds(context, VERB, &part.chosen, plan, rounds, part.notes)?

@@ -14,9 +14,9 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
-use crate::measure;
 use crate::output::{self, alike, point_rows, print, seconds, to_csv, to_json, wrap};
 use crate::store::{Store, StoredRun};
+use crate::{measure, storage};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -48,10 +48,14 @@ enum What {
     /// Set runs beside each other, figure by figure.
     Compare(compare::Args),
     /// Measure what a run that was stopped still lacks.
-    #[command(after_help = "Examples:\n  weir runs resume 3\n  weir runs resume last")]
+    #[command(
+        after_help = "Examples:\n  weir runs resume 3\n  weir runs resume last --storage /var/tmp"
+    )]
     Resume {
         /// A number, `last`, or the beginning of a machine's name.
         run: String,
+        #[command(flatten)]
+        storage: storage::Named,
     },
     /// Write runs to a file, or to standard output: JSON, CSV, Parquet.
     Export(export::Args),
@@ -72,11 +76,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 .collect::<Result<Vec<_>>>()?;
             compare::run(args, &runs, context)
         }
-        What::Resume { run } => {
+        What::Resume { run, storage } => {
             let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
-            let measured = measure::resume(context, run)?;
+            let measured = measure::resume(context, run, storage.wish())?;
             if verb == interplay::VERB {
                 interplay::show(context, run)?;
             } else {

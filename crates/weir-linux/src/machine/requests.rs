@@ -1,0 +1,192 @@
+//! Tenants of storage in a run: which requests they put, and what became of them.
+
+use weir_model::access::Pattern;
+use weir_model::capability::Feature;
+use weir_model::machine::{MachineError, RunNotes, TenantProgress};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{TierKind, TierName};
+use weir_model::units::Bytes;
+
+use super::Host;
+use crate::storage::{self, Load, Running};
+use crate::topology::list;
+
+/// The requests of one tenant, before they begin.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    /// Whose they are.
+    pub tenant: usize,
+    load: Load,
+}
+
+impl Request {
+    /// What a tenant asks of storage, its part of it behind all of `before`.
+    ///
+    /// # Errors
+    /// It asks for what storage cannot do, or there is no storage.
+    pub fn of(
+        host: &Host,
+        index: usize,
+        tenant: &Tenant,
+        before: &[Self],
+    ) -> Result<Self, MachineError> {
+        let refuse = |why: &str| {
+            let name = &tenant.name;
+            Err(MachineError::Request(format!("tenant `{name}`: {why}")))
+        };
+        let Pattern::Requests { bytes, depth } = tenant.pattern else {
+            return refuse("a storage device is put requests to, not lines");
+        };
+        let Placement::Bind(name) = &tenant.placement else {
+            return refuse("requests go to one storage device");
+        };
+        let tier = host.topology.tier(name);
+        let tier = tier.ok_or_else(|| no_such_tier(host, name))?;
+        if tier.kind != TierKind::Ssd {
+            return refuse(&format!(
+                "{name} is {}, and takes no requests",
+                tier.kind.describe()
+            ));
+        }
+        if tenant.reads.is_some() {
+            return refuse("nothing is loaded along with requests to storage");
+        }
+        if tenant.pause.get() > 0.0 {
+            return refuse("requests follow each other at once; there is nowhere to pause");
+        }
+        let (block, set) = (bytes.get(), tenant.working_set.get());
+        if block == 0 || !block.is_multiple_of(512) || set < block || depth == 0 {
+            return refuse(&format!(
+                "requests of {bytes}, {depth} deep, in {}: a request is whole sectors of 512 B, and one at least is under way",
+                tenant.working_set
+            ));
+        }
+        Ok(Self {
+            tenant: index,
+            load: Load {
+                tenant: tenant.name.clone(),
+                op: tenant.op,
+                cores: tenant.cores.clone(),
+                // Whole requests, so that every part begins where one may.
+                set: Bytes(set - set % block),
+                offset: before.iter().map(|r| r.load.end()).max().unwrap_or(0),
+                block: bytes,
+                depth,
+            },
+        })
+    }
+}
+
+fn no_such_tier(host: &Host, name: &TierName) -> MachineError {
+    if host.storage.is_none() && *name == TierName::ssd(0) {
+        return MachineError::Missing {
+            feature: Feature::Storage,
+            reason: storage::unnamed().detail,
+        };
+    }
+    MachineError::no_such_tier(name, &host.topology)
+}
+
+/// Requests under way.
+#[derive(Default)]
+pub(super) struct Requests {
+    all: Vec<Member>,
+}
+
+struct Member {
+    tenant: usize,
+    block: u64,
+    running: Running,
+    /// Bytes when the window began.
+    began_at: u64,
+}
+
+impl Requests {
+    /// Starts all of them, and returns while they get ready.
+    pub fn start(host: &Host, requests: &[Request]) -> Result<Self, MachineError> {
+        let Some(storage) = host.storage.as_ref().filter(|_| !requests.is_empty()) else {
+            return Ok(Self { all: Vec::new() });
+        };
+        let loads: Vec<Load> = requests.iter().map(|r| r.load.clone()).collect();
+        let running = storage.start(&loads)?;
+        let members = requests
+            .iter()
+            .zip(running)
+            .map(|(request, running)| Member {
+                tenant: request.tenant,
+                block: request.load.block.get(),
+                running,
+                began_at: 0,
+            });
+        Ok(Self {
+            all: members.collect(),
+        })
+    }
+
+    /// Waits until the requests of all flow.
+    pub fn await_flow(&mut self) -> Result<(), MachineError> {
+        self.all.iter_mut().try_for_each(|m| m.running.await_flow())
+    }
+
+    /// What happened until now does not count.
+    pub fn begin_window(&mut self) -> Result<(), MachineError> {
+        for member in &mut self.all {
+            member.began_at = member.running.bytes()?;
+        }
+        Ok(())
+    }
+
+    /// Whether all are still at work.
+    pub fn check(&mut self) -> Result<(), MachineError> {
+        self.all.iter_mut().try_for_each(|m| m.running.check())
+    }
+
+    /// Adds what each did since the window began.
+    pub fn end_window(&self, tenants: &mut [TenantProgress]) -> Result<(), MachineError> {
+        for member in &self.all {
+            let bytes = member.running.bytes()?.saturating_sub(member.began_at);
+            if let Some(tenant) = tenants.get_mut(member.tenant) {
+                tenant.bytes = Bytes(bytes);
+                tenant.accesses = bytes / member.block;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all of them; the first that had failed is told, and none stays.
+    pub fn end(self, notes: &mut RunNotes) -> Result<(), MachineError> {
+        let mut lost = None;
+        for member in self.all {
+            match member.running.end() {
+                Ok(warning) => notes.warnings.extend(warning),
+                Err(error) => lost = lost.or(Some(error)),
+            }
+        }
+        lost.map_or(Ok(()), Err)
+    }
+}
+
+/// How the requests of a run are made.
+pub(super) fn describe(host: &Host, tenants: usize, requests: &[Request], notes: &mut RunNotes) {
+    let Some(storage) = &host.storage else {
+        return;
+    };
+    for Request { load, .. } in requests {
+        let subject = if tenants > 1 {
+            format!("{}: ", load.tenant)
+        } else {
+            String::new()
+        };
+        let mut cpus = load.cores.clone();
+        cpus.sort_unstable();
+        let on = storage.describe();
+        let (op, block, depth) = (load.op, load.block, load.depth);
+        for text in [
+            format!("{op} of {block}, {depth} deep, {on}"),
+            format!("pinned to CPU {}", list::format(&cpus)),
+            "bytes counted as requests reach the device".to_owned(),
+        ] {
+            notes.conditions.push(format!("{subject}{text}"));
+        }
+    }
+}
