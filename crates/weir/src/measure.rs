@@ -57,6 +57,7 @@ impl Measured {
             )));
         }
         let missing = points.iter().filter(|p| p.error.is_some()).count();
+        let first = points.iter().find_map(|p| p.error.as_ref());
         if missing == 0 && self.lost.is_empty() {
             return Ok(());
         }
@@ -68,9 +69,10 @@ impl Measured {
             )));
         }
         let told = anyhow::anyhow!(
-            "{missing} of {} figures could not be taken; the reasons stand in run {}",
+            "{missing} of {} figures could not be taken; the reasons stand in run {}, the first is: {}",
             points.len(),
-            self.run
+            self.run,
+            first.map_or("", String::as_str)
         );
         Err(if missing == self.lacking {
             Failure::Missing(told)

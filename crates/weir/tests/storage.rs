@@ -95,8 +95,8 @@ fn memory_and_storage_are_set_beside_each_other() {
     let done = place.run(&request);
     assert_eq!(done.code(), 0, "{}", done.err());
     let document = done.json();
-    let pair = |victim: &str| (victim.to_owned(), "ssd0:randwrite".to_owned());
-    assert_eq!(cells(&document), [pair("dram:ld"), pair("ssd0:randread")]);
+    let pair = |victim: &str| (victim.to_owned(), "ssd0:rand_write".to_owned());
+    assert_eq!(cells(&document), [pair("dram:ld"), pair("ssd0:rand_read")]);
     for point in document["points"].as_array().unwrap() {
         assert!(point["error"].is_null(), "{point}");
     }

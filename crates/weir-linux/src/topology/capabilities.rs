@@ -14,7 +14,8 @@ pub(super) fn list(view: &HostView) -> Vec<Capability> {
         nodes(view),
         pages(view),
         control(view),
-        vec![storage::unnamed()],
+        // Nothing runs on a recording, and so no storage of it is named.
+        Vec::from_iter(view.live.then(storage::unnamed)),
     ]
     .concat()
 }
