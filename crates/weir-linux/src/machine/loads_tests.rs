@@ -9,6 +9,7 @@ use weir_model::units::{Bytes, Nanos};
 
 use super::{LinuxTestbed, Options};
 use crate::root::Root;
+use crate::storage::Wish;
 
 fn machine() -> Box<dyn Machine> {
     let testbed = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
@@ -327,4 +328,66 @@ fn loads_that_make_no_sense_are_refused_in_words() {
     }
     machine.start(&[good]).unwrap();
     machine.stop().unwrap();
+}
+
+#[test]
+fn tenants_of_storage_are_refused_what_they_cannot_do() {
+    let folder = tempfile::TempDir::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let options = Options {
+        storage: Some(Wish::at(folder.path())),
+        ..Options::default()
+    };
+    let testbed = match LinuxTestbed::new(Root::live(), options) {
+        Ok(testbed) => testbed,
+        Err(why) => return eprintln!("SKIPPED: {why}"),
+    };
+    let mut machine = testbed.open(1).unwrap();
+    let ssd = TierName::ssd(0);
+    let pattern = Pattern::Requests {
+        bytes: Bytes::kib(4),
+        depth: 16,
+    };
+    let cores = machine.topology().cores[..1].to_vec();
+    let on = |tier: &TierName, op, pattern, bytes| Tenant {
+        cores: cores.clone(),
+        ..Tenant::on_first_cores(op, pattern, tier, 1, bytes)
+    };
+    let set = Bytes::mib(1);
+    let reads = on(&ssd, Op::RandRead, pattern, set);
+    let other = Tenant {
+        name: "other".into(),
+        ..on(&TierName::dram(), Op::Ld, Pattern::Sequential, set)
+    };
+    let pausing = Tenant {
+        pause: Nanos(100.0),
+        ..reads.clone()
+    };
+    for (tenants, said) in [
+        (vec![reads.clone(), other], "is taken by"),
+        (vec![pausing], "nowhere to pause"),
+        (
+            vec![on(&ssd, Op::Ld, Pattern::Sequential, set)],
+            "is a storage device",
+        ),
+        (
+            vec![on(&ssd, Op::RandRead, Pattern::Sequential, set)],
+            "put requests to",
+        ),
+        (
+            vec![on(&TierName::dram(), Op::RandRead, pattern, set)],
+            "takes no requests",
+        ),
+        (
+            vec![on(&ssd, Op::RandRead, pattern, Bytes(64))],
+            "whole sectors",
+        ),
+    ] {
+        let error = machine.start(&tenants).unwrap_err();
+        assert!(matches!(error, MachineError::Request(_)), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
+    // Where no storage was named, it is a capability that lacks.
+    let plain = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
+    let error = plain.open(1).unwrap().start(&[reads]).unwrap_err();
+    assert!(matches!(error, MachineError::Missing { .. }), "{error}");
 }

@@ -14,8 +14,7 @@ pub(super) fn list(view: &HostView) -> Vec<Capability> {
         nodes(view),
         pages(view),
         control(view),
-        // Nothing runs on a recording, and so no storage of it is named.
-        Vec::from_iter(view.live.then(storage::unnamed)),
+        vec![storage::unnamed()],
     ]
     .concat()
 }
