@@ -157,25 +157,21 @@ fn llc_capacity(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     })
 }
 
-/// The victim's own tier is a storage device: copies by the kernel, or the device.
+/// The victim's own tier is a storage device: it shares the device, or its data and the kernel's copies
+/// wait in the queues that the aggressor fills. Without a look into those nothing can be said.
 fn storage_path(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     if e.tier(&e.victim.tier)?.kind != TierKind::Ssd {
         return None;
     }
-    let said = if e.victim.tier == e.aggressor.tier {
-        "both put requests to one device".to_owned()
-    } else {
-        "the device is the victim's alone: its data and the kernel's copies of it share queues with \
-         the aggressor"
-            .to_owned()
-    };
-    let mut said = vec![said];
-    said.extend(
-        e.irq_wait()
-            .filter(|wait| wait.corun > wait.solo)
-            .map(|wait| wait.told("a request waits in the ingress queue")),
-    );
-    Some((Cause::StoragePath, said))
+    if e.victim.tier == e.aggressor.tier {
+        let said = "both put requests to one device".to_owned();
+        return Some((Cause::DeviceSaturation, vec![said]));
+    }
+    let wait = e.irq_wait()?;
+    (wait.corun > wait.solo).then(|| {
+        let said = wait.told("a request of memory waits in the ingress queue");
+        (Cause::StoragePath, vec![said])
+    })
 }
 
 /// One quantity alone and beside.
