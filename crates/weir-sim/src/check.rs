@@ -44,6 +44,11 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 tenant.pattern.name()
             ));
         }
+        if tenant.op.is_storage() || matches!(tenant.pattern, Pattern::Requests { .. }) {
+            return request(format!(
+                "tenant `{name}` puts requests to a storage device, which the model does not have"
+            ));
+        }
         check_descriptors(tenant)?;
         check_burst(tenant)?;
         if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {

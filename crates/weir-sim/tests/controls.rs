@@ -106,6 +106,21 @@ fn a_mask_without_ways_beyond_them_or_for_nobody_is_refused_with_the_reason() {
 }
 
 #[test]
+fn requests_to_storage_are_refused_by_a_model_without_any() {
+    let mut machine = SimMachine::new(&bed(MACHINE), 1);
+    for op in Op::STORAGE {
+        let said = refused(machine.start(&[stream(op, "dram", 0..1)]));
+        assert!(said.contains("storage device"), "{said}");
+    }
+    let mut requests = stream(Op::Ld, "dram", 0..1);
+    requests.pattern = Pattern::Requests {
+        bytes: Bytes::kib(4),
+        depth: 16,
+    };
+    assert!(refused(machine.start(&[requests])).contains("storage device"));
+}
+
+#[test]
 fn nothing_can_be_seen_or_changed_before_start() {
     let mut machine = SimMachine::new(&bed(MACHINE), 1);
     assert!(refused(machine.observe(window())).contains("start"));

@@ -142,6 +142,9 @@ fn words(text: &mut String, cells: &[Cell]) {
             text.push_str(&wrap(&sentence(cell), "- ", "  "));
         }
     }
+    if cells.iter().any(Cell::is_unstable) {
+        text.push_str("- ~ marks a change whose repetitions disagree\n");
+    }
     let unharmed = cells.iter().filter(|c| c.verdict.cause == Cause::Unharmed);
     let names: Vec<String> = unharmed
         .map(|c| format!("{} beside {}", c.victim, c.aggressor))

@@ -187,6 +187,7 @@ fn surface(document: &InterplayDocument, cell: &Pair) -> HeatChart {
             (&rows, u32::to_string),
             (&columns, |&(threads, pause, ways)| match ways {
                 Some(mask) => format!("{} ways", mask.count_ones()),
+                None if points.iter().any(|p| p.at.victim_ways.is_some()) => "all ways".into(),
                 None if pause > 0.0 => format!("{threads}, {pause:.0} ns"),
                 None => threads.to_string(),
             }),
