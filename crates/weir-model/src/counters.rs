@@ -37,6 +37,21 @@ macro_rules! counters {
 counters! {
     /// Core clock cycles, summed over the cores that run tenants (CPU_CLK_UNHALTED.THREAD).
     Cycles = "cycles",
+    /// Instructions retired (INST_RETIRED.ANY).
+    Instructions = "inst_retired.any",
+    /// Cycles in which nothing was executed while a demand load was under way
+    /// (EXE_ACTIVITY.BOUND_ON_LOADS; CYCLE_ACTIVITY.STALLS_MEM_ANY before Golden Cove).
+    StallsMemAny = "cycle_activity.stalls_mem_any",
+    /// Of those, with a demand load that missed L1 (CYCLE_ACTIVITY.STALLS_L1D_MISS,
+    /// MEMORY_ACTIVITY.STALLS_L1D_MISS).
+    StallsL1dMiss = "cycle_activity.stalls_l1d_miss",
+    /// Of those, with one that missed L2 (CYCLE_ACTIVITY.STALLS_L2_MISS).
+    StallsL2Miss = "cycle_activity.stalls_l2_miss",
+    /// Of those, with one that missed the last-level cache (CYCLE_ACTIVITY.STALLS_L3_MISS).
+    StallsL3Miss = "cycle_activity.stalls_l3_miss",
+    /// Cycles in which nothing was executed because the store buffer was full, and no load was under
+    /// way (EXE_ACTIVITY.BOUND_ON_STORES).
+    BoundOnStores = "exe_activity.bound_on_stores",
     /// Demand loads that hit L1 (MEM_LOAD_RETIRED.L1_HIT).
     L1Hit = "mem_load_retired.l1_hit",
     /// Demand loads that missed L1 and found no fill buffer for the line (MEM_LOAD_RETIRED.L1_MISS).
@@ -54,12 +69,24 @@ counters! {
     /// Those outstanding, summed over core cycles
     /// (OFFCORE_REQUESTS_OUTSTANDING.DEMAND_DATA_RD).
     OffcoreOutstandingDemandDataRd = "offcore_requests_outstanding.demand_data_rd",
+    /// Cycles with at least one of them outstanding
+    /// (OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DEMAND_DATA_RD).
+    OffcoreCyclesDemandDataRd = "offcore_requests_outstanding.cycles_with_demand_data_rd",
+    /// Data reads that left the core, on demand or prefetched (OFFCORE_REQUESTS.DATA_RD).
+    OffcoreDataRd = "offcore_requests.data_rd",
+    /// Those outstanding, summed over core cycles (OFFCORE_REQUESTS_OUTSTANDING.DATA_RD).
+    OffcoreOutstandingDataRd = "offcore_requests_outstanding.data_rd",
     /// Reads for ownership that left the core (OFFCORE_REQUESTS.DEMAND_RFO).
     OffcoreDemandRfo = "offcore_requests.demand_rfo",
+    /// Those outstanding, summed over core cycles (OFFCORE_REQUESTS_OUTSTANDING.DEMAND_RFO).
+    OffcoreOutstandingDemandRfo = "offcore_requests_outstanding.demand_rfo",
     /// Every request that left the core (OFFCORE_REQUESTS.ALL_REQUESTS).
     OffcoreAllRequests = "offcore_requests.all_requests",
     /// Lines fetched by the L1 prefetchers beyond L1 (OCR.HWPF_L1D.ANY_RESPONSE).
     HwpfL1d = "ocr.hwpf_l1d.any_response",
+    /// Of those, lines found in the last-level cache (OFFCORE_RESPONSE.PF_L1D_AND_SW.L3_HIT; not
+    /// countable for one process since Sapphire Rapids).
+    HwpfL1dL3Hit = "ocr.hwpf_l1d.l3_hit",
     /// Lines fetched by the L2 prefetchers beyond L2 (OCR.HWPF_L2.ANY_RESPONSE).
     HwpfL2 = "ocr.hwpf_l2.any_response",
     /// Full lines written past the caches (OCR.STREAMING_WR.ANY_RESPONSE).
@@ -93,6 +120,11 @@ counters! {
     TorInsertsIaMissRemote = "unc_cha_tor_inserts.ia_miss_remote",
     /// Their entries, summed over uncore cycles.
     TorOccupancyIaMissRemote = "unc_cha_tor_occupancy.ia_miss_remote",
+    /// Data reads of the prefetchers of cores (UNC_CHA_TOR_INSERTS.IA_DRD_PREF).
+    TorInsertsIaDrdPref = "unc_cha_tor_inserts.ia_drd_pref",
+    /// Of those, data reads of prefetchers that missed the last-level cache
+    /// (UNC_CHA_TOR_INSERTS.IA_MISS_DRD_PREF).
+    TorInsertsIaMissDrdPref = "unc_cha_tor_inserts.ia_miss_drd_pref",
     /// Full-line streaming writes (UNC_CHA_TOR_INSERTS.IA_WCILF).
     TorInsertsIaWcilf = "unc_cha_tor_inserts.ia_wcilf",
     /// Write-backs of modified lines (UNC_CHA_TOR_INSERTS.IA_WBMTOI).

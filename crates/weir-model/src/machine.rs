@@ -121,6 +121,9 @@ pub struct TenantProgress {
     pub accesses: u64,
     /// The latency of each access, where the pattern times it.
     pub latency: Option<LatencyHistogram>,
+    /// What its cores counted for it alone. [`Observation::counters`] has their sum over tenants, and
+    /// the uncore's, which belongs to nobody.
+    pub counters: CounterSet,
 }
 
 impl TenantProgress {
