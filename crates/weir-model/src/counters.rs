@@ -30,6 +30,11 @@ macro_rules! counters {
             pub const fn name(self) -> &'static str {
                 match self { $(Counter::$variant => $name,)+ }
             }
+
+            /// The counter of a portable name.
+            pub fn named(name: &str) -> Option<Counter> {
+                Counter::ALL.iter().copied().find(|counter| counter.name() == name)
+            }
         }
     };
 }
@@ -168,18 +173,70 @@ pub struct CounterSet {
     /// Counters that could not be read, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     unavailable: BTreeMap<Counter, Unavailable>,
+    /// Share of the window in which a counter ran, of those that shared the hardware with others:
+    /// their values are scaled to the whole window. One that is not named here ran all the time.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    running: BTreeMap<Counter, RunningShare>,
+}
+
+/// Share of a window in which an event was on a hardware counter: 1 where nothing was multiplexed,
+/// and the divisor by which `perf` scales what it counted (time running / time enabled).
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RunningShare(pub f64);
+
+impl RunningShare {
+    /// On a counter all the time.
+    pub const WHOLE: Self = Self(1.0);
+
+    /// A counter that ran in less than a tenth of its window is refused: what is scaled by more than
+    /// ten says more about when it ran than about the program.
+    pub const LEAST: Self = Self(0.1);
+
+    /// The share as a number from 0 to 1.
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RunningShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.1} %", self.0 * 100.0))
+    }
 }
 
 impl CounterSet {
-    /// Sets a counter's value.
+    /// Sets a counter's value, counted in the whole window.
     pub fn set(&mut self, counter: Counter, value: u64) {
         self.unavailable.remove(&counter);
+        self.running.remove(&counter);
         self.values.insert(counter, value);
+    }
+
+    /// Sets a value that was counted in a share of the window only and scaled to all of it. One that
+    /// ran for less than [`RunningShare::LEAST`] becomes unavailable.
+    pub fn set_scaled(&mut self, counter: Counter, value: u64, running: RunningShare) {
+        if !(RunningShare::LEAST..).contains(&running) {
+            let why = format!("it was on a hardware counter for {running} of the time only");
+            self.set_unavailable(counter, Unavailable::because(why));
+            return;
+        }
+        self.set(counter, value);
+        if running < RunningShare::WHOLE {
+            self.running.insert(counter, running);
+        }
+    }
+
+    /// Share of the window in which a counter that has a value ran.
+    pub fn running_share(&self, counter: Counter) -> RunningShare {
+        let share = self.running.get(&counter).copied();
+        share.unwrap_or(RunningShare::WHOLE)
     }
 
     /// Marks a counter as not to be had.
     pub fn set_unavailable(&mut self, counter: Counter, why: Unavailable) {
         self.values.remove(&counter);
+        self.running.remove(&counter);
         self.unavailable.insert(counter, why);
     }
 
@@ -213,7 +270,15 @@ impl CounterSet {
             .map(|(&counter, &value)| (counter, value))
     }
 
-    /// Adds another window's counts; a counter missing from either is missing from the sum.
+    /// Every counter that could not be read, and why.
+    pub fn missing(&self) -> impl Iterator<Item = (Counter, &Unavailable)> + '_ {
+        self.unavailable
+            .iter()
+            .map(|(&counter, why)| (counter, why))
+    }
+
+    /// Adds another window's counts; a counter missing from either is missing from the sum. A sum
+    /// is no better than its worse part: of two running shares the smaller stays.
     pub fn accumulate(&mut self, other: &Self) {
         if self.values.is_empty() && self.unavailable.is_empty() {
             self.clone_from(other);
@@ -222,7 +287,13 @@ impl CounterSet {
         let keys: Vec<Counter> = self.values.keys().copied().collect();
         for counter in keys {
             match other.get(counter) {
-                Ok(value) => *self.values.entry(counter).or_default() += value,
+                Ok(value) => {
+                    *self.values.entry(counter).or_default() += value;
+                    let share = other.running_share(counter);
+                    if share < self.running_share(counter) {
+                        self.running.insert(counter, share);
+                    }
+                }
                 Err(why) => self.set_unavailable(counter, why),
             }
         }
@@ -248,5 +319,36 @@ mod tests {
         sum.accumulate(&set);
         assert_eq!(sum.get(Counter::CasRd), Ok(14));
         assert!(sum.get(Counter::CasWr).is_err());
+    }
+
+    #[test]
+    fn a_counter_that_hardly_ran_is_refused_and_a_sum_keeps_the_smaller_share() {
+        let share = RunningShare;
+        let mut set = CounterSet::default();
+        set.set_scaled(Counter::Cycles, 100, share(0.25));
+        set.set_scaled(Counter::L1Hit, 100, share(0.09));
+        set.set_scaled(Counter::L1Miss, 100, share(f64::NAN));
+        set.set_scaled(Counter::FbHit, 100, share(1.0));
+        assert_eq!(set.running_share(Counter::Cycles), share(0.25));
+        assert_eq!(set.running_share(Counter::FbHit), RunningShare::WHOLE);
+        assert!(
+            set.get(Counter::L1Hit)
+                .unwrap_err()
+                .reason
+                .contains("9.0 %")
+        );
+        assert!(set.get(Counter::L1Miss).is_err());
+
+        let mut sum = CounterSet::default();
+        sum.set(Counter::Cycles, 1);
+        sum.accumulate(&set);
+        assert_eq!(sum.get(Counter::Cycles), Ok(101));
+        assert_eq!(sum.running_share(Counter::Cycles), share(0.25));
+
+        // A value read back is the value, and a set without shares says nothing of them.
+        let text = serde_json::to_string(&set).unwrap();
+        assert_eq!(serde_json::from_str::<CounterSet>(&text).unwrap(), set);
+        set.set(Counter::Cycles, 1);
+        assert!(!serde_json::to_string(&set).unwrap().contains("running"));
     }
 }
