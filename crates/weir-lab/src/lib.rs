@@ -10,7 +10,8 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! Each experiment plans its own points: [`latency`], [`tail`], [`bandwidth`], [`loaded`], [`random`],
-//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them. [`interplay`] sets tenants beside each other.
+//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them. [`interplay`] sets tenants beside each other,
+//! [`mod@workload`] runs described programs.
 //!
 //! [`run`] takes a plan through the first three, points side by side where the testbed allows it;
 //! [`run_rounds`] does so several times over, and says how the repetitions agree ([`steadiness`]).
@@ -43,8 +44,10 @@ mod sweep;
 pub mod tail;
 pub mod theory;
 pub mod verdict;
+pub mod workload;
 
 pub use error::LabError;
 pub use plan::{Load, PointSpec};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds};
 pub use verdict::{Severity, Verdict, verdicts};
+pub use workload::{PhaseRun, WorkloadOptions, WorkloadRun, run_workload};

@@ -165,6 +165,7 @@ impl Load {
             timing: self.timing,
             prefetch: self.prefetch,
             cache_ways: self.ways,
+            work: None,
         }
     }
 }

@@ -23,3 +23,4 @@ pub mod recover;
 pub mod tenant;
 pub mod topology;
 pub mod units;
+pub mod workload;

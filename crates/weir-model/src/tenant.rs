@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Dataflow, Op, Pattern, Timing};
 use crate::topology::TierName;
 use crate::units::{Bytes, Nanos};
+use crate::workload::Workload;
 
 /// One load on the machine: a number of threads that all do the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,11 @@ pub struct Tenant {
     /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_ways: Option<u32>,
+    /// The program it runs, in place of one instruction in one order: then instruction, pattern,
+    /// reads, pause and timing say nothing, and the working set is the program's footprint, shared by
+    /// its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<Workload>>,
 }
 
 /// Lines that a thread loads along with those that its instruction touches: `lines` of them, then
@@ -93,6 +99,25 @@ impl Tenant {
             timing: Timing::default(),
             prefetch: true,
             cache_ways: None,
+            work: None,
+        }
+    }
+
+    /// A tenant that runs a described program on these cores, prefetchers on.
+    pub fn running(work: Workload, cores: Vec<u32>, placement: Placement) -> Self {
+        Self {
+            name: work.name.clone(),
+            op: Op::Ld,
+            pattern: Pattern::RandomLine,
+            cores,
+            placement,
+            working_set: work.footprint(),
+            reads: None,
+            pause: Nanos(0.0),
+            timing: Timing::default(),
+            prefetch: true,
+            cache_ways: None,
+            work: Some(Box::new(work)),
         }
     }
 }

@@ -49,6 +49,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 "tenant `{name}` puts requests to a storage device, which the model does not have"
             ));
         }
+        check_work(tenant)?;
         check_descriptors(tenant)?;
         check_burst(tenant)?;
         if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
@@ -106,6 +107,17 @@ fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
     Err(MachineError::Request(format!(
         "tenant `{}` {why}",
         tenant.name
+    )))
+}
+
+/// Refuses programs with more threads than cores were given.
+fn check_work(tenant: &Tenant) -> Result<(), MachineError> {
+    let Some(work) = &tenant.work else {
+        return Ok(());
+    };
+    Err(MachineError::Request(format!(
+        "`{}` is the description of a program, which this model does not run yet",
+        work.name
     )))
 }
 

@@ -218,6 +218,13 @@ impl Machine for LinuxMachine {
         if tenants.iter().any(|tenant| tenant.cache_ways.is_some()) {
             return Err(no_cache_ways());
         }
+        if let Some(tenant) = tenants.iter().find(|tenant| tenant.work.is_some()) {
+            return Err(MachineError::Request(format!(
+                "`{}` is the description of a program, which only a model runs; here run the program \
+                 itself",
+                tenant.name
+            )));
+        }
         let work = assignment::work(&self.host, tenants, self.seed)?;
         self.crew = Some(Crew::assemble(work, tenants, &self.host)?);
         Ok(())

@@ -140,6 +140,19 @@ fn read_scalar(
     }
 }
 
+/// Reads a bare number within the bounds of its key; a mistake was reported where there is none.
+pub(crate) fn read_number(
+    key: &Key,
+    value: &Value,
+    span: &Range<usize>,
+    mistakes: &mut Collector<'_>,
+) -> Option<f64> {
+    match read_scalar(key, value, span, mistakes)? {
+        Scalar::Number(n) => Some(n),
+        Scalar::Word(_) => None,
+    }
+}
+
 fn within_bounds(key: &Key, scalar: &Scalar) -> Result<(), (String, Option<String>)> {
     match scalar {
         Scalar::Number(n) if (key.low..=key.high).contains(n) => Ok(()),

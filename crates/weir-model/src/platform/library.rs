@@ -130,6 +130,18 @@ fn stem(file: &str) -> &str {
     name.strip_suffix(".toml").unwrap_or(name)
 }
 
+/// The name that a file gives what it describes.
+///
+/// # Errors
+/// Why it makes none.
+pub(crate) fn name_of_file(file: &str) -> Result<&str, &'static str> {
+    let name = stem(file);
+    match unusable_name(name) {
+        None => Ok(name),
+        Some(reason) => Err(reason),
+    }
+}
+
 /// Why a name cannot stand in an expression, if it cannot.
 fn unusable_name(name: &str) -> Option<&'static str> {
     let usable =

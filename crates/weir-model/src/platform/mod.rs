@@ -28,11 +28,13 @@ pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub(crate) use entry::{known as known_words, read_number as read_scalar};
 pub use host::{
     Accelerator, Cache, Complexes, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote,
     Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;
+pub(crate) use library::name_of_file;
 pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
 pub use reference::ReferenceRow;

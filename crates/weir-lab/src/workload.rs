@@ -1,0 +1,181 @@
+//! A described program on a machine: what its cores count in a whole period, as `perf stat` would
+//! have counted it.
+//!
+//! Phases last much longer than caches and queues remember. Each is run by itself until it is in a
+//! steady state, and what was counted is scaled to the instructions that it has.
+
+use serde::{Deserialize, Serialize};
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::machine::{Machine, MachineError, Testbed};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::workload::Workload;
+
+/// How to run a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadOptions {
+    /// Whether the hardware prefetchers run.
+    pub prefetch: bool,
+    /// Lines that each thread touches in a phase while it is watched.
+    pub accesses: u64,
+    /// What chance is drawn from. Runs that are compared have the same.
+    pub seed: u64,
+}
+
+impl Default for WorkloadOptions {
+    fn default() -> Self {
+        Self {
+            prefetch: true,
+            accesses: 20_000,
+            seed: 1,
+        }
+    }
+}
+
+/// A whole period of a workload: every phase once, all threads together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRun {
+    /// The workload's name.
+    pub workload: String,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// How long it takes.
+    pub time: Nanos,
+    /// What was counted: the cores' counters of this tenant, and the uncore's of the whole machine.
+    pub counters: CounterSet,
+    /// The same of each phase, in order.
+    pub phases: Vec<PhaseRun>,
+}
+
+/// One phase of a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseRun {
+    /// The phase's name.
+    pub phase: String,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// How long it takes.
+    pub time: Nanos,
+    /// What was counted.
+    pub counters: CounterSet,
+}
+
+impl WorkloadRun {
+    /// Lines that crossed the memory interface either way, as a bandwidth.
+    ///
+    /// # Errors
+    /// The machine does not count them.
+    pub fn bandwidth(&self) -> Result<GbPerSec, weir_model::capability::Unavailable> {
+        let lines = self.counters.get(Counter::TorInsertsIaMiss)?;
+        Ok(GbPerSec::from_bytes_in(
+            Bytes(lines * LINE_BYTES),
+            self.time,
+        ))
+    }
+}
+
+/// Time before anything counts: queues fill, the caches are warm already.
+const WARM_UP: Nanos = Nanos(5_000.0);
+/// The first look, which tells how fast the program is.
+const FIRST_LOOK: Nanos = Nanos(5_000.0);
+/// The longest look: a program that hardly touches memory says little more.
+const LONGEST_LOOK: Nanos = Nanos(20_000_000.0);
+
+/// Runs a workload on the first cores of a machine, its pages placed as asked.
+///
+/// # Errors
+/// The machine does not run described programs, has too few cores or no such tier, or nothing
+/// happened on it.
+pub fn run_workload(
+    testbed: &dyn Testbed,
+    workload: &Workload,
+    placement: &Placement,
+    options: &WorkloadOptions,
+) -> Result<WorkloadRun, MachineError> {
+    let mut phases = Vec::with_capacity(workload.phases.len());
+    for number in 0..workload.phases.len() {
+        let Some(alone) = workload.phase_alone(number) else {
+            continue;
+        };
+        let mut machine = testbed.open(options.seed)?;
+        phases.push(run_phase(&mut *machine, alone, placement, options)?);
+    }
+    let mut counters = CounterSet::default();
+    for phase in &phases {
+        counters.accumulate(&phase.counters);
+    }
+    Ok(WorkloadRun {
+        workload: workload.name.clone(),
+        instructions: phases.iter().map(|p| p.instructions).sum(),
+        time: phases.iter().map(|p| p.time).sum(),
+        counters,
+        phases,
+    })
+}
+
+/// Runs a workload that has one phase.
+fn run_phase(
+    machine: &mut dyn Machine,
+    workload: Workload,
+    placement: &Placement,
+    options: &WorkloadOptions,
+) -> Result<PhaseRun, MachineError> {
+    let (name, one) = match workload.phases.first() {
+        Some(phase) => (phase.name.clone(), phase.instructions),
+        None => (String::new(), 0),
+    };
+    let threads = u64::from(workload.threads);
+    let cores = (0..workload.threads).collect();
+    let tenant = Tenant {
+        prefetch: options.prefetch,
+        ..Tenant::running(workload, cores, placement.clone())
+    };
+    machine.start(std::slice::from_ref(&tenant))?;
+    let seen = watch(machine, options.accesses * threads);
+    machine.stop()?;
+    let (window, counters) = seen?;
+    let ran = counters.get(Counter::Instructions).unwrap_or(0);
+    if ran == 0 {
+        return Err(MachineError::Request(format!(
+            "`{name}` of `{}` came no instruction further in {window:.0}",
+            tenant.name
+        )));
+    }
+    let scale = (one * threads) as f64 / ran as f64;
+    let mut whole = CounterSet::default();
+    for (counter, value) in counters.iter() {
+        whole.set(counter, (value as f64 * scale).round() as u64);
+    }
+    Ok(PhaseRun {
+        phase: name,
+        instructions: one * threads,
+        time: window * scale,
+        counters: whole,
+    })
+}
+
+/// Lets a tenant run until it has touched about so many lines, and says what was counted meanwhile.
+fn watch(machine: &mut dyn Machine, accesses: u64) -> Result<(Nanos, CounterSet), MachineError> {
+    machine.observe(WARM_UP)?;
+    let mut time = Nanos(0.0);
+    let mut counters = CounterSet::default();
+    let mut touched = 0;
+    let mut look = FIRST_LOOK;
+    while touched < accesses && time < LONGEST_LOOK {
+        let seen = machine.observe(look)?;
+        time = time + seen.window;
+        let mut all = seen.counters;
+        if let Some(own) = seen.tenants.first() {
+            touched += own.accesses;
+            for (counter, value) in own.counters.iter() {
+                all.set(counter, value);
+            }
+        }
+        counters.accumulate(&all);
+        let left = accesses.saturating_sub(touched) as f64;
+        look = (time * (left / touched.max(1) as f64))
+            .max(FIRST_LOOK)
+            .min(LONGEST_LOOK);
+    }
+    Ok((time, counters))
+}

@@ -1,0 +1,62 @@
+//! The workloads that come with Weir, and files beside them.
+
+use super::{Workload, embedded, read};
+use crate::diagnostic::{Collector, Mistakes, closest};
+
+/// Descriptions by name.
+#[derive(Debug, Clone)]
+pub struct Workloads {
+    all: Vec<Workload>,
+}
+
+impl Workloads {
+    /// Those that come with Weir, by name.
+    pub fn builtin() -> Self {
+        let read = |&(name, text): &(&str, &str)| Self::check(name, text).ok();
+        // A test reads every embedded file without a mistake.
+        let mut all: Vec<Workload> = embedded::WORKLOADS.iter().filter_map(read).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { all }
+    }
+
+    /// Reads a file. `file` is its name or path, for messages; what stands before the extension
+    /// names the workload.
+    ///
+    /// # Errors
+    /// Every mistake in the text, at its line and column.
+    pub fn check(file: &str, text: &str) -> Result<Workload, Mistakes> {
+        let mut mistakes = Collector::new(file, text);
+        let workload = read::read(file, text, &mut mistakes);
+        mistakes.finish(workload)
+    }
+
+    /// Every workload, by name.
+    pub fn list(&self) -> &[Workload] {
+        &self.all
+    }
+
+    /// The workload of this name.
+    pub fn get(&self, name: &str) -> Option<&Workload> {
+        self.all.iter().find(|w| w.name == name)
+    }
+
+    /// Names that are close to one that is not there.
+    pub fn close_to(&self, name: &str) -> Vec<&str> {
+        closest(name, self.all.iter().map(|w| w.name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_that_comes_with_weir_is_without_mistake() {
+        for (name, text) in embedded::WORKLOADS {
+            match Workloads::check(name, text) {
+                Ok(workload) => assert_eq!(workload.name, *name),
+                Err(mistakes) => panic!("{mistakes}"),
+            }
+        }
+    }
+}

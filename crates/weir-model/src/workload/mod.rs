@@ -1,0 +1,189 @@
+//! Workloads: what a program does to memory, as data.
+//!
+//! A description is a TOML file of some fifteen lines: phases, each with the rate at which it would
+//! run if memory took no time, and the regions of memory that it touches meanwhile: how large, in
+//! which order, with how much overlap. From these a machine's model derives hits, misses, stalls and
+//! bandwidth; none of them is written down. `docs/workloads.md` has every key.
+
+mod embedded;
+mod library;
+mod population;
+mod read;
+mod schema;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use library::Workloads;
+pub use population::population;
+pub use schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS};
+
+use crate::units::{Bytes, LINE_BYTES};
+
+/// What a program does to memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workload {
+    /// Its name: that of its file.
+    pub name: String,
+    /// One line for lists.
+    pub summary: String,
+    /// The public characterisation it is derived from.
+    pub source: String,
+    /// What the source does not say, where something is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
+    /// Threads, each on a core of its own. They share the regions.
+    pub threads: u32,
+    /// What it does, one after the other and again from the start.
+    pub phases: Vec<Phase>,
+}
+
+/// A stretch of a program in which it does the same all the time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Instructions of one thread before the next phase begins.
+    pub instructions: u64,
+    /// Core cycles of an instruction while every access hits L1.
+    pub cpi: f64,
+    /// Accesses to the regions in a thousand instructions. Those to the stack and to other lines that
+    /// never leave L1 are not among them; their time is in `cpi`.
+    pub apki: f64,
+    /// What the accesses go to.
+    pub regions: Vec<Region>,
+}
+
+/// A part of a program's memory, and how it is touched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Region {
+    /// Its name, unique in the phase.
+    pub name: String,
+    /// Its size, of all threads together.
+    pub bytes: Bytes,
+    /// The order of its elements.
+    pub order: Order,
+    /// Share of the phase's accesses that go here.
+    pub share: f64,
+    /// Bytes that are touched at one place. Up to a line it is one access; more are one access for
+    /// each line, in a row.
+    pub element: Bytes,
+    /// From one element to the next of a sequential order; as large as the element or larger.
+    pub stride: Bytes,
+    /// Share of the accesses that are stores.
+    pub stores: f64,
+    /// Share of the stores that go past the caches.
+    pub non_temporal: f64,
+    /// Independent runs of a sequential order, or independent chains of a chase or of dependent
+    /// loads: what the program itself overlaps.
+    pub streams: u32,
+    /// Exponent of a Zipf order.
+    pub skew: f64,
+    /// Share of the elements whose address is loaded from the element before, of the same chain.
+    pub dependent: f64,
+    /// The region whose latest load has the address of an element here, as in `a[b[i]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indexed_by: Option<String>,
+    /// Share of the elements whose value decides a branch that is predicted wrong: nothing after it
+    /// starts before the load is back.
+    pub mispredicted: f64,
+}
+
+/// In which order the elements of a region are touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Ascending, again from the start at the end.
+    Sequential,
+    /// Drawn with equal chance.
+    Random,
+    /// Drawn by Zipf's law, the popular ones scattered.
+    Zipf,
+    /// Drawn with equal chance, each address loaded from the element before.
+    Chase,
+    /// Ascending through memory that was never touched before, as an allocator hands it out: every
+    /// page is cleared when it is first touched, and no line is in any cache.
+    Fresh,
+}
+
+impl Order {
+    /// Every order.
+    pub const ALL: [Order; 5] = [
+        Order::Sequential,
+        Order::Random,
+        Order::Zipf,
+        Order::Chase,
+        Order::Fresh,
+    ];
+
+    /// The word in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Order::Sequential => "sequential",
+            Order::Random => "random",
+            Order::Zipf => "zipf",
+            Order::Chase => "chase",
+            Order::Fresh => "fresh",
+        }
+    }
+
+    /// Whether lines follow each other without end.
+    pub const fn is_run(self) -> bool {
+        matches!(self, Order::Sequential | Order::Fresh)
+    }
+}
+
+impl Workload {
+    /// Bytes of all regions together. Regions of one name in several phases are the same memory, as
+    /// large as the largest of them.
+    pub fn footprint(&self) -> Bytes {
+        self.memory().into_iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Every region of memory, by name, in the order in which the phases name them.
+    pub fn memory(&self) -> Vec<(&str, Bytes)> {
+        let mut memory: Vec<(&str, Bytes)> = Vec::new();
+        for region in self.phases.iter().flat_map(|phase| &phase.regions) {
+            match memory.iter_mut().find(|(name, _)| *name == region.name) {
+                Some((_, bytes)) => *bytes = Bytes(bytes.get().max(region.bytes.get())),
+                None => memory.push((&region.name, region.bytes)),
+            }
+        }
+        memory
+    }
+
+    /// Instructions of one thread in all phases.
+    pub fn period(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.instructions).sum()
+    }
+
+    /// One of its phases for ever, as a workload of its own.
+    pub fn phase_alone(&self, phase: usize) -> Option<Workload> {
+        let only = self.phases.get(phase)?.clone();
+        Some(Workload {
+            phases: vec![only],
+            ..self.clone()
+        })
+    }
+}
+
+impl Region {
+    /// Lines of the region.
+    pub fn lines(&self) -> u64 {
+        self.bytes.lines().max(1)
+    }
+
+    /// Accesses that go to one line before the next line's turn, where elements follow each other.
+    pub fn accesses_per_line(&self) -> u64 {
+        if self.order.is_run() {
+            (LINE_BYTES / self.stride.get().max(1)).max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Lines of one element.
+    pub fn lines_per_element(&self) -> u64 {
+        self.element.get().div_ceil(LINE_BYTES).max(1)
+    }
+}

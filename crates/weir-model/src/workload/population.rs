@@ -1,0 +1,148 @@
+//! Workloads that span the space, for validation: seeded, the same on every machine.
+
+use super::{Order, Phase, Region, Workload};
+use crate::units::Bytes;
+
+/// `n` workloads that a seed picks. The same seed gives the same ones, and the first `m` of them
+/// whatever `n` is.
+pub fn population(seed: u64, n: usize) -> Vec<Workload> {
+    (0..n).map(|i| point(seed, i)).collect()
+}
+
+/// Chance that depends on the seed, the point and the question alone (the finaliser of SplitMix64,
+/// Steele, Lea and Flood, OOPSLA 2014).
+struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.state;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    /// Uniform in 0..1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Uniform on a logarithmic scale.
+    fn scaled(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.unit())
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[(self.next() % all.len() as u64) as usize]
+    }
+}
+
+fn point(seed: u64, i: usize) -> Workload {
+    let mut dice = Dice {
+        state: seed ^ (i as u64).wrapping_mul(0xd6e8_feb8_6659_fd93),
+    };
+    let phases = 1 + usize::from(dice.unit() < 0.25);
+    Workload {
+        name: format!("p{i:03}"),
+        summary: format!("point {i} of the population that seed {seed} draws"),
+        source: "drawn at random".into(),
+        assumed: None,
+        threads: 1,
+        phases: (0..phases).map(|n| phase(n, &mut dice)).collect(),
+    }
+}
+
+fn phase(n: usize, dice: &mut Dice) -> Phase {
+    let regions = 1 + (dice.next() % 3) as usize;
+    Phase {
+        name: format!("phase {}", n + 1),
+        instructions: dice.scaled(2e8, 2e9) as u64,
+        cpi: dice.scaled(0.25, 1.2),
+        apki: dice.scaled(4.0, 300.0),
+        regions: (0..regions).map(|r| region(n, r, dice)).collect(),
+    }
+}
+
+fn region(phase: usize, r: usize, dice: &mut Dice) -> Region {
+    let order = dice.of(&[
+        Order::Sequential,
+        Order::Sequential,
+        Order::Random,
+        Order::Random,
+        Order::Zipf,
+        Order::Chase,
+        Order::Fresh,
+    ]);
+    // From what L2 holds to what no cache does; most programs have parts of either kind.
+    let bytes = match order {
+        Order::Fresh => dice.scaled(1e9, 4e9),
+        _ if dice.unit() < 0.3 => dice.scaled(5e5, 4e7),
+        _ => dice.scaled(1e8, 8e9),
+    };
+    let element = match order {
+        Order::Sequential => dice.of(&[4, 8, 16, 32, 64]),
+        Order::Fresh => dice.of(&[8, 16, 32, 64]),
+        Order::Chase => 8,
+        Order::Random | Order::Zipf => dice.of(&[8, 8, 64, 128, 256, 1024]),
+    };
+    let stride = match order {
+        Order::Sequential if dice.unit() < 0.15 => dice.of(&[128, 256, 512, 1024]),
+        _ => element,
+    };
+    let stores = match order {
+        Order::Fresh => dice.between(0.8, 1.0),
+        _ if dice.unit() < 0.5 => 0.0,
+        _ => dice.between(0.05, 0.6),
+    };
+    let points = matches!(order, Order::Random | Order::Zipf);
+    Region {
+        name: format!("r{phase}{r}"),
+        bytes: Bytes((bytes as u64).next_multiple_of(4096)),
+        order,
+        share: dice.between(0.1, 1.0),
+        element: Bytes(element),
+        stride: Bytes(stride),
+        stores,
+        non_temporal: 0.0,
+        streams: match order {
+            Order::Sequential => dice.of(&[1, 1, 2, 4, 8]),
+            Order::Chase => dice.of(&[1, 1, 1, 2, 4]),
+            _ => 1,
+        },
+        skew: dice.between(0.5, 1.1),
+        dependent: match order {
+            Order::Chase => 1.0,
+            _ if points && dice.unit() < 0.5 => dice.between(0.1, 0.9),
+            _ => 0.0,
+        },
+        indexed_by: None,
+        mispredicted: match order {
+            _ if points && dice.unit() < 0.4 => dice.between(0.02, 0.4),
+            _ => 0.0,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_population_is_its_seeds_and_spans_every_order() {
+        let all = population(7, 300);
+        assert_eq!(all[..40], population(7, 40));
+        assert_ne!(all[..40], population(8, 40));
+        for order in Order::ALL {
+            let has = |w: &&Workload| {
+                (w.phases.iter()).any(|p| p.regions.iter().any(|r| r.order == order))
+            };
+            assert!(all.iter().filter(has).count() >= 20, "{}", order.name());
+        }
+    }
+}
