@@ -57,6 +57,8 @@ pub struct Options {
     pub pauses: Vec<Nanos>,
     /// Bytes that all threads of a tenant touch together; `None` means enough to leave the caches behind.
     pub working_set: Option<Bytes>,
+    /// Bytes that the timed chase goes through; `None` means enough to leave the caches behind.
+    pub timed_set: Option<Bytes>,
     /// How the last-level cache is divided: the victim's share of its ways in percent, the rest is the
     /// aggressor's; empty means not at all. Pairs are then measured undivided, too.
     pub shares: Vec<u32>,
@@ -90,6 +92,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     let mut points = Points {
         topology,
         working_set: options.working_set,
+        timed_set: options.timed_set,
         specs: Vec::new(),
     };
     for party in pairs
@@ -173,6 +176,7 @@ fn thread_counts(topology: &Topology, options: &Options) -> Vec<u32> {
 struct Points<'t> {
     topology: &'t Topology,
     working_set: Option<Bytes>,
+    timed_set: Option<Bytes>,
     specs: Vec<PointSpec>,
 }
 
@@ -215,7 +219,10 @@ impl Points<'_> {
         if tier.kind == TierKind::Ssd {
             return Ok(Vec::new());
         }
-        let chase = chase(self.topology, tier).timed(Timing::Each);
+        let mut chase = chase(self.topology, tier).timed(Timing::Each);
+        if let Some(set) = self.timed_set {
+            chase.working_set = check_working_set(set)?;
+        }
         // By compare-and-swap, as MIKU's lat-share.
         let line = Load::new(&tier.name, Op::Cas, Pattern::SharedLine, 2, share::LINE);
         let loads = std::iter::once(chase).chain(shared_line.then(|| line.prefetch(false)));

@@ -7,6 +7,7 @@ use weir_model::document::Record;
 use weir_model::interplay::{InterplayDocument, Party};
 use weir_model::machine::MachineKind;
 use weir_model::topology::Topology;
+use weir_model::units::Bytes;
 
 use super::bench::{Threads, runnable};
 use super::runs::bench_document;
@@ -50,6 +51,10 @@ pub struct Args {
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     threads: Vec<Threads>,
+    /// Bytes that all threads of a tenant go through, and the timed chase
+    /// [default: enough to leave the caches].
+    #[arg(long, value_name = "SIZE", conflicts_with = "preset")]
+    size: Option<Bytes>,
     /// A published case study: table3, movdir64b, ssd-writes, shared-line,
     /// llc-fits, llc-exceeds, background.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
@@ -79,6 +84,9 @@ impl Args {
         };
         if !self.threads.is_empty() {
             options.threads = Threads::all(&self.threads);
+        }
+        if self.size.is_some() {
+            (options.working_set, options.timed_set) = (self.size, self.size);
         }
         options.quick |= self.quick;
         Ok(options)
