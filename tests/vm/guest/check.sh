@@ -17,6 +17,9 @@ hand_out() { # FILE
 # The machine that a scenario wants is for the host to read.
 machine() { :; }
 
+# So is a program of the host that it wants in the guest.
+needs() { :; }
+
 # Runs a command: its output is in $out, what it said on standard error in $said, and its exit code
 # in $code. The document that it printed is what `json` looks into.
 run() { # COMMAND...

@@ -2,7 +2,7 @@
 
 # Boots a scenario's guest. Its console is in NAME.log, its results in NAME.json, a document a line.
 boot() { # NAME
-    local name=$1 machine
+    local name=$1 machine disk_file=$scratch/$1.disk
     machine_of "$(machine_name "$name")"
     image_of "$name" "$scratch/base.cpio" "$scratch/$name.image"
     exec timeout --kill-after=5 "$limit" "$root/lib64/ld-linux-x86-64.so.2" \
@@ -19,4 +19,18 @@ boot() { # NAME
 # The machine that a scenario names in its first word.
 machine_name() { # SCENARIO
     sed -n 's/^machine  *//p' "$here/scenarios/$1" | head -1
+}
+
+# The programs of this host that a scenario needs in its guest, a line each.
+needed_programs() { # SCENARIO
+    sed -n 's/^needs  *//p' "$here/scenarios/$1"
+}
+
+# The first of them that is not here.
+lacking_program() { # SCENARIO
+    local program
+    for program in $(needed_programs "$1"); do
+        command -v "$program" >/dev/null || { echo "$program"; return 0; }
+    done
+    return 1
 }

@@ -1,9 +1,8 @@
 # The guest's file system: two archives one after the other, of which only the second differs
 # between scenarios.
 
-# A file and the libraries that it is linked to.
-with_libraries() { # FILE
-    echo "$1"
+# The libraries that a program is linked to.
+libraries_of() { # FILE
     ldd "$1" | grep -oE '/[^ ]+\.so[^ ]*'
 }
 
@@ -24,7 +23,7 @@ base_image() { # FILE
     cp "$root"/usr/bin/{jq,migratepages} "$to/bin/"
     for library in "$root"/usr/lib/x86_64-linux-gnu/{libjq,libonig,libnuma}.so.?; do cp -L "$library" "$to/lib/"; done
     local file
-    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(ldd "$weir" | grep -oE '/[^ ]+\.so[^ ]*')
+    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$weir")
     cp -L "$(ldd "$weir" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
     # Its names for debuggers are three quarters of it.
     strip --strip-debug -o "$to/bin/weir" "$weir" 2>/dev/null || cp "$weir" "$to/bin/weir"
@@ -40,10 +39,14 @@ base_image() { # FILE
     archive "$to" "$1"
 }
 
-# The base and one scenario.
+# The base and one scenario, with the programs of this host that it needs.
 image_of() { # SCENARIO BASE FILE
-    local to=$scratch/$1.tree
-    mkdir -p "$to/vm"
+    local to=$scratch/$1.tree program file
+    mkdir -p "$to"/{bin,lib,vm}
+    for program in $(needed_programs "$1"); do
+        cp -L "$(command -v "$program")" "$to/bin/"
+        while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$(command -v "$program")")
+    done
     { echo '. /vm/check.sh'; cat "$here/scenarios/$1"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenario.sh"
     archive "$to" "$scratch/$1.cpio"
     cat "$2" "$scratch/$1.cpio" >"$3"

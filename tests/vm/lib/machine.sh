@@ -82,6 +82,16 @@ window() { # BRIDGE...
     windows=$((windows + 1))
 }
 
+# --- storage ---
+
+# An NVMe device in $disk_file, empty at every boot. The guest sees nvme0n1.
+disk() { # MIB
+    rm -f "$disk_file"
+    truncate -s "$1M" "$disk_file"
+    parts+=(-blockdev "driver=file,filename=$disk_file,node-name=disk"
+        -device "nvme,bus=pcie.0,drive=disk,serial=scratch")
+}
+
 # --- the guest, before its scenario ---
 
 # Its CXL memory is ordinary memory to the kernel, which puts its own structures there too.

@@ -29,10 +29,14 @@ tell() { # NAME
 
 # Boots every scenario in $wanted, $jobs at a time.
 run_all() {
-    local waiting=("${wanted[@]}") name
+    local waiting=("${wanted[@]}") name lacks
     while ((${#waiting[@]} + ${#pids[@]})); do
         while ((${#waiting[@]} && ${#pids[@]} < jobs)); do
             name=${waiting[0]} waiting=("${waiting[@]:1}")
+            if lacks=$(lacking_program "$name"); then
+                skip "$name" "there is no $lacks on this host"
+                continue
+            fi
             boot "$name" &
             pids[$name]=$! began[$name]=$(date +%s%N)
         done
@@ -48,6 +52,13 @@ run_all() {
             conclude "$name" "$code"
         done
     done
+}
+
+# Notes that a scenario is left out.
+skip() { # NAME WHY
+    say "$1: skipped: $2"
+    fetched jq -n --arg name "$1" --arg machine "$(machine_name "$1")" --arg why "$2" \
+        '{scenario: $name, machine: $machine, seconds: 0, passed: true, skipped: $why, checks: []}' >"$logs/$1.result.json"
 }
 
 # Writes what became of a scenario to NAME.result.json.
@@ -78,7 +89,7 @@ conclude() { # NAME EXIT-CODE
         say "$1: FAILED $(fetched jq -r '.broken // ""' "$logs/$1.result.json"); see $log"
     fi
     [[ $keep == yes ]] || rm -f "$logs/$1.json"
-    rm -f "$logs/$1.qemu" "$scratch/$1.image"
+    rm -f "$logs/$1.qemu" "$scratch/$1.image" "$scratch/$1.disk"
 }
 
 # The table, and results.json beside the logs. Fails if a scenario did.
@@ -88,7 +99,7 @@ summary() {
     printf '%-24s %-18s %7s %7s  %s\n' scenario machine checks seconds outcome
     fetched jq -r '.scenarios[]
         | [.scenario, .machine, (.checks | length), .seconds,
-           if .passed then "passed" else .broken // "\([.checks[] | select(.passed | not)] | length) failed" end]
+           if .skipped then "skipped" elif .passed then "passed" else .broken // "\([.checks[] | select(.passed | not)] | length) failed" end]
         | @tsv' "$logs/results.json" |
         while IFS=$'\t' read -r name machine checks seconds outcome; do
             printf '%-24s %-18s %7s %7s  %.20s\n' "$name" "$machine" "$checks" "$seconds" "$outcome"
