@@ -1,0 +1,84 @@
+//! Calibrated models as text, checked when they are read and when they are used.
+
+use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::machine::Identity;
+use weir_model::topology::TierName;
+
+use crate::InsightError;
+
+/// The text of a model file.
+///
+/// # Errors
+/// A figure of it cannot be written as JSON.
+pub fn write(model: &SlowdownModel) -> Result<String, InsightError> {
+    let text = serde_json::to_string_pretty(model).map_err(|error| InsightError::ModelFile {
+        file: "the model".into(),
+        why: error.to_string(),
+    })?;
+    Ok(text + "\n")
+}
+
+/// Reads the text of a model file.
+///
+/// # Errors
+/// It is no such document, of another version, or holds constants that no calibration finds.
+pub fn read(file: &str, text: &str) -> Result<SlowdownModel, InsightError> {
+    let wrong = |why: String| InsightError::ModelFile {
+        file: file.into(),
+        why,
+    };
+    let model: SlowdownModel =
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    if model.schema != SlowdownModel::SCHEMA {
+        return Err(wrong(format!(
+            "`schema` is `{}`, and this version reads `{}`",
+            model.schema,
+            SlowdownModel::SCHEMA
+        )));
+    }
+    let c = &model.constants;
+    let finite = [c.k1, c.k2, c.k3, c.k4, c.p.get(), c.q, model.unloaded.get()];
+    if !finite.iter().all(|x| x.is_finite()) || c.q <= 0.0 || c.p.get() < 0.0 {
+        return Err(wrong(
+            "`constants` cannot be: each must be finite, `q` above zero and `p` not below".into(),
+        ));
+    }
+    Ok(model)
+}
+
+/// Whether a model is of this machine and these memories.
+///
+/// # Errors
+/// It is of others.
+pub fn check(
+    model: &SlowdownModel,
+    machine: &Identity,
+    from: &TierName,
+    to: &TierName,
+) -> Result<(), InsightError> {
+    let pair = |machine: &Identity, from: &TierName, to: &TierName| {
+        format!("{} ({}), {from} to {to}", machine.name, machine.digest)
+    };
+    if model.machine == *machine && model.from == *from && model.to == *to {
+        return Ok(());
+    }
+    Err(InsightError::OtherPair {
+        of: pair(&model.machine, &model.from, &model.to),
+        wanted: pair(machine, from, to),
+    })
+}
+
+/// Whether a model reads the counters of this processor family, where counters come from a file that
+/// names no machine.
+///
+/// # Errors
+/// It reads those of another.
+pub fn check_family(model: &SlowdownModel, family: PrefetchForm) -> Result<(), InsightError> {
+    if model.prefetch == family {
+        return Ok(());
+    }
+    Err(InsightError::OtherPair {
+        of: format!("{} ({})", model.processor, model.prefetch),
+        wanted: format!("a processor like {family}"),
+    })
+}

@@ -1,0 +1,161 @@
+//! Slowdown by component, with an interval that what was held out has earned.
+
+use weir_model::insight::{Constants, HeldOut, Margin, Rejected, SlowdownModel};
+
+use super::{Metrics, Pair, rejected};
+use crate::bound::{Classification, classify};
+use crate::breakdown::Difference;
+use crate::score::{Judged, conformal_quantile};
+use crate::{InsightError, Run};
+
+/// A prediction for one workload; shares of its cycles on local memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// By a full store buffer.
+    pub store: f64,
+    /// By the caches.
+    pub cache: f64,
+    /// By misses.
+    pub dram: f64,
+    /// What every workload loses (k4).
+    pub constant: f64,
+    /// What holds it back on local memory. The model is one of latency.
+    pub bound: Classification,
+    /// Half-width of the interval of the total; `None` where nothing was held out.
+    pub half_width: Option<f64>,
+    /// What the rejected predictors say; `None` where their counters are missing.
+    pub rejected: Vec<(Rejected, Option<f64>)>,
+    /// What makes it less than trustworthy.
+    pub warnings: Vec<String>,
+}
+
+impl Prediction {
+    /// The whole slowdown.
+    pub fn total(&self) -> f64 {
+        self.store + self.cache + self.dram + self.constant
+    }
+
+    /// The interval of the total; no workload is predicted to take less than no time.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        let half = self.half_width?;
+        Some([(self.total() - half).max(-1.0), self.total() + half])
+    }
+}
+
+/// Store, cache and DRAM.
+pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
+    [
+        constants.k3 * metrics.store,
+        constants.k2 * metrics.cache,
+        constants.k1 * metrics.dram(constants),
+    ]
+}
+
+/// Predicts the slowdown of a workload from its run on local memory.
+///
+/// # Errors
+/// Counters that the model needs are missing.
+pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, InsightError> {
+    let metrics = Metrics::of(local, model.prefetch)?;
+    let [store, cache, dram] = parts(&metrics, &model.constants);
+    let mut prediction = Prediction {
+        store,
+        cache,
+        dram,
+        constant: model.constants.k4,
+        bound: classify(local, Some(model.unloaded)),
+        half_width: None,
+        rejected: (Rejected::ALL.into_iter())
+            .map(|of| {
+                let line = model.rejected.iter().find(|line| line.of == of);
+                (of, line.and_then(|line| rejected::slowdown(line, local)))
+            })
+            .collect(),
+        warnings: Vec::new(),
+    };
+    prediction.half_width = (model.held_out.as_ref())
+        .map(|held_out| held_out.total.around(prediction.total() * 100.0) / 100.0);
+    let [least, greatest] = model.aol_range;
+    if let Some(aol) = metrics.aol
+        && dram > 0.01
+        && (aol < least * 0.8 || aol > greatest * 1.25)
+    {
+        prediction.warnings.push(format!(
+            "its amortised offcore latency of {aol:.0} lies outside the {:.0} to {greatest:.0} of the \
+             calibration",
+            least.get()
+        ));
+    }
+    Ok(prediction)
+}
+
+/// A workload's slowdown on the other memory, predicted from the local run and measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// The prediction.
+    pub prediction: Prediction,
+    /// Store, by counters of both runs; `None` where they are missing.
+    pub store: Option<Judged>,
+    /// The caches.
+    pub cache: Option<Judged>,
+    /// DRAM.
+    pub dram: Option<Judged>,
+    /// The whole.
+    pub total: Judged,
+    /// What was measured, by cause.
+    pub measured: Difference,
+}
+
+/// Predicts and measures.
+///
+/// # Errors
+/// Counters that the model needs are missing, or cannot be of a run.
+pub fn try_out(model: &SlowdownModel, pair: &Pair) -> Result<Tried, InsightError> {
+    let (local, target) = (Run::of(&pair.local)?, Run::of(&pair.target)?);
+    let prediction = predict(model, &local)?;
+    let measured = Difference::between(&local, &target)?;
+    let judged = |predicted, measured: Option<f64>| {
+        measured.map(|measured| Judged {
+            predicted,
+            measured,
+        })
+    };
+    Ok(Tried {
+        store: judged(prediction.store, measured.added.store),
+        cache: judged(prediction.cache, measured.added.cache),
+        dram: judged(prediction.dram, measured.added.dram),
+        total: Judged {
+            predicted: prediction.total(),
+            measured: measured.slowdown,
+        },
+        prediction,
+        measured,
+    })
+}
+
+/// What is added to a prediction before errors are taken relative to it: small slowdowns are off by
+/// fractions of a point whatever they are.
+const FLOOR_PCT: f64 = 5.0;
+
+/// How wide intervals must be to hold `coverage` of workloads like those held out, none of which a
+/// constant was fitted to (split conformal prediction with errors relative to the prediction's size, Lei
+/// et al. 2018 §5.2). `None` where there are too few of them.
+pub fn hold_out(tried: &[Tried], coverage: f64) -> Option<HeldOut> {
+    let margin = |of: fn(&Tried) -> Option<Judged>| {
+        let relative =
+            |judged: Judged| judged.error().abs() / (FLOOR_PCT / 100.0 + judged.predicted.abs());
+        let errors = tried.iter().filter_map(of).map(relative).collect();
+        Some(Margin {
+            relative: conformal_quantile(errors, coverage)?,
+            floor_pct: FLOOR_PCT,
+        })
+    };
+    Some(HeldOut {
+        workloads: u32::try_from(tried.len()).ok()?,
+        coverage_pct: coverage * 100.0,
+        store: margin(|t| t.store)?,
+        cache: margin(|t| t.cache)?,
+        dram: margin(|t| t.dram)?,
+        total: margin(|t| Some(t.total))?,
+    })
+}

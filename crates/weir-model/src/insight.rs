@@ -1,0 +1,293 @@
+//! Why a workload is slow on a tier, and how slow it would be on another: what breakdowns say, and the
+//! file that a calibration leaves.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Identity;
+use crate::topology::TierName;
+use crate::units::Cycles;
+
+/// Slowdown or lost cycles by cause, in percent of the cycles on the tier that is compared with. A cause
+/// is absent where its counters are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Components {
+    /// The store buffer was full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<f64>,
+    /// A load waited for a line that was in L1 or on its way there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l1: Option<f64>,
+    /// A load that missed L1 waited for L2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2: Option<f64>,
+    /// A load that missed L2 waited for the last-level cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l3: Option<f64>,
+    /// All cache levels together; predictions tell them no further apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<f64>,
+    /// A load that missed the last-level cache waited for memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dram: Option<f64>,
+    /// What the causes leave unexplained; absent where one of them is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<f64>,
+}
+
+/// What holds a workload back on the memory that it was counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// How long a request takes.
+    Latency,
+    /// How many requests the memory serves: they queue.
+    Bandwidth,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Bound::Latency => "latency",
+            Bound::Bandwidth => "bandwidth",
+        })
+    }
+}
+
+/// Which counters tell how many prefetches come from memory (SupMario §5.4; the families differ in what
+/// their cores count).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefetchForm {
+    /// L1 prefetches and those that hit the last-level cache, counted in the core. The level that the
+    /// prefetchers fail is L2.
+    Skylake,
+    /// Prefetches that miss counted in the uncore, shares of the prefetchers in the core. The level is
+    /// the last-level cache. Sapphire and Emerald Rapids.
+    SapphireRapids,
+}
+
+impl PrefetchForm {
+    /// In words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            PrefetchForm::Skylake => "Skylake",
+            PrefetchForm::SapphireRapids => "Sapphire Rapids",
+        }
+    }
+}
+
+impl fmt::Display for PrefetchForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.describe())
+    }
+}
+
+/// Constants of the slowdown model, for one pair of processor and memory (SupMario §5).
+///
+/// `S = k1 M_DRAM + k2 M_cache + k3 M_store + k4`, all as shares of the cycles on local memory, and
+/// `M_DRAM` is the share of cycles stalled on misses, divided by `p / AOL + q`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Constants {
+    /// Of the DRAM component.
+    pub k1: f64,
+    /// Of the cache component.
+    pub k2: f64,
+    /// Of the store component.
+    pub k3: f64,
+    /// What every workload loses.
+    pub k4: f64,
+    /// What overlap takes off, in cycles of the core.
+    pub p: Cycles,
+    /// The reciprocal of what a lone miss loses, without overlap.
+    pub q: f64,
+}
+
+/// A workload that calibration ran on both memories.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Micro {
+    /// Chases of pointers at random: every lost cycle is DRAM's.
+    Chase,
+    /// Stores to fresh memory, nothing read again.
+    Store,
+    /// A list that lies in order, fed by the prefetchers.
+    List,
+    /// Several of them mixed.
+    Mixed,
+}
+
+impl fmt::Display for Micro {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Micro::Chase => "chase",
+            Micro::Store => "store",
+            Micro::List => "list",
+            Micro::Mixed => "mixed",
+        })
+    }
+}
+
+/// One workload of a calibration, and how well the constants give it back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FitPoint {
+    /// Its name.
+    pub name: String,
+    /// Which of the micro-workloads.
+    pub micro: Micro,
+    /// Measured slowdown in percent.
+    pub slowdown_pct: f64,
+    /// What the constants say.
+    pub fitted_pct: f64,
+    /// Amortised offcore latency on local memory, in cycles; absent where no demand read left the core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aol: Option<Cycles>,
+}
+
+/// How far predictions were off on workloads that no constant was fitted to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeldOut {
+    /// How many workloads.
+    pub workloads: u32,
+    /// The share of predictions that the intervals are made to hold, in percent.
+    pub coverage_pct: f64,
+    /// Half-widths of the intervals by component.
+    pub store: Margin,
+    /// Of the caches.
+    pub cache: Margin,
+    /// Of DRAM.
+    pub dram: Margin,
+    /// Of the whole.
+    pub total: Margin,
+}
+
+/// The half-width of an interval: `relative` of `floor_pct` plus the prediction's magnitude, in
+/// percentage points.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Margin {
+    /// The share.
+    pub relative: f64,
+    /// What is added to the prediction before the share is taken, in percentage points.
+    pub floor_pct: f64,
+}
+
+impl Margin {
+    /// The half-width around a prediction, in percentage points.
+    pub fn around(&self, predicted_pct: f64) -> f64 {
+        self.relative * (self.floor_pct + predicted_pct.abs())
+    }
+}
+
+/// A predictor of one quantity, which the paper rejects (SupMario §5.1).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Rejected {
+    /// Last-level cache misses of loads for 1000 instructions.
+    LlcMpki,
+    /// Bytes read from memory for each cycle: bandwidth, up to the clock.
+    ReadBandwidth,
+    /// Share of cycles stalled on loads that missed the last-level cache (top-down analysis).
+    DramBound,
+}
+
+impl Rejected {
+    /// Every one.
+    pub const ALL: [Rejected; 3] = [
+        Rejected::LlcMpki,
+        Rejected::ReadBandwidth,
+        Rejected::DramBound,
+    ];
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Rejected::LlcMpki => "LLC MPKI",
+            Rejected::ReadBandwidth => "read bandwidth",
+            Rejected::DramBound => "TMA DRAM-bound",
+        })
+    }
+}
+
+/// A line through the same workloads as the constants: slowdown is `slope` times the quantity, and
+/// `intercept`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Line {
+    /// Of what.
+    pub of: Rejected,
+    /// Slowdown as a share, for each unit of the quantity.
+    pub slope: f64,
+    /// Slowdown as a share where the quantity is zero.
+    pub intercept: f64,
+}
+
+/// `slope` times something, and `intercept`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Linear {
+    /// For each unit.
+    pub slope: f64,
+    /// At zero.
+    pub intercept: f64,
+}
+
+/// Best share and gain of interleaving, linear in the pressure on local memory (SupMario §6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InterleaveFit {
+    /// The best share of pages on the slower tier, for a cycle of pressure.
+    pub share: Linear,
+    /// The gain over all local, as a share, likewise.
+    pub gain: Linear,
+    /// Pressures that the lines were fitted on: the least and the greatest.
+    pub pressure_range: [Cycles; 2],
+    /// The greatest best share among what they were fitted on.
+    pub most: f64,
+}
+
+/// A calibrated model: `weir/slowdown-model/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowdownModel {
+    /// `weir/slowdown-model/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// The machine that was calibrated. A model of another is refused.
+    pub machine: Identity,
+    /// Its processor, in words.
+    pub processor: String,
+    /// The memory that workloads are counted on.
+    pub from: TierName,
+    /// The memory whose slowdown is predicted.
+    pub to: TierName,
+    /// Which counters feed the cache component.
+    pub prefetch: PrefetchForm,
+    /// The constants.
+    pub constants: Constants,
+    /// Latency of a lone chase on `from`, in cycles of the core.
+    pub unloaded: Cycles,
+    /// Amortised offcore latencies that the constants were fitted on: the least and the greatest.
+    pub aol_range: [Cycles; 2],
+    /// What the constants were fitted on.
+    pub fitted_on: Vec<FitPoint>,
+    /// What predictions are worth; absent before anything was held out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+    /// The rejected predictors, fitted on the same.
+    pub rejected: Vec<Line>,
+    /// The interleaving that suits a pressure; absent where it was not fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleave: Option<InterleaveFit>,
+    /// What to know of the fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl SlowdownModel {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/slowdown-model/1";
+}
