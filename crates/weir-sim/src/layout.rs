@@ -242,6 +242,7 @@ fn thread(
         unobserved: 0,
         next_issue: 0,
         asleep: false,
+        is_plain: false,
         began: 0,
         progress: Progress {
             accesses: 0,

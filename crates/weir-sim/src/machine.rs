@@ -131,6 +131,8 @@ struct Run {
     tenants: Vec<Tenant>,
     accesses: Vec<u64>,
     counters: CounterSet,
+    /// Each tenant's own.
+    of_tenants: Vec<CounterSet>,
 }
 
 impl SimMachine {
@@ -202,9 +204,11 @@ impl Machine for SimMachine {
                 engine.set_mask(i as u16, mask);
             }
         }
+        let (counters, of_tenants) = engine.counters(tenants.len());
         self.run = Some(Run {
             accesses: vec![0; tenants.len()],
-            counters: engine.counters(),
+            counters,
+            of_tenants,
             tenants: tenants.to_vec(),
             engine,
         });
@@ -219,7 +223,7 @@ impl Machine for SimMachine {
         };
         let from = run.engine.now();
         run.engine.run(from + ps(window));
-        let counters = run.engine.counters();
+        let (counters, of_tenants) = run.engine.counters(run.tenants.len());
         let window_counters = since(&counters, &run.counters);
         run.counters = counters;
 
@@ -235,6 +239,11 @@ impl Machine for SimMachine {
                 latency.clear();
             }
         }
+        let counted = of_tenants.iter().zip(&run.of_tenants);
+        for (tenant, (later, earlier)) in tenants.iter_mut().zip(counted) {
+            tenant.counters = since(later, earlier);
+        }
+        run.of_tenants = of_tenants;
         for (tenant, before) in tenants.iter_mut().zip(&mut run.accesses) {
             let total = tenant.accesses;
             tenant.accesses -= *before;
@@ -287,7 +296,7 @@ impl Machine for SimMachine {
 
 /// Counters of a window: later minus earlier.
 fn since(later: &CounterSet, earlier: &CounterSet) -> CounterSet {
-    let mut window = CounterSet::default();
+    let mut window = later.clone();
     for (counter, value) in later.iter() {
         window.set(
             counter,

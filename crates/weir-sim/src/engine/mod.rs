@@ -19,7 +19,7 @@ use self::offload::Accelerator;
 use crate::clock::Ps;
 use crate::core::{Level, Place, Private, Style, Thread};
 use crate::params::Params;
-use crate::pmu::Pmu;
+use crate::pmu::CoreCounts;
 use crate::rng;
 use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 
@@ -50,6 +50,13 @@ impl Engine {
         seed: u64,
     ) -> Self {
         let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed);
+        let mut threads = threads;
+        for thread in &mut threads {
+            thread.is_plain = thread.style == Style::Stream
+                && thread.op == Op::Ld
+                && !thread.private.is_tagged()
+                && !uncore.keeps_lines();
+        }
         let mut engine = Self {
             params,
             now: 0,
@@ -129,9 +136,19 @@ impl Engine {
         }
     }
 
-    /// Everything counted so far.
-    pub fn counters(&self) -> CounterSet {
-        self.uncore.counters(self.now)
+    /// Everything counted so far, and what the cores of each of the first so many tenants did.
+    pub fn counters(&self, tenants: usize) -> (CounterSet, Vec<CounterSet>) {
+        let counts = self.uncore.cores(self.now);
+        let mut sums = vec![(CoreCounts::default(), 0); tenants];
+        for (thread, counts) in self.threads.iter().zip(&counts) {
+            if let Some((sum, cores)) = sums.get_mut(thread.tenant as usize) {
+                sum.add(counts);
+                *cores += 1;
+            }
+        }
+        let read = |(sum, cores): &(CoreCounts, usize)| sum.read(self.now, *cores, &self.params);
+        let of_tenants = sums.iter().map(read).collect();
+        (self.uncore.counters(self.now, &counts), of_tenants)
     }
 
     /// Lets a thread issue what it may, from `time` on.
@@ -227,23 +244,18 @@ impl Engine {
     /// A line arrived in the core's caches.
     #[inline]
     fn filled(&mut self, t: usize, request: &Request, at: Ps) {
-        let thread = &mut self.threads[t];
-        // A prefetched line: early ones are found in L2, late ones in a fill buffer. Who asked is
-        // hard to guess, so that nothing branches on it.
-        let demand = request.kind == Kind::Drd;
+        let thread = &self.threads[t];
+        // A prefetched line: early ones are found in L2, late ones in a fill buffer.
         let reached = match &thread.program {
-            None => thread.reach(),
-            Some(program) => program.reached(),
+            Some(program) if !thread.is_plain => program.reached(),
+            _ => thread.reach(),
         };
         let early = request.index >= reached;
-        let pmu = &mut self.uncore.pmu;
-        pmu.demand_read_time += (at - request.issued) * u64::from(demand);
-        pmu.fills[request.kind as usize % Pmu::FILL_KINDS][usize::from(early)] += 1;
-
-        if thread.style != Style::Stream {
-            return self.filled_other(t, request.index, request.place(), at);
-        }
-        if thread.op != Op::Ld || thread.private.is_tagged() || self.uncore.keeps_lines() {
+        self.uncore.pmu.cores[t].filled(request.kind, early, request.issued, at);
+        if !thread.is_plain {
+            if thread.style != Style::Stream {
+                return self.filled_other(t, request.index, request.place(), at);
+            }
             self.displace(t, request.index, request.place(), at);
         }
         let thread = &mut self.threads[t];
@@ -359,7 +371,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             thread.next_issue = at + hit_gap(params, thread.op, level);
             thread.window.complete(index);
             thread.progress.accesses += 1;
-            count_hit(&mut uncore.pmu, thread.op, level);
+            uncore.pmu.cores[t].hit(thread.op, level);
             budget -= 1;
             if budget == 0 {
                 thread.asleep = true;
@@ -394,15 +406,6 @@ fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
 #[inline]
 fn paced(next: Ps, time: Ps, gap: Ps) -> Ps {
     next.max(time.saturating_sub(gap * PAGE)) + gap
-}
-
-fn count_hit(pmu: &mut Pmu, op: Op, level: Level) {
-    if op == Op::Ld {
-        match level {
-            Level::L1 => pmu.l1_hits += 1,
-            Level::L2 => pmu.l2_hits += 1,
-        }
-    }
 }
 
 /// Time between accesses that hit: two full-line loads or one store a cycle from L1, a line every

@@ -3,7 +3,7 @@
 
 use weir_model::access::Op;
 
-use super::{BATCH, Engine, count_hit, find, hit_gap, paced};
+use super::{BATCH, Engine, find, hit_gap, paced};
 use crate::clock::Ps;
 use crate::core::{Entry, Place, Private};
 use crate::uncore::{Kind, Sender};
@@ -63,7 +63,7 @@ impl Engine {
                 thread.next_issue = at + hit_gap(&self.params, op, level);
                 thread.window.complete_by(index, program.reached());
                 thread.progress.accesses += 1;
-                count_hit(&mut self.uncore.pmu, op, level);
+                self.uncore.pmu.cores[t].hit(op, level);
                 budget -= 1;
                 if budget == 0 {
                     if !thread.asleep {

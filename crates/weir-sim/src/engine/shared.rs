@@ -43,9 +43,11 @@ impl Engine {
             _ => self.params.core.l1_hit,
         };
         let done = at + own;
+        let held = at - thread.began;
         thread.progress.accesses += 1;
         thread.progress.record(done - thread.began);
         let pause = thread.pause;
+        self.uncore.pmu.cores[t].ended(Kind::RfoSnoop, held);
         let Some(after) = thread.turns.map(|turns| turns.after) else {
             return;
         };

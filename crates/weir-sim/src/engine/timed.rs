@@ -2,7 +2,7 @@
 
 use weir_model::access::{Op, Pattern};
 
-use super::{BATCH, Engine, count_hit, find};
+use super::{BATCH, Engine, find};
 use crate::clock::Ps;
 use crate::core::{Level, Place, Thread};
 use crate::params::Params;
@@ -40,7 +40,7 @@ impl Engine {
                 thread.window.complete(index);
                 thread.progress.accesses += 1;
                 thread.progress.record(latency);
-                count_hit(&mut self.uncore.pmu, Op::Ld, level);
+                self.uncore.pmu.cores[t].hit(Op::Ld, level);
                 at += latency + thread.pause;
                 budget -= 1;
                 if budget == 0 || thread.pause > 0 {

@@ -17,7 +17,7 @@ use crate::clock::Ps;
 use crate::core::Place;
 use crate::memory::{Link, Shared, Tier};
 use crate::params::Params;
-use crate::pmu::{Pmu, TorClass};
+use crate::pmu::{CoreCounts, Pmu, TorClass};
 use crate::rng;
 use crate::wheel::{Bucket, Wheel};
 
@@ -80,7 +80,7 @@ impl Uncore {
             shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
             llc,
             masks: vec![ALL_WAYS; threads],
-            pmu: Pmu::default(),
+            pmu: Pmu::new(threads),
             params,
         }
     }
@@ -105,10 +105,21 @@ impl Uncore {
         target.waiting >= target.holds
     }
 
-    /// Everything counted up to `now`.
-    pub fn counters(&self, now: Ps) -> CounterSet {
+    /// What the core of each thread counted up to `now`.
+    pub fn cores(&self, now: Ps) -> Vec<CoreCounts> {
+        let mut cores = self.pmu.cores.clone();
+        for request in self.pool.iter().filter(|r| r.is_the_cores()) {
+            if let Some(core) = cores.get_mut(request.thread as usize) {
+                core.under_way(request.kind, request.issued, now);
+            }
+        }
+        cores
+    }
+
+    /// Everything counted up to `now`, of which `cores` is the cores' part.
+    pub fn counters(&self, now: Ps, cores: &[CoreCounts]) -> CounterSet {
         let tiers: Vec<_> = self.targets.iter().map(|t| t.tier.counts()).collect();
-        self.pmu.read(now, self.masks.len(), &tiers, &self.params)
+        self.pmu.read(now, cores, &tiers, &self.params)
     }
 
     /// The events that come next, if they are due by `limit`.
@@ -154,7 +165,6 @@ impl Uncore {
         request.way = self.mesh.delay(from.core, slice);
         let arrives = self.arrival(&request);
         let id = self.pool.insert(request);
-        self.pmu.leaves_core(kind);
         let slice = &mut self.slices[slice as usize];
         if slice.reserve() {
             return self.admit(id, kind, arrives);
@@ -272,7 +282,7 @@ impl Uncore {
         };
         request.stage = Stage::Answered;
         let (class, answered) = if hit {
-            self.pmu.l3_hits += u64::from(request.kind == Kind::Drd);
+            self.pmu.cores[request.thread as usize].hit_l3(request.kind);
             (TorClass::Hit, now + u.hit)
         } else {
             let target = &mut self.targets[request.tier as usize];
@@ -326,6 +336,7 @@ impl Uncore {
         }
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
+        self.pmu.cores[request.thread as usize].ended(request.kind, free - request.issued);
         let target = &mut self.targets[request.tier as usize];
         let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
         let written = (target.tier).write(request.line, there, &mut self.shared);
@@ -360,6 +371,7 @@ impl Uncore {
             request.class = TorClass::Hit;
             request.stage = Stage::Answered;
             let thread = request.thread;
+            self.pmu.cores[thread as usize].ended(request.kind, now - request.issued);
             self.pmu.tor(TorClass::Hit).up(now);
             (self.wheel).push(now + self.params.uncore.hit, id, &mut self.pool);
             return Some(thread);
@@ -376,6 +388,8 @@ impl Uncore {
         let written = (target.tier).write(line, there, &mut self.shared);
         let thread = request.thread;
         let held = written.waited > 0;
+        let until = if held { written.done } else { now };
+        self.pmu.cores[thread as usize].ended(request.kind, until - request.issued);
         request.stage = if held { Stage::Held } else { Stage::Answered };
         self.wheel.push(written.done, id, &mut self.pool);
         (!held).then_some(thread)

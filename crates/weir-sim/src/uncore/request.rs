@@ -54,6 +54,19 @@ impl Kind {
     /// How many kinds there are.
     pub const COUNT: usize = Kind::ItoM as usize + 1;
 
+    /// Those that leave cores, and not the last-level cache or a device.
+    pub const OF_CORES: [Kind; 9] = [
+        Kind::Drd,
+        Kind::DrdL1Pref,
+        Kind::DrdL2Pref,
+        Kind::Rfo,
+        Kind::RfoPref,
+        Kind::RfoSnoop,
+        Kind::Wcilf,
+        Kind::WbMtoI,
+        Kind::Clwb,
+    ];
+
     /// What demand, the L1 and the L2 prefetchers ask for where lines are loaded.
     pub const LOADS: [Kind; 3] = [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref];
 
@@ -156,6 +169,16 @@ impl Request {
         self.class != TorClass::Hit
     }
 
+    /// Whether it holds, or waits with, a buffer of a core: a posted write and a write-back that was let
+    /// in do so no longer, or have been counted to their end.
+    pub fn is_the_cores(&self) -> bool {
+        match self.stage {
+            Stage::Wakes => false,
+            Stage::Waits => true,
+            _ => self.kind.is_read(),
+        }
+    }
+
     /// Where its line is.
     #[inline]
     pub fn place(&self) -> Place {
@@ -198,6 +221,18 @@ impl Pool {
                 (self.requests.len() - 1) as RequestId
             }
         }
+    }
+
+    /// Every request in flight.
+    pub fn iter(&self) -> impl Iterator<Item = &Request> {
+        let mut in_flight = vec![true; self.requests.len()];
+        let mut free = self.free;
+        while let Some(place) = self.requests.get(free as usize) {
+            in_flight[free as usize] = false;
+            free = place.next;
+        }
+        let all = self.requests.iter().zip(in_flight);
+        all.filter_map(|(request, is)| is.then_some(request))
     }
 
     /// Lets a request go.

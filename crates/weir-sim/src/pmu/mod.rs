@@ -1,11 +1,15 @@
 //! Counters of the uncore and the cores, counted where the event happens.
 
+mod cores;
+
 use weir_model::counters::{Counter, CounterSet};
 
 use crate::clock::Ps;
 use crate::memory::TierCounts;
 use crate::params::{Params, TierClass};
 use crate::uncore::Kind;
+
+pub use cores::CoreCounts;
 
 /// What holds ToR entries, as the hardware's filters tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,24 +93,18 @@ pub struct Pmu {
     pub irq: Level,
     /// Requests that found it full.
     pub irq_rejected: u64,
-    /// Demand loads that hit L1.
-    pub l1_hits: u64,
-    /// Demand loads that missed L1 and hit L2.
-    pub l2_hits: u64,
-    /// Demand loads that hit the last-level cache.
-    pub l3_hits: u64,
-    /// Lines that came into a core: by kind of read, and whether the prefetcher was early enough for
-    /// demand to find them in L2, or so late that they were found in a fill buffer.
-    pub fills: [[u64; 2]; Self::FILL_KINDS],
-    /// Requests that left the cores, by kind.
-    pub offcore: [u64; Kind::COUNT],
-    /// Time that demand reads were outstanding, summed.
-    pub demand_read_time: u64,
+    /// What the cores counted, a set for each thread.
+    pub cores: Vec<CoreCounts>,
 }
 
 impl Pmu {
-    /// Kinds of reads, a power of two that holds them.
-    pub const FILL_KINDS: usize = 8;
+    /// Nothing counted yet, for so many threads.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            cores: vec![CoreCounts::default(); threads],
+            ..Self::default()
+        }
+    }
 
     /// The level of a class.
     #[inline]
@@ -114,54 +112,25 @@ impl Pmu {
         &mut self.tor[class as usize]
     }
 
-    /// A request leaves a core.
-    #[inline]
-    pub fn leaves_core(&mut self, kind: Kind) {
-        self.offcore[kind as usize] += 1;
-    }
-
-    /// The counters as hardware would show them at `now`, with `cores` cores running.
-    pub fn read(&self, now: Ps, cores: usize, tiers: &[TierCounts], p: &Params) -> CounterSet {
+    /// The counters as hardware would show them at `now`: those of all `cores`, and the uncore's.
+    pub fn read(
+        &self,
+        now: Ps,
+        cores: &[CoreCounts],
+        tiers: &[TierCounts],
+        p: &Params,
+    ) -> CounterSet {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
-        let core_cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
         let [hit, ddr, cxl, remote, evict] = &self.tor;
         let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
-        let offcore = |kinds: &[Kind]| kinds.iter().map(|&k| self.offcore[k as usize]).sum::<u64>();
-
-        let prefetched = |early: usize| {
-            let of = |kind: Kind| self.fills[kind as usize][early];
-            of(Kind::DrdL1Pref) + of(Kind::DrdL2Pref)
-        };
-        let mut set = CounterSet::default();
+        let mut all = CoreCounts::default();
+        for core in cores {
+            all.add(core);
+        }
+        let mut set = all.read(now, cores.len(), p);
         let mut put = |counter, value| set.set(counter, value);
-        put(Counter::Cycles, core_cycles(now * cores as u64));
-        put(Counter::L1Hit, self.l1_hits);
-        // Every demand load that leaves the core missed L1 and L2.
-        let offcore_loads = offcore(&[Kind::Drd]);
-        put(Counter::L1Miss, self.l2_hits + offcore_loads);
-        put(Counter::FbHit, prefetched(0));
-        put(Counter::L2Hit, self.l2_hits + prefetched(1));
-        put(Counter::L3Hit, self.l3_hits);
-        put(Counter::L3Miss, offcore_loads - self.l3_hits);
-        put(Counter::OffcoreDemandDataRd, offcore(&[Kind::Drd]));
-        put(
-            Counter::OffcoreOutstandingDemandDataRd,
-            core_cycles(self.demand_read_time),
-        );
-        put(
-            Counter::OffcoreDemandRfo,
-            offcore(&[Kind::Rfo, Kind::RfoSnoop]),
-        );
-        let others = offcore(&[Kind::LlcEvict, Kind::PciRdCur, Kind::ItoM]);
-        put(
-            Counter::OffcoreAllRequests,
-            self.offcore.iter().sum::<u64>() - others,
-        );
-        put(Counter::HwpfL1d, offcore(&[Kind::DrdL1Pref]));
-        put(Counter::HwpfL2, offcore(&[Kind::DrdL2Pref, Kind::RfoPref]));
-        put(Counter::StreamingWr, offcore(&[Kind::Wcilf]));
         // Whatever has a ToR entry, or had one, came through an ingress queue.
         let irq_inserts = inserts.iter().sum::<u64>() + evict.arrivals() + self.irq.count();
         put(Counter::IrqInserts, irq_inserts);
@@ -182,8 +151,8 @@ impl Pmu {
         put(Counter::TorInsertsIaMissRemote, inserts[3]);
         put(Counter::TorOccupancyIaMissRemote, uncore_cycles(areas[3]));
         put(Counter::TorInsertsEvict, evict.arrivals());
-        put(Counter::TorInsertsIaWcilf, offcore(&[Kind::Wcilf]));
-        put(Counter::TorInsertsIaWbmtoi, offcore(&[Kind::WbMtoI]));
+        put(Counter::TorInsertsIaWcilf, all.left(&[Kind::Wcilf]));
+        put(Counter::TorInsertsIaWbmtoi, all.left(&[Kind::WbMtoI]));
         put(Counter::ChaClockticks, uncore_cycles(now));
 
         let sum = |class: TierClass, f: fn(&TierCounts) -> u64| -> u64 {
