@@ -157,6 +157,25 @@ counters! {
     UpiRxData = "unc_upi_rxl.data",
     /// Data lines that crossed the socket link away from this socket (UNC_UPI_TxL_FLITS.ALL_DATA / 9).
     UpiTxData = "unc_upi_txl.data",
+    /// Nanoseconds that tasks were on a processor, which the kernel keeps
+    /// (PERF_COUNT_SW_TASK_CLOCK).
+    TaskClock = "task-clock",
+    /// Page faults (PERF_COUNT_SW_PAGE_FAULTS).
+    PageFaults = "page-faults",
+    /// Context switches (PERF_COUNT_SW_CONTEXT_SWITCHES).
+    ContextSwitches = "context-switches",
+    /// Moves from one processor to another (PERF_COUNT_SW_CPU_MIGRATIONS).
+    CpuMigrations = "cpu-migrations",
+}
+
+impl Counter {
+    /// Whether the kernel counts it, and no counter of the hardware.
+    pub const fn is_software(self) -> bool {
+        matches!(
+            self,
+            Self::TaskClock | Self::PageFaults | Self::ContextSwitches | Self::CpuMigrations
+        )
+    }
 }
 
 impl fmt::Display for Counter {

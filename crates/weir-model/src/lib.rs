@@ -14,6 +14,7 @@ pub mod counters;
 pub mod diagnosis;
 pub mod diagnostic;
 pub mod document;
+pub mod events;
 pub mod insight;
 pub mod interplay;
 pub mod latency;
