@@ -10,6 +10,7 @@
 pub mod access;
 pub mod action;
 pub mod capability;
+pub mod counter_file;
 pub mod counters;
 pub mod diagnosis;
 pub mod diagnostic;

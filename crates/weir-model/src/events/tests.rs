@@ -1,12 +1,16 @@
 //! Laws of the tables that come with Weir, and of how events are found in them.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::counters::{CounterSet, RunningShare};
 
+static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
+
 fn table(name: &str) -> EventTable {
-    EventLibrary::builtin().get(name).unwrap().clone()
+    LIBRARY.get(name).unwrap().clone()
 }
 
 #[test]
@@ -27,15 +31,12 @@ fn every_table_that_comes_with_weir_is_without_mistake_and_speaks_of_every_count
             );
         }
     }
-    assert_eq!(
-        EventLibrary::builtin().tables().len(),
-        library::TABLES.len()
-    );
+    assert_eq!(LIBRARY.tables().len(), library::TABLES.len());
 }
 
 #[test]
 fn processors_are_told_apart_down_to_the_stepping() {
-    let library = EventLibrary::builtin();
+    let library = &*LIBRARY;
     let of = |vendor: &str, family, model, stepping| {
         let vendor = vendor.to_owned();
         let cpu = CpuId {
@@ -88,7 +89,7 @@ fn encodings_are_those_of_the_manuals() {
     );
     assert_eq!(
         fields("UNC_CHA_TOR_INSERTS.IA_MISS"),
-        of(&[("event", 0x35), ("umask", 0xc0_01fe_01)])
+        of(&[("event", 0x35), ("umask", 0xc001_fe01)])
     );
 }
 
@@ -138,7 +139,7 @@ fn an_event_is_found_however_perf_spells_it() {
 
 #[test]
 fn a_groups_events_have_counters_all_at_once() {
-    for table in EventLibrary::builtin().tables() {
+    for table in LIBRARY.tables() {
         for watchdog in [false, true] {
             let budget = Budget::of(table, watchdog);
             let groups = groups(table, Counter::ALL, budget);
@@ -272,7 +273,7 @@ proptest! {
 
     #[test]
     fn what_a_table_prints_for_perf_is_found_again(pick in 0_usize..1_000) {
-        for table in EventLibrary::builtin().tables() {
+        for table in LIBRARY.tables() {
             let event = table.events.values().nth(pick % table.events.len()).unwrap();
             let spelled = Spelled::read(&event.perf());
             prop_assert_eq!(spelled.find(table), Some(event));
