@@ -178,12 +178,12 @@ impl Windows {
         let Some(progress) = seen.tenants.first() else {
             return 0;
         };
+        if let Some(latency) = &progress.latency {
+            self.latency.merge(latency);
+        }
         let figure = match (goal, &progress.latency) {
             (Goal::Bandwidth, _) => progress.bandwidth(seen.window).get(),
-            (Goal::Latency, Some(latency)) if !latency.is_empty() => {
-                self.latency.merge(latency);
-                latency.mean().get()
-            }
+            (Goal::Latency, Some(latency)) if !latency.is_empty() => latency.mean().get(),
             // A window without a completed access has no latency; it is no sample of zero.
             (Goal::Latency, _) => return 0,
         };

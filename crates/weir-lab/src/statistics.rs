@@ -1,4 +1,4 @@
-//! Means and their confidence intervals.
+//! Means and medians, and their confidence intervals.
 
 /// The mean of a number of samples, and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +40,52 @@ impl Estimate {
             .filter(|_| self.mean != 0.0)
             .map(|ci| ci / self.mean.abs())
     }
+}
+
+/// The median of a number of samples, and between which of them the true one lies with a confidence of
+/// at least 95 %. Nothing is assumed of how they scatter, so that one that is far off widens the interval
+/// and moves the median by a rank at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Median {
+    /// The median.
+    pub median: f64,
+    /// The lower end of the interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Median {
+    /// From samples; `None` where even the lowest and the highest are no interval of 95 %, as of
+    /// five.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        let rank = outermost_rank(n)?;
+        Some(Self {
+            median: f64::midpoint(*sorted.get((n - 1) / 2)?, *sorted.get(n / 2)?),
+            low: *sorted.get(rank)?,
+            high: *sorted.get(n - 1 - rank)?,
+        })
+    }
+}
+
+/// How many samples of `n` may be left out on either side, so that the true median lies among the
+/// others with 95 %. Each sample is above it or below it like a coin (the sign test), so that the
+/// binomial distribution tells.
+fn outermost_rank(n: usize) -> Option<usize> {
+    let mut ways = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let (mut tail, mut rank) = (0.0, None);
+    for k in 0..n / 2 {
+        tail += ways;
+        if 2.0 * tail > 0.05 {
+            break;
+        }
+        rank = Some(k);
+        ways *= (n - k) as f64 / (k + 1) as f64;
+    }
+    rank
 }
 
 /// The 97.5 % quantile of Student's t, to three decimals, for 1 to 30 degrees of freedom.
@@ -104,6 +150,36 @@ mod tests {
         let expected = 2.365 * (32.0_f64 / 7.0 / 8.0).sqrt();
         assert!((estimate.mean - 5.0).abs() < 1e-12);
         assert!((estimate.ci95.unwrap() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_medians_interval_has_its_published_ranks() {
+        // Ranks from 1 of either end (tables of the sign test).
+        for (n, low, high) in [
+            (6, 1, 6),
+            (8, 1, 8),
+            (9, 2, 8),
+            (12, 3, 10),
+            (15, 4, 12),
+            (20, 6, 15),
+        ] {
+            let found = Median::of((1..=n).map(f64::from)).unwrap();
+            let expected = (f64::from(low), f64::from(high));
+            assert_eq!((found.low, found.high), expected, "{n}");
+            assert_eq!(found.median, f64::from(n + 1) / 2.0);
+        }
+        assert_eq!(Median::of([1.0; 5]), None);
+        assert_eq!(Median::of([]), None);
+    }
+
+    #[test]
+    fn one_sample_far_off_does_not_move_a_median_far() {
+        let quiet = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0];
+        let mut loud = quiet;
+        loud[6] = 1e9;
+        let (quiet, loud) = (Median::of(quiet).unwrap(), Median::of(loud).unwrap());
+        assert_eq!(quiet.median, loud.median);
+        assert!(loud.high > quiet.high);
     }
 
     #[test]

@@ -25,10 +25,11 @@ pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         point.error = Some("the record holds no sample".into());
         return point;
     };
-    match spec.goal() {
-        Goal::Bandwidth => point.gbps = Some(GbPerSec(estimate.mean)),
-        Goal::Latency => point.ns = LatencyHistogram::from_buckets(&record.latency).summary(),
+    if spec.goal() == Goal::Bandwidth {
+        point.gbps = Some(GbPerSec(estimate.mean));
     }
+    // Requests to storage have a bandwidth and a latency.
+    point.ns = LatencyHistogram::from_buckets(&record.latency).summary();
     point.ci95 = estimate.ci95;
     point.samples = estimate.samples;
     point.repetitions = (record.repetitions.len() as u32).max(1);

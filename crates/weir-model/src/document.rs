@@ -153,7 +153,8 @@ pub struct Point {
     /// loaded and written ones alike; for movement the bytes that are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
-    /// Latency of single accesses, in ns; of a burst, its time over its accesses.
+    /// Latency of single accesses, in ns; of a burst, its time over its accesses; of a storage device,
+    /// what a request takes from submission to completion, with all that are under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns: Option<LatencySummary>,
     /// Half-width of the 95 % confidence interval of the main figure, in its unit; absent where
@@ -258,7 +259,8 @@ pub struct Record {
     /// Bandwidth of what ran beside, in GB/s, window by window; empty where nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<f64>,
-    /// Every latency of timed accesses with its count, shortest first; empty where none is timed.
+    /// Every latency of timed accesses or of requests to storage with its count, shortest first; empty
+    /// where none is timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<(Nanos, u64)>,
     /// Counters over all windows.

@@ -195,15 +195,19 @@ pub struct Cell {
     /// Beside the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corun_gbps: Option<GbPerSec>,
-    /// (corun - solo) / solo, in percent.
+    /// (corun - solo) / solo, in percent; from six repetitions on the median over them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_pct: Option<f64>,
-    /// Half-width of the change's 95 % interval, in percentage points.
+    /// How far the change's 95 % interval reaches to the side where it is wider, in percentage points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_ci95: Option<f64>,
     /// Its class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ChangeClass>,
+    /// The classes that the interval reaches, from loss to gain, where there are several: which of them
+    /// it is, the repetitions leave open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ChangeClass>,
     /// The thread counts at which the change is largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<At>,
@@ -213,7 +217,8 @@ pub struct Cell {
     /// How far that is from what it draws alone, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor_change_pct: Option<f64>,
-    /// What a request to the victim's tier takes meanwhile.
+    /// What a request to the victim's tier takes meanwhile: a hop of a chase in memory; to a storage
+    /// device one of the victim's own requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns: Option<CellLatency>,
     /// How the repetitions of the victim's figures agree, the worse of both.
@@ -240,10 +245,28 @@ impl Cell {
             Some(Steadiness::Noisy | Steadiness::Bimodal | Steadiness::Drifting)
         )
     }
+
+    /// Whether its repetitions leave open which class it is in.
+    pub fn is_undecided(&self) -> bool {
+        self.classes.len() > 1
+    }
+
+    /// Its class in words: `none`, or `undecided between mild suppression and none`.
+    pub fn describe_class(&self) -> String {
+        match (self.classes.first(), self.classes.last()) {
+            (Some(low), Some(high)) if self.is_undecided() => {
+                format!("undecided between {low} and {high}")
+            }
+            _ => self
+                .class
+                .map_or_else(String::new, |class| class.to_string()),
+        }
+    }
 }
 
-/// Latency of timed accesses; in a cell that of a lone pointer chase in the victim's tier, which is what
-/// a service that waits for memory feels.
+/// Latency of timed accesses. In a cell that of a lone pointer chase in the victim's tier, which is what
+/// a service that waits for memory feels; of a storage device that of the victim's requests, from submission
+/// to completion.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellLatency {
     /// Mean with nobody else on the machine.

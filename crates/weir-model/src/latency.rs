@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
-/// Highest latency that is kept apart from its neighbours; longer ones are counted here.
-const LONGEST_PS: u64 = 10_000_000_000;
+/// Highest latency that is kept apart from its neighbours, 10 s; longer ones are counted here. Requests to
+/// a disk that turns, or that is cached by a hypervisor, take many milliseconds.
+const LONGEST_PS: u64 = 10_000_000_000_000;
 
 /// Every latency of a run, in picoseconds, to three significant digits.
 #[derive(Debug, Clone)]

@@ -119,7 +119,8 @@ pub struct TenantProgress {
     pub bytes: Bytes,
     /// Accesses of one line each that completed; of a storage device, requests.
     pub accesses: u64,
-    /// The latency of each access, where the pattern times it.
+    /// The latency of each access, where the pattern times it; of a storage device, of each request from
+    /// submission to completion.
     pub latency: Option<LatencyHistogram>,
     /// What its cores counted for it alone. [`Observation::counters`] has their sum over tenants, and
     /// the uncore's, which belongs to nobody.

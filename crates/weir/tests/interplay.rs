@@ -82,6 +82,8 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["--victims", "dram:jump"], "jump"),
         (&["--threads", "48"], "48 threads"),
         (&["--preset", "table9"], "table3"),
+        (&["--size", "64B"], "working set"),
+        (&["--preset", "table3", "--size", "1M"], "cannot be used"),
         (&["--preset", "ssd-writes"], "SSD"),
         (
             &["--preset", "table3", "--victims", "dram"],
@@ -127,5 +129,76 @@ fn the_papers_matrix_comes_out_without_having_been_told() {
     }
     for change in [ld[0], ld[1], st[0], st[1]] {
         assert!(change.abs() <= 5.0, "{change}");
+    }
+}
+
+/// A matrix of this machine's own memory; `None` on one core.
+fn own_memory(place: &Place, repeat: &str) -> Option<Vec<String>> {
+    let topology = place.run(&["topo", "--format", "json"]).expect(0).json();
+    if topology["topology"]["cores"].as_array().unwrap().len() < 2 {
+        eprintln!("SKIPPED: one core only");
+        return None;
+    }
+    let request = "interplay --victims dram:ld --aggressors dram:ld,dram:nt_st --threads 1 --size 1M --repeat";
+    let words = request.split(' ').chain([repeat, "--format", "json"]);
+    Some(words.map(str::to_owned).collect())
+}
+
+#[test]
+fn a_class_that_repetitions_leave_open_is_named_as_such() {
+    let place = Place::new();
+    let Some(request) = own_memory(&place, "6") else {
+        return;
+    };
+    let request: Vec<&str> = request.iter().map(String::as_str).collect();
+    let document = place.run(&request).expect(0).json();
+    let table = place.run(&["runs", "show", "last"]).out();
+    for cell in document["cells"].as_array().unwrap() {
+        let change = cell["change_pct"].as_f64().unwrap();
+        assert_eq!(
+            cell["class"],
+            serde_json::to_value(ChangeClass::of(change)).unwrap()
+        );
+        let reach = cell["change_ci95"].as_f64().unwrap();
+        assert!(reach >= 0.0);
+        // The interval need not be as wide on both sides; the wider one tells what may be open.
+        let open = cell["classes"].as_array().map_or(0, Vec::len);
+        let widest = [
+            ChangeClass::of(change - reach),
+            ChangeClass::of(change + reach),
+        ];
+        if widest[0] == widest[1] {
+            assert_eq!(open, 0, "{cell}");
+        }
+        if open > 1 {
+            assert!(table.contains("? marks a change"), "{table}");
+            assert!(table.contains("undecided"), "{table}");
+        }
+    }
+}
+
+#[test]
+fn a_matrix_that_is_killed_keeps_its_figures_and_goes_on() {
+    let place = Place::new();
+    let Some(request) = own_memory(&place, "3") else {
+        return;
+    };
+    let request: Vec<&str> = request.iter().map(String::as_str).collect();
+    let mut child = place.start(&request);
+    place.wait_for_figures(2);
+    common::signal(&child, "KILL");
+    child.wait().unwrap();
+    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let kept = kept.expect(0).json();
+    assert_eq!(kept["partial"], true);
+    let resumed = place.run(&["runs", "resume", "last", "--format", "json"]);
+    let resumed = resumed.expect(0).json();
+    assert_eq!(resumed["partial"], false);
+    assert_eq!(resumed["cells"].as_array().unwrap().len(), 2);
+    for point in resumed["points"].as_array().unwrap() {
+        assert_eq!(
+            (&point["repetitions"], &point["error"]),
+            (&3.into(), &Value::Null)
+        );
     }
 }

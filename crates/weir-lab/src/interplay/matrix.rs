@@ -8,6 +8,7 @@ use weir_model::interplay::{
 use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, Nanos};
 
+use super::change::Change;
 use super::reason::{Evidence, reason};
 use super::side_by_side::{Seen, queues, ratios};
 
@@ -116,20 +117,14 @@ impl<'a> Book<'a> {
             let other = other.point;
             other.beside.is_none() && other.tier == point.tier && other.pattern == point.pattern
         };
-        let solo = self.points.iter().find(same)?.point.ns?;
-        let corun = point.ns?;
+        let solo = self.points.iter().find(same)?.point;
         Some(TimedPoint {
             tier: point.tier.clone(),
             pattern: point.pattern.clone(),
             aggressor: company(beside),
             aggressor_threads: beside.threads,
             aggressor_pause_ns: beside.pause_ns,
-            ns: CellLatency {
-                solo_mean: solo.mean,
-                solo_p99: solo.p99,
-                corun_mean: corun.mean,
-                corun_p99: corun.p99,
-            },
+            ns: latency(solo, point)?,
         })
     }
 
@@ -156,7 +151,9 @@ impl<'a> Book<'a> {
                     at,
                     solo_gbps,
                     corun_gbps,
-                    change_pct: change_pct(solo_gbps, corun_gbps),
+                    change_pct: solo
+                        .and_then(|solo| Change::of(solo, *seen))
+                        .map(|change| change.pct),
                     aggressor_solo_gbps: aggressor_solo.and_then(|s| s.point.gbps),
                     aggressor_gbps: seen.point.beside.as_ref().and_then(|b| b.gbps),
                     error: (seen.point.error.clone())
@@ -190,6 +187,7 @@ impl<'a> Book<'a> {
             change_pct: None,
             change_ci95: None,
             class: None,
+            classes: Vec::new(),
             at: None,
             aggressor_gbps: None,
             aggressor_change_pct: None,
@@ -227,7 +225,12 @@ impl<'a> Book<'a> {
         let solo = self.solo(&cell.victim, at.victim_threads);
         let corun = self.corun(&cell.victim, &cell.aggressor, at);
         if let (Some(solo), Some(corun)) = (solo, corun) {
-            cell.change_ci95 = interval(solo.point, corun.point);
+            // Requests to storage are timed as they are.
+            cell.ns = cell.ns.or_else(|| latency(solo.point, corun.point));
+            if let Some(change) = Change::of(solo, corun) {
+                cell.change_ci95 = change.half_width();
+                cell.classes = change.classes();
+            }
             cell.steadiness = worse(solo.point.steadiness, corun.point.steadiness);
             let alone = Seen::in_record(solo.record);
             let together = Seen::in_record(corun.record);
@@ -240,11 +243,22 @@ impl<'a> Book<'a> {
                 change_pct: cell.change_pct.unwrap_or(0.0),
                 solo: &alone,
                 corun: &together,
-                chase: cell.ns,
+                timed: cell.ns,
             });
         }
         cell
     }
+}
+
+/// What accesses take alone and beside, where both are timed.
+fn latency(solo: &Point, corun: &Point) -> Option<CellLatency> {
+    let (solo, corun) = (solo.ns?, corun.ns?);
+    Some(CellLatency {
+        solo_mean: solo.mean,
+        solo_p99: solo.p99,
+        corun_mean: corun.mean,
+        corun_p99: corun.p99,
+    })
 }
 
 /// The thread counts of a pair.
@@ -263,16 +277,6 @@ fn at_of(point: &Point) -> Option<At> {
 fn change_pct(solo: Option<GbPerSec>, corun: Option<GbPerSec>) -> Option<f64> {
     let (solo, corun) = (solo?.get(), corun?.get());
     (solo > 0.0).then(|| (corun - solo) / solo * 100.0)
-}
-
-/// Half-width of a change's interval in percentage points, by propagation of both figures' own.
-fn interval(solo: &Point, corun: &Point) -> Option<f64> {
-    let (a, b) = (solo.gbps?.get(), corun.gbps?.get());
-    let relative = |point: &Point, value: f64| Some(point.ci95? / value);
-    if a <= 0.0 || b <= 0.0 {
-        return None;
-    }
-    Some(relative(solo, a)?.hypot(relative(corun, b)?) * b / a * 100.0)
 }
 
 /// The one that says less about a figure's trust.

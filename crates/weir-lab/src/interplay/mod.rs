@@ -9,10 +9,12 @@
 //! | step | from | to |
 //! |---|---|---|
 //! | [`plan`] | topology and options | points |
+//! | `change` | the victim alone and beside | how far it moved, and how sure that is |
 //! | [`matrix`] | points and their records | cells, and the surface of thread counts behind them |
 //! | `side_by_side` | counters alone and beside | ratios (the paper's Table IV), and where requests wait |
 //! | `reason` | ratios | a cause in words, with its evidence |
 
+mod change;
 mod company;
 mod matrix;
 pub mod preset;

@@ -20,7 +20,8 @@ pub struct Evidence<'a> {
     pub change_pct: f64,
     pub solo: &'a Seen<'a>,
     pub corun: &'a Seen<'a>,
-    pub chase: Option<CellLatency>,
+    /// What a hop of a chase in the victim's tier takes, or a request to its device.
+    pub timed: Option<CellLatency>,
 }
 
 /// A time that is no more than this many times as long is flat: the paper's L3-miss latency moves by
@@ -275,12 +276,17 @@ impl Evidence<'_> {
             self.irq_wait()
                 .map(|wait| wait.told("a request waits in the ingress queue")),
         );
-        facts.extend(self.chase.map(|ns| {
+        facts.extend(self.timed.map(|ns| {
             let pair = Pair {
                 solo: ns.solo_mean.get(),
                 corun: ns.corun_mean.get(),
             };
-            pair.told(&format!("a dependent load from {}", self.victim.tier))
+            let what = if self.victim.op.is_storage() {
+                "a request to"
+            } else {
+                "a dependent load from"
+            };
+            pair.told(&format!("{what} {}", self.victim.tier))
         }));
         facts
     }

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use weir_model::access::Pattern;
-use weir_model::interplay::{Cause, Cell, InterplayDocument, SurfacePoint, TimedPoint};
+use weir_model::interplay::{
+    Cause, Cell, CellLatency, InterplayDocument, SurfacePoint, TimedPoint,
+};
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
@@ -21,6 +23,7 @@ pub fn interplay(document: &InterplayDocument) -> String {
         grid(&mut text, victim, aggressor, &block);
     }
     latencies(&mut text, &document.latencies);
+    requests(&mut text, cells);
     by_ways(&mut text, &document.surface);
     words(&mut text, cells);
     reasons(&document.points, &mut text);
@@ -35,8 +38,9 @@ fn grid(text: &mut String, victim: &TierName, aggressor: &TierName, cells: &[&Ce
         let row = rows.iter().position(|r| **r == cell.victim)?;
         let column = columns.iter().position(|c| **c == cell.aggressor)?;
         let change = cell.change_pct.map_or("!".into(), |change| {
-            let sign = if cell.is_unstable() { "~" } else { "" };
-            format!("{}{sign}", percent(change))
+            let undecided = if cell.is_undecided() { "?" } else { "" };
+            let unstable = if cell.is_unstable() { "~" } else { "" };
+            format!("{}{undecided}{unstable}", percent(change))
         });
         Some((row, column, change))
     });
@@ -56,15 +60,7 @@ fn grid(text: &mut String, victim: &TierName, aggressor: &TierName, cells: &[&Ce
 /// What timed accesses take, beside most threads of each aggressor.
 fn latencies(text: &mut String, timed: &[TimedPoint]) {
     for pattern in distinct(timed.iter().map(|t| t.pattern.as_str())) {
-        let mut table = Table::new(&[
-            Column::words("in"),
-            Column::words("beside"),
-            Column::number("threads"),
-            Column::number("mean\nalone [ns]"),
-            Column::number("mean\nbeside [ns]"),
-            Column::number("p99\nalone [ns]"),
-            Column::number("p99\nbeside [ns]"),
-        ]);
+        let mut table = latency_table("in", "ns");
         let of_pattern = || timed.iter().filter(|t| t.pattern == pattern);
         for (tier, aggressor) in distinct(of_pattern().map(|t| (&t.tier, &t.aggressor))) {
             let pair = of_pattern().filter(|t| (&t.tier, &t.aggressor) == (tier, aggressor));
@@ -74,16 +70,8 @@ fn latencies(text: &mut String, timed: &[TimedPoint]) {
             }) else {
                 continue;
             };
-            let p99 = |p99: Option<Nanos>| p99.map_or("-".into(), |ns| figure(ns.get()));
-            table.row([
-                tier.to_string(),
-                aggressor.to_string(),
-                most.aggressor_threads.to_string(),
-                figure(most.ns.solo_mean.get()),
-                figure(most.ns.corun_mean.get()),
-                p99(most.ns.solo_p99),
-                p99(most.ns.corun_p99),
-            ]);
+            let threads = most.aggressor_threads;
+            latency_row(&mut table, tier, aggressor, threads, &most.ns, 1.0);
         }
         let what = if pattern == Pattern::SharedLine.name() {
             "Handing a line over between two cores, one way"
@@ -92,6 +80,56 @@ fn latencies(text: &mut String, timed: &[TimedPoint]) {
         };
         titled(text, what, &table);
     }
+}
+
+/// What requests to storage take, where the cell's change is.
+fn requests(text: &mut String, cells: &[Cell]) {
+    let mut table = latency_table("of", "us");
+    for cell in cells.iter().filter(|cell| cell.victim.op.is_storage()) {
+        if let (Some(ns), Some(at)) = (&cell.ns, cell.at) {
+            let (victim, aggressor) = (&cell.victim, &cell.aggressor);
+            latency_row(&mut table, victim, aggressor, at.aggressor_threads, ns, 1e3);
+        }
+    }
+    if !table.is_empty() {
+        let what = "Latency of requests to storage, from submission to completion";
+        titled(text, what, &table);
+    }
+}
+
+fn latency_table(subject: &'static str, unit: &str) -> Table {
+    let number = |what: &str| Column::number(format!("{what} [{unit}]"));
+    Table::new(&[
+        Column::words(subject),
+        Column::words("beside"),
+        Column::number("threads"),
+        number("mean\nalone"),
+        number("mean\nbeside"),
+        number("p99\nalone"),
+        number("p99\nbeside"),
+    ])
+}
+
+/// One row, in units of so many nanoseconds.
+fn latency_row(
+    table: &mut Table,
+    subject: impl ToString,
+    aggressor: impl ToString,
+    threads: u32,
+    ns: &CellLatency,
+    unit: f64,
+) {
+    let told = |ns: Nanos| figure(ns.get() / unit);
+    let p99 = |p99: Option<Nanos>| p99.map_or("-".into(), told);
+    table.row([
+        subject.to_string(),
+        aggressor.to_string(),
+        threads.to_string(),
+        told(ns.solo_mean),
+        told(ns.corun_mean),
+        p99(ns.solo_p99),
+        p99(ns.corun_p99),
+    ]);
 }
 
 /// Both sides by the victim's share of the last-level cache, where that was divided.
@@ -142,6 +180,9 @@ fn words(text: &mut String, cells: &[Cell]) {
             text.push_str(&wrap(&sentence(cell), "- ", "  "));
         }
     }
+    if cells.iter().any(Cell::is_undecided) {
+        text.push_str("- ? marks a change whose interval reaches another class\n");
+    }
     if cells.iter().any(Cell::is_unstable) {
         text.push_str("- ~ marks a change whose repetitions disagree\n");
     }
@@ -184,7 +225,7 @@ pub fn sentence(cell: &Cell) -> String {
                 gbps(cell.corun_gbps),
                 at.victim_threads,
                 at.aggressor_threads,
-                cell.class.map_or("", |class| class.describe())
+                cell.describe_class()
             );
         }
         _ => text.push_str("no figure"),

@@ -188,10 +188,10 @@ fn what(point: &Point) -> String {
 }
 
 fn remark(point: &Point) -> String {
-    let kind = if point.ns.is_some() {
-        "latency"
-    } else {
+    let kind = if point.gbps.is_some() {
         "bandwidth"
+    } else {
+        "latency"
     };
     let sign = super::figures::sign(point).map(|sign| sign.meaning());
     match (&point.error, &point.theory) {

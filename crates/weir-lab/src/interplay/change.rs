@@ -1,0 +1,173 @@
+//! How far a victim's bandwidth moved, and how sure that is.
+
+use weir_model::interplay::ChangeClass;
+
+use super::matrix::Measured;
+use crate::statistics::Median;
+use crate::steadiness;
+
+/// A change in percent of the bandwidth alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// The change.
+    pub pct: f64,
+    /// Between what it lies with 95 %; `None` where the figures have no interval.
+    pub between: Option<(f64, f64)>,
+}
+
+impl Change {
+    /// From the victim alone to the victim beside another; `None` where either has no figure.
+    ///
+    /// Where both were repeated often enough, each repetition beside is set against the one alone of
+    /// the same round, and the median tells: a machine that slows down for all of a round does not
+    /// change the ratio, and a round that somebody else disturbed is one of many. Otherwise the means
+    /// tell, with their intervals propagated.
+    pub fn of(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
+        let means = Self::of_means(solo, corun)?;
+        Some(Self::of_rounds(solo, corun).unwrap_or(means))
+    }
+
+    fn of_rounds(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
+        let alone = steadiness::means(solo.record);
+        let beside = steadiness::means(corun.record);
+        if alone.len() != beside.len() || alone.iter().any(|gbps| *gbps <= 0.0) {
+            return None;
+        }
+        let changes = alone
+            .iter()
+            .zip(&beside)
+            .map(|(a, b)| (b / a - 1.0) * 100.0);
+        let Median { median, low, high } = Median::of(changes)?;
+        Some(Self {
+            pct: median,
+            between: Some((low, high)),
+        })
+    }
+
+    fn of_means(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
+        let (a, b) = (solo.point.gbps?.get(), corun.point.gbps?.get());
+        if a <= 0.0 {
+            return None;
+        }
+        let pct = (b - a) / a * 100.0;
+        let half = (solo.point.ci95.zip(corun.point.ci95))
+            .map(|(of_a, of_b)| (of_a / a * b).hypot(of_b) / a * 100.0);
+        Some(Self {
+            pct,
+            between: half.map(|half| (pct - half, pct + half)),
+        })
+    }
+
+    /// The distance to the end of the interval that is further off, in percentage points.
+    pub fn half_width(&self) -> Option<f64> {
+        let (low, high) = self.between?;
+        Some((self.pct - low).max(high - self.pct))
+    }
+
+    /// The classes that the interval reaches, from loss to gain; empty where it stays in one.
+    pub fn classes(&self) -> Vec<ChangeClass> {
+        let Some((low, high)) = self.between else {
+            return Vec::new();
+        };
+        let (low, high) = (ChangeClass::of(low), ChangeClass::of(high));
+        if low == high {
+            return Vec::new();
+        }
+        let reached = |class: &ChangeClass| (low..=high).contains(class);
+        ChangeClass::ALL.into_iter().filter(reached).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_model::access::{Op, Pattern};
+    use weir_model::document::{Experiment, Point, Record};
+    use weir_model::topology::TierName;
+    use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+    use super::*;
+    use crate::statistics::Estimate;
+    use crate::{Load, PointSpec, study};
+
+    /// A point of repetitions of one window each.
+    fn measured(repetitions: &[f64]) -> (Point, Record) {
+        let load = Load::new(
+            &TierName::dram(),
+            Op::Ld,
+            Pattern::Sequential,
+            1,
+            Bytes::mib(1),
+        );
+        let spec = PointSpec::alone(Experiment::Interplay, load);
+        let mut point = study::failed(&spec, "");
+        let estimate = Estimate::of(repetitions.iter().copied()).unwrap();
+        point.gbps = Some(GbPerSec(estimate.mean));
+        point.ci95 = estimate.ci95;
+        let record = Record {
+            samples: repetitions.iter().map(|&v| (Nanos(1.0), v)).collect(),
+            repetitions: vec![1; repetitions.len()],
+            ..Record::default()
+        };
+        (point, record)
+    }
+
+    fn change(solo: &[f64], corun: &[f64]) -> Change {
+        let ((a, of_a), (b, of_b)) = (measured(solo), measured(corun));
+        let solo = Measured {
+            point: &a,
+            record: &of_a,
+        };
+        let corun = Measured {
+            point: &b,
+            record: &of_b,
+        };
+        Change::of(solo, corun).unwrap()
+    }
+
+    #[test]
+    fn a_machine_that_slows_down_changes_nothing() {
+        let solo = [10.0, 9.0, 8.0, 7.0, 6.0, 5.0];
+        let corun = solo.map(|gbps| gbps * 0.8);
+        let found = change(&solo, &corun);
+        assert!((found.pct + 20.0).abs() < 1e-9, "{found:?}");
+        assert!(found.half_width().unwrap() < 1e-9);
+        assert!(found.classes().is_empty());
+    }
+
+    #[test]
+    fn an_interval_across_an_edge_leaves_the_class_open() {
+        let solo = [10.0; 6];
+        let found = change(&solo, &[9.7, 9.6, 9.2, 9.6, 9.6, 9.55]);
+        assert_eq!(ChangeClass::of(found.pct), ChangeClass::None);
+        let open = [ChangeClass::MildSuppression, ChangeClass::None];
+        assert_eq!(found.classes(), open);
+        // One disturbed round of many does not move the change.
+        assert!((found.pct + 4.0).abs() < 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn few_repetitions_are_told_by_their_means() {
+        let found = change(&[10.0, 10.0, 10.0], &[8.9, 9.0, 9.1]);
+        assert!((found.pct + 10.0).abs() < 1e-9);
+        let (low, high) = found.between.unwrap();
+        assert!(low < -10.0 && high > -10.0);
+        assert_eq!(change(&[10.0], &[9.0]).between, None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_change_lies_in_its_interval_and_the_class_among_those_left_open(
+            solo in prop::collection::vec(1.0..100.0_f64, 2..12),
+            factors in prop::collection::vec(0.1..2.0_f64, 12),
+        ) {
+            let corun: Vec<f64> = solo.iter().zip(&factors).map(|(a, f)| a * f).collect();
+            let found = change(&solo, &corun);
+            let (low, high) = found.between.unwrap();
+            prop_assert!(low <= found.pct && found.pct <= high);
+            let open = found.classes();
+            prop_assert!(open.is_empty() || open.contains(&ChangeClass::of(found.pct)));
+            prop_assert!(open.len() != 1);
+        }
+    }
+}
