@@ -9,7 +9,8 @@
 //! - **Loading.** [`kernels`] are loops of one memory instruction each, chosen at run time by what
 //!   the processor has; [`memory`] places their pages on a node and asks the kernel where they
 //!   really are; [`pin`] and [`clock`] hold them on a core and time them; [`prefetch`] switches
-//!   the prefetchers for as long as they run; [`storage`] has `fio` put requests to a device.
+//!   the prefetchers for as long as they run; [`storage`] has `fio` put requests to a device;
+//!   [`resctrl`] divides the last-level cache between tenants.
 //!
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
@@ -26,6 +27,7 @@ pub mod perf;
 pub mod pin;
 pub mod prefetch;
 pub mod recording;
+pub mod resctrl;
 pub mod root;
 pub mod storage;
 pub mod topology;

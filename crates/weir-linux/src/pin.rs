@@ -112,6 +112,12 @@ pub fn preemptions() -> i64 {
     i64::from(usage.ru_nivcsw)
 }
 
+/// The number of the calling thread (gettid(2)).
+pub fn thread() -> u32 {
+    // SAFETY: takes nothing, and never fails.
+    u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

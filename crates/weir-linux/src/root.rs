@@ -2,7 +2,7 @@
 //! code as this one.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -65,10 +65,46 @@ impl<T> Reading<T> {
     }
 }
 
+/// Changes to the system's files by which the kernel is told what to do. This machine's kernel
+/// obeys; a folder of files has none, unless a test brings a stand-in.
+pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + Sync {
+    /// Writes to a file that is there, at once.
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
+
+    /// Makes a folder, which the kernel furnishes.
+    fn make_folder(&self, path: &str) -> io::Result<()>;
+
+    /// Removes a folder that the kernel furnished.
+    fn remove_folder(&self, path: &str) -> io::Result<()>;
+}
+
+/// The kernel of this machine.
+#[derive(Debug)]
+struct Kernel;
+
+impl Control for Kernel {
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        File::options()
+            .write(true)
+            .open(path)?
+            .write_all(text.as_bytes())
+    }
+
+    fn make_folder(&self, path: &str) -> io::Result<()> {
+        std::fs::create_dir(path)
+    }
+
+    fn remove_folder(&self, path: &str) -> io::Result<()> {
+        std::fs::remove_dir(path)
+    }
+}
+
 /// Where the system's files begin: `/`, a folder, or a recording.
 #[derive(Debug, Clone)]
 pub struct Root {
     source: Source,
+    /// Who obeys what is written.
+    control: Option<Arc<dyn Control>>,
     /// Notes every answer, while a recording is made.
     trace: Option<Arc<Trace>>,
 }
@@ -95,7 +131,9 @@ impl Default for Root {
 
 impl From<Source> for Root {
     fn from(source: Source) -> Self {
+        let live = matches!(&source, Source::Folder(base) if base == Path::new("/"));
         Self {
+            control: live.then(|| Arc::new(Kernel) as Arc<dyn Control>),
             source,
             trace: None,
         }
@@ -123,6 +161,7 @@ impl Root {
         let trace = Arc::new(Trace::default());
         let root = Self {
             source: self.source.clone(),
+            control: self.control.clone(),
             trace: Some(Arc::clone(&trace)),
         };
         (root, trace)
@@ -257,6 +296,42 @@ impl Root {
             }
             Source::Recorded(_) => Err(io::Error::other("a recording has no devices")),
         }
+    }
+
+    /// Writes to a file by which the kernel is told what to do.
+    ///
+    /// # Errors
+    /// As writing does; a recording cannot be told anything.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        self.control()?.write(path, text)
+    }
+
+    /// Makes a folder in a file system of the kernel's, such as a group of threads.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn make_folder(&self, path: &str) -> io::Result<()> {
+        self.control()?.make_folder(path)
+    }
+
+    /// Removes such a folder, with the files that the kernel put there.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn remove_folder(&self, path: &str) -> io::Result<()> {
+        self.control()?.remove_folder(path)
+    }
+
+    fn control(&self) -> io::Result<&dyn Control> {
+        let control = self.control.as_deref();
+        control.ok_or_else(|| io::Error::other("a recorded machine cannot be told what to do"))
+    }
+
+    /// The same files, with somebody who obeys what is written to them.
+    #[cfg(test)]
+    pub(crate) fn obeyed_by(mut self, control: Arc<dyn Control>) -> Self {
+        self.control = Some(control);
+        self
     }
 
     /// Where a path leads once every link is followed, as a path of the system.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use common::Place;
 use serde_json::Value;
 use tempfile::TempDir;
+use unicode_width::UnicodeWidthStr;
 
 /// A folder on the disk that this is built on.
 fn folder() -> TempDir {
@@ -100,16 +101,52 @@ fn memory_and_storage_are_set_beside_each_other() {
     for point in document["points"].as_array().unwrap() {
         assert!(point["error"].is_null(), "{point}");
     }
+    // A request takes longer than a load, and is timed in the same run as its bandwidth.
+    let of = |cell: usize, what: &str| document["cells"][cell]["ns"][what].as_f64().unwrap();
+    assert!(of(1, "solo_mean") > of(0, "solo_mean"));
+    assert!(of(1, "corun_p99") > 1000.0 && of(1, "corun_mean") > 1000.0);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let table = place.run(&["runs", "show", "last"]);
+    assert!(
+        table.out().contains("Latency of requests"),
+        "{}",
+        table.out()
+    );
+    for line in table.out().lines() {
+        assert!(line.width() <= 80, "{line}");
+    }
+    every_request_is_timed(&place, &document);
+}
+
+/// As many requests were timed as their bytes say, but for those under way at a window's edges.
+fn every_request_is_timed(place: &Place, document: &Value) {
+    let export = ["runs", "export", "--as", "record", "last"];
+    let records = place.run(&export).expect(0).json();
+    let points = document["points"].as_array().unwrap().iter();
+    let mut seen = 0;
+    for (point, record) in points.zip(records["records"].as_array().unwrap()) {
+        if point["tier"] != "ssd0" {
+            continue;
+        }
+        let windows = record["samples"].as_array().unwrap();
+        let bytes = |w: &Value| w[0].as_f64().unwrap() * w[1].as_f64().unwrap();
+        let requests: f64 = windows.iter().map(bytes).sum::<f64>() / 4096.0;
+        let timed = point["ns"]["samples"].as_f64().unwrap();
+        let under_way = 32.0 * windows.len() as f64;
+        assert!(timed + under_way >= requests, "{timed} of {requests}");
+        seen += 1;
+    }
+    assert!(seen >= 3, "alone twice and beside once");
 }
 
 #[test]
-fn neither_ctrl_c_nor_a_kill_leaves_a_process_or_a_file() {
+fn neither_ctrl_c_nor_a_kill_nor_an_abort_leaves_a_process_or_a_file() {
     let (place, folder) = (Place::new(), folder());
     if !can_run(&place, folder.path()) {
         return;
     }
-    for how in ["-INT", "-KILL"] {
+    for how in ["-INT", "-KILL", "-ABRT"] {
         let mut child = place.start(&matrix(folder.path(), "40"));
         let own = child.id();
         wait_until("no fio came", || left_behind(own) > 0);
@@ -203,12 +240,68 @@ fn a_fio_that_is_missing_too_old_or_failing_is_told_with_what_to_do() {
 }
 
 #[test]
+fn an_aggressor_that_dies_spoils_its_own_cells_only() {
+    let (place, folder) = (Place::new(), folder());
+    if !can_run(&place, folder.path()) {
+        return;
+    }
+    // The real one for everything but writes, which somebody kills.
+    let script = "#!/bin/bash\nreal=$(PATH=${PATH#*:} command -v fio)\n\
+        case \"$*\" in *--rw=randwrite*) pid=$$; (sleep 0.2; \
+        [ \"$(cat /proc/$pid/comm)\" = fio ] && kill -KILL $pid) > /dev/null 2>&1 & ;; esac\n\
+        exec \"$real\" \"$@\"\n";
+    let mut request = matrix(folder.path(), "1");
+    request.extend(["--format", "json"]);
+    let (code, said) = with_stand_in(&place, script, &request);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("killed by signal 9"), "{said}");
+    assert!(said.contains("dmesg"), "{said}");
+
+    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let document = kept.expect(0).json();
+    for point in document["points"].as_array().unwrap() {
+        let spoiled = point["op"] == "rand_write" || point["beside"]["op"] == "rand_write";
+        assert_eq!(point["error"].is_null(), !spoiled, "{point}");
+    }
+    let cells = document["cells"].as_array().unwrap();
+    assert!(cells.iter().all(|cell| cell["error"].as_str().is_some()));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_disk_without_room_for_the_scratch_file_is_told_with_what_to_do() {
+    let (place, folder) = (Place::new(), folder());
+    if !can_run(&place, folder.path()) {
+        return;
+    }
+    // A limit on file size stands in for a full disk; the store stays below it.
+    let limit = "trap '' XFSZ; ulimit -f 20000";
+    let request = matrix(folder.path(), "1");
+    let done = common::Done(place.under_shell(limit, &request).output().unwrap()).expect(1);
+    assert!(
+        done.err().contains("filling a scratch file"),
+        "{}",
+        done.err()
+    );
+    assert!(done.err().contains("more room"), "{}", done.err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // What needs no storage was measured and kept.
+    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let document = kept.expect(0).json();
+    let figures = document["points"].as_array().unwrap().iter();
+    let memory = figures.filter(|p| p["tier"] == "dram" && p["beside"].is_null());
+    assert!(memory.clone().count() > 0);
+    assert!(memory.clone().all(|point| point["error"].is_null()));
+}
+
+#[test]
 fn storage_that_cannot_be_is_refused_before_anything_runs() {
     let place = Place::new();
     let file = place.file("file", "");
     for (arguments, word) in [
         (&["--storage", "/no/such/place"][..], "there is no"),
         (&["--storage", text(&file)], "neither a folder nor"),
+        (&["--storage", "/dev/shm"], "keeps its files in memory"),
         (&["--storage", "/tmp", "--on", "interplay-a"], "is a model"),
         (
             &["--storage", "/tmp", "--write-device", "/dev/null"],

@@ -15,6 +15,7 @@ use super::assignment::{self, Job, Need, Work};
 use super::recorder::Progress;
 use super::requests::{self, Requests};
 use super::turns::SharedLine;
+use super::ways::Ways;
 use super::worker::{Done, Ready, Worker};
 use super::{Host, notes};
 use crate::memory::Region;
@@ -36,6 +37,7 @@ struct Member {
 /// What is asked of a tenant at every window.
 struct TenantFacts {
     name: String,
+    cores: Vec<u32>,
     timed: bool,
 }
 
@@ -48,6 +50,10 @@ pub(super) struct Crew {
     prefetchers: Option<Held>,
     /// Tenants of storage, which are not threads of this program.
     requests: Requests,
+    /// Parts of the last-level cache.
+    ways: Ways,
+    /// Every thread that is at work, with its tenant.
+    threads: Vec<(usize, u32)>,
     notes: RunNotes,
 }
 
@@ -65,6 +71,7 @@ impl Crew {
         let fresh = fresh.filter(|(_, kept)| kept.iter().any(Option::is_none));
         assignment::check_room(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
+        let (ways, of_ways) = Ways::divide(host, tenants)?;
         // They take longest to get ready, and end by themselves if the run does not begin.
         let mut requests = Requests::start(host, &work.requests)?;
 
@@ -137,8 +144,16 @@ impl Crew {
         }
         let mut notes = notes::at_start(host, tenants, &jobs, &ready, &prefetchers);
         requests::describe(host, tenants.len(), &work.requests, &mut notes);
+        notes.conditions.extend(of_ways.conditions);
+        notes.warnings.extend(of_ways.warnings);
+        let mut threads: Vec<(usize, u32)> = ready.iter().map(|r| (r.tenant, r.thread)).collect();
+        let flowing = requests.await_flow().and_then(|()| {
+            threads.extend(requests.threads());
+            let take = |&(tenant, thread): &(usize, u32)| ways.take(tenant, thread);
+            threads.iter().try_for_each(take)
+        });
         // Threads whose gate is dropped never begin.
-        if let Err(error) = requests.await_flow() {
+        if let Err(error) = flowing {
             drop(gates);
             for member in members {
                 // What it would say is that it never began.
@@ -156,8 +171,30 @@ impl Crew {
             tenants: tenants.iter().map(TenantFacts::of).collect(),
             prefetchers: prefetchers.ok().flatten(),
             requests,
+            ways,
+            threads,
             notes,
         })
+    }
+
+    /// Gives a tenant these ways of the last-level cache until the run ends, and says which it has.
+    ///
+    /// # Errors
+    /// There is no such tenant, or the cache cannot be divided so.
+    pub fn set_ways(&mut self, host: &Host, tenant: &str, mask: u32) -> Result<u32, MachineError> {
+        let index = self.tenants.iter().position(|facts| facts.name == tenant);
+        let known = index.and_then(|index| Some((index, self.tenants.get(index)?)));
+        let Some((index, facts)) = known else {
+            return Err(MachineError::Request(format!(
+                "no tenant `{tenant}` is running"
+            )));
+        };
+        let applied = self.ways.set(host, index, tenant, &facts.cores, mask)?;
+        let own = self.threads.iter().filter(|(of, _)| *of == index);
+        for &(_, thread) in own {
+            self.ways.take(index, thread)?;
+        }
+        Ok(applied)
     }
 
     /// Switches the prefetchers of every processor that is used, until the run ends.
@@ -188,6 +225,7 @@ impl Crew {
     /// # Errors
     /// Requests to storage cannot be counted.
     pub fn begin_window(&mut self) -> Result<(), MachineError> {
+        self.requests.before_window();
         for member in &mut self.members {
             member.progress.take_latencies();
             member.began_at = member.progress.lines.load(Ordering::Relaxed);
@@ -241,6 +279,12 @@ impl Crew {
         Ok(tenants)
     }
 
+    /// Adds to what each tenant did what takes too long to ask for while the window's time runs: the
+    /// latencies of requests to storage.
+    pub fn after_window(&mut self, tenants: &mut [TenantProgress]) {
+        self.requests.after_window(tenants);
+    }
+
     /// Stops every thread and waits for it. Fails if a thread or a page was not to its end what it
     /// was at the start.
     pub fn dismiss(mut self) -> Result<(RunNotes, Vec<Region>), MachineError> {
@@ -271,6 +315,9 @@ impl Crew {
                 cause: why.reason,
             }));
         }
+        if let Err(error) = std::mem::take(&mut self.ways).end() {
+            lost = lost.or(Some(error));
+        }
         match lost {
             Some(error) => Err(error),
             None => Ok((notes, regions)),
@@ -282,6 +329,7 @@ impl TenantFacts {
     fn of(tenant: &Tenant) -> Self {
         Self {
             name: tenant.name.clone(),
+            cores: tenant.cores.clone(),
             timed: tenant.pattern.is_timed(),
         }
     }

@@ -10,6 +10,7 @@ mod requests;
 mod task;
 mod timer;
 mod turns;
+mod ways;
 mod worker;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +30,7 @@ use crate::clock::{self, Clock, Moment};
 use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
 use crate::prefetch::{Running, Switches};
+use crate::resctrl::Resctrl;
 use crate::root::Root;
 use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
@@ -77,6 +79,8 @@ struct Host {
     storage: Option<Storage>,
     /// The prefetchers' switches, or why they are out of reach.
     prefetchers: Result<Switches, Unavailable>,
+    /// Groups of threads that may use a part of the cache, or why there are none.
+    resctrl: Result<Resctrl, Unavailable>,
     /// Counters, all of them with the reason why they have no value.
     counters: CounterSet,
     /// Memory of the last run, which the next one often wants again.
@@ -121,8 +125,14 @@ impl LinuxTestbed {
             capabilities.retain(|c| c.feature != Feature::Storage);
             capabilities.push(storage.capability());
         }
+        let resctrl = Resctrl::find(&root);
+        if let (true, Ok(resctrl)) = (root.is_live(), &resctrl) {
+            // What cannot be removed now may be by somebody with more rights; making a group says so.
+            let _ = resctrl.sweep();
+        }
         let host = Host {
             prefetchers,
+            resctrl,
             topology,
             identity: Identity {
                 kind: MachineKind::Host,
@@ -215,9 +225,6 @@ impl Machine for LinuxMachine {
                 "a recorded machine can be looked at, but not loaded".into(),
             ));
         }
-        if tenants.iter().any(|tenant| tenant.cache_ways.is_some()) {
-            return Err(no_cache_ways());
-        }
         if let Some(tenant) = tenants.iter().find(|tenant| tenant.work.is_some()) {
             return Err(MachineError::Request(format!(
                 "`{}` is the description of a program, which only a model runs; here run the program \
@@ -254,8 +261,9 @@ impl Machine for LinuxMachine {
             std::thread::sleep(left.min(LONGEST_SLEEP));
             crew.check()?;
         }
-        let tenants = crew.end_window()?;
+        let mut tenants = crew.end_window()?;
         let elapsed = clock::raw_nanos().saturating_sub(began);
+        crew.after_window(&mut tenants);
         Moment::now(clock)
             .check_since(moment, clock)
             .map_err(|cause| MachineError::System {
@@ -294,7 +302,21 @@ impl Machine for LinuxMachine {
                     },
                 })
             }
-            Action::CacheWays { .. } => Err(no_cache_ways()),
+            Action::CacheWays { ref tenant, mask } => {
+                let Some(crew) = &mut self.crew else {
+                    return Err(MachineError::Request(
+                        "no run is under way; start one before dividing the cache".into(),
+                    ));
+                };
+                let applied = crew.set_ways(&self.host, tenant, mask)?;
+                Ok(Applied {
+                    requested: action.clone(),
+                    applied: Action::CacheWays {
+                        tenant: tenant.clone(),
+                        mask: applied,
+                    },
+                })
+            }
         }
     }
 
@@ -342,14 +364,6 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
         set.set_unavailable(counter, reason.clone());
     }
     set
-}
-
-/// The last-level cache of a host is divided through resctrl, which is not written to yet.
-fn no_cache_ways() -> MachineError {
-    MachineError::Missing {
-        feature: Feature::Resctrl,
-        reason: "cache ways are not allocated on a host by this version".to_owned(),
-    }
 }
 
 #[cfg(test)]

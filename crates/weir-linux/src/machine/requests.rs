@@ -8,7 +8,7 @@ use weir_model::topology::{TierKind, TierName};
 use weir_model::units::Bytes;
 
 use super::Host;
-use crate::storage::{self, Load, Running};
+use crate::storage::{self, Load, Running, Times};
 use crate::topology::list;
 
 /// The requests of one tenant, before they begin.
@@ -99,6 +99,10 @@ struct Member {
     running: Running,
     /// Bytes when the window began.
     began_at: u64,
+    /// What requests had taken when the window began; `None` where that is not known.
+    times: Option<Times>,
+    /// Why it is no longer asked what requests took.
+    silent: Option<String>,
 }
 
 impl Requests {
@@ -117,6 +121,8 @@ impl Requests {
                 block: request.load.block.get(),
                 running,
                 began_at: 0,
+                times: None,
+                silent: None,
             });
         Ok(Self {
             all: members.collect(),
@@ -126,6 +132,25 @@ impl Requests {
     /// Waits until the requests of all flow.
     pub fn await_flow(&mut self) -> Result<(), MachineError> {
         self.all.iter_mut().try_for_each(|m| m.running.await_flow())
+    }
+
+    /// The threads of each tenant's process, as the kernel numbers them.
+    pub fn threads(&self) -> Vec<(usize, u32)> {
+        let of = |member: &Member| {
+            let (tenant, threads) = (member.tenant, member.running.threads());
+            threads.into_iter().map(move |thread| (tenant, thread))
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    /// Asks what requests took until now, where the end of another window did not tell. That takes
+    /// a few milliseconds, and so comes before a window and not in it.
+    pub fn before_window(&mut self) {
+        for member in &mut self.all {
+            if member.times.is_none() {
+                member.times = member.ask();
+            }
+        }
     }
 
     /// What happened until now does not count.
@@ -153,16 +178,41 @@ impl Requests {
         Ok(())
     }
 
+    /// Adds what the requests of each took since [`before_window`](Self::before_window).
+    pub fn after_window(&mut self, tenants: &mut [TenantProgress]) {
+        for member in &mut self.all {
+            let Some(before) = member.times.take() else {
+                continue;
+            };
+            let now = member.ask();
+            if let (Some(now), Some(tenant)) = (&now, tenants.get_mut(member.tenant)) {
+                tenant.latency = now.since(&before);
+            }
+            member.times = now;
+        }
+    }
+
     /// Ends all of them; the first that had failed is told, and none stays.
     pub fn end(self, notes: &mut RunNotes) -> Result<(), MachineError> {
         let mut lost = None;
         for member in self.all {
+            notes.warnings.extend(member.silent);
             match member.running.end() {
                 Ok(warning) => notes.warnings.extend(warning),
                 Err(error) => lost = lost.or(Some(error)),
             }
         }
         lost.map_or(Ok(()), Err)
+    }
+}
+
+impl Member {
+    fn ask(&mut self) -> Option<Times> {
+        if self.silent.is_some() {
+            return None;
+        }
+        let told = self.running.times();
+        told.map_err(|why| self.silent = Some(why.reason)).ok()
     }
 }
 
@@ -185,6 +235,7 @@ pub(super) fn describe(host: &Host, tenants: usize, requests: &[Request], notes:
             format!("{op} of {block}, {depth} deep, {on}"),
             format!("pinned to CPU {}", list::format(&cpus)),
             "bytes counted as requests reach the device".to_owned(),
+            "latency from submission to completion, by fio, in bins of 1.6 %".to_owned(),
         ] {
             notes.conditions.push(format!("{subject}{text}"));
         }

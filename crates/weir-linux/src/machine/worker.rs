@@ -15,11 +15,13 @@ use super::task::{Task, Timed};
 use super::turns::SharedLine;
 use crate::clock::{self, Clock, Moment};
 use crate::memory::Region;
-use crate::pin::Pinned;
+use crate::pin::{self, Pinned};
 
 /// What a thread says once its memory is in place.
 pub(super) struct Ready {
     pub tenant: usize,
+    /// Its number, as the kernel has it.
+    pub thread: u32,
     pub bytes: Bytes,
     pub verified: bool,
     /// The size of the pages of what its instruction touches, in words, and of what it loads along
@@ -76,6 +78,7 @@ impl Worker {
         let all = || regions.iter().chain(shared);
         let told = ready.send(Ok(Ready {
             tenant: self.job.tenant,
+            thread: pin::thread(),
             bytes: all().map(Region::bytes).sum(),
             verified: all().all(Region::is_verified),
             pages: all()

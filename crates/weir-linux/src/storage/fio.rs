@@ -103,7 +103,7 @@ impl Fio {
                 "--norandommap",
                 "--allow_file_create=0",
                 "--eta=never",
-                "--output-format=json",
+                "--output-format=json+",
             ]
             .map(OsString::from),
         );

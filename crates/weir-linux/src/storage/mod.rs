@@ -10,12 +10,14 @@
 //! | `scratch` | a file that nobody can leave behind |
 //! | `fio` | the program: found, old enough, told what to do |
 //! | `running` | the process: awaited, counted, ended |
-//! | `report` | what it says at the end |
+//! | `said` | what it says, as it comes |
+//! | `report` | what that tells: bytes, and what requests took |
 
 mod fio;
 mod place;
 mod report;
 mod running;
+mod said;
 mod scratch;
 
 use std::path::PathBuf;
@@ -32,6 +34,7 @@ use self::place::Place;
 use self::scratch::Scratch;
 use crate::root::Root;
 
+pub(crate) use self::report::Times;
 pub(crate) use self::running::Running;
 
 /// What the lack of storage costs.

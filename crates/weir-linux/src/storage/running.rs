@@ -1,18 +1,19 @@
 //! A `fio` at work: awaited until its requests flow, counted while they do, ended with the run.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use weir_model::capability::Unavailable;
 use weir_model::machine::MachineError;
 use weir_model::units::Bytes;
 
 use super::fio::Fio;
-use super::report::Report;
+use super::report::{Report, Times};
+use super::said::Said;
 use super::{Load, system, writes};
 
 /// How long it may take until requests flow.
@@ -21,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(5);
-/// The most that is kept of what it says.
-const MOST_SAID: u64 = 1 << 20;
+/// How long it may take to tell what its requests took; a few milliseconds are usual.
+const ANSWER: Duration = Duration::from_secs(5);
 /// By how much its own count of bytes and the kernel's may differ: requests under way, and files
 /// that it loads itself from.
 const AGREE: (f64, u64) = (0.05, 16 << 20);
@@ -30,7 +31,7 @@ const AGREE: (f64, u64) = (0.05, 16 << 20);
 /// One process, which never outlives this.
 pub(crate) struct Running {
     child: Child,
-    said: Option<[JoinHandle<String>; 2]>,
+    said: Option<[Said; 2]>,
     tenant: String,
     writes: bool,
     /// Bytes of requests that tell that all threads are at work.
@@ -68,7 +69,7 @@ impl Running {
             )
         };
         let mut child = command.spawn().map_err(failed)?;
-        let said = [collect(child.stdout.take()), collect(child.stderr.take())];
+        let said = [Said::on(child.stdout.take()), Said::on(child.stderr.take())];
         let threads = load.cores.len() as u64;
         Ok(Self {
             child,
@@ -90,7 +91,7 @@ impl Running {
             // It may have ended since; the next look says so.
             let bytes = self.bytes().unwrap_or(0);
             match before {
-                None if self.threads() > 1 => before = Some(bytes),
+                None if self.threads().len() > 1 => before = Some(bytes),
                 Some(before) if bytes >= before + self.flow => return Ok(()),
                 _ => {}
             }
@@ -116,8 +117,13 @@ impl Running {
         list.map_or(0, |list| list.split_whitespace().count())
     }
 
-    fn threads(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/task", self.child.id())).map_or(0, Iterator::count)
+    /// The numbers of its threads; none if it has ended.
+    pub fn threads(&self) -> Vec<u32> {
+        let all = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let names = all.into_iter().flatten().flatten();
+        names
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect()
     }
 
     /// Bytes of requests that it has put to the device. Those under way are in it, at most as many
@@ -126,6 +132,35 @@ impl Running {
         let path = format!("/proc/{}/io", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| system(&path, error))?;
         counted(&text, self.writes).ok_or_else(|| system(path, "it does not tell the bytes"))
+    }
+
+    /// What its requests took until now. It is asked by a signal, and answers with a report (fio's
+    /// documentation, SIGUSR1).
+    ///
+    /// # Errors
+    /// It does not answer, or its report lacks the times.
+    pub fn times(&mut self) -> Result<Times, Unavailable> {
+        let Some([out, _]) = &self.said else {
+            return Err(Unavailable::because("fio has ended"));
+        };
+        out.forget();
+        signal(&mut self.child, libc::SIGUSR1);
+        let report = out.next(ANSWER).ok_or_else(|| {
+            Unavailable::because(format!(
+                "fio did not tell what its requests took within {} s",
+                ANSWER.as_secs()
+            ))
+        })?;
+        let report = Report::read(&report).map_err(|why| {
+            Unavailable::because(format!("the report of fio cannot be read: {why}"))
+        })?;
+        let times = report.times();
+        if report.bytes() > 0 && times == Times::default() {
+            return Err(Unavailable::because(
+                "fio does not tell what its requests took",
+            ));
+        }
+        Ok(times)
     }
 
     /// Whether it is still at work.
@@ -142,8 +177,11 @@ impl Running {
 
     fn ended(&mut self, status: ExitStatus) -> MachineError {
         self.told = true;
-        let [out, err] = self.take_said();
+        let [(out, _), (err, _)] = self.take_said();
         let how = match status.signal() {
+            Some(libc::SIGKILL) => {
+                "killed by signal 9; if nobody did that, memory ran out: see dmesg".to_owned()
+            }
             Some(signal) => format!("killed by signal {signal}"),
             None => format!("exit status {}", status.code().unwrap_or(-1)),
         };
@@ -154,11 +192,10 @@ impl Running {
         system(format!("tenant `{}`: fio", self.tenant), cause)
     }
 
-    fn take_said(&mut self) -> [String; 2] {
+    /// Words and last documents on both pipes.
+    fn take_said(&mut self) -> [(String, Option<String>); 2] {
         let said = self.said.take();
-        said.map_or_else(Default::default, |said| {
-            said.map(|thread| thread.join().unwrap_or_default())
-        })
+        said.map_or_else(Default::default, |said| said.map(Said::finish))
     }
 
     /// Ends it and says what makes its figures less than trustworthy.
@@ -172,9 +209,10 @@ impl Running {
         self.check()?;
         let counted = self.bytes()?;
         self.quit(GRACE);
-        let [out, err] = self.take_said();
+        let [(_, report), (err, _)] = self.take_said();
         let named = || format!("tenant `{}`: the report of fio", self.tenant);
-        let report = Report::read(&out).map_err(|why| {
+        let report = report.ok_or_else(|| "there is no JSON in it".to_owned());
+        let report = report.and_then(|text| Report::read(&text)).map_err(|why| {
             let said = complaint(&err).map(|line| format!(" ({line})"));
             system(named(), format!("{why}{}", said.unwrap_or_default()))
         })?;
@@ -198,18 +236,12 @@ impl Running {
     /// Asks it to end, and after some time makes it.
     fn quit(&mut self, grace: Duration) {
         let asked = Instant::now();
-        if let Ok(id) = libc::pid_t::try_from(self.child.id())
-            && matches!(self.child.try_wait(), Ok(None))
-        {
-            // SAFETY: kill takes no pointers. The child is not yet waited for, so that its number
-            // is nobody else's.
-            unsafe { libc::kill(id, libc::SIGTERM) };
-            while asked.elapsed() < grace {
-                if !matches!(self.child.try_wait(), Ok(None)) {
-                    return;
-                }
-                std::thread::sleep(LOOK);
+        signal(&mut self.child, libc::SIGTERM);
+        while asked.elapsed() < grace {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
             }
+            std::thread::sleep(LOOK);
         }
         // Both fail only for a process that is gone, which is what is wanted.
         let _ = self.child.kill();
@@ -222,6 +254,17 @@ impl Drop for Running {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.quit(Duration::ZERO);
         }
+    }
+}
+
+/// Sends a signal, if the process is still there to take it.
+fn signal(child: &mut Child, signal: libc::c_int) {
+    if let Ok(id) = libc::pid_t::try_from(child.id())
+        && matches!(child.try_wait(), Ok(None))
+    {
+        // SAFETY: kill takes no pointers. The child is not yet waited for, so that its number is
+        // nobody else's.
+        unsafe { libc::kill(id, signal) };
     }
 }
 
@@ -243,19 +286,6 @@ fn die_with(parent: u32) -> io::Result<()> {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())
-}
-
-/// Reads all that is said, so that nobody waits for a full pipe; keeps the beginning.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut said = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // A pipe that breaks has nothing more to say.
-            let _ = pipe.by_ref().take(MOST_SAID).read_to_end(&mut said);
-            let _ = io::copy(&mut pipe, &mut io::sink());
-        }
-        String::from_utf8_lossy(&said).into_owned()
-    })
 }
 
 /// The line in which `fio` complains, or else the last one.

@@ -72,10 +72,14 @@ impl Scratch {
         }
         filled.map_err(|error| {
             let folder = folder.path.display();
-            system(
-                format!("filling a scratch file of {wanted} in {folder}"),
-                error,
-            )
+            let what = format!("filling a scratch file of {wanted} in {folder}");
+            match error.raw_os_error() {
+                Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => system(
+                    what,
+                    format!("{error}; name a folder with more room, or take a smaller working set"),
+                ),
+                _ => system(what, error),
+            }
         })?;
         self.bytes = wanted;
         Ok(())

@@ -1,0 +1,119 @@
+//! What the hardware takes, from the `info` folder.
+
+use weir_model::capability::Unavailable;
+
+use super::{MOUNT, Resctrl, Resource};
+
+/// What a mask of ways may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheLimits {
+    /// Every way (`cbm_mask`).
+    pub all: u64,
+    /// The fewest that a mask names (`min_cbm_bits`).
+    pub least: u32,
+    /// Whether they need not be side by side (`sparse_masks`, Linux 6.7); older kernels do not say.
+    pub sparse: Option<bool>,
+    /// Groups that the processor can tell apart, the first of them the one of all others
+    /// (`num_closids`).
+    pub groups: u32,
+}
+
+/// What a bandwidth may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BandwidthLimits {
+    /// The least (`min_bandwidth`).
+    pub least: u64,
+    /// The step that others are rounded to (`bandwidth_gran`).
+    pub step: u64,
+    /// As [`CacheLimits::groups`].
+    pub groups: u32,
+}
+
+impl CacheLimits {
+    /// Whether a mask may be asked for.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, mask: u64) -> Result<(), Unavailable> {
+        let wrong = |why: String| Err(Unavailable::because(format!("cache ways {mask:#x}: {why}")));
+        if mask & !self.all != 0 {
+            return wrong(format!("the cache has {:#x}", self.all));
+        }
+        if mask.count_ones() < self.least.max(1) {
+            return wrong(format!("at least {} are needed", self.least.max(1)));
+        }
+        let run = mask >> mask.trailing_zeros();
+        if self.sparse == Some(false) && run & run.wrapping_add(1) != 0 {
+            return wrong("this processor wants them side by side".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Resctrl {
+    /// What masks of a cache may be.
+    ///
+    /// # Errors
+    /// The resource is not allocated here, or its limits cannot be read.
+    pub fn cache_limits(&self, resource: Resource) -> Result<CacheLimits, Unavailable> {
+        let mask = self.info(resource, "cbm_mask")?;
+        let all = u64::from_str_radix(&mask, 16).map_err(|_| {
+            Unavailable::because(format!(
+                "{resource}/cbm_mask says `{mask}`, which is no mask"
+            ))
+        })?;
+        let sparse = self.info(resource, "sparse_masks").ok();
+        Ok(CacheLimits {
+            all,
+            least: self.number(resource, "min_cbm_bits")?,
+            sparse: sparse.map(|text| text == "1"),
+            groups: self.number(resource, "num_closids")?,
+        })
+    }
+
+    /// What bandwidths may be.
+    ///
+    /// # Errors
+    /// As [`cache_limits`](Self::cache_limits).
+    pub fn bandwidth_limits(&self, resource: Resource) -> Result<BandwidthLimits, Unavailable> {
+        Ok(BandwidthLimits {
+            least: self.number(resource, "min_bandwidth")?,
+            step: self.number(resource, "bandwidth_gran")?,
+            groups: self.number(resource, "num_closids")?,
+        })
+    }
+
+    /// The resources that divide the last-level cache: one, or two where code and data are apart.
+    ///
+    /// # Errors
+    /// The processor does not allocate its last-level cache.
+    pub fn last_level(&self) -> Result<Vec<Resource>, Unavailable> {
+        let all = [Resource::L3, Resource::L3Code, Resource::L3Data];
+        let there = |r: &Resource| self.root.exists(&format!("{MOUNT}/info/{r}/cbm_mask"));
+        let there: Vec<Resource> = all.into_iter().filter(there).collect();
+        if there.is_empty() {
+            return Err(Unavailable::because(format!(
+                "this processor does not allocate its last-level cache (no {MOUNT}/info/L3; CAT on Intel, QoS on AMD)"
+            )));
+        }
+        Ok(there)
+    }
+
+    fn info(&self, resource: Resource, name: &str) -> Result<String, Unavailable> {
+        let text = self.root.text(&format!("{MOUNT}/info/{resource}/{name}"));
+        text.get().cloned()
+    }
+
+    fn number<T: std::str::FromStr>(
+        &self,
+        resource: Resource,
+        name: &str,
+    ) -> Result<T, Unavailable> {
+        let text = self.info(resource, name)?;
+        text.parse().map_err(|_| {
+            Unavailable::because(format!(
+                "{resource}/{name} says `{text}`, which is no number"
+            ))
+        })
+    }
+}
