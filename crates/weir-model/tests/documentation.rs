@@ -64,7 +64,7 @@ fn the_reference_in_the_documentation_is_that_of_the_reader() {
     let library = Library::builtin();
     let mut document = document();
     let before = document.clone();
-    for kind in [FileKind::Device, FileKind::Host] {
+    for kind in [FileKind::Device, FileKind::Storage, FileKind::Host] {
         let head = format!("<!-- reference: {} -->\n", kind.name());
         let start = document.find(&head).unwrap() + head.len();
         let length = document[start..].find("<!-- end -->").unwrap();
@@ -84,7 +84,7 @@ fn the_reference_in_the_documentation_is_that_of_the_reader() {
 #[test]
 fn every_default_key_has_a_default_for_everyone() {
     let library = Library::builtin();
-    for kind in [FileKind::Device, FileKind::Host] {
+    for kind in [FileKind::Device, FileKind::Storage, FileKind::Host] {
         for row in library.reference(kind) {
             let covered: usize = row.defaults.iter().map(|(_, names)| names.len()).sum();
             let for_all = row.defaults.iter().any(|(_, names)| names.is_empty());

@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_model::access::Op;
 use weir_model::platform::{
     ControllerKind, DEVICE_KEYS, Definition, FileKind, HOST_KEYS, Library, Need, ParameterRow,
-    Place, Platform, Provenance, ReadLimit,
+    Place, Platform, Provenance, ReadLimit, STORAGE_KEYS,
 };
 use weir_model::published;
 use weir_model::topology::TierKind;
@@ -88,7 +88,11 @@ fn every_value_has_a_source_or_a_range_and_a_reason() {
 #[test]
 fn every_key_of_the_reference_is_shown_and_every_shown_key_is_in_the_reference() {
     let library = Library::builtin();
-    for (kind, keys) in [(FileKind::Host, HOST_KEYS), (FileKind::Device, DEVICE_KEYS)] {
+    for (kind, keys) in [
+        (FileKind::Host, HOST_KEYS),
+        (FileKind::Device, DEVICE_KEYS),
+        (FileKind::Storage, STORAGE_KEYS),
+    ] {
         let known: BTreeSet<&str> = keys.iter().map(|key| key.path).collect();
         let mut shown = BTreeSet::new();
         for definition in library.list().into_iter().filter(|d| d.kind() == kind) {
@@ -186,6 +190,74 @@ fn a_digest_tells_machines_apart_by_their_numbers_and_by_nothing_else() {
 }
 
 #[test]
+fn storage_is_a_tier_behind_all_others_and_what_it_costs_cores_matters_with_it_alone() {
+    let (bare, with) = (compose("emr2s+cxl-a"), compose("emr2s+cxl-a+2xssd-sas12"));
+    let names: Vec<String> = (with.topology().tiers.iter())
+        .map(|t| t.name.to_string())
+        .collect();
+    assert_eq!(names, ["dram", "cxl0", "remote", "ssd0", "ssd1"]);
+    assert!(with.topology().tiers[3].kind == TierKind::Ssd);
+    assert_eq!(with.topology().tiers[0], bare.topology().tiers[0]);
+    assert_ne!(with.digest(), bare.digest());
+    assert_ne!(with.digest(), compose("emr2s+cxl-a+ssd-sas12").digest());
+    assert_ne!(with.digest(), compose("emr2s+cxl-a+2xssd-nvme4").digest());
+
+    let dearer = |platform: &Platform| {
+        let mut dearer = platform.clone();
+        dearer.host.io.lines.value += 1;
+        dearer.digest() != platform.digest()
+    };
+    assert!(dearer(&with) && !dearer(&bare));
+    assert!(
+        bare.describe()
+            .iter()
+            .all(|row| !row.key.starts_with("io."))
+    );
+    for expression in [
+        "emr2s+ssd-sas12@remote",
+        "emr2s+ssd-sas12+none",
+        "emr2s+9xssd-sas12",
+    ] {
+        assert!(
+            Library::builtin().compose(expression).is_err(),
+            "{expression}"
+        );
+    }
+}
+
+#[test]
+fn flash_that_contradicts_itself_is_a_mistake_at_its_key() {
+    let library = Library::builtin();
+    let Some(definition) = library.get("ssd-nvme4") else {
+        panic!("it comes with Weir");
+    };
+    let text = written_out(definition);
+    assert!(library.check("drive.toml", &text).is_ok());
+    for (key, value, says) in [
+        ("read_idle", "\"50 us\"", "shorter than its known parts"),
+        ("sense", "\"78 us\"", "shorter than its known parts"),
+        (
+            "sequential_write",
+            "\"9 GB/s\"",
+            "more than the link carries",
+        ),
+        ("random_read", "2000000", "more than the link carries"),
+        ("random_write", "1600000", "faster than it is read"),
+        ("dies", "16", "reads a second at most"),
+        ("queue", "0", ""),
+    ] {
+        let line = |line: &str| match line.split_once(" = ") {
+            Some((known, _)) if known == key => format!("{key} = {value}"),
+            _ => line.to_string(),
+        };
+        let changed: Vec<String> = text.lines().map(line).collect();
+        let result = library.check("drive.toml", &changed.join("\n"));
+        let mistakes = result.unwrap_err().to_string();
+        assert!(mistakes.contains(says), "{key}: {mistakes}");
+    }
+}
+
+#[test]
 fn tiers_stand_in_order_and_no_measurement_beats_its_limit() {
     let platform = compose("emr2s+2xcxl-a+cxl-b@remote");
     let topology = platform.topology();
@@ -217,6 +289,11 @@ fn tiers_stand_in_order_and_no_measurement_beats_its_limit() {
                 if let Some(read) = &device.measured.read {
                     assert!(read.value <= limits.read);
                 }
+            }
+            Definition::Storage(device) => {
+                let (limits, measured) = (device.limits(), &device.measured);
+                assert!(measured.sequential_read.value <= limits.read);
+                assert!(measured.sequential_write.value <= limits.write);
             }
         }
     }
@@ -328,6 +405,21 @@ fn a_host_brings_its_own_devices_unless_others_or_none_are_named() {
     assert_eq!(compose("miku-a").devices.len(), 2);
     assert_eq!(compose("miku-a+cxl-a").devices.len(), 1);
     assert!(compose("memo+none").devices.is_empty());
+    // One kind of device is named, the other stays.
+    let names = |expression: &str| {
+        let platform = compose(expression);
+        let devices = platform.devices.into_iter().map(|d| d.device.name);
+        let all = devices.chain(platform.storage.into_iter().map(|d| d.name));
+        all.collect::<Vec<String>>().join(" ")
+    };
+    assert_eq!(names("interplay-a"), "montage ssd-sas12");
+    assert_eq!(names("interplay-a+cxl-a"), "cxl-a ssd-sas12");
+    assert_eq!(
+        names("interplay-a+2xssd-nvme4"),
+        "montage ssd-nvme4 ssd-nvme4"
+    );
+    assert_eq!(names("interplay-a+none"), "");
+    assert_eq!(names("emr2s+cxl-a+ssd-sas12"), "cxl-a ssd-sas12");
     assert!(compose("emr2s").devices.is_empty());
     assert_eq!(compose("cxl-a+emr2s").host.name, "emr2s");
 }
@@ -483,8 +575,9 @@ fn a_machine_that_names_a_log_is_in_it_and_agrees_with_it() {
     assert_eq!(checked, 3);
     for definition in Library::builtin().list() {
         let log = match definition {
-            Definition::Host(host) => &host.log,
-            Definition::Device(device) => &device.log,
+            Definition::Host(host) => host.log.as_ref(),
+            Definition::Device(device) => device.log.as_ref(),
+            Definition::Storage(_) => None,
         };
         if let Some(log) = log {
             let curves = published::measured::builtin(log, Gigahertz(3.0));

@@ -1,4 +1,4 @@
-//! From a file and the defaults below it to a [`Host`] or a [`Device`].
+//! From a file and the defaults below it to a [`Host`], a [`Device`] or a [`StorageDevice`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,9 +8,10 @@ use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 use super::{
-    Accelerator, Cache, Complexes, Controller, ControllerKind, Core, Device, DeviceMeasured, Dram,
-    DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch, Provenance, ReadLimit,
-    RemoteSocket, Sourced, Switch, Tail, Tlb, Uncore, check,
+    Accelerator, Cache, Complexes, Controller, ControllerKind, Core, Device, DeviceIo,
+    DeviceMeasured, Dram, DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch,
+    Provenance, ReadLimit, RemoteSocket, Sourced, StorageDevice, StorageMeasured, Switch, Tail,
+    Tlb, Uncore, check,
 };
 use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
@@ -22,6 +23,8 @@ pub enum Definition {
     Host(Box<Host>),
     /// A CXL device.
     Device(Box<Device>),
+    /// A storage device.
+    Storage(Box<StorageDevice>),
 }
 
 impl Definition {
@@ -30,6 +33,7 @@ impl Definition {
         match self {
             Definition::Host(host) => &host.name,
             Definition::Device(device) => &device.name,
+            Definition::Storage(device) => &device.name,
         }
     }
 
@@ -38,6 +42,7 @@ impl Definition {
         match self {
             Definition::Host(host) => &host.summary,
             Definition::Device(device) => &device.summary,
+            Definition::Storage(device) => &device.summary,
         }
     }
 
@@ -46,6 +51,7 @@ impl Definition {
         match self {
             Definition::Host(_) => FileKind::Host,
             Definition::Device(_) => FileKind::Device,
+            Definition::Storage(_) => FileKind::Storage,
         }
     }
 }
@@ -109,6 +115,7 @@ pub(crate) fn assemble(
             layers.extend(controller_defaults(file, defaults));
             layers.extend(&defaults.device);
         }
+        FileKind::Storage => {}
         FileKind::HostDefaults | FileKind::DeviceDefaults => return None,
     }
     let values = Values { file, layers };
@@ -120,6 +127,11 @@ pub(crate) fn assemble(
             let host = host(&values, name)?;
             check::host(&host, &values, mistakes);
             Some(Definition::Host(Box::new(host)))
+        }
+        FileKind::Storage => {
+            let device = storage(&values, name)?;
+            check::storage(&device, &values, mistakes);
+            Some(Definition::Storage(Box::new(device)))
         }
         _ => {
             let device = device(&values, name)?;
@@ -164,7 +176,7 @@ fn controller_defaults<'d>(file: &SourceFile, defaults: &'d Defaults) -> Option<
 fn report_missing(values: &Values<'_>, mistakes: &mut Collector<'_>) {
     let file = values.file;
     // With an unknown microarchitecture everything is missing; one mistake is enough.
-    let whole_defaults = file.kind == FileKind::Device || values.layers.len() > 2;
+    let whole_defaults = file.kind != FileKind::Host || values.layers.len() > 2;
     for key in file.kind.keys() {
         let wanted = match key.need {
             Need::Required => true,
@@ -261,6 +273,16 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             submit: v.get("dsa.submit")?,
             portal: v.get("dsa.portal")?,
             decode: v.get("dsa.decode")?,
+        },
+        io: DeviceIo {
+            ways: v.get("io.ways")?,
+            write_buffer: v.get("io.write_buffer")?,
+            read_buffer: v.get("io.read_buffer")?,
+            submit: v.get("io.submit")?,
+            complete: v.get("io.complete")?,
+            interrupt: v.get("io.interrupt")?,
+            doorbell: v.get("io.doorbell")?,
+            lines: v.get("io.lines")?,
         },
         dram,
         remote: v
@@ -380,6 +402,26 @@ fn device(v: &Values<'_>, name: &str) -> Option<Device> {
             remote_idle: v.get("remote_idle"),
             remote_hop: v.get("remote_hop")?,
             remote_read,
+        },
+    })
+}
+
+fn storage(v: &Values<'_>, name: &str) -> Option<StorageDevice> {
+    Some(StorageDevice {
+        name: name.to_string(),
+        summary: v.file.summary.clone(),
+        link: v.get("link")?,
+        capacity: v.get("capacity")?,
+        queue: v.get("queue")?,
+        dies: v.get("dies")?,
+        sense: v.get("sense")?,
+        measured: StorageMeasured {
+            read_idle: v.get("read_idle")?,
+            write_idle: v.get("write_idle")?,
+            random_read: v.get("random_read")?,
+            random_write: v.get("random_write")?,
+            sequential_read: v.get("sequential_read")?,
+            sequential_write: v.get("sequential_write")?,
         },
     })
 }

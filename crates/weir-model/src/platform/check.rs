@@ -1,9 +1,9 @@
 //! What single values cannot show: values that contradict each other or physics.
 
 use super::assemble::Values;
-use super::{Device, Host, ReadLimit};
+use super::{Device, Host, ReadLimit, STORAGE_BLOCK, StorageDevice};
 use crate::diagnostic::Collector;
-use crate::units::{Bytes, GbPerSec, LINE_BYTES};
+use crate::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 /// Checks a whole host.
 pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
@@ -262,6 +262,70 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
         );
     }
     ranks("ranks", device.ranks.value, values, mistakes);
+}
+
+/// Checks a whole storage device.
+pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &mut Collector<'_>) {
+    let mut report = |key: &str, message: String, help: &str| {
+        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
+    };
+    let measured = &device.measured;
+    let (link, block) = (device.link.value, STORAGE_BLOCK);
+    let blocks = |a_second: u32| GbPerSec(f64::from(a_second) * block.get() as f64 / 1e9);
+    for (key, rate) in [
+        ("sequential_read", measured.sequential_read.value),
+        ("sequential_write", measured.sequential_write.value),
+        ("random_read", blocks(measured.random_read.value)),
+        ("random_write", blocks(measured.random_write.value)),
+    ] {
+        if rate > link {
+            report(
+                key,
+                format!("`{key}` is {rate:.2}, more than the link carries ({link})"),
+                "see `link`; requests are of 4 KiB",
+            );
+        }
+    }
+    if measured.random_write.value > measured.random_read.value {
+        report(
+            "random_write",
+            "flash would be written at random faster than it is read".into(),
+            "see `random_read`; `random_write` is that of a device whose spare blocks are used up",
+        );
+    }
+    let transfer = Nanos(block.get() as f64 / link.get());
+    let known = device.sense.value + transfer;
+    if measured.read_idle.value <= known {
+        report(
+            "read_idle",
+            format!(
+                "a read of {} is shorter than its known parts, which take {known:.1}",
+                measured.read_idle.value
+            ),
+            "a die's `sense` and 4 KiB on the `link` are parts of it",
+        );
+    }
+    if measured.write_idle.value <= transfer {
+        report(
+            "write_idle",
+            format!(
+                "a write of {} is shorter than 4 KiB on the link, which take {transfer:.1}",
+                measured.write_idle.value
+            ),
+            "see `link`",
+        );
+    }
+    let most = f64::from(device.dies.value) / device.sense.value.get() * 1e9;
+    if f64::from(measured.random_read.value) > most {
+        report(
+            "random_read",
+            format!(
+                "{} dies that read for {} each give {most:.0} reads a second at most",
+                device.dies.value, device.sense.value
+            ),
+            "see `dies` and `sense`",
+        );
+    }
 }
 
 /// Rank bits are bits of the address.

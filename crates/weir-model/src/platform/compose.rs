@@ -2,10 +2,10 @@
 
 use super::assemble::Definition;
 use super::library::Library;
-use super::{Attached, Device, Host, Place, Platform};
+use super::{Attached, Device, Host, Place, Platform, StorageDevice};
 use crate::diagnostic::{closest, did_you_mean, quote};
 
-/// CXL devices that one machine can have here.
+/// CXL devices that one machine can have here, and storage devices.
 const MOST_DEVICES: usize = 8;
 
 /// Expressions longer than this are not worth reading.
@@ -108,6 +108,16 @@ pub enum ComposeError {
         /// How many.
         count: String,
     },
+    /// A place for a storage device.
+    #[error(
+        "`{device}` hangs on the threads' own socket; `@{place}` is for CXL devices, leave it out"
+    )]
+    StoragePlace {
+        /// The storage device.
+        device: String,
+        /// What stands behind its `@`.
+        place: String,
+    },
     /// `@remote` where there is no other socket.
     #[error("`{host}` has one socket, so `{device}` cannot be on another; leave `@remote` out")]
     NoOtherSocket {
@@ -139,8 +149,8 @@ impl Library {
     ///
     /// The expression names one host and any number of devices, joined by `+`: `2xcxl-a` is two of
     /// them and two tiers, `2xcxl-a@interleaved` two and one tier, `cxl-a@remote` hangs on the other
-    /// socket, `cxl-a@switch` behind a switch, and `none` leaves out the devices that the host comes
-    /// with.
+    /// socket, `cxl-a@switch` behind a switch, `ssd-nvme4` is a storage device, and `none` leaves out
+    /// the devices that the host comes with.
     ///
     /// # Errors
     /// The expression is malformed, names something unknown, or asks for what cannot be.
@@ -159,6 +169,7 @@ impl Library {
         }
         let mut host: Option<&Host> = None;
         let mut devices: Vec<Attached> = Vec::new();
+        let mut storage: Vec<StorageDevice> = Vec::new();
         let mut none = false;
         for term in expression.split('+').map(str::trim) {
             if term.is_empty() {
@@ -194,6 +205,16 @@ impl Library {
                     let count = count_of(count)?;
                     devices.extend(attached(device, count, &places, term)?);
                 }
+                Some(Definition::Storage(device)) => {
+                    if let Some(place) = places.first() {
+                        return Err(ComposeError::StoragePlace {
+                            device: device.name.clone(),
+                            place: quote(place),
+                        });
+                    }
+                    let count = count_of(count)?;
+                    storage.extend(std::iter::repeat_n(device.as_ref().clone(), count));
+                }
                 None => return Err(self.unknown(name)),
             }
         }
@@ -203,15 +224,24 @@ impl Library {
                 example: self.an_example_host(),
             });
         };
-        if none && !devices.is_empty() {
+        if none && !(devices.is_empty() && storage.is_empty()) {
             return Err(ComposeError::NoneAndSome {
                 expression: quote(expression),
             });
         }
-        if devices.is_empty() && !none {
+        if !none {
+            // Naming a device leaves out the host's own of that kind.
+            let (own_devices, own_storage) = (devices.is_empty(), storage.is_empty());
             for name in &host.default_devices {
                 match self.get(name) {
-                    Some(Definition::Device(device)) => devices.push(alone(device, Place::Local)),
+                    Some(Definition::Device(device)) => {
+                        devices.extend(own_devices.then(|| alone(device, Place::Local)));
+                    }
+                    Some(Definition::Storage(device)) => {
+                        storage.extend(own_storage.then(|| device.as_ref().clone()));
+                    }
+                    // What it would have been is named instead, perhaps.
+                    _ if !(own_devices && own_storage) => {}
                     _ => {
                         return Err(ComposeError::UnknownDefault {
                             host: host.name.clone(),
@@ -222,10 +252,12 @@ impl Library {
             }
         }
         let count: u32 = devices.iter().map(|d| d.ways).sum();
-        if count as usize > MOST_DEVICES {
-            return Err(ComposeError::Count {
-                count: count.to_string(),
-            });
+        for count in [count as usize, storage.len()] {
+            if count > MOST_DEVICES {
+                return Err(ComposeError::Count {
+                    count: count.to_string(),
+                });
+            }
         }
         for remote in devices.iter().filter(|d| d.is_remote()) {
             check_other_socket(host, &remote.device)?;
@@ -234,6 +266,7 @@ impl Library {
             name: expression.to_string(),
             host: host.clone(),
             devices,
+            storage,
         })
     }
 

@@ -16,6 +16,7 @@ pub(super) const PLATFORMS: &[(&str, &str)] = files!("":
     "cxl-a", "cxl-b", "cxl-c", "cxl-d",
     "agilex-2666", "agilex-2400", "montage", "micron-x8",
     "micro23-a", "micro23-b", "micro23-c", "leo-x16",
+    "ssd-nvme4", "ssd-sas12",
 );
 
 /// What hosts of one microarchitecture have in common.

@@ -32,6 +32,8 @@ pub struct Host {
     pub uncore: Uncore,
     /// The Data Streaming Accelerator of one socket.
     pub accelerator: Accelerator,
+    /// How devices reach memory, and what storage requests cost the cores.
+    pub io: DeviceIo,
     /// DRAM of one socket.
     pub dram: Dram,
     /// The way to the other socket, where there is one.
@@ -171,6 +173,27 @@ pub struct Accelerator {
     pub portal: Sourced<Nanos>,
     /// From a descriptor in the device to its first read.
     pub decode: Sourced<Nanos>,
+}
+
+/// The way of devices' lines into the socket, and the cores' part in storage requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceIo {
+    /// Ways of the last-level cache that devices' writes fill; 0 where they go to memory.
+    pub ways: Sourced<u32>,
+    /// Lines that the devices of one port write at once.
+    pub write_buffer: Sourced<u32>,
+    /// Lines that they read at once.
+    pub read_buffer: Sourced<u32>,
+    /// Core time of submitting a storage request.
+    pub submit: Sourced<Cycles>,
+    /// Core time of completing one.
+    pub complete: Sourced<Cycles>,
+    /// From a completion in memory to the handler on the core.
+    pub interrupt: Sourced<Nanos>,
+    /// From the core's register write to the device.
+    pub doorbell: Sourced<Nanos>,
+    /// Lines that the core work of one request finds in no cache of its own.
+    pub lines: Sourced<u32>,
 }
 
 /// DRAM of one socket, or of one of its sub-NUMA clusters.

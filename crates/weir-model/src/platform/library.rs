@@ -87,12 +87,15 @@ impl Library {
                 Some("name it in lower case, such as `my-device.toml`".into()),
             );
         }
-        if !matches!(source.kind, FileKind::Host | FileKind::Device) {
+        if matches!(
+            source.kind,
+            FileKind::HostDefaults | FileKind::DeviceDefaults
+        ) {
             mistakes.report(
                 source.head.clone(),
                 Some("kind"),
                 format!("this file gives {}, not a platform", source.kind.describe()),
-                Some("write `kind = \"host\"` or `kind = \"cxl\"`".into()),
+                Some("write `kind = \"host\"`, `kind = \"cxl\"` or `kind = \"ssd\"`".into()),
             );
             return None;
         }
@@ -100,17 +103,11 @@ impl Library {
         Some((definition, source))
     }
 
-    /// Everything known, hosts first, by name.
+    /// Everything known, hosts first and storage last, by name.
     pub fn list(&self) -> Vec<&Definition> {
-        let hosts = self
-            .definitions
-            .values()
-            .filter(|d| d.kind() == FileKind::Host);
-        let others = self
-            .definitions
-            .values()
-            .filter(|d| d.kind() != FileKind::Host);
-        hosts.chain(others).collect()
+        let kinds = [FileKind::Host, FileKind::Device, FileKind::Storage];
+        let of = |kind| self.definitions.values().filter(move |d| d.kind() == kind);
+        kinds.into_iter().flat_map(of).collect()
     }
 
     /// The host or device of this name.

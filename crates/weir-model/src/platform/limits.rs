@@ -1,6 +1,9 @@
 //! What physics allows: link slots, channel rates.
 
-use super::{Attached, Complexes, Device, Dram, Host, Link, Place, RemoteSocket};
+use super::{
+    Attached, Complexes, Device, Dram, Host, Link, Place, RemoteSocket, STORAGE_BLOCK,
+    StorageDevice,
+};
 use crate::topology::Limits;
 use crate::units::{Bytes, GbPerSec, Gigahertz};
 
@@ -54,6 +57,22 @@ impl Dram {
                 self.channels.value,
                 self.media.timing().rate
             ),
+        }
+    }
+}
+
+impl StorageDevice {
+    /// Upper bounds of the device: its link in each direction, or its dies and flash, whichever is less.
+    pub fn limits(&self) -> Limits {
+        let (link, measured) = (self.link.value, &self.measured);
+        let read = measured.sequential_read.value.min(link);
+        let write = measured.sequential_write.value.min(link);
+        Limits {
+            read,
+            write,
+            total: GbPerSec(read.get() + write.get()),
+            idle: Some(measured.write_idle.value.min(measured.read_idle.value)),
+            basis: format!("a link of {link} each way, {STORAGE_BLOCK} requests"),
         }
     }
 }

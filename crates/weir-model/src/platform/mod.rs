@@ -1,7 +1,7 @@
 //! Platforms: machines as data, every number with its source.
 //!
-//! A platform is a [`Host`] and the [`Device`]s behind its CXL ports, each read from one TOML file
-//! and put together by an expression such as `emr2s+2xcxl-a+cxl-d@remote`. A file separates what was
+//! A platform is a [`Host`], the [`Device`]s behind its CXL ports and its [`StorageDevice`]s, each
+//! read from one TOML file and put together by an expression such as `emr2s+2xcxl-a+cxl-d@remote`. A file separates what was
 //! *measured* alone on the machine, one tier and one tenant at a time, from everything the model
 //! must predict. A number without a public source is `assumed` and carries its plausible range.
 
@@ -21,6 +21,7 @@ mod scalar;
 mod schema;
 mod source_file;
 mod sourced;
+mod ssd;
 mod topology;
 mod vary;
 
@@ -30,8 +31,8 @@ pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub(crate) use entry::{known as known_words, read_number as read_scalar};
 pub use host::{
-    Accelerator, Cache, Complexes, Core, Dram, DramMeasured, Host, LastLevelCache, NarrowRemote,
-    Prefetch, RemoteSocket, Switch, Tlb, Uncore,
+    Accelerator, Cache, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, LastLevelCache,
+    NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;
 pub(crate) use library::name_of_file;
@@ -39,9 +40,10 @@ pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
 pub use reference::ReferenceRow;
 pub use scalar::Kind;
-pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need};
+pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need, STORAGE_KEYS};
 pub use source_file::MOST_BYTES;
 pub use sourced::{Provenance, Sourced};
+pub use ssd::{STORAGE_BLOCK, StorageDevice, StorageMeasured};
 pub use vary::VaryError;
 
 /// The curves of a log in `published/measured` that were taken on a machine.
@@ -96,4 +98,6 @@ pub struct Platform {
     pub host: Host,
     /// Its CXL devices, a tier each; `cxl0` is the first.
     pub devices: Vec<Attached>,
+    /// Its storage devices, a tier each; `ssd0` is the first.
+    pub storage: Vec<StorageDevice>,
 }

@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use super::scalar::{Parameter, Scalar};
 use super::schema::{FileKind, Key};
-use super::{Attached, Definition, Device, Host, Place, Platform, Provenance, Sourced};
+use super::{
+    Attached, Definition, Device, Host, Place, Platform, Provenance, Sourced, StorageDevice,
+};
 
 /// One parameter with its value and where that comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -112,6 +114,15 @@ impl Host {
         r.add("dsa.submit", &dsa.submit);
         r.add("dsa.portal", &dsa.portal);
         r.add("dsa.decode", &dsa.decode);
+        let io = &self.io;
+        r.add("io.ways", &io.ways);
+        r.add("io.write_buffer", &io.write_buffer);
+        r.add("io.read_buffer", &io.read_buffer);
+        r.add("io.submit", &io.submit);
+        r.add("io.complete", &io.complete);
+        r.add("io.interrupt", &io.interrupt);
+        r.add("io.doorbell", &io.doorbell);
+        r.add("io.lines", &io.lines);
         r.add("dram.media", &self.dram.media);
         r.add("dram.channels", &self.dram.channels);
         r.add("dram.ranks", &self.dram.ranks);
@@ -181,12 +192,41 @@ impl Device {
     }
 }
 
+impl StorageDevice {
+    /// Its parameters in the order of the reference.
+    pub fn parameters(&self) -> Vec<ParameterRow> {
+        self.parameters_of(self.name.clone())
+    }
+
+    fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
+        let mut r = Rows {
+            kind: FileKind::Storage,
+            part,
+            rows: Vec::new(),
+        };
+        r.add("link", &self.link);
+        r.add("capacity", &self.capacity);
+        r.add("queue", &self.queue);
+        r.add("dies", &self.dies);
+        r.add("sense", &self.sense);
+        let measured = &self.measured;
+        r.add("read_idle", &measured.read_idle);
+        r.add("write_idle", &measured.write_idle);
+        r.add("random_read", &measured.random_read);
+        r.add("random_write", &measured.random_write);
+        r.add("sequential_read", &measured.sequential_read);
+        r.add("sequential_write", &measured.sequential_write);
+        r.rows
+    }
+}
+
 impl Definition {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
         match self {
             Definition::Host(host) => host.parameters(),
             Definition::Device(device) => device.parameters(),
+            Definition::Storage(device) => device.parameters(),
         }
     }
 }
@@ -228,6 +268,7 @@ impl Platform {
         let switched = self.devices.iter().any(|d| d.place == Place::Switch);
         let mut rows = self.host.parameters();
         rows.retain(|row| switched || !row.key.starts_with("switch."));
+        rows.retain(|row| !self.storage.is_empty() || !row.key.starts_with("io."));
         rows
     }
 
@@ -242,6 +283,9 @@ impl Platform {
             let (name, places) = (&attached.device.name, attached.places());
             let part = format!("cxl{n}: {count}{name}{places}");
             rows.extend(attached.parameters_of(part));
+        }
+        for (n, device) in self.storage.iter().enumerate() {
+            rows.extend(device.parameters_of(format!("ssd{n}: {}", device.name)));
         }
         rows
     }
@@ -264,6 +308,10 @@ impl Platform {
             if attached.ways > 1 {
                 hash.add(&attached.ways.to_le_bytes());
             }
+        }
+        for device in &self.storage {
+            hash.add_rows(&device.parameters());
+            hash.add(b"@storage");
         }
         format!("{:016x}", hash.0)
     }

@@ -28,6 +28,7 @@ pub struct ReferenceRow {
 impl Library {
     /// Every key of files of this kind, in the order of the reference.
     pub fn reference(&self, kind: FileKind) -> Vec<ReferenceRow> {
+        let none = BTreeMap::new();
         let (special, general): (&BTreeMap<String, SourceFile>, _) = match kind {
             FileKind::Host | FileKind::HostDefaults => {
                 (&self.defaults.cores, self.defaults.host.as_ref())
@@ -35,6 +36,7 @@ impl Library {
             FileKind::Device | FileKind::DeviceDefaults => {
                 (&self.defaults.controllers, self.defaults.device.as_ref())
             }
+            FileKind::Storage => (&none, None),
         };
         kind.keys()
             .iter()

@@ -1,6 +1,6 @@
 //! Every key of a platform file: what it takes, within which bounds, and what it means.
 //!
-//! Reading, checking, showing and the reference in `docs/platforms.md` all come from these two
+//! Reading, checking, showing and the reference in `docs/platforms.md` all come from these
 //! tables.
 
 use super::scalar::Kind;
@@ -107,6 +107,14 @@ pub const HOST_KEYS: &[Key] = keys! {
     "dsa.submit": Time 0 to 10000, Defaulted, "\"50 ns\"", "Core time of one submission.";
     "dsa.portal": Time 0 to 10000, Defaulted, "\"100 ns\"", "From the core to the device's portal, and from its completion record to the core.";
     "dsa.decode": Time 0 to 10000, Defaulted, "\"60 ns\"", "From a descriptor in the device to its first read: decoding and address translation.";
+    "io.ways": Count 0 to 64, Defaulted, "2", "Ways of the last-level cache that devices' writes fill (DDIO); with 0 they go to memory.";
+    "io.write_buffer": Count 1 to 4096, Defaulted, "92", "Lines that the devices of one port write at once.";
+    "io.read_buffer": Count 1 to 4096, Defaulted, "164", "Lines that they read at once.";
+    "io.submit": Cycles 0 to 1000000, Defaulted, "\"5000 clk\"", "Core time of submitting a storage request: system call, block layer, driver.";
+    "io.complete": Cycles 0 to 1000000, Defaulted, "\"5000 clk\"", "Core time of completing one: interrupt handler, block layer, return to the program.";
+    "io.interrupt": Time 0 to 1000000, Defaulted, "\"0.8 us\"", "From a completion in memory to the handler on the core.";
+    "io.doorbell": Time 0 to 1000000, Defaulted, "\"400 ns\"", "From the core's register write to the device, one way.";
+    "io.lines": Count 0 to 1024, Defaulted, "8", "Lines of the kernel that the core work of one request finds in no cache of its own.";
     "dram.media": Media 0 to 0, Required, "\"ddr5-4800\"", "Speed grade of the DIMMs.";
     "dram.channels": Count 1 to 64, Required, "8", "Populated channels of one socket, or of one sub-NUMA cluster.";
     "dram.ranks": Count 1 to 16, Defaulted, "2", "Ranks of a channel.";
@@ -150,6 +158,21 @@ pub const DEVICE_KEYS: &[Key] = keys! {
     "tail.mean": Time 1 to 1000000, Defaulted, "\"150 ns\"", "Mean of that delay; lengths are exponential.";
 };
 
+/// Keys of a file with `kind = "ssd"`.
+pub const STORAGE_KEYS: &[Key] = keys! {
+    "link": Bandwidth 0.01 to 1000.0, Required, "\"6.9 GB/s\"", "Data that its link carries in each direction, after packet headers.";
+    "capacity": Size 67108864 to 1125899906842624.0, Required, "\"3.84 TB\"", "Capacity.";
+    "queue": Count 1 to 65536, Required, "1024", "Requests that it works on at once; further ones wait in the host's queues.";
+    "dies": Count 1 to 4096, Required, "128", "Dies, each of which reads one page at a time.";
+    "sense": Time 100 to 10000000, Required, "\"55 us\"", "How long a die reads a page.";
+    "read_idle": Time 1000 to 100000000, Required, "\"80 us\"", "Measured: one read of 4 KiB at random at a time, without the host's software.";
+    "write_idle": Time 1000 to 100000000, Required, "\"12 us\"", "Measured: one write of 4 KiB at a time, without the host's software.";
+    "random_read": Count 100 to 100000000, Required, "1000000", "Measured: the most reads of 4 KiB at random in a second.";
+    "random_write": Count 100 to 100000000, Required, "200000", "Measured: the most writes of 4 KiB at random in a second, in steady state.";
+    "sequential_read": Bandwidth 0.01 to 1000.0, Required, "\"6.8 GB/s\"", "Measured: peak sequential reads.";
+    "sequential_write": Bandwidth 0.01 to 1000.0, Required, "\"4 GB/s\"", "Measured: peak sequential writes.";
+};
+
 /// What a file describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
@@ -157,6 +180,8 @@ pub enum FileKind {
     Host,
     /// A CXL device.
     Device,
+    /// A storage device.
+    Storage,
     /// What hosts of one microarchitecture, or all hosts, have in common.
     HostDefaults,
     /// What devices with one kind of controller, or all devices, have in common.
@@ -165,9 +190,10 @@ pub enum FileKind {
 
 impl FileKind {
     /// Every kind.
-    pub const ALL: [FileKind; 4] = [
+    pub const ALL: [FileKind; 5] = [
         FileKind::Host,
         FileKind::Device,
+        FileKind::Storage,
         FileKind::HostDefaults,
         FileKind::DeviceDefaults,
     ];
@@ -177,6 +203,7 @@ impl FileKind {
         match self {
             FileKind::Host => "host",
             FileKind::Device => "cxl",
+            FileKind::Storage => "ssd",
             FileKind::HostDefaults => "host-defaults",
             FileKind::DeviceDefaults => "cxl-defaults",
         }
@@ -187,6 +214,7 @@ impl FileKind {
         match self {
             FileKind::Host => "a host",
             FileKind::Device => "a CXL device",
+            FileKind::Storage => "a storage device",
             FileKind::HostDefaults => "the defaults of hosts",
             FileKind::DeviceDefaults => "the defaults of CXL devices",
         }
@@ -197,12 +225,13 @@ impl FileKind {
         match self {
             FileKind::Host | FileKind::HostDefaults => HOST_KEYS,
             FileKind::Device | FileKind::DeviceDefaults => DEVICE_KEYS,
+            FileKind::Storage => STORAGE_KEYS,
         }
     }
 
     /// The keys that a file of this kind must have.
     pub fn required(self) -> impl Iterator<Item = &'static Key> {
-        let whole = matches!(self, FileKind::Host | FileKind::Device);
+        let whole = matches!(self, FileKind::Host | FileKind::Device | FileKind::Storage);
         self.keys()
             .iter()
             .filter(move |key| whole && key.need == Need::Required)

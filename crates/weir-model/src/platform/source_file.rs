@@ -78,7 +78,7 @@ fn read_kind(
     mistakes: &mut Collector<'_>,
 ) -> Option<(FileKind, Range<usize>)> {
     let names = FileKind::ALL.map(FileKind::name);
-    let help = || Some("write `kind = \"host\"` or `kind = \"cxl\"`".to_string());
+    let help = || Some("write `kind = \"host\"`, `kind = \"cxl\"` or `kind = \"ssd\"`".to_string());
     let Some((key, item)) = root.get_key_value("kind") else {
         if is_whole {
             mistakes.report(0..0, Some("kind"), "missing key `kind`", help());

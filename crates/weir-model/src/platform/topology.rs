@@ -1,12 +1,12 @@
 //! A platform as experiments see it.
 
-use super::{Attached, Dram, Host, Place, Platform};
+use super::{Attached, Dram, Host, Place, Platform, StorageDevice};
 use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
 
 impl Platform {
     /// Cores, caches and tiers: `dram`, then `cxl0`, `cxl1` …, then `remote` where the host has
-    /// another socket that was measured.
+    /// another socket that was measured, and storage last: `ssd0`, `ssd1` …
     pub fn topology(&self) -> Topology {
         let host = &self.host;
         Topology {
@@ -45,9 +45,10 @@ impl Platform {
                 limits: Some(far.limits().behind(&remote.limits())),
             });
         }
+        tiers.extend(self.storage.iter().enumerate().map(storage_tier));
         if let Some(complexes) = &host.uncore.complexes {
             let links = complexes.limits(host.uncore.clock.value);
-            for tier in &mut tiers {
+            for tier in tiers.iter_mut().filter(|t| t.kind != TierKind::Ssd) {
                 tier.limits = tier.limits.take().map(|limits| limits.behind(&links));
             }
         }
@@ -98,6 +99,20 @@ fn cxl_tier(n: usize, attached: &Attached, host: &Host) -> Tier {
         capacity: Bytes(device.capacity.get() * u64::from(*ways)),
         description: devices_in_words(attached),
         limits: Some(attached.limits(host)),
+    }
+}
+
+fn storage_tier((n, device): (usize, &StorageDevice)) -> Tier {
+    Tier {
+        name: TierName::ssd(n),
+        kind: TierKind::Ssd,
+        node: None,
+        capacity: device.capacity.value,
+        description: format!(
+            "{}: {} dies behind {}",
+            device.name, device.dies.value, device.link.value
+        ),
+        limits: Some(device.limits()),
     }
 }
 
