@@ -7,7 +7,7 @@ use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::document::Experiment;
 use weir_model::machine::Goal;
 use weir_model::tenant::{Placement, Reads, Tenant};
-use weir_model::topology::{Tier, TierName, Topology};
+use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::LabError;
@@ -204,6 +204,20 @@ impl PointSpec {
         }
     }
 
+    /// How a machine should pace its windows: by the slowest of what runs.
+    pub fn pace(&self) -> Goal {
+        match self.goal() {
+            Goal::Bandwidth if self.stores() => Goal::Requests,
+            goal => goal,
+        }
+    }
+
+    /// Whether a load puts requests to a storage device.
+    pub fn stores(&self) -> bool {
+        let loads = std::iter::once(&self.load).chain(&self.beside);
+        loads.into_iter().any(|load| load.op.is_storage())
+    }
+
     /// Threads of all loads together.
     pub fn threads(&self) -> u32 {
         let beside = self.beside.as_ref().map_or(0, |load| load.threads);
@@ -289,7 +303,14 @@ impl fmt::Display for Load {
                 batch,
                 in_flight,
             } => write!(f, " of {} B, {batch} x {in_flight}", bytes.get())?,
-            Pattern::Requests { bytes, depth } => write!(f, " of {} B, {depth} deep", bytes.get())?,
+            Pattern::Requests {
+                bytes,
+                depth,
+                buffered,
+            } => {
+                let how = if *buffered { ", buffered" } else { "" };
+                write!(f, " of {} B, {depth} deep{how}", bytes.get())?;
+            }
             _ => {}
         }
         let plural = if *threads == 1 { "" } else { "s" };
@@ -327,20 +348,23 @@ impl fmt::Display for Load {
     }
 }
 
-/// The tiers that were asked for, or all of them; unknown ones are an error that names the known.
+/// The tiers of memory that were asked for, or all of them; unknown ones are an error that names the known.
 pub(crate) fn choose_tiers<'t>(
     topology: &'t Topology,
     wanted: &[TierName],
 ) -> Result<Vec<&'t Tier>, LabError> {
     if wanted.is_empty() {
-        return Ok(topology.tiers.iter().collect());
+        let memory = topology.tiers.iter().filter(|t| t.kind != TierKind::Ssd);
+        return Ok(memory.collect());
     }
     wanted
         .iter()
-        .map(|name| {
-            topology
-                .tier(name)
-                .ok_or_else(|| LabError::unknown_tier(name, topology))
+        .map(|name| match topology.tier(name) {
+            Some(tier) if tier.kind == TierKind::Ssd => Err(LabError::Nothing(format!(
+                "`{name}` is a storage device, which takes requests and no loads; see `weir interplay`"
+            ))),
+            Some(tier) => Ok(tier),
+            None => Err(LabError::unknown_tier(name, topology)),
         })
         .collect()
 }

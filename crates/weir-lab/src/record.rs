@@ -96,7 +96,7 @@ pub fn record(
             threads: spec.threads(),
             cores: topology.cores.len(),
         })?;
-    let pacing = machine.pacing(spec.goal());
+    let pacing = machine.pacing(spec.pace());
     machine.start(&tenants)?;
     let watched = watch(machine, spec, pacing, stop);
     match (watched, machine.stop()) {
@@ -125,8 +125,13 @@ fn watch(
     pacing: Pacing,
     stop: &dyn Fn() -> bool,
 ) -> Result<Windows, RecordError> {
-    if pacing.warm_up > Nanos(0.0) {
-        machine.observe(pacing.warm_up)?;
+    // What storage does to a chase shows once its requests are under way.
+    let warm_up = match spec.stores() {
+        true => machine.pacing(Goal::Requests).warm_up,
+        false => pacing.warm_up,
+    };
+    if warm_up > Nanos(0.0) {
+        machine.observe(warm_up)?;
     }
     let most = pacing.most_windows.max(pacing.least_windows).max(1);
     let mut windows = Windows::default();
@@ -182,7 +187,7 @@ impl Windows {
             self.latency.merge(latency);
         }
         let figure = match (goal, &progress.latency) {
-            (Goal::Bandwidth, _) => progress.bandwidth(seen.window).get(),
+            (Goal::Bandwidth | Goal::Requests, _) => progress.bandwidth(seen.window).get(),
             (Goal::Latency, Some(latency)) if !latency.is_empty() => latency.mean().get(),
             // A window without a completed access has no latency; it is no sample of zero.
             (Goal::Latency, _) => return 0,

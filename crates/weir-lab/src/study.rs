@@ -25,7 +25,7 @@ pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         point.error = Some("the record holds no sample".into());
         return point;
     };
-    if spec.goal() == Goal::Bandwidth {
+    if spec.goal() != Goal::Latency {
         point.gbps = Some(GbPerSec(estimate.mean));
     }
     // Requests to storage have a bandwidth and a latency.

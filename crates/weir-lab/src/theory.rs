@@ -25,7 +25,9 @@ pub fn beside(spec: &PointSpec, figure: &Estimate, topology: &Topology) -> Optio
     let load = &spec.load;
     let caches = caches_in_reach(topology, load.threads);
     match spec.goal() {
-        Goal::Bandwidth => bandwidth(load, figure, topology, caches, counted_part(spec)),
+        Goal::Bandwidth | Goal::Requests => {
+            bandwidth(load, figure, topology, caches, counted_part(spec))
+        }
         Goal::Latency => {
             let limits = topology.tier(&load.tier)?.limits.as_ref()?;
             latency(load, figure, limits, caches)

@@ -169,6 +169,10 @@ pub enum Pattern {
         bytes: Bytes,
         /// Requests that one thread keeps under way.
         depth: u32,
+        /// Whether the kernel copies data between its page cache and the program (buffered I/O); if not,
+        /// the device moves it from and to the program's own buffers (direct I/O).
+        #[serde(default)]
+        buffered: bool,
     },
 }
 

@@ -84,6 +84,9 @@ pub enum Goal {
     Latency,
     /// Bytes a second of tenants that stream.
     Bandwidth,
+    /// The same where some tenant puts requests to a storage device, each of which takes a thousand times
+    /// as long as an access of memory.
+    Requests,
 }
 
 /// How long to look at a machine.

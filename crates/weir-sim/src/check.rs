@@ -4,7 +4,7 @@ use weir_model::access::{Op, Pattern};
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineError;
 use weir_model::tenant::{Placement, Reads, Tenant};
-use weir_model::topology::Topology;
+use weir_model::topology::{TierKind, Topology};
 
 /// Refuses what makes no sense on this machine.
 pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
@@ -44,12 +44,8 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 tenant.pattern.name()
             ));
         }
-        if tenant.op.is_storage() || matches!(tenant.pattern, Pattern::Requests { .. }) {
-            return request(format!(
-                "tenant `{name}` puts requests to a storage device, which the model does not have"
-            ));
-        }
         check_work(tenant)?;
+        check_requests(tenant, topology)?;
         check_descriptors(tenant)?;
         check_burst(tenant)?;
         if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
@@ -118,6 +114,49 @@ fn check_work(tenant: &Tenant) -> Result<(), MachineError> {
     Err(MachineError::Request(format!(
         "`{}` is the description of a program, which this model does not run yet",
         work.name
+    )))
+}
+
+/// The most bytes of a storage request, and the most that one thread keeps under way.
+const MOST_REQUESTED: u64 = 1 << 20;
+const MOST_DEPTH: u32 = 1024;
+
+/// Refuses requests without a storage device's instruction, or the other way round, such as name
+/// nothing, and memory's instructions on a storage device.
+fn check_requests(tenant: &Tenant, topology: &Topology) -> Result<(), MachineError> {
+    let is_storage = |name| {
+        let tier = topology.tier(name);
+        tier.is_some_and(|tier| tier.kind == TierKind::Ssd)
+    };
+    let reads = tenant.reads.as_ref().map(|reads| &reads.from);
+    let touched = std::iter::once(&tenant.placement).chain(reads);
+    let why = match (tenant.op.is_storage(), tenant.pattern) {
+        (true, Pattern::Requests { bytes, depth, .. }) => {
+            if bytes.lines() == 0 || bytes.get() > MOST_REQUESTED {
+                format!("has requests of {bytes}; of a line to 1 MiB they may be")
+            } else if !(1..=MOST_DEPTH).contains(&depth) {
+                format!("keeps {depth} requests under way; between 1 and {MOST_DEPTH} it may")
+            } else if tenant.reads.is_some() {
+                "copies with requests; copies go between tiers of memory".into()
+            } else if tenant.pause.get() != 0.0 {
+                "pauses between requests, which the model does not do".into()
+            } else {
+                return Ok(());
+            }
+        }
+        (true, pattern) => format!("asks a storage device for {}", pattern.name()),
+        (false, Pattern::Requests { .. }) => format!("gives storage requests to {}", tenant.op),
+        (false, _) => match (touched.flat_map(Placement::tiers)).find(|name| is_storage(*name)) {
+            Some(name) => format!(
+                "has {} on {name}, a storage device; that takes requests such as randread",
+                tenant.op
+            ),
+            None => return Ok(()),
+        },
+    };
+    Err(MachineError::Request(format!(
+        "tenant `{}` {why}",
+        tenant.name
     )))
 }
 

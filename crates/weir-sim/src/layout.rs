@@ -8,8 +8,8 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::ps;
 use crate::core::{
-    Burst, Cursor, Limits, Offload, Private, Program, Progress, Region, Style, Tagged, Thread,
-    Turns, Walk, Window,
+    Burst, Cursor, Limits, Offload, Private, Program, Progress, Region, Requests, Style, Tagged,
+    Thread, Turns, Walk, Window,
 };
 use crate::params::Params;
 use crate::rng;
@@ -32,6 +32,10 @@ pub fn place_threads(
     for (i, tenant) in tenants.iter().enumerate() {
         for &core in &tenant.cores {
             let number = threads.len() as u64;
+            if let Pattern::Requests { .. } = tenant.pattern {
+                threads.push(room.requests(tenant, i, core, number)?);
+                continue;
+            }
             let parts = parts(tenant);
             let mut walk = |placement, size, array: u64| {
                 let regions = room.take(tenant, placement, size, number | (array << 32))?;
@@ -166,6 +170,75 @@ impl Room<'_> {
     }
 }
 
+impl Room<'_> {
+    /// A thread that puts requests to a storage device. What it has of memory, its buffers and the
+    /// kernel's part for it, lies in DRAM of this socket.
+    fn requests(
+        &mut self,
+        tenant: &Tenant,
+        i: usize,
+        core: u32,
+        number: u64,
+    ) -> Result<Thread, MachineError> {
+        let Pattern::Requests {
+            bytes,
+            depth,
+            buffered,
+        } = tenant.pattern
+        else {
+            return Err(MachineError::Request("no requests".into()));
+        };
+        let params = self.params;
+        let device = self.device(tenant)?;
+        let io = &params.io;
+        let kernel = u64::from((io.submit_lines + io.complete_lines).max(1) * depth);
+        let size = Bytes((kernel + u64::from(depth) * bytes.lines()) * LINE_BYTES);
+        let dram = Placement::Bind(TierName::dram());
+        let regions = self.take(tenant, &dram, size, number)?;
+        let chance = rng::mix(self.seed ^ (number << 20));
+        let (page, reach) = (params.core.page, params.core.tlb_reach);
+        let walk = Walk::new(tenant.pattern, size, regions, page, reach, chance);
+        let mut thread = thread(tenant, i, core, walk, Vec::new(), params);
+        thread.style = Style::Requests;
+        thread.private = Private::Streaming { delay: 0 };
+        thread.progress.latency = Some(Box::default());
+        let mut requests = Requests::new(device, bytes.lines(), depth, kernel, chance);
+        requests.writes = matches!(tenant.op, Op::RandWrite | Op::SeqWrite);
+        requests.in_order = matches!(tenant.op, Op::SeqRead | Op::SeqWrite);
+        requests.buffered = buffered;
+        thread.requests = Some(Box::new(requests));
+        Ok(thread)
+    }
+
+    /// The storage device that a tenant puts requests to, with room for what it works on.
+    fn device(&self, tenant: &Tenant) -> Result<usize, MachineError> {
+        let Placement::Bind(name) = &tenant.placement else {
+            return Err(MachineError::Request(format!(
+                "tenant `{}` puts requests to several tiers; they go to one storage device",
+                tenant.name
+            )));
+        };
+        // They stand behind all tiers of memory.
+        let device = tier_index(name, self.topology)?.checked_sub(self.params.tiers.len());
+        let Some((device, drive)) = device.and_then(|d| Some((d, self.params.drives.get(d)?)))
+        else {
+            return Err(MachineError::Request(format!(
+                "tenant `{}` puts requests to {name}, which is no storage device",
+                tenant.name
+            )));
+        };
+        let all = (tenant.working_set.get()).saturating_mul(tenant.cores.len() as u64);
+        if all > drive.capacity.get() {
+            return Err(MachineError::NoMemory {
+                tier: name.clone(),
+                free: drive.capacity,
+                wanted: Bytes(all),
+            });
+        }
+        Ok(device)
+    }
+}
+
 /// A thread of tenant `i` on its core, which loads from `sources` if there are any.
 fn thread(
     tenant: &Tenant,
@@ -232,6 +305,7 @@ fn thread(
         burst,
         turns: None,
         offload,
+        requests: None,
         pause,
         unending: walk.run_lines() == u64::MAX,
         walk,

@@ -7,7 +7,7 @@
 //!
 //! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`),
 //! `core` issues, `uncore` admits,
-//! `memory` answers, `engine` moves time. `docs/physics.md` says what is modelled, from which
+//! `memory` and `storage` answer, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
 
 mod alone;
@@ -22,6 +22,7 @@ mod memory;
 mod params;
 mod pmu;
 mod rng;
+mod storage;
 mod uncore;
 mod warm;
 mod wheel;

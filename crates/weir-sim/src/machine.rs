@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_model::access::Pattern;
 use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Feature};
 use weir_model::counters::CounterSet;
@@ -63,6 +64,7 @@ impl SimTestbed {
         let capabilities = vec![
             movdir64b(platform),
             dsa(platform),
+            storage(platform),
             Capability::present(Feature::PrefetchControl, "modelled"),
             Capability::present(Feature::UncorePmu, "counted in the model's queues"),
             Capability::present(Feature::Pinning, "every thread has a core"),
@@ -107,6 +109,22 @@ fn dsa(platform: &Platform) -> Capability {
         "no figures of copies by an accelerator",
         "",
     )
+}
+
+/// Whether the platform has a storage device.
+fn storage(platform: &Platform) -> Capability {
+    match platform.storage.as_slice() {
+        [] => Capability::missing(
+            Feature::Storage,
+            "no storage device in the platform",
+            "no figures of requests",
+            "name one: `--on emr2s+cxl-a+ssd-nvme4`",
+        ),
+        devices => {
+            let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
+            Capability::present(Feature::Storage, format!("modelled: {}", names.join(", ")))
+        }
+    }
 }
 
 impl Testbed for SimTestbed {
@@ -177,6 +195,14 @@ impl Machine for SimMachine {
                 most_windows: 12,
                 relative_ci: 0.01,
             },
+            // A few times what a request takes; thousands of those a window would take too long.
+            Goal::Requests => Pacing {
+                warm_up: Nanos::from_micros(500.0),
+                window: Nanos::from_micros(250.0),
+                least_windows: 4,
+                most_windows: 12,
+                relative_ci: 0.02,
+            },
         }
     }
 
@@ -244,10 +270,11 @@ impl Machine for SimMachine {
             tenant.counters = since(later, earlier);
         }
         run.of_tenants = of_tenants;
-        for (tenant, before) in tenants.iter_mut().zip(&mut run.accesses) {
+        let patterns = run.tenants.iter().map(|tenant| tenant.pattern);
+        for ((tenant, before), pattern) in tenants.iter_mut().zip(&mut run.accesses).zip(patterns) {
             let total = tenant.accesses;
             tenant.accesses -= *before;
-            tenant.bytes = Bytes(tenant.accesses * LINE_BYTES);
+            tenant.bytes = Bytes(tenant.accesses * bytes_of_access(pattern));
             *before = total;
         }
         Ok(Observation {
@@ -291,6 +318,14 @@ impl Machine for SimMachine {
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
         self.run = None;
         Ok(RunNotes::default())
+    }
+}
+
+/// Bytes that an access of a tenant touches: those of a request, or a line.
+fn bytes_of_access(pattern: Pattern) -> u64 {
+    match pattern {
+        Pattern::Requests { bytes, .. } => bytes.lines() * LINE_BYTES,
+        _ => LINE_BYTES,
     }
 }
 

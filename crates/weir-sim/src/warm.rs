@@ -62,6 +62,7 @@ pub fn walk_through(
                     | Pattern::FlushedBurst { .. }
                     | Pattern::SharedLine
                     | Pattern::Descriptors { .. }
+                    | Pattern::Requests { .. }
             ) {
                 continue;
             }

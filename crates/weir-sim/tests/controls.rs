@@ -116,8 +116,9 @@ fn requests_to_storage_are_refused_by_a_model_without_any() {
     requests.pattern = Pattern::Requests {
         bytes: Bytes::kib(4),
         depth: 16,
+        buffered: false,
     };
-    assert!(refused(machine.start(&[requests])).contains("storage device"));
+    assert!(refused(machine.start(&[requests])).contains("storage requests"));
 }
 
 #[test]

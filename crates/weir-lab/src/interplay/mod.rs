@@ -241,6 +241,7 @@ fn load(topology: &Topology, tier: &Tier, party: &Party, threads: u32) -> Load {
         let pattern = Pattern::Requests {
             bytes: BLOCK,
             depth: DEPTH,
+            buffered: false,
         };
         return Load::new(&tier.name, op, pattern, threads, STORAGE_SET);
     }

@@ -346,6 +346,7 @@ fn tenants_of_storage_are_refused_what_they_cannot_do() {
     let pattern = Pattern::Requests {
         bytes: Bytes::kib(4),
         depth: 16,
+        buffered: false,
     };
     let cores = machine.topology().cores[..1].to_vec();
     let on = |tier: &TierName, op, pattern, bytes| Tenant {

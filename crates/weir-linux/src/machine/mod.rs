@@ -201,7 +201,7 @@ impl Machine for LinuxMachine {
     fn pacing(&self, goal: Goal) -> Pacing {
         let (warm_up, window) = match goal {
             Goal::Latency => (20.0, 20.0),
-            Goal::Bandwidth => (30.0, 40.0),
+            Goal::Bandwidth | Goal::Requests => (30.0, 40.0),
         };
         // Below a few milliseconds, one slice of another thread fills a window.
         let scaled = |ms: f64| Nanos((ms * self.host.options.budget).max(4.0) * 1e6);

@@ -34,9 +34,19 @@ impl Request {
             let name = &tenant.name;
             Err(MachineError::Request(format!("tenant `{name}`: {why}")))
         };
-        let Pattern::Requests { bytes, depth } = tenant.pattern else {
+        let Pattern::Requests {
+            bytes,
+            depth,
+            buffered,
+        } = tenant.pattern
+        else {
             return refuse("a storage device is put requests to, not lines");
         };
+        if buffered {
+            return refuse(
+                "requests of this host are direct; copies of the kernel are the model's",
+            );
+        }
         let Placement::Bind(name) = &tenant.placement else {
             return refuse("requests go to one storage device");
         };

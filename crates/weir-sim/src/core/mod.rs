@@ -3,6 +3,7 @@
 mod offload;
 mod private;
 mod program;
+mod requests;
 mod thread;
 mod walk;
 mod window;
@@ -10,6 +11,7 @@ mod window;
 pub use offload::Offload;
 pub use private::{Level, Private, PrivateConfig, Tagged};
 pub use program::{Entry, Program};
+pub use requests::{Requests, Task, Work};
 pub use thread::{Burst, Limits, Progress, Style, Thread, Turns};
 pub use walk::{Cursor, Place, Region, Walk};
 pub use window::Window;

@@ -6,6 +6,7 @@ use weir_model::latency::LatencyHistogram;
 use super::offload::Offload;
 use super::private::Private;
 use super::program::{Entry, Program};
+use super::requests::Requests;
 use super::walk::{Cursor, Place, Walk};
 use super::window::Window;
 use crate::clock::{Ps, nanos};
@@ -67,6 +68,8 @@ pub enum Style {
     Shared,
     /// Descriptors for an accelerator.
     Offload,
+    /// Requests to a storage device.
+    Requests,
 }
 
 /// Accesses that are timed together.
@@ -145,6 +148,8 @@ pub struct Thread {
     pub turns: Option<Turns>,
     /// Its descriptors, if an accelerator moves its lines.
     pub offload: Option<Box<Offload>>,
+    /// Its requests, if it puts them to a storage device.
+    pub requests: Option<Box<Requests>>,
 }
 
 impl Thread {

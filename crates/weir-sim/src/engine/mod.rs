@@ -7,6 +7,7 @@ mod burst;
 mod offload;
 mod program;
 mod shared;
+mod storage;
 mod timed;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::core::{Level, Place, Private, Style, Thread};
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
+use crate::storage::Attached;
 use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 
 /// Accesses that hit private caches are worked off in batches of this many, so that other cores get
@@ -38,6 +40,7 @@ pub struct Engine {
     threads: Vec<Thread>,
     uncore: Uncore,
     accelerator: Accelerator,
+    drives: Vec<Attached>,
     seed: u64,
 }
 
@@ -63,8 +66,10 @@ impl Engine {
             threads,
             uncore,
             accelerator: Accelerator::default(),
+            drives: Vec::new(),
             seed,
         };
+        engine.attach_drives();
         for t in 0..engine.threads.len() {
             // Threads of a real program do not start in the same nanosecond either.
             let start = rng::below(engine.seed, t as u64, 1_000_000);
@@ -105,7 +110,8 @@ impl Engine {
         self.now = self.now.max(until);
     }
 
-    /// A thread wakes up, or the accelerator, which comes after them all.
+    /// A thread wakes up, or the accelerator, which comes after them all, or a storage device after
+    /// that.
     #[inline(never)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
@@ -113,7 +119,10 @@ impl Engine {
                 thread.asleep = false;
                 self.pump(t, time);
             }
-            None => self.accelerator_woken(time),
+            None => match t - self.threads.len() {
+                0 => self.accelerator_woken(time),
+                drive => self.drive_woken(drive - 1, time),
+            },
         }
     }
 
@@ -170,6 +179,7 @@ impl Engine {
             Style::Shared => self.pump_shared(t, time),
             Style::Offload => self.pump_offload(t, time),
             Style::Burst => self.pump_burst(t, time),
+            Style::Requests => self.pump_requests(t, time),
             Style::Stream | Style::Timed => self.pump_timed(t, time),
         }
     }
@@ -194,7 +204,7 @@ impl Engine {
         match thread.style {
             Style::Stream => thread.window.complete(index),
             Style::Program => thread.store_combined(),
-            Style::Timed | Style::Shared => return,
+            Style::Timed | Style::Shared | Style::Requests => return,
             Style::Offload => return self.device_write_taken(now),
             Style::Burst => return self.burst_buffer_free(t, now),
         }
@@ -224,7 +234,7 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
-            Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM => {
+            Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM | Kind::IoRead | Kind::IoWrite => {
                 self.answered_other(t, request.kind, request.index, request.slice, now, at)
             }
         }
@@ -237,6 +247,8 @@ impl Engine {
         match kind {
             Kind::PciRdCur => self.device_read(t, index, at),
             Kind::ItoM => self.device_wrote(t, index, at),
+            Kind::IoRead => self.port_read(t, index, at),
+            Kind::IoWrite => self.port_wrote(t, index, at),
             _ => self.handed_over(t, index, slice, now),
         }
     }
@@ -288,6 +300,7 @@ impl Engine {
         match self.threads[t].style {
             Style::Program => self.filled_program(t, index, place, at),
             Style::Burst => self.filled_burst(t, index, place, at),
+            Style::Requests => self.filled_requests(t, index, place, at),
             _ => self.filled_timed(t, index, place, at),
         }
     }

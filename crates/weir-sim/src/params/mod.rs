@@ -10,8 +10,10 @@ use weir_model::platform::{Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 mod path;
+mod storage;
 
 use path::Path;
+pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
 use crate::core::PrivateConfig;
@@ -161,8 +163,11 @@ pub struct Params {
     pub uncore: UncoreParams,
     /// Where the processor has one.
     pub accelerator: Option<AcceleratorParams>,
-    /// In the order of the topology's tiers.
+    /// In the order of the topology's tiers, but for storage.
     pub tiers: Vec<TierParams>,
+    /// Storage devices, in the order of their tiers.
+    pub drives: Vec<DriveParams>,
+    pub io: IoParams,
     pub dram_clock_ghz: f64,
 }
 
@@ -198,7 +203,12 @@ impl Params {
             tiers.push(tier);
         }
         let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
+        let drives = (platform.storage.iter())
+            .map(|device| storage::drive_params(device, host, &uncore))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
+            io: storage::io_params(host, &uncore),
+            drives,
             core,
             uncore,
             accelerator: accelerator_params(host),

@@ -16,6 +16,8 @@ pub use cores::CoreCounts;
 pub enum TorClass {
     /// Hits in the last-level cache.
     Hit,
+    /// Lines of devices on ports that no tier has to answer: no core asked for them.
+    Io,
     /// Misses that go to DRAM of this socket.
     MissDdr,
     /// Misses that go to CXL memory.
@@ -122,7 +124,7 @@ impl Pmu {
     ) -> CounterSet {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
-        let [hit, ddr, cxl, remote, evict] = &self.tor;
+        let [hit, io, ddr, cxl, remote, evict] = &self.tor;
         let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let mut all = CoreCounts::default();
@@ -132,7 +134,8 @@ impl Pmu {
         let mut set = all.read(now, cores.len(), p);
         let mut put = |counter, value| set.set(counter, value);
         // Whatever has a ToR entry, or had one, came through an ingress queue.
-        let irq_inserts = inserts.iter().sum::<u64>() + evict.arrivals() + self.irq.count();
+        let others = io.arrivals() + evict.arrivals();
+        let irq_inserts = inserts.iter().sum::<u64>() + others + self.irq.count();
         put(Counter::IrqInserts, irq_inserts);
         put(Counter::IrqOccupancy, uncore_cycles(self.irq.area(now)));
         put(Counter::IrqRejected, self.irq_rejected);

@@ -5,6 +5,8 @@
 //! and is admitted when an entry is given back. What follows (tag look-up, links, DRAM) is booked
 //! ahead at admission, since every tier serves in about the order in which it is asked.
 
+mod io;
+
 use std::sync::Arc;
 
 use weir_model::counters::CounterSet;
@@ -20,6 +22,8 @@ use crate::params::Params;
 use crate::pmu::{CoreCounts, Pmu, TorClass};
 use crate::rng;
 use crate::wheel::{Bucket, Wheel};
+
+pub use self::io::Io;
 
 /// A thread whose write-back the uncore has taken, if there is one.
 pub type Taken = Option<u16>;
@@ -52,6 +56,10 @@ pub struct Uncore {
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
     masks: Vec<u32>,
+    /// Devices on ports, if some thread puts requests to them.
+    io: Option<Box<Io>>,
+    /// Lines that cores asked for.
+    filled: u64,
     /// Counters of everything, the cores' too.
     pub pmu: Pmu,
 }
@@ -81,6 +89,8 @@ impl Uncore {
             llc,
             masks: vec![ALL_WAYS; threads],
             pmu: Pmu::new(threads),
+            io: None,
+            filled: 0,
             params,
         }
     }
@@ -249,6 +259,7 @@ impl Uncore {
     #[inline(always)]
     fn admit(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
         if kind.fills() {
+            self.filled += 1;
             self.admit_read(id, now);
             return None;
         }
@@ -264,6 +275,8 @@ impl Uncore {
             }
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
+            Kind::IoWrite => self.admit_io_write(id, now),
+            Kind::IoRead => self.admit_io_read(id, now),
             _ => self.admit_read(id, now),
         }
         None
@@ -278,7 +291,10 @@ impl Uncore {
             Some(llc) => llc
                 .take(request.line, request.tier, false, request.slice)
                 .is_some(),
-            None => false,
+            None => match &mut self.io {
+                Some(io) => io.has(request.thread, request.place(), self.filled),
+                None => false,
+            },
         };
         request.stage = Stage::Answered;
         let (class, answered) = if hit {

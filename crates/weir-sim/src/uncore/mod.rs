@@ -6,7 +6,7 @@ mod mesh;
 mod request;
 mod tor;
 
-pub use agents::Uncore;
+pub use agents::{Io, Uncore};
 pub use llc::{ALL_WAYS, LastLevel, LlcConfig};
 pub use mesh::Mesh;
 pub use request::{Kind, Request, Sender, Stage};

@@ -48,11 +48,15 @@ pub enum Kind {
     PciRdCur,
     /// Full-line write by a device on the socket (ItoM).
     ItoM,
+    /// The same two by a device on a port (TOR_INSERTS.IO_PCIRDCUR and IO_ITOM): what it reads may be in
+    /// a cache, and what it writes goes there.
+    IoRead,
+    IoWrite,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = Kind::ItoM as usize + 1;
+    pub const COUNT: usize = Kind::IoWrite as usize + 1;
 
     /// Those that leave cores, and not the last-level cache or a device.
     pub const OF_CORES: [Kind; 9] = [
@@ -166,7 +170,7 @@ impl Request {
     /// Whether its tier has to answer it, once it has a ToR entry.
     #[inline]
     pub fn waits_for_tier(&self) -> bool {
-        self.class != TorClass::Hit
+        self.class as u8 > TorClass::Io as u8
     }
 
     /// Whether it holds, or waits with, a buffer of a core: a posted write and a write-back that was let

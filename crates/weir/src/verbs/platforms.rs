@@ -65,6 +65,7 @@ fn list(format: Format) -> Result<()> {
         kind: match definition {
             Definition::Host(_) => "host".into(),
             Definition::Device(_) => "cxl".into(),
+            Definition::Storage(_) => "ssd".into(),
         },
         summary: definition.summary().into(),
     };
@@ -93,7 +94,7 @@ fn list(format: Format) -> Result<()> {
 fn show(platform: &str, format: Format) -> Result<()> {
     // A device alone is no machine, but has numbers to show.
     let parameters = match machine::definition(platform)? {
-        Some(device @ Definition::Device(_)) => device.parameters(),
+        Some(device @ (Definition::Device(_) | Definition::Storage(_))) => device.parameters(),
         _ => machine::compose(platform)?.describe(),
     };
     print(&match format {

@@ -1,0 +1,238 @@
+//! Lines of devices on ports of the socket: written into the last-level cache's I/O ways (DDIO), read
+//! from there, from the cache of the core that made them, or from memory.
+//!
+//! Where the cache keeps no tags, since nobody's lines survive in it, those of devices are kept here: a
+//! line stays until as many others were written by devices as the I/O ways hold, or as many came to
+//! cores as the whole cache does.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Uncore, sent_over};
+use crate::clock::Ps;
+use crate::core::Place;
+use crate::params::IoParams;
+use crate::pmu::TorClass;
+use crate::uncore::request::{RequestId, Stage};
+
+/// What the uncore knows of devices and of the threads that they serve.
+pub struct Io {
+    params: IoParams,
+    /// Of each thread that puts requests to devices: its core, and whether what it gives them is in
+    /// that core's L2.
+    owners: Vec<Option<(u16, bool)>>,
+    kept: Kept,
+}
+
+impl Io {
+    /// For threads of which these put requests to devices. `cache` lines are those of the last-level
+    /// cache.
+    pub fn new(params: IoParams, owners: Vec<Option<(u16, bool)>>, cache: u64) -> Self {
+        Self {
+            owners,
+            kept: Kept::new(params.lines, cache),
+            params,
+        }
+    }
+
+    /// Whether a line that a core wants is in the last-level cache, as far as devices and the kernel's
+    /// work for them keep it there. `filled` lines came to cores so far.
+    #[inline]
+    pub fn has(&mut self, thread: u16, place: Place, filled: u64) -> bool {
+        match self.owners.get(thread as usize) {
+            Some(Some(_)) => self.kept.read(place.key(), filled),
+            _ => false,
+        }
+    }
+}
+
+/// Lines in a cache without tags. Ages are in lines that came to cores.
+#[derive(Debug)]
+struct Kept {
+    /// Lines that the I/O ways hold, and the whole cache.
+    ways: u64,
+    cache: u64,
+    /// What devices wrote: the number of the latest write, and when it was.
+    written: HashMap<u64, (u64, u64)>,
+    /// The writes in order, among them those that were repeated since.
+    order: VecDeque<(u64, u64)>,
+    number: u64,
+    /// Lines of the kernel, and when each was read last.
+    kernel: HashMap<u64, u64>,
+}
+
+impl Kept {
+    fn new(ways: u64, cache: u64) -> Self {
+        Self {
+            ways,
+            cache,
+            written: HashMap::new(),
+            order: VecDeque::new(),
+            number: 0,
+            kernel: HashMap::new(),
+        }
+    }
+
+    /// A device writes a line; returns one that has to leave the cache, which is modified.
+    fn write(&mut self, key: u64, now: u64) -> Option<u64> {
+        self.number += 1;
+        self.written.insert(key, (self.number, now));
+        self.order.push_back((key, self.number));
+        while let Some(&(oldest, number)) = self.order.front() {
+            let latest = self.written.get(&oldest);
+            match latest.filter(|(latest, _)| *latest == number) {
+                Some(&(_, then)) => {
+                    let full = self.written.len() as u64 > self.ways;
+                    if !full && now - then <= self.cache {
+                        break;
+                    }
+                    self.order.pop_front();
+                    self.written.remove(&oldest);
+                    return Some(oldest);
+                }
+                None => {
+                    self.order.pop_front();
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a line is there.
+    fn holds(&self, key: u64, now: u64) -> bool {
+        let written = self.written.get(&key);
+        written.is_some_and(|(_, then)| now - then <= self.cache)
+    }
+
+    /// A core reads a line; returns whether it is there.
+    fn read(&mut self, key: u64, now: u64) -> bool {
+        let Some(then) = self.kernel.get_mut(&key) else {
+            return self.holds(key, now);
+        };
+        let there = now - *then <= self.cache;
+        *then = now;
+        there || self.holds(key, now)
+    }
+}
+
+impl Uncore {
+    /// Lets threads put requests to devices. Lines that the kernel goes back to are in the cache.
+    pub fn serve(&mut self, mut io: Io, kernel: impl Iterator<Item = Place>) {
+        io.kept.kernel = kernel.map(|place| (place.key(), 0)).collect();
+        self.io = Some(Box::new(io));
+    }
+
+    /// A device on a port writes a line: into the I/O ways, where it may drive another line out, or to
+    /// memory where there are none. The entry stays until that has what goes there.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn admit_io_write(&mut self, id: RequestId, now: Ps) {
+        let Some(io) = &mut self.io else {
+            return;
+        };
+        let request = &mut self.pool[id];
+        let place = request.place();
+        let after = now + self.params.uncore.lookup;
+        request.stage = Stage::Answered;
+        let to_memory = match &mut self.llc {
+            _ if io.params.lines == 0 => Some(place),
+            Some(llc) => llc
+                .put(place.line, place.tier, true, io.params.mask, request.slice)
+                .filter(|victim| victim.dirty)
+                .map(|victim| Place {
+                    tier: victim.tier,
+                    line: victim.line,
+                }),
+            None => (io.kept)
+                .write(place.key(), self.filled)
+                .map(Place::from_key),
+        };
+        let (class, answered) = match to_memory {
+            None => (TorClass::Io, now + self.params.uncore.hit),
+            Some(out) => {
+                let target = &mut self.targets[out.tier as usize];
+                target.waiting += 1;
+                request.tier = out.tier;
+                let there = sent_over(self.links.get_mut(request.slice as usize), after);
+                let written = (target.tier).write(out.line, there, &mut self.shared);
+                (TorClass::Evict, written.done)
+            }
+        };
+        request.class = class;
+        self.pmu.tor(class).up(now);
+        self.wheel.push(answered, id, &mut self.pool);
+    }
+
+    /// A device on a port reads a line: from the L2 of the core that gave it, which the slice asks, from
+    /// the cache, or from memory.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn admit_io_read(&mut self, id: RequestId, now: Ps) {
+        let Some(io) = &mut self.io else {
+            return;
+        };
+        let request = &mut self.pool[id];
+        let place = request.place();
+        let u = &self.params.uncore;
+        request.stage = Stage::Answered;
+        let owner = io.owners.get(request.thread as usize).copied().flatten();
+        let cached = match &mut self.llc {
+            Some(llc) => (llc.take(place.line, place.tier, false, request.slice)).is_some(),
+            None => io.kept.holds(place.key(), self.filled),
+        };
+        let (class, answered) = match owner {
+            Some((core, true)) => {
+                let there = self.mesh.delay(core, request.slice);
+                let snooped = u.lookup + there + self.params.core.l2_hit + there;
+                (TorClass::Io, now + snooped)
+            }
+            _ if cached => (TorClass::Io, now + u.hit),
+            _ => {
+                let target = &mut self.targets[request.tier as usize];
+                target.waiting += 1;
+                let tier = &mut target.tier;
+                let data = tier.read(request.line, false, now + u.lookup, &mut self.shared);
+                (target.class, data)
+            }
+        };
+        request.class = class;
+        self.pmu.tor(class).up(now);
+        self.wheel.push(answered, id, &mut self.pool);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A line is there until as many others came as there is room for; each that was written leaves
+        /// once, or is there still.
+        #[test]
+        fn lines_leave_in_the_order_in_which_they_were_written_last(
+            ways in 1u64..20,
+            cache in 1u64..200,
+            writes in prop::collection::vec((0u64..40, 0u64..20), 1..400),
+        ) {
+            let mut kept = Kept::new(ways, cache);
+            let (mut now, mut order, mut inside) = (0, Vec::<(u64, u64)>::new(), 0u64);
+            for (key, filled) in writes {
+                now += filled;
+                inside += u64::from(!order.iter().any(|&(k, _)| k == key));
+                order.retain(|&(k, _)| k != key);
+                order.push((key, now));
+                if let Some(out) = kept.write(key, now) {
+                    let (oldest, _) = order.remove(0);
+                    prop_assert_eq!(out, oldest);
+                    inside -= 1;
+                }
+                prop_assert_eq!(kept.written.len() as u64, inside);
+                prop_assert!(inside <= ways);
+                for &(key, then) in &order {
+                    prop_assert_eq!(kept.holds(key, now), now - then <= cache);
+                }
+            }
+        }
+    }
+}
