@@ -139,7 +139,7 @@ fn a_platform_that_cannot_be_opened_leaves_its_rows_unanswered_and_no_others() {
 #[test]
 fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
     let published = [
-        row("INT-087", PublishedKind::Result, -92.9, "%"),
+        row("INT-091", PublishedKind::Result, -92.9, "%"),
         row("SUP-999", PublishedKind::Result, 1.0, "%"),
         calibration("SUP-001", 16.0, "DIMMs"),
         row("SUP-082", PublishedKind::Claim, 265.0, "workloads"),
@@ -154,7 +154,7 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
     assert_eq!(
         listed,
         [
-            ("INT-087", "needs a storage tenant"),
+            ("INT-091", "needs the cache's occupancy by tenant"),
             ("SUP-999", "no experiment answers it yet"),
             ("SUP-080", "needs a socket whose uncore clock is lowered"),
         ]
@@ -209,11 +209,11 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
     let published = [
         calibration("SUP-012", 111.0, "ns"),
         calibration("MEM-037", 221.0, "GB/s"),
-        row("INT-087", PublishedKind::Result, -92.9, "%"),
+        row("INT-091", PublishedKind::Result, -92.9, "%"),
     ];
     let found = rows(None, &published, &open, 1, &StopAfter::new(3)).unwrap();
     let ids: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
-    assert_eq!(ids, ["SUP-012", "INT-087"]);
+    assert_eq!(ids, ["SUP-012", "INT-091"]);
     assert!(found.partial);
     assert!(!reproduce(&published).partial);
 }

@@ -193,6 +193,7 @@ impl Pattern {
             Pattern::FlushedBurst { .. } => "flushed_burst",
             Pattern::SharedLine => "shared_line",
             Pattern::Descriptors { .. } => "descriptors",
+            Pattern::Requests { buffered: true, .. } => "buffered_requests",
             Pattern::Requests { .. } => "requests",
         }
     }

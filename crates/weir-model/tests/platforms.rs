@@ -244,7 +244,7 @@ fn flash_that_contradicts_itself_is_a_mistake_at_its_key() {
         ("random_read", "2000000", "more than the link carries"),
         ("random_write", "1600000", "faster than it is read"),
         ("dies", "16", "reads a second at most"),
-        ("queue", "0", ""),
+        ("commands", "0", ""),
     ] {
         let line = |line: &str| match line.split_once(" = ") {
             Some((known, _)) if known == key => format!("{key} = {value}"),

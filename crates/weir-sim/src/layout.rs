@@ -218,6 +218,12 @@ impl Room<'_> {
                 tenant.name
             )));
         };
+        if self.params.uncore.complex.is_some() {
+            return Err(MachineError::Request(format!(
+                "tenant `{}` puts requests to storage, which is not modelled on hosts with core complexes",
+                tenant.name
+            )));
+        }
         // They stand behind all tiers of memory.
         let device = tier_index(name, self.topology)?.checked_sub(self.params.tiers.len());
         let Some((device, drive)) = device.and_then(|d| Some((d, self.params.drives.get(d)?)))

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use weir_model::access::Op;
 use weir_model::platform::{Definition, Library};
+use weir_model::topology::TierKind;
 use weir_model::units::Bytes;
 
 /// Published latencies are met to this share, bandwidths to the next.
@@ -143,7 +144,7 @@ fn every_tier_of_every_host_answers_a_chase_and_a_stream() {
         for tier in topology
             .tiers
             .iter()
-            .filter(|t| t.name.as_str() != "remote")
+            .filter(|t| !matches!(t.kind, TierKind::Remote | TierKind::Ssd))
         {
             let what = format!("{} of {host}", tier.name);
             let ns = run(

@@ -35,12 +35,14 @@ use crate::{LabError, PointSpec, share};
 pub use company::{Company, pairs};
 pub use matrix::{Matrix, Measured, matrix};
 
-/// Bytes of one storage request (CXL-Interplay §III-A: fio with `bs=4k`).
-const BLOCK: Bytes = Bytes::kib(4);
-/// Requests that one thread keeps under way (`iodepth=16`).
-const DEPTH: u32 = 16;
+/// Storage requests as CXL-Interplay §III-A puts them: `fio` with `bs=4k` and `iodepth=16`.
+pub(crate) const REQUESTS: Pattern = Pattern::Requests {
+    bytes: Bytes::kib(4),
+    depth: 16,
+    buffered: false,
+};
 /// Bytes of the part of a storage device that one thread works on.
-const STORAGE_SET: Bytes = Bytes::mib(256);
+pub(crate) const STORAGE_SET: Bytes = Bytes::mib(256);
 
 /// Thread counts of either side, as far as half of the cores go.
 const THREADS: [u32; 4] = [1, 4, 8, 16];
@@ -66,6 +68,9 @@ pub struct Options {
     pub shares: Vec<u32>,
     /// Whether a line that two cores hand over is timed as well as the chase (MIKU §4.4).
     pub shared_line: bool,
+    /// Whether storage requests go through the page cache, where the kernel copies their data; `libaio` then
+    /// waits for each, so that a thread has one under way.
+    pub buffered: bool,
     /// The largest usual number of threads only.
     pub quick: bool,
 }
@@ -94,6 +99,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     let mut points = Points {
         topology,
         working_set: options.working_set,
+        buffered: options.buffered,
         timed_set: options.timed_set,
         specs: Vec::new(),
     };
@@ -178,6 +184,7 @@ fn thread_counts(topology: &Topology, options: &Options) -> Vec<u32> {
 struct Points<'t> {
     topology: &'t Topology,
     working_set: Option<Bytes>,
+    buffered: bool,
     timed_set: Option<Bytes>,
     specs: Vec<PointSpec>,
 }
@@ -204,6 +211,9 @@ impl Points<'_> {
     fn load(&self, party: &Party, threads: u32) -> Result<Load, LabError> {
         let tier = self.tier(party)?;
         let mut load = load(self.topology, tier, party, threads);
+        if self.buffered {
+            load.pattern = buffered(load.pattern);
+        }
         if let Some(all) = self.working_set {
             load.working_set = check_working_set(Bytes(all.get() / u64::from(threads.max(1))))?;
         }
@@ -234,16 +244,23 @@ impl Points<'_> {
     }
 }
 
+/// The same requests through the page cache, one at a time.
+fn buffered(pattern: Pattern) -> Pattern {
+    match pattern {
+        Pattern::Requests { bytes, .. } => Pattern::Requests {
+            bytes,
+            depth: 1,
+            buffered: true,
+        },
+        other => other,
+    }
+}
+
 /// Threads of one party.
 fn load(topology: &Topology, tier: &Tier, party: &Party, threads: u32) -> Load {
     let op = party.op;
     if op.is_storage() {
-        let pattern = Pattern::Requests {
-            bytes: BLOCK,
-            depth: DEPTH,
-            buffered: false,
-        };
-        return Load::new(&tier.name, op, pattern, threads, STORAGE_SET);
+        return Load::new(&tier.name, op, REQUESTS, threads, STORAGE_SET);
     }
     let set = working_set(topology, tier, threads);
     let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set);

@@ -119,10 +119,10 @@ fn answered(row: &Published, rule: &Rule, bench: &Bench) -> ReproduceRow {
             } else {
                 RowKind::Predicted
             },
-            note: if is_change(rule) {
-                classes(row.value, ours)
-            } else {
-                rule.note.into()
+            note: match (is_change(rule), rule.note) {
+                (false, note) => note.into(),
+                (true, "") => classes(row.value, ours),
+                (true, note) => format!("{}; {note}", classes(row.value, ours)),
             },
             ..plain(row)
         },

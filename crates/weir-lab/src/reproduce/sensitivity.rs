@@ -77,7 +77,12 @@ pub fn assumptions<'p>(platforms: impl IntoIterator<Item = &'p Platform>) -> Vec
             .devices
             .iter()
             .flat_map(|device| device.parameters());
-        for row in platform.host_parameters().into_iter().chain(of_devices) {
+        let of_storage = platform
+            .storage
+            .iter()
+            .flat_map(|device| device.parameters());
+        let host = platform.host_parameters().into_iter();
+        for row in host.chain(of_devices).chain(of_storage) {
             add(&mut by_key, platform, &row);
         }
     }

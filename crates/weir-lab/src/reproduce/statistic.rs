@@ -5,10 +5,11 @@ use weir_model::counters::Counter;
 use weir_model::document::Experiment;
 use weir_model::tenant::{Placement, Reads};
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use crate::curve::Curve;
 use crate::grouped::GroupMeans;
+use crate::interplay::{REQUESTS, STORAGE_SET};
 use crate::{Finished, Load, PointSpec, bandwidth};
 
 /// A point as a rule names it: platform and tier by name, working set by size or by rule.
@@ -78,9 +79,11 @@ impl Wanted {
             (true, None) => Experiment::Latency,
             (false, None) => Experiment::Bandwidth,
         };
-        let size = self
-            .working_set
-            .unwrap_or_else(|| bandwidth::working_set(topology, tier, threads));
+        let usual = |tier, op: Op, threads| match op.is_storage() {
+            true => STORAGE_SET,
+            false => bandwidth::working_set(topology, tier, threads),
+        };
+        let size = (self.working_set).unwrap_or_else(|| usual(tier, self.op, threads));
         let mut load = Load::new(&tier.name, self.op, self.pattern, threads, size);
         load.reads = self.reads.map(|(lines, per)| Reads {
             lines,
@@ -96,14 +99,12 @@ impl Wanted {
             return Ok(spec);
         };
         let tier = known(tier)?;
-        let size = bandwidth::working_set(topology, tier, threads);
-        Ok(spec.beside(Load::new(
-            &tier.name,
-            op,
-            Pattern::Sequential,
-            threads,
-            size,
-        )))
+        let pattern = match op.is_storage() {
+            true => REQUESTS,
+            false => Pattern::Sequential,
+        };
+        let size = usual(tier, op, threads);
+        Ok(spec.beside(Load::new(&tier.name, op, pattern, threads, size)))
     }
 }
 
@@ -137,6 +138,14 @@ impl Stream {
             pattern: Pattern::Sequential,
             reads: None,
             prefetch: true,
+        }
+    }
+
+    /// Requests to a storage device.
+    pub const fn requests(platform: &'static str, tier: &'static str, op: Op) -> Self {
+        Self {
+            pattern: REQUESTS,
+            ..Self::new(platform, tier, op)
         }
     }
 
@@ -182,7 +191,8 @@ impl Stream {
             working_set: None,
             prefetch,
             reads,
-            least_accesses: LINES,
+            // The machine knows how long to look at requests.
+            least_accesses: if op.is_storage() { 0 } else { LINES },
             beside: None,
         }
     }
@@ -202,8 +212,9 @@ const LINES_BESIDE: u64 = 40_000;
 
 impl Pair {
     const fn with(self, victim_threads: u32, aggressor_threads: u32) -> Wanted {
+        let storage = self.victim.op.is_storage();
         Wanted {
-            least_accesses: LINES_BESIDE,
+            least_accesses: if storage { 0 } else { LINES_BESIDE },
             beside: Some(Neighbour {
                 tier: self.aggressor.tier,
                 op: self.aggressor.op,
@@ -261,6 +272,13 @@ pub enum Statistic {
     /// The change of the victim's bandwidth in percent that is largest in size over all pairs of these
     /// thread counts: a cell of CXL-Interplay's Table III.
     ExtremeChangePct(Pair, &'static [u32]),
+    /// Bandwidth of a pair's victim beside so many threads, the victim's first, in MB/s.
+    BandwidthBeside(Pair, (u32, u32)),
+    /// The same by the lines that went out to CXL memory.
+    CxlWritesBeside(Pair, (u32, u32)),
+    /// How many times as long as alone a demand load that missed L2 takes: outstanding over requests
+    /// (Load_L2_Miss_Latency of Intel's top-down metrics).
+    L2MissFactor(Pair, (u32, u32)),
     /// The first divided by the second.
     Ratio(&'static [Statistic; 2]),
     /// By how many percent the first exceeds the second.
@@ -392,7 +410,8 @@ impl Statistic {
                 _,
                 Feature::ThreadsAtPeak | Feature::GainsLittlePast | Feature::DeclinesPast,
             ) => "threads",
-            Self::Ratio(_) => "x",
+            Self::BandwidthBeside(..) | Self::CxlWritesBeside(..) => "MB/s",
+            Self::Ratio(_) | Self::L2MissFactor(..) => "x",
             Self::LossPct(..) => "% loss",
             Self::ExcessPct(_)
             | Self::ShortfallPct(_)
@@ -414,7 +433,12 @@ impl Statistic {
                 vec![stream.with(*threads)]
             }
             Self::Curve(stream, threads, _) => threads.iter().map(|&n| stream.with(n)).collect(),
-            Self::LossPct(pair, (n, m)) => vec![pair.victim.with(*n), pair.with(*n, *m)],
+            Self::LossPct(pair, (n, m)) | Self::L2MissFactor(pair, (n, m)) => {
+                vec![pair.victim.with(*n), pair.with(*n, *m)]
+            }
+            Self::BandwidthBeside(pair, (n, m)) | Self::CxlWritesBeside(pair, (n, m)) => {
+                vec![pair.with(*n, *m)]
+            }
             Self::ExtremeChangePct(pair, threads) => pairs(threads)
                 .flat_map(|(n, m)| [pair.victim.with(n), pair.with(n, m)])
                 .collect(),
@@ -481,6 +505,14 @@ impl Statistic {
                     .into_iter()
                     .reduce(|a, b| if b.abs() > a.abs() { b } else { a });
                 largest.ok_or_else(|| "made of nothing".to_string())
+            }
+            Self::BandwidthBeside(pair, (n, m)) => {
+                Ok(gbps(results.point(&pair.with(*n, *m))?)? * 1e3)
+            }
+            Self::CxlWritesBeside(pair, (n, m)) => cxl_writes(results.point(&pair.with(*n, *m))?),
+            Self::L2MissFactor(pair, (n, m)) => {
+                let alone = l2_miss(results.point(&pair.victim.with(*n))?)?;
+                Ok(l2_miss(results.point(&pair.with(*n, *m))?)? / alone)
             }
             Self::Ratio(parts) => both(parts).map(|(a, b)| a / b),
             Self::ExcessPct(parts) => both(parts).map(|(a, b)| (a / b - 1.0) * 100.0),
@@ -587,4 +619,24 @@ fn tor_residency(done: &Finished) -> Result<f64, String> {
     } else {
         Err("the uncore clock did not tick".into())
     }
+}
+
+/// Core cycles that a demand load which missed L2 was outstanding.
+fn l2_miss(done: &Finished) -> Result<f64, String> {
+    let counters = &done.record.counters;
+    counters
+        .ratio(
+            Counter::OffcoreOutstandingDemandDataRd,
+            Counter::OffcoreDemandDataRd,
+        )
+        .map_err(|why| no_figure(done, &format!("no latency of L2 misses: {why}")))
+}
+
+/// What went out to CXL memory, in MB/s.
+fn cxl_writes(done: &Finished) -> Result<f64, String> {
+    let lines = done.record.counters.get(Counter::CxlTxMemData);
+    let lines = lines.map_err(|why| no_figure(done, &format!("no lines counted: {why}")))?;
+    let time: Nanos = done.record.samples.iter().map(|&(window, _)| window).sum();
+    let rate = GbPerSec::from_bytes_in(Bytes(lines * LINE_BYTES), time);
+    Ok(rate.get() * 1e3)
 }

@@ -30,7 +30,7 @@ const fn reason(
 }
 
 const TWO_TENANTS: &str = "needs two tenants at once";
-const STORAGE: &str = "needs a storage tenant";
+const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
 const APPLICATION: &str = "needs an application as the workload";
 const CONTROLLER: &str = "needs a controller that regulates tenants";
 const SLOWDOWN: &str = "needs the slowdown model";
@@ -40,9 +40,21 @@ const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of al
 
 /// The first that fits counts.
 const REASONS: &[Reason] = &[
-    reason("INT", 25..=92, "SSD", STORAGE),
     reason("INT", 25..=74, "", TWO_TENANTS),
-    reason("INT", 75..=92, "", STORAGE),
+    reason(
+        "INT",
+        76..=76,
+        "",
+        "needs counters of the victim's cores alone",
+    ),
+    reason("INT", 77..=79, "", NO_MISSES),
+    reason(
+        "INT",
+        80..=86,
+        "",
+        "needs the time of functions of the kernel",
+    ),
+    reason("INT", 91..=92, "", "needs the cache's occupancy by tenant"),
     reason("INT", 102..=112, "", APPLICATION),
     reason("INT", 116..=127, "", CONTROLLER),
     reason("MEM", 51..=52, "", BY_EYE),

@@ -412,7 +412,7 @@ fn storage(v: &Values<'_>, name: &str) -> Option<StorageDevice> {
         summary: v.file.summary.clone(),
         link: v.get("link")?,
         capacity: v.get("capacity")?,
-        queue: v.get("queue")?,
+        commands: v.get("commands")?,
         dies: v.get("dies")?,
         sense: v.get("sense")?,
         measured: StorageMeasured {

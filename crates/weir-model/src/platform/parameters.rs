@@ -206,7 +206,7 @@ impl StorageDevice {
         };
         r.add("link", &self.link);
         r.add("capacity", &self.capacity);
-        r.add("queue", &self.queue);
+        r.add("commands", &self.commands);
         r.add("dies", &self.dies);
         r.add("sense", &self.sense);
         let measured = &self.measured;

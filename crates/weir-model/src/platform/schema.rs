@@ -162,7 +162,7 @@ pub const DEVICE_KEYS: &[Key] = keys! {
 pub const STORAGE_KEYS: &[Key] = keys! {
     "link": Bandwidth 0.01 to 1000.0, Required, "\"6.9 GB/s\"", "Data that its link carries in each direction, after packet headers.";
     "capacity": Size 67108864 to 1125899906842624.0, Required, "\"3.84 TB\"", "Capacity.";
-    "queue": Count 1 to 65536, Required, "1024", "Requests that it works on at once; further ones wait in the host's queues.";
+    "commands": Count 1 to 65536, Required, "1024", "Requests that it works on at once; further ones wait in the host's queues.";
     "dies": Count 1 to 4096, Required, "128", "Dies, each of which reads one page at a time.";
     "sense": Time 100 to 10000000, Required, "\"55 us\"", "How long a die reads a page.";
     "read_idle": Time 1000 to 100000000, Required, "\"80 us\"", "Measured: one read of 4 KiB at random at a time, without the host's software.";

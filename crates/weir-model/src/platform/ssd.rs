@@ -18,7 +18,7 @@ pub struct StorageDevice {
     /// Capacity.
     pub capacity: Sourced<Bytes>,
     /// Requests that it works on at once; further ones wait in the host's queues.
-    pub queue: Sourced<u32>,
+    pub commands: Sourced<u32>,
     /// Dies, each of which reads one page at a time.
     pub dies: Sourced<u32>,
     /// How long a die reads.

@@ -214,7 +214,7 @@ impl Engine {
     /// The device begins with requests that wait for it, as many as it works on at once.
     fn take_requests(&mut self, device: usize, time: Ps) {
         let way = self.params.io.way;
-        while self.drives[device].taken < self.drives[device].params.queue
+        while self.drives[device].taken < self.drives[device].params.commands
             && let Some((t, slot)) = self.drives[device].waiting.pop_front()
         {
             let Some(command) = self.requests(t as usize).map(|r| r.command(slot)) else {

@@ -32,7 +32,8 @@ pub struct IoParams {
 #[derive(Debug, Clone, Copy)]
 pub struct DriveParams {
     pub capacity: Bytes,
-    pub queue: u32,
+    /// Requests that it works on at once.
+    pub commands: u32,
     pub dies: u32,
     pub sense: Ps,
     /// Fixed time of a read, and of a write, through the controller.
@@ -102,7 +103,7 @@ pub(super) fn drive_params(
     let of_line = |rate: GbPerSec| ps(rate.line_time());
     Ok(DriveParams {
         capacity: *device.capacity,
-        queue: *device.queue,
+        commands: *device.commands,
         dies: *device.dies,
         sense: ps(*device.sense),
         read_pass: ps(read_pass),

@@ -89,7 +89,7 @@ mod tests {
 
     const PARAMS: DriveParams = DriveParams {
         capacity: Bytes(1 << 40),
-        queue: 64,
+        commands: 64,
         dies: 16,
         sense: 50_000_000,
         read_pass: 20_000_000,

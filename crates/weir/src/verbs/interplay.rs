@@ -38,6 +38,7 @@ Examples:
   weir interplay --on interplay-a --preset table3
   weir interplay --on emr2s+cxl-a --victims dram --aggressors cxl0:nt_st
   weir interplay --victims dram:ld --aggressors dram:st --threads 1
+  weir interplay --on interplay-b --preset ssd-writes
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
@@ -59,6 +60,10 @@ pub struct Args {
     /// llc-fits, llc-exceeds, background.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
     preset: Option<Preset>,
+    /// Storage requests through the page cache: the kernel copies their data,
+    /// and a thread has one under way (a model only).
+    #[arg(long)]
+    buffered: bool,
     /// The largest number of threads only.
     #[arg(long)]
     quick: bool,
@@ -89,6 +94,7 @@ impl Args {
             (options.working_set, options.timed_set) = (self.size, self.size);
         }
         options.quick |= self.quick;
+        options.buffered = self.buffered;
         Ok(options)
     }
 
