@@ -195,13 +195,13 @@ impl Machine for SimMachine {
                 most_windows: 12,
                 relative_ci: 0.01,
             },
-            // A few times what a request takes; thousands of those a window would take too long.
+            // A few times what a request takes; storage is at work already.
             Goal::Requests => Pacing {
-                warm_up: Nanos::from_micros(500.0),
+                warm_up: Nanos::from_micros(200.0),
                 window: Nanos::from_micros(250.0),
-                least_windows: 4,
-                most_windows: 12,
-                relative_ci: 0.02,
+                least_windows: 3,
+                most_windows: 8,
+                relative_ci: 0.03,
             },
         }
     }
@@ -231,8 +231,15 @@ impl Machine for SimMachine {
             }
         }
         let (counters, of_tenants) = engine.counters(tenants.len());
+        let mut accesses = vec![0; tenants.len()];
+        for thread in engine.threads_mut() {
+            accesses[thread.tenant as usize] += thread.progress.accesses;
+            if let Some(latency) = &mut thread.progress.latency {
+                latency.clear();
+            }
+        }
         self.run = Some(Run {
-            accesses: vec![0; tenants.len()],
+            accesses,
             counters,
             of_tenants,
             tenants: tenants.to_vec(),

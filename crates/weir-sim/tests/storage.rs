@@ -175,8 +175,9 @@ fn every_byte_of_the_device_crosses_the_socket_once() {
         let memory = seen.count(Counter::CasRd) + seen.count(Counter::CasWr);
         assert!(memory < 0.001 * lines, "{op}: {memory} lines of {lines}");
     }
-    let direct = steady(&bed, &[requests(Op::RandRead, 0..4, 16)]);
-    let copied = steady(&bed, &[buffered(requests(Op::RandRead, 0..4, 16))]);
+    // One core is the limit, whose time the copies take.
+    let direct = steady(&bed, &[requests(Op::SeqRead, 0..1, 16)]);
+    let copied = steady(&bed, &[buffered(requests(Op::SeqRead, 0..1, 16))]);
     let copies = copied.accesses(0) * (entries(&platform) + STORAGE_BLOCK.lines() as f64);
     common::assert_near("copies", copied.count(Counter::IrqInserts), copies, 0.02);
     assert!(copied.gbps(0) < direct.gbps(0));

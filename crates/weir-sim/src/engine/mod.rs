@@ -70,10 +70,16 @@ impl Engine {
             seed,
         };
         engine.attach_drives();
+        // Storage has been at work for long when a run begins, as caches have.
+        let lead = engine.lead();
         for t in 0..engine.threads.len() {
             // Threads of a real program do not start in the same nanosecond either.
             let start = rng::below(engine.seed, t as u64, 1_000_000);
-            engine.sleep(t, start);
+            let waits = engine.threads[t].requests.is_none();
+            engine.sleep(t, start + lead * u64::from(waits));
+        }
+        if lead > 0 {
+            engine.run(lead);
         }
         engine
     }

@@ -6,6 +6,8 @@
 //! interrupted, completes the request, and goes on with the next. Buffered requests are copied between
 //! kernel and program besides.
 
+use weir_model::platform::STORAGE_BLOCK;
+
 use super::Engine;
 use crate::clock::Ps;
 use crate::core::{Place, Requests, Task, Thread, Work};
@@ -17,6 +19,11 @@ const STOP: u16 = 0;
 /// Numbers of a request's command and completion, behind those of its data.
 const COMMAND: u32 = u32::MAX - 1;
 const COMPLETION: u32 = u32::MAX;
+
+/// How often every request is made before a run begins.
+const ROUNDS: u64 = 3;
+/// ... and how long that may take.
+const LONGEST: Ps = 20_000_000_000;
 
 /// How the uncore knows a line of a request.
 fn index(slot: u32, line: u32) -> u64 {
@@ -44,6 +51,26 @@ impl Engine {
             .filter_map(|thread| Some((thread.requests.as_ref()?, &thread.walk)))
             .flat_map(|(requests, walk)| requests.kernel_lines(walk));
         self.uncore.serve(io, kernel);
+    }
+
+    /// How long storage is at work alone before a run begins: until every request has been made several
+    /// times, one after the other, at the rate of the slowest; zero without any.
+    pub(super) fn lead(&self) -> Ps {
+        let time = |requests: &Requests| {
+            let drive = &self.drives[requests.device].params;
+            let link = drive.link_line * requests.lines;
+            let blocks = requests.lines.div_ceil(STORAGE_BLOCK.lines());
+            let flash = match (requests.writes, requests.in_order) {
+                (true, false) => drive.random_write * blocks,
+                (true, true) => drive.write_line * requests.lines,
+                (false, _) => drive.command,
+            };
+            u64::from(requests.depth()) * flash.max(link)
+        };
+        let lone = |drive: &Attached| drive.params.sense + drive.params.read_pass;
+        let slowest = self.drives.iter().map(lone).max().unwrap_or(0);
+        let all = (self.threads.iter()).filter_map(|thread| thread.requests.as_deref());
+        (ROUNDS * (all.map(time).sum::<Ps>() + slowest)).min(LONGEST)
     }
 
     /// Lets a core go on with its requests.
