@@ -1,0 +1,124 @@
+//! One event of the kernel: opened, read, closed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+use super::attributes::{
+    Attributes, DISABLED, ENABLE_ON_EXEC, EXCLUDE_HV, EXCLUDE_KERNEL, Encoded, INHERIT,
+};
+
+/// Closed when a program is executed (PERF_FLAG_FD_CLOEXEC).
+const CLOSE_ON_EXEC: u64 = 1 << 3;
+
+/// Whose events are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// This thread's, from now on.
+    ThisThread,
+    /// Those of the programs that this thread executes in children from now on, and of all their
+    /// descendants; not its own.
+    Children,
+    /// A task's, by its thread's number, and of what it starts from now on.
+    Task(u32),
+    /// A processor's, whoever runs there.
+    Cpu(u32),
+}
+
+/// Where a program must be for its events to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Everywhere.
+    All,
+    /// Not in the kernel, which unprivileged programs may not count.
+    User,
+}
+
+/// An open event.
+#[derive(Debug)]
+pub struct Open(File);
+
+/// What an event had counted at some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Occurrences while it was on a counter.
+    pub value: u64,
+    /// Nanoseconds in which it was to be counted.
+    pub enabled: u64,
+    /// Nanoseconds in which it was on a counter.
+    pub running: u64,
+}
+
+impl Open {
+    /// Opens an event, in the group that another leads if one is given.
+    ///
+    /// # Errors
+    /// As the kernel has it.
+    pub fn one(
+        encoded: Encoded,
+        target: Target,
+        leader: Option<&Open>,
+        scope: Scope,
+    ) -> io::Result<Self> {
+        let mut flags = match scope {
+            Scope::All => 0,
+            Scope::User => EXCLUDE_KERNEL | EXCLUDE_HV,
+        };
+        let (pid, cpu) = match target {
+            Target::ThisThread => (0, -1),
+            Target::Children => {
+                // A member of a group runs with its leader.
+                if leader.is_none() {
+                    flags |= DISABLED | ENABLE_ON_EXEC;
+                }
+                flags |= INHERIT;
+                (0, -1)
+            }
+            Target::Task(pid) => {
+                flags |= INHERIT;
+                (i64::from(pid), -1)
+            }
+            Target::Cpu(cpu) => (-1, i64::from(cpu)),
+        };
+        let attributes = Attributes::new(encoded, flags);
+        let group = leader.map_or(-1, |leader| i64::from(leader.0.as_raw_fd()));
+        // SAFETY: the pointer is to an attribute block of the size that it states, which lives
+        // until the call returns; the call keeps no reference to it. The other arguments are
+        // numbers.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                pid,
+                cpu,
+                group,
+                CLOSE_ON_EXEC,
+            )
+        };
+        let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0);
+        match fd {
+            // SAFETY: the kernel just gave this descriptor to us, and nobody else knows it.
+            Some(fd) => Ok(Self(unsafe { File::from_raw_fd(fd) })),
+            None => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// What it has counted until now, with all that was inherited.
+    ///
+    /// # Errors
+    /// As reading does.
+    pub fn read(&self) -> io::Result<Reading> {
+        let mut bytes = [0; 24];
+        (&self.0).read_exact(&mut bytes)?;
+        let word = |n: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[n * 8..n * 8 + 8]);
+            u64::from_ne_bytes(word)
+        };
+        Ok(Reading {
+            value: word(0),
+            enabled: word(1),
+            running: word(2),
+        })
+    }
+}

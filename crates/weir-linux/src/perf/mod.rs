@@ -1,0 +1,100 @@
+//! Counting events through `perf_event_open`: of a command, a task, this thread, or the machine.
+//!
+//! [`units`] finds in sysfs what counts, [`format`] where the kernel wants the fields of an
+//! encoding, [`event`] opens and reads one event, [`session`] all that some portable counters take,
+//! and [`command`] counts a command from its first instruction. The encodings themselves are in the
+//! tables of [`weir_model::events`]. What the kernel refuses is a reason ([`refusal`]).
+
+mod attributes;
+pub mod command;
+pub mod event;
+pub mod format;
+pub mod refusal;
+pub mod session;
+pub mod units;
+
+#[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
+mod tests;
+
+use weir_model::capability::Unavailable;
+use weir_model::events::{CpuId, EventLibrary, EventTable};
+
+use crate::root::Root;
+
+pub use attributes::Encoded;
+pub use event::Target;
+pub use session::Session;
+
+/// Tries to open a cycle counter of this thread, and closes it again.
+///
+/// # Errors
+/// Why the kernel refused.
+pub fn probe_core() -> Result<(), Unavailable> {
+    let opened = event::Open::one(
+        Encoded::CYCLES,
+        Target::ThisThread,
+        None,
+        event::Scope::User,
+    );
+    opened.map(drop).map_err(|error| refusal::of_core(&error))
+}
+
+/// Which processor this is, as tables of events know it.
+///
+/// # Errors
+/// `/proc/cpuinfo` does not say.
+pub fn cpu_id(root: &Root) -> Result<CpuId, Unavailable> {
+    let info = root.head("/proc/cpuinfo", 32 << 10);
+    let info = info.get()?;
+    let field = |name: &str| {
+        let block = info.lines().take_while(|line| !line.trim().is_empty());
+        block
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim())
+    };
+    let number = |name: &str| {
+        let text = field(name)
+            .ok_or_else(|| Unavailable::because(format!("/proc/cpuinfo has no `{name}`")))?;
+        let number = match text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+        number.ok_or_else(|| {
+            Unavailable::because(format!("/proc/cpuinfo gives a `{name}` that is no number"))
+        })
+    };
+    if let Some(implementer) = field("CPU implementer") {
+        return Ok(CpuId {
+            vendor: implementer.to_owned(),
+            family: 8,
+            model: number("CPU part")?,
+            stepping: number("CPU revision").unwrap_or(0),
+        });
+    }
+    Ok(CpuId {
+        vendor: field("vendor_id")
+            .ok_or_else(|| Unavailable::because("/proc/cpuinfo has no `vendor_id`"))?
+            .to_owned(),
+        family: number("cpu family")?,
+        model: number("model")?,
+        stepping: number("stepping")?,
+    })
+}
+
+/// The table of this processor's events.
+///
+/// # Errors
+/// The processor does not say what it is, or no table is about it.
+pub fn table<'l>(root: &Root, library: &'l EventLibrary) -> Result<&'l EventTable, Unavailable> {
+    library.of(&cpu_id(root)?)
+}
+
+/// Whether the kernel's watchdog holds a counter of every core.
+pub fn watchdog(root: &Root) -> bool {
+    root.value::<u32>("/proc/sys/kernel/nmi_watchdog")
+        .known()
+        .is_some_and(|&on| on != 0)
+}
