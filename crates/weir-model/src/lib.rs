@@ -4,8 +4,8 @@
 //! nothing else: units that cannot be mixed up, the tiers of a server, tenants that load it,
 //! counters that mean what the hardware's mean, and the record of an experiment.
 //!
-//! The crate does no I/O. Its only parsers read platform files and published figures, from text that
-//! the caller supplies.
+//! The crate does no I/O. Its parsers read platform files, tables of events, files of counters and
+//! published figures, from text that the caller supplies.
 
 pub mod access;
 pub mod action;

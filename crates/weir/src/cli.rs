@@ -97,6 +97,8 @@ pub enum Verb {
     Bench(verbs::bench::Args),
     /// Say who hurts whom when tenants share a socket, by how much, and where.
     Interplay(verbs::interplay::Args),
+    /// Count a command here, say how to count it elsewhere, and show what was counted.
+    Counters(verbs::counters::Args),
     /// Take a first look at this machine and a simulated CXL server, and leave a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -328,3 +328,46 @@ pub struct ComparedFigure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond_chance: Option<bool>,
 }
+
+/// What a microarchitecture counts: `weir/counters-list/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountersListDocument {
+    /// `weir/counters-list/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// The table's name: `sapphire-rapids`.
+    pub cpu: String,
+    /// For people.
+    pub title: String,
+    /// Where the encodings come from.
+    pub source: String,
+    /// Every counter that was asked for.
+    pub counters: Vec<CounterLine>,
+    /// Shell commands that count them with `perf` alone.
+    pub commands: Vec<String>,
+}
+
+impl CountersListDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/counters-list/1";
+}
+
+/// A counter of a microarchitecture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CounterLine {
+    /// The portable name.
+    pub counter: String,
+    /// The events that it is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
+    /// How sure it is that they are what the name says: `high`, `medium`, `low`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<String>,
+    /// What is not as the name says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why it cannot be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}

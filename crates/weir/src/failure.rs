@@ -18,6 +18,8 @@ pub enum Failure {
     Missing(anyhow::Error),
     /// Stopped before the end; what was finished is kept and has been shown.
     Partial(String),
+    /// A command that was run failed with this exit code, of which it spoke itself.
+    Command(u8),
     /// Whoever read the results has gone away.
     Closed,
 }
@@ -27,6 +29,7 @@ impl Failure {
     pub const fn code(&self) -> u8 {
         match self {
             Failure::Closed => 0,
+            Failure::Command(code) => *code,
             Failure::Work(_) | Failure::Partial(_) => 1,
             Failure::Request(_) => 2,
             Failure::Missing(_) => 3,
@@ -40,7 +43,7 @@ impl Failure {
                 Some(format!("{error:#}"))
             }
             Failure::Partial(text) => Some(text.clone()),
-            Failure::Closed => None,
+            Failure::Closed | Failure::Command(_) => None,
         }
     }
 

@@ -75,6 +75,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
         Verb::Interplay(args) => verbs::interplay::run(&args, &context),
+        Verb::Counters(args) => verbs::counters::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),

@@ -8,9 +8,10 @@ use std::path::Path;
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 use weir::documents::{
-    CompareDocument, PlaceDocument, PlatformDocument, PlatformsDocument, RecordDocument,
-    RunsDocument, TopoDocument,
+    CompareDocument, CountersListDocument, PlaceDocument, PlatformDocument, PlatformsDocument,
+    RecordDocument, RunsDocument, TopoDocument,
 };
+use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
 use weir_model::interplay::InterplayDocument;
@@ -57,6 +58,18 @@ fn page() -> String {
     document::<TopoDocument>("weir topo", TopoDocument::SCHEMA, &mut text, &mut parts);
     document::<PlaceDocument>("weir place", PlaceDocument::SCHEMA, &mut text, &mut parts);
     document::<DoctorDocument>("weir doctor", DoctorDocument::SCHEMA, &mut text, &mut parts);
+    document::<CountersDocument>(
+        "weir counters record, show",
+        CountersDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<CountersListDocument>(
+        "weir counters list",
+        CountersListDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
     document::<PlatformsDocument>(
         "weir platforms list",
         PlatformsDocument::SCHEMA,

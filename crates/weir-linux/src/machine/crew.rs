@@ -12,6 +12,7 @@ use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, LINE_BYTES};
 
 use super::assignment::{self, Job, Need, Work};
+use super::counting::Counts;
 use super::recorder::Progress;
 use super::requests::{self, Requests};
 use super::turns::SharedLine;
@@ -29,6 +30,7 @@ struct Member {
     tenant: usize,
     cpu: u32,
     progress: Arc<Progress>,
+    counts: Counts,
     thread: JoinHandle<Option<Done>>,
     /// Lines done when the window began.
     began_at: u64,
@@ -85,10 +87,12 @@ impl Crew {
             let (tell, kept) = (tell.clone(), std::mem::take(kept));
             let (gate, go) = mpsc::sync_channel(1);
             let progress = Arc::new(Progress::new());
+            let counts = Counts::default();
             let worker = Worker {
                 job: job.clone(),
                 host: Arc::clone(host),
                 progress: Arc::clone(&progress),
+                counts: counts.clone(),
                 stop: Arc::clone(&stop),
                 shared: shared.get(&job.tenant).cloned(),
             };
@@ -100,6 +104,7 @@ impl Crew {
                     tenant: job.tenant,
                     cpu: job.cpu,
                     progress,
+                    counts,
                     thread,
                     began_at: 0,
                 }),
@@ -228,6 +233,7 @@ impl Crew {
         self.requests.before_window();
         for member in &mut self.members {
             member.progress.take_latencies();
+            member.counts.begin();
             member.began_at = member.progress.lines.load(Ordering::Relaxed);
         }
         self.requests.begin_window()
@@ -268,6 +274,7 @@ impl Crew {
             let accesses = lines.saturating_sub(member.began_at);
             tenant.accesses += accesses;
             tenant.bytes = tenant.bytes + Bytes(accesses * LINE_BYTES);
+            tenant.counters.accumulate(&member.counts.end());
             if facts.timed {
                 let latencies = member.progress.take_latencies();
                 match &mut tenant.latency {

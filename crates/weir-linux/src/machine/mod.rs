@@ -2,6 +2,7 @@
 //! memory whose place the kernel confirmed.
 
 mod assignment;
+mod counting;
 mod crew;
 mod notes;
 mod pacer;
@@ -19,8 +20,10 @@ use std::time::Duration;
 use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Feature, Unavailable};
 use weir_model::counters::{Counter, CounterSet};
+use weir_model::events::EventLibrary;
 use weir_model::machine::{
-    Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes, Testbed,
+    Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
+    TenantProgress, Testbed,
 };
 use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
@@ -29,12 +32,14 @@ use weir_model::units::Nanos;
 use crate::clock::{self, Clock, Moment};
 use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
+use crate::perf;
 use crate::prefetch::{Running, Switches};
 use crate::resctrl::Resctrl;
 use crate::root::Root;
 use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
+use counting::Plan;
 use crew::Crew;
 
 /// How long a thread may be gone before that is noticed.
@@ -83,6 +88,8 @@ struct Host {
     resctrl: Result<Resctrl, Unavailable>,
     /// Counters, all of them with the reason why they have no value.
     counters: CounterSet,
+    /// What is counted for each thread.
+    counted: Plan,
     /// Memory of the last run, which the next one often wants again.
     kept: Mutex<Vec<Region>>,
 }
@@ -141,6 +148,10 @@ impl LinuxTestbed {
             },
             storage,
             counters: no_counters(&capabilities),
+            counted: Plan::of(
+                &root,
+                perf::table(&root, &EventLibrary::builtin()).ok().cloned(),
+            ),
             capabilities,
             policy,
             view,
@@ -272,8 +283,8 @@ impl Machine for LinuxMachine {
             })?;
         Ok(Observation {
             window: Nanos(elapsed as f64),
+            counters: together(&self.host.counters, &tenants),
             tenants,
-            counters: self.host.counters.clone(),
         })
     }
 
@@ -341,6 +352,21 @@ impl Drop for LinuxMachine {
     }
 }
 
+/// The cores' counters summed over tenants, where all of them have one; the rest with its reason.
+fn together(reasons: &CounterSet, tenants: &[TenantProgress]) -> CounterSet {
+    let mut sum = CounterSet::default();
+    // Requests to storage are not made by threads of this program.
+    let counted = |set: &&CounterSet| **set != CounterSet::default();
+    for counters in tenants.iter().map(|t| &t.counters).filter(counted) {
+        sum.accumulate(counters);
+    }
+    let mut all = reasons.clone();
+    for (counter, value) in sum.iter().filter(|(counter, _)| !counter.is_software()) {
+        all.set_scaled(counter, value, sum.running_share(counter));
+    }
+    all
+}
+
 /// Every counter with the reason why it cannot be read.
 fn no_counters(capabilities: &[Capability]) -> CounterSet {
     let why = |feature: Feature, unit: &str| {
@@ -348,7 +374,7 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
             .iter()
             .find(|c| c.feature == feature && !c.present);
         Unavailable::because(missing.map_or_else(
-            || format!("there is a {unit} PMU, but this version has no events for it"),
+            || format!("there is a {unit} PMU, but this is not counted beside a load"),
             |c| c.detail.clone(),
         ))
     };
@@ -356,12 +382,14 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
     let uncore = why(Feature::UncorePmu, "uncore");
     let mut set = CounterSet::default();
     for &counter in Counter::ALL {
-        let reason = if counter.name().starts_with("unc_") {
-            &uncore
+        let reason = if counter.is_software() {
+            Unavailable::because("the kernel counts it for each tenant, not for the machine")
+        } else if counter.name().starts_with("unc_") {
+            uncore.clone()
         } else {
-            &core
+            core.clone()
         };
-        set.set_unavailable(counter, reason.clone());
+        set.set_unavailable(counter, reason);
     }
     set
 }

@@ -525,3 +525,35 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     );
     assert_eq!(now(), 0x3);
 }
+
+#[test]
+fn each_tenants_cores_are_counted_or_say_why_not() {
+    let testbed = testbed();
+    let mut machine = machine(&testbed);
+    let load = tenant(
+        machine.as_ref(),
+        Op::Ld,
+        Pattern::Sequential,
+        Bytes::mib(16),
+    );
+    machine.start(&[load]).unwrap();
+    let seen = machine.observe(Nanos(20e6)).unwrap();
+    machine.stop().unwrap();
+    let counters = &seen.tenants[0].counters;
+    // Its pages were in place before the window began, and its thread stays where it is.
+    match counters.get(Counter::PageFaults) {
+        Ok(faults) => assert!(faults < 100, "{faults}"),
+        Err(why) => assert!(!why.reason.is_empty()),
+    }
+    if let Ok(moves) = counters.get(Counter::CpuMigrations) {
+        assert_eq!(moves, 0);
+    }
+    match (
+        counters.get(Counter::Cycles),
+        seen.counters.get(Counter::Cycles),
+    ) {
+        (Ok(its), Ok(all)) => assert_eq!(its, all, "one tenant is all tenants"),
+        (Err(why), Err(_)) => assert_ne!(why.reason, "zero"),
+        (its, all) => panic!("{its:?} and {all:?}"),
+    }
+}

@@ -10,6 +10,7 @@ use weir_model::units::{Bytes, Nanos};
 
 use super::Host;
 use super::assignment::Job;
+use super::counting::Counts;
 use super::recorder::{LeftOut, Progress};
 use super::task::{Task, Timed};
 use super::turns::SharedLine;
@@ -51,6 +52,8 @@ pub(super) struct Worker {
     pub host: Arc<Host>,
     pub progress: Arc<Progress>,
     pub stop: Arc<AtomicBool>,
+    /// What its core counts for it.
+    pub counts: Counts,
     /// The line that its tenant's threads share, where they do.
     pub shared: Option<Arc<SharedLine>>,
 }
@@ -74,6 +77,7 @@ impl Worker {
                 return None;
             }
         };
+        self.counts.open(&self.host.root, &self.host.counted);
         let shared = self.shared.as_ref().map(|line| line.region());
         let all = || regions.iter().chain(shared);
         let told = ready.send(Ok(Ready {

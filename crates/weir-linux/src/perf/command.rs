@@ -59,11 +59,11 @@ pub fn run(
             break status;
         }
         let now = Instant::now();
-        if let (Some(at), Some(every)) = (due, every) {
-            if now >= at {
-                intervals.push((since(now), session.window()));
-                due = Some(now.max(at + every));
-            }
+        if let (Some(at), Some(every)) = (due, every)
+            && now >= at
+        {
+            intervals.push((since(now), session.window()));
+            due = Some(now.max(at + every));
         }
         let left = due.map_or(LONGEST_NAP, |at| at.saturating_duration_since(now));
         std::thread::sleep(left.min(LONGEST_NAP));

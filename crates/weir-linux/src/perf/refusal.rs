@@ -20,15 +20,27 @@ pub fn of_core(error: &io::Error) -> Unavailable {
     })
 }
 
+/// Why the kernel does not list the counters of cores, with what a virtual machine adds to it.
+pub fn of_cores(root: &Root, why: Unavailable) -> Unavailable {
+    if hypervised(root) {
+        return Unavailable::because(format!(
+            "{}: the hypervisor gives this guest no PMU",
+            why.reason
+        ));
+    }
+    why
+}
+
+fn hypervised(root: &Root) -> bool {
+    let info = root.head("/proc/cpuinfo", 32 << 10);
+    info.known().is_some_and(|text| {
+        text.split_ascii_whitespace()
+            .any(|flag| flag == "hypervisor")
+    })
+}
+
 /// Why an event of a unit could not be opened.
 pub fn of_event(root: &Root, unit: &str, error: &io::Error) -> Unavailable {
-    let hypervised = || {
-        let info = root.head("/proc/cpuinfo", 32 << 10);
-        info.known().is_some_and(|text| {
-            text.split_ascii_whitespace()
-                .any(|flag| flag == "hypervisor")
-        })
-    };
     Unavailable::because(match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             let level = root.text("/proc/sys/kernel/perf_event_paranoid");
@@ -38,7 +50,7 @@ pub fn of_event(root: &Root, unit: &str, error: &io::Error) -> Unavailable {
                  CAP_PERFMON, or lower it"
             )
         }
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) if hypervised() => {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) if hypervised(root) => {
             format!("{unit} has no such counter: the hypervisor gives this guest no PMU")
         }
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {

@@ -112,7 +112,8 @@ impl Session {
 
     /// A group on every target. If the group as a whole is refused, so is each of its events.
     fn open_core(&mut self, root: &Root, group: &[&Event], targets: &[Target]) {
-        let encoded = units::find(root, &group[0].pmu).and_then(|found| {
+        let found = units::find(root, &group[0].pmu).map_err(|why| refusal::of_cores(root, why));
+        let encoded = found.and_then(|found| {
             // A hybrid processor would have several kinds of cores; servers have one.
             let unit = &found[0];
             let encode = |event: &&Event| unit.format.encode(unit.kind, &event.fields);

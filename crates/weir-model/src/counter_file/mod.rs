@@ -9,6 +9,8 @@ mod csv;
 mod json;
 mod line;
 mod number;
+mod processor;
+mod sum;
 mod text;
 
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ mod formula;
 mod groups;
 mod library;
 mod read;
+mod rules;
 mod spelling;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod completions;
+pub mod counters;
 pub mod doctor;
 pub mod interplay;
 pub mod place;

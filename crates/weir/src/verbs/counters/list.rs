@@ -1,0 +1,176 @@
+//! `weir counters list`: what a processor counts, and the perf command that counts it.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use weir_linux::{Root, perf};
+use weir_model::counters::Counter;
+use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
+
+use super::chosen;
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{CounterLine, CountersListDocument};
+use crate::failure::{Failure, Result};
+use crate::output::{Column, Record, Table, print, to_csv, to_json};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The microarchitecture, such as `spr` or `zen4` [default: this processor's].
+    #[arg(long, value_name = "NAME")]
+    cpu: Option<String>,
+    /// Only these counters, by their portable names.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    counters: Vec<String>,
+    /// Units outside the cores as well, which count the whole machine and need root.
+    #[arg(long)]
+    uncore: bool,
+}
+
+/// Lists.
+///
+/// # Errors
+/// A name is not known, or this processor has no table and none is named.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let library = EventLibrary::builtin();
+    let table = match &args.cpu {
+        Some(name) => library
+            .get(name)
+            .map_err(|why| Failure::request(why.reason))?,
+        None => perf::table(&Root::live(), &library).map_err(|why| {
+            Failure::request(format!("{why}; name a microarchitecture with `--cpu`"))
+        })?,
+    };
+    let counters = chosen(&args.counters)?;
+    let document = document(table, &counters, args.uncore);
+    print(&match context.global.format {
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(document.counters.iter().map(Row::from))?,
+        Format::Table => describe(&document, args.uncore),
+    })
+}
+
+fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersListDocument {
+    let lines = counters.iter().map(|&counter| {
+        let mut line = CounterLine {
+            counter: counter.name().to_owned(),
+            is: None,
+            confidence: None,
+            note: None,
+            missing: None,
+        };
+        match table.rules.get(&counter) {
+            Some(Rule::Counted(rule)) => {
+                let mut is = rule.formula.to_string();
+                if rule.divided_by > 1 {
+                    is = format!("({is}) / {}", rule.divided_by);
+                }
+                if rule.mean_of_units {
+                    is = format!("mean over units of {is}");
+                }
+                line.is = Some(is);
+                line.confidence = Some(rule.confidence.name().to_owned());
+                line.note = rule.why.clone();
+            }
+            Some(Rule::Missing(why)) => line.missing = Some(why.clone()),
+            None => {
+                line.is = Some(format!("{counter}, which the kernel keeps"));
+                line.confidence = Some(Confidence::High.name().to_owned());
+            }
+        }
+        line
+    });
+    let lines = lines.collect();
+    let all = groups(table, counters, Budget::of(table, true));
+    let (core, outside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group[0].is_core());
+    let file = format!("{}.csv", table.name);
+    let mut commands = vec![command(table, &core, "", &file)];
+    if uncore && !outside.is_empty() {
+        let file = format!("{}-uncore.csv", table.name);
+        commands.push(command(table, &outside, "-a --no-merge ", &file));
+    }
+    CountersListDocument {
+        schema: CountersListDocument::SCHEMA.to_owned(),
+        weir: env!("CARGO_PKG_VERSION").to_owned(),
+        cpu: table.name.clone(),
+        title: table.title.clone(),
+        source: table.source.clone(),
+        counters: lines,
+        commands,
+    }
+}
+
+/// A command to paste: its file says for which processor it was made.
+fn command(table: &EventTable, groups: &[Vec<&Event>], options: &str, file: &str) -> String {
+    let mut text = format!(
+        "echo '# weir cpu {}' > {file}\n\
+         perf stat {options}-I 1000 -x, --append -o {file} \\\n",
+        table.name
+    );
+    if options.is_empty() {
+        let _ = writeln!(
+            text,
+            "  -e task-clock,page-faults,context-switches,cpu-migrations \\"
+        );
+    }
+    for group in groups {
+        let events: Vec<String> = group.iter().map(|event| event.perf()).collect();
+        // Inside quotes a line may be broken nowhere; a group is one argument.
+        let _ = writeln!(text, "  -e '{{{}}}' \\", events.join(","));
+    }
+    text.push_str("  -- CMD");
+    text
+}
+
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    counter: &'a str,
+    is: Option<&'a str>,
+    confidence: Option<&'a str>,
+    note: Option<&'a str>,
+    missing: Option<&'a str>,
+}
+
+impl Record for Row<'_> {
+    const COLUMNS: &'static [&'static str] = &["counter", "is", "confidence", "note", "missing"];
+}
+
+impl<'a> From<&'a CounterLine> for Row<'a> {
+    fn from(line: &'a CounterLine) -> Self {
+        Self {
+            counter: &line.counter,
+            is: line.is.as_deref(),
+            confidence: line.confidence.as_deref(),
+            note: line.note.as_deref(),
+            missing: line.missing.as_deref(),
+        }
+    }
+}
+
+fn describe(document: &CountersListDocument, uncore: bool) -> String {
+    let mut text = format!("{}: {}\n\n", document.cpu, document.title);
+    let mut table = Table::new(&[Column::words("counter"), Column::words("is")]);
+    for line in &document.counters {
+        let is = match (&line.is, &line.missing) {
+            (Some(is), _) => match &line.note {
+                Some(note) => format!("{is}; {note}"),
+                None => is.clone(),
+            },
+            (None, missing) => format!("not countable: {}", missing.as_deref().unwrap_or("")),
+        };
+        table.row([line.counter.clone(), is]);
+    }
+    let _ = write!(text, "{table}");
+    let _ = writeln!(
+        text,
+        "\nSource: {}\n\nWhere Weir is not installed, paste this with your command for CMD, and give the\n\
+         file to `weir counters show`:\n\n{}",
+        document.source,
+        document.commands.join("\n\n")
+    );
+    if !uncore {
+        let _ = writeln!(text, "\n`--uncore` adds the units outside the cores.");
+    }
+    text
+}

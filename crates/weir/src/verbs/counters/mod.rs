@@ -1,0 +1,136 @@
+//! `weir counters`: count a command here, say how to count it elsewhere, and show what was counted.
+
+mod list;
+mod record;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use weir_model::counter_file::{self, CountersDocument, ReadOptions};
+use weir_model::counters::Counter;
+use weir_model::events::EventLibrary;
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir counters record -o local.json -- ./service --once
+  weir counters list --cpu spr                 the perf command for a machine without Weir
+  weir counters show there.csv --cpu spr
+
+docs/counters.md says what is counted on which processor, and what cannot be.")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Count a command on this host, from its first instruction, with all that it starts.
+    #[command(after_help = "\
+Examples:
+  weir counters record -- ./service --once
+  weir counters record -I 1000 -o local.json -- make -j8
+  weir counters record --counters cycles,page-faults -- sort big.txt
+
+The command keeps its own input, output and errors; results go to the file of
+-o, or else to standard output after the command's. The exit code is the
+command's; 128 and the signal's number if one ended it.")]
+    Record(record::Args),
+    /// List what is counted on a microarchitecture, and the perf commands that count it.
+    #[command(after_help = "\
+Examples:
+  weir counters list
+  weir counters list --cpu emr --uncore
+  weir counters list --cpu zen4 --format json")]
+    List(list::Args),
+    /// Show a file of counters: of weir, or of perf stat (text, -x, or -j).
+    #[command(after_help = "\
+Examples:
+  weir counters show local.json
+  weir counters show there.csv --cpu spr
+  perf stat -x, -e cycles true 2>&1 | weir counters show -")]
+    Show(show::Args),
+}
+
+/// Counts, lists or shows.
+///
+/// # Errors
+/// A file cannot be read, a name is not known, or a command cannot be started.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    match &args.what {
+        What::Record(args) => record::run(args, context),
+        What::List(args) => list::run(args, context),
+        What::Show(args) => show::run(args, context),
+    }
+}
+
+/// Reads a file of counters for any verb that takes one; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, or is no file of counters.
+pub fn read(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
+    let name = file.display().to_string();
+    let text = if name == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
+    counter_file::read(&name, &text, options, &EventLibrary::builtin())
+        .map_err(|error| Failure::Request(error.into()))
+}
+
+/// How a verb is told how to read a file of counters.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Reading {
+    /// The microarchitecture that was counted, if the file does not say: `spr`, `zen4`.
+    #[arg(long, value_name = "NAME")]
+    pub cpu: Option<String>,
+    /// The control group to read, of a file that has several.
+    #[arg(long, value_name = "GROUP")]
+    pub cgroup: Option<String>,
+}
+
+impl Reading {
+    /// The same, for the parser.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            cpu: self.cpu.clone(),
+            cgroup: self.cgroup.clone(),
+        }
+    }
+}
+
+/// Counters by their portable names; every one without names.
+fn chosen(names: &[String]) -> Result<Vec<Counter>> {
+    let known = |name: &String| {
+        Counter::named(name.trim()).ok_or_else(|| {
+            let names = Counter::ALL.iter().map(|counter| counter.name());
+            let close = weir_model::diagnostic::closest(name, names);
+            let hint = weir_model::diagnostic::did_you_mean(&close);
+            Failure::request(format!(
+                "no counter is called `{}`{}; `weir counters list` has all",
+                weir_model::diagnostic::quote(name),
+                hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+            ))
+        })
+    };
+    if names.is_empty() {
+        return Ok(Counter::ALL.to_vec());
+    }
+    names.iter().map(known).collect()
+}
+
+/// Where to write instead of standard output.
+fn write(out: Option<&PathBuf>, text: &str) -> Result<()> {
+    match out {
+        None => crate::output::print(text),
+        Some(file) => std::fs::write(file, text)
+            .map_err(|error| Failure::work(format!("cannot write {}: {error}", file.display()))),
+    }
+}

@@ -1,0 +1,202 @@
+//! `weir counters` as a process: commands are counted or it is said why not, and files are read.
+
+mod common;
+
+use common::Place;
+
+#[test]
+fn a_command_is_counted_and_its_words_are_its_own() {
+    let place = Place::new();
+    let done = place
+        .run(&[
+            "counters", "record", "--format", "json", "-o", "c.json", "--", "echo", "its own",
+        ])
+        .expect(0);
+    assert_eq!(done.out(), "its own\n");
+    let shown = place
+        .run(&["counters", "show", "c.json", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(shown["schema"], "weir/counters/1");
+    assert_eq!(
+        (&shown["of"], &shown["exit_status"]),
+        (&"echo its own".into(), &0.into())
+    );
+    let (values, missing) = (&shown["total"]["values"], &shown["total"]["unavailable"]);
+    // A value or a reason, and no zero in place of either.
+    for counter in ["page-faults", "task-clock", "context-switches"] {
+        let value = values[counter].as_u64();
+        assert!(
+            value.is_some() || missing[counter]["reason"].is_string(),
+            "{counter}: {shown}"
+        );
+    }
+    if let Some(faults) = values["page-faults"].as_u64() {
+        assert!((10..100_000).contains(&faults), "{faults}");
+    }
+    if values["cycles"].is_null() && shown["cpu"].is_string() {
+        let why = missing["cycles"]["reason"].as_str().unwrap();
+        assert!(why.contains("PMU") || why.contains("permit"), "{why}");
+    }
+    let table = place.run(&["counters", "show", "c.json"]).expect(0).out();
+    assert!(table.contains("counted    echo its own"), "{table}");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
+    let place = Place::new();
+    let count = |script: &str| {
+        place.run(&[
+            "counters", "record", "-o", "c.json", "--", "sh", "-c", script,
+        ])
+    };
+    let failed = count("exit 7").expect(7);
+    assert!(failed.err().contains("exit status 7"), "{}", failed.err());
+    assert!(
+        place
+            .run(&["counters", "show", "c.json"])
+            .expect(0)
+            .out()
+            .contains("counter")
+    );
+    // One that a signal ended has no code of its own; shells say 128 and the signal.
+    count("kill -TERM $$").expect(143);
+    place
+        .run(&["counters", "record", "--", "/nowhere/to/be/found"])
+        .refuses(2, &["cannot run `/nowhere/to/be/found`"]);
+    place.run(&["counters", "record"]).expect(2);
+    place
+        .run(&["counters", "record", "--counters", "cycels", "--", "true"])
+        .refuses(
+            2,
+            &["no counter is called `cycels`", "did you mean `cycles`"],
+        );
+    place
+        .run(&["counters", "record", "--on", "emr2s", "--", "true"])
+        .refuses(2, &["of this host"]);
+}
+
+#[test]
+fn phases_are_intervals() {
+    let place = Place::new();
+    let script = "for i in 1 2 3 4 5; do sleep 0.02; done";
+    place
+        .run(&[
+            "counters", "record", "-I", "20", "-o", "c.json", "--", "sh", "-c", script,
+        ])
+        .expect(0);
+    let shown = place
+        .run(&["counters", "show", "c.json", "--format", "json"])
+        .expect(0)
+        .json();
+    let intervals = shown["intervals"].as_array().unwrap();
+    assert!(intervals.len() >= 2, "{shown}");
+    let rows = place
+        .run(&["counters", "show", "c.json", "--format", "csv"])
+        .expect(0)
+        .out();
+    assert!(
+        rows.starts_with("end_s,counter,value,running_pct,missing\n"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn what_is_listed_for_perf_is_read_back() {
+    let place = Place::new();
+    for cpu in ["skx", "icx", "spr", "emr", "gnr", "zen4", "zen5", "grace"] {
+        let listed = place
+            .run(&[
+                "counters", "list", "--cpu", cpu, "--uncore", "--format", "json",
+            ])
+            .expect(0)
+            .json();
+        let commands = listed["commands"].as_array().unwrap();
+        let name = listed["cpu"].as_str().unwrap();
+        let mut file = format!("# weir cpu {name}\n");
+        let mut events = 0;
+        for command in commands {
+            let command = command.as_str().unwrap();
+            assert!(
+                command.contains("perf stat") && command.ends_with("-- CMD"),
+                "{command}"
+            );
+            // As perf writes it, with the name of each event.
+            for event in command.split("name=").skip(1) {
+                let event = event.split('/').next().unwrap();
+                file += &format!("1.0,1000,,{event},1000,100.00,,\n");
+                events += 1;
+            }
+        }
+        assert!(events > 5, "{cpu}: {events}");
+        place.file("there.csv", &file);
+        let shown = place
+            .run(&["counters", "show", "there.csv", "--format", "json"])
+            .expect(0)
+            .json();
+        assert_eq!(shown["cpu"], name);
+        // Everything that is listed as countable has a value, but for differences of equals.
+        for line in listed["counters"].as_array().unwrap() {
+            let counter = line["counter"].as_str().unwrap();
+            let hardware =
+                line["is"].is_string() && !line["is"].as_str().unwrap().contains("kernel");
+            let value = &shown["total"]["values"][counter];
+            let mean = line["is"].as_str().is_some_and(|is| is.starts_with("mean"));
+            let difference = line["is"].as_str().is_some_and(|is| is.contains(" - "));
+            assert!(
+                !hardware || mean || difference || value.is_u64(),
+                "{cpu} {counter}: {value}"
+            );
+        }
+        let table = place
+            .run(&["counters", "list", "--cpu", cpu])
+            .expect(0)
+            .out();
+        let listing = table.split("Source:").next().unwrap();
+        assert!(
+            listing.lines().all(|line| line.chars().count() <= 80),
+            "{listing}"
+        );
+    }
+}
+
+#[test]
+fn files_that_cannot_be_trusted_are_refused_with_their_line() {
+    let place = Place::new();
+    place
+        .run(&["counters", "show", "missing.csv"])
+        .refuses(2, &["cannot read missing.csv"]);
+    place.file("empty.csv", "");
+    place
+        .run(&["counters", "show", "empty.csv"])
+        .refuses(2, &["empty.csv", "no line has a counter"]);
+    place.file(
+        "other.csv",
+        "5,,MEMORY_ACTIVITY.STALLS_L3_MISS,1,100.00,,\n",
+    );
+    place
+        .run(&["counters", "show", "other.csv", "--cpu", "skx"])
+        .refuses(
+            2,
+            &[
+                "other.csv:1:",
+                "sapphire-rapids",
+                "said to be of skylake-sp",
+            ],
+        );
+    place
+        .run(&["counters", "show", "other.csv", "--cpu", "vax"])
+        .refuses(2, &["no events are known of `vax`", "spr"]);
+    place.file("cut.json", "{\"schema\": \"weir/counters/1\", \"of\"");
+    place
+        .run(&["counters", "show", "cut.json"])
+        .refuses(2, &["cut.json:1:"]);
+    place.file("bytes.csv", [0xff, 0xfe, 0x00]);
+    place
+        .run(&["counters", "show", "bytes.csv"])
+        .refuses(2, &["cannot read bytes.csv"]);
+}
