@@ -18,6 +18,7 @@
 compile_error!("weir-linux reads sysfs and procfs, and so builds for Linux only");
 
 pub mod clock;
+mod control;
 pub mod doctor;
 pub mod dsa;
 pub mod kernels;

@@ -2,7 +2,7 @@
 //! code as this one.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
+use crate::control::{Control, Kernel};
 use crate::recording::{Trace, Tree};
 
 /// No attribute that is read here is longer; a longer one is not what it seems.
@@ -62,40 +63,6 @@ impl<T> Reading<T> {
             Reading::Absent(why) => Reading::Absent(why),
             Reading::Unreadable(why) => Reading::Unreadable(why),
         }
-    }
-}
-
-/// Changes to the system's files by which the kernel is told what to do. This machine's kernel
-/// obeys; a folder of files has none, unless a test brings a stand-in.
-pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + Sync {
-    /// Writes to a file that is there, at once.
-    fn write(&self, path: &str, text: &str) -> io::Result<()>;
-
-    /// Makes a folder, which the kernel furnishes.
-    fn make_folder(&self, path: &str) -> io::Result<()>;
-
-    /// Removes a folder that the kernel furnished.
-    fn remove_folder(&self, path: &str) -> io::Result<()>;
-}
-
-/// The kernel of this machine.
-#[derive(Debug)]
-struct Kernel;
-
-impl Control for Kernel {
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        File::options()
-            .write(true)
-            .open(path)?
-            .write_all(text.as_bytes())
-    }
-
-    fn make_folder(&self, path: &str) -> io::Result<()> {
-        std::fs::create_dir(path)
-    }
-
-    fn remove_folder(&self, path: &str) -> io::Result<()> {
-        std::fs::remove_dir(path)
     }
 }
 

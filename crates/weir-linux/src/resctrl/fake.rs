@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::{MOUNT, Resctrl};
-use crate::root::{Control, Root};
+use crate::control::Control;
+use crate::root::Root;
 
 /// A machine with two domains, and 16 ways, in a folder.
 #[derive(Debug, Clone)]
