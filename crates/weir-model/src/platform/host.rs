@@ -69,6 +69,8 @@ pub struct Core {
     pub reorder_buffer: Sourced<u32>,
     /// Store-buffer entries.
     pub store_buffer: Sourced<u32>,
+    /// Load-buffer entries.
+    pub load_buffer: Sourced<u32>,
     /// L1 misses in flight (line-fill buffers, MAB); also the write-combining buffers.
     pub line_fill_buffers: Sourced<u32>,
     /// L2 misses in flight.
@@ -82,6 +84,8 @@ pub struct Core {
     pub nt_store_hold: Sourced<Nanos>,
     /// Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks it.
     pub movdir64b_share: Sourced<f64>,
+    /// What a branch that was predicted wrong costs once its condition is known.
+    pub mispredict: Sourced<Cycles>,
 }
 
 /// Address translation.
@@ -93,6 +97,8 @@ pub struct Tlb {
     pub page: Sourced<Bytes>,
     /// What a page walk adds to a load.
     pub walk: Sourced<Nanos>,
+    /// What the kernel takes for the first touch of a page, beside clearing it.
+    pub fault: Sourced<Nanos>,
 }
 
 /// Hardware prefetchers; both can be switched off.
@@ -104,6 +110,12 @@ pub struct Prefetch {
     pub l2_lines: Sourced<u32>,
     /// Accesses in a row that train the streamer.
     pub training: Sourced<u32>,
+    /// Lines that the streamer asks for at most when it sees a request.
+    pub l2_degree: Sourced<u32>,
+    /// The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher,
+    /// 1 to 3. It decides in which bucket late prefetches show (SupMario section 4.4: L2 on Skylake, the
+    /// last-level cache since Sapphire Rapids).
+    pub late_level: Sourced<u32>,
 }
 
 /// A private cache.

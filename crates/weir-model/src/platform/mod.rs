@@ -40,6 +40,7 @@ pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
 pub use reference::ReferenceRow;
 pub use scalar::Kind;
+pub(crate) use schema::keys;
 pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need, STORAGE_KEYS};
 pub use source_file::MOST_BYTES;
 pub use sourced::{Provenance, Sourced};

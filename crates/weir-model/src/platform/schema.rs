@@ -58,6 +58,8 @@ macro_rules! keys {
     };
 }
 
+pub(crate) use keys;
+
 /// Keys of a file with `kind = "host"`; defaults may give any of them.
 pub const HOST_KEYS: &[Key] = keys! {
     "sockets": Count 1 to 8, Required, "2", "Sockets, all alike.";
@@ -66,18 +68,23 @@ pub const HOST_KEYS: &[Key] = keys! {
     "core.clock": Frequency 0.1 to 10.0, Required, "\"2.1 GHz\"", "Core clock while measured.";
     "core.reorder_buffer": Count 8 to 4096, Defaulted, "512", "Reorder-buffer entries of a core.";
     "core.store_buffer": Count 1 to 1024, Defaulted, "112", "Store-buffer entries of a core.";
+    "core.load_buffer": Count 8 to 4096, Defaulted, "192", "Load-buffer entries of a core: loads between dispatch and retirement.";
     "core.line_fill_buffers": Count 1 to 256, Defaulted, "16", "L1 misses a core has in flight; also its write-combining buffers.";
     "core.super_queue": Count 1 to 512, Defaulted, "48", "L2 misses a core has in flight.";
     "core.load_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"19 GB/s\"", "The most one core loads from local DRAM, prefetchers on.";
     "core.store_peak": Bandwidth 0.1 to 200.0, Defaulted, "\"10 GB/s\"", "The most one core stores to local DRAM, bytes of the program.";
     "core.nt_store_hold": Time 1 to 1000, Defaulted, "\"50 ns\"", "How long an unloaded non-temporal store holds its buffer.";
     "core.movdir64b_share": Share 0.0 to 1.0, Defaulted, "0.7", "Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks the instruction.";
+    "core.mispredict": Cycles 1 to 100, Defaulted, "\"17 clk\"", "From a branch that was predicted wrong to the first instruction after it, core cycles.";
     "tlb.entries": Count 16 to 65536, Defaulted, "2048", "Second-level TLB entries.";
     "tlb.page": Size 4096 to 1073741824, Defaulted, "\"4 KiB\"", "Page size in use.";
     "tlb.walk": Time 0 to 1000, Defaulted, "\"30 ns\"", "What a page walk adds to a load.";
+    "tlb.fault": Time 0 to 100000, Defaulted, "\"500 ns\"", "What the kernel takes for the first touch of a page, beside clearing it.";
     "prefetch.l1_lines": Count 0 to 64, Defaulted, "2", "Lines the L1 prefetchers run ahead.";
     "prefetch.l2_lines": Count 0 to 256, Defaulted, "32", "Lines the L2 prefetchers run ahead.";
     "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer.";
+    "prefetch.l2_degree": Count 1 to 16, Defaulted, "2", "Lines that the L2 streamer asks for at most when it sees a request.";
+    "prefetch.late_level": Count 1 to 3, Defaulted, "2", "The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher.";
     "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
     "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";
     "l1.latency": Cycles 1 to 100, Defaulted, "\"5 clk\"", "Load-to-use latency of an L1 hit, core cycles.";

@@ -2,21 +2,7 @@
 //!
 //! Reading, checking and the reference in `docs/workloads.md` all come from these tables.
 
-use crate::platform::{Key, Kind, Need};
-
-macro_rules! keys {
-    ($($path:literal: $kind:ident $low:literal to $high:literal, $need:ident, $example:literal, $meaning:literal;)+) => {
-        &[$(Key {
-            path: $path,
-            kind: Kind::$kind,
-            low: $low as f64,
-            high: $high as f64,
-            need: Need::$need,
-            example: $example,
-            meaning: $meaning,
-        },)+]
-    };
-}
+use crate::platform::{Key, Kind, Need, keys};
 
 /// Keys of the whole file, beside `kind`, `summary`, `source`, `assumed` and `phase`.
 pub const FILE_KEYS: &[Key] = keys! {
