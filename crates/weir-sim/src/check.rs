@@ -37,6 +37,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 ));
             }
         }
+        check_work(tenant)?;
         if tenant.pattern.is_timed() && !timed(tenant.op, tenant.pattern) {
             return request(format!(
                 "tenant `{name}`: {} cannot be timed with {}",
@@ -44,7 +45,6 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 tenant.pattern.name()
             ));
         }
-        check_work(tenant)?;
         check_requests(tenant, topology)?;
         check_descriptors(tenant)?;
         check_burst(tenant)?;
@@ -106,14 +106,20 @@ fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
     )))
 }
 
-/// Refuses programs with more threads than cores were given.
+/// Refuses programs with more or fewer threads than cores.
 fn check_work(tenant: &Tenant) -> Result<(), MachineError> {
     let Some(work) = &tenant.work else {
         return Ok(());
     };
+    if work.threads as usize == tenant.cores.len() {
+        return Ok(());
+    }
     Err(MachineError::Request(format!(
-        "`{}` is the description of a program, which this model does not run yet",
-        work.name
+        "`{}` has {} threads, but tenant `{}` has {} cores",
+        work.name,
+        work.threads,
+        tenant.name,
+        tenant.cores.len()
     )))
 }
 

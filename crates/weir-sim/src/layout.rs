@@ -1,12 +1,14 @@
 //! Tenants on the machine: where memory lies, what each thread may have in flight.
 
+mod program;
+
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::MachineError;
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::clock::ps;
+use crate::clock::{Ps, ps};
 use crate::core::{
     Burst, Cursor, Limits, Offload, Private, Program, Progress, Region, Requests, Style, Tagged,
     Thread, Turns, Walk, Window,
@@ -14,6 +16,8 @@ use crate::core::{
 use crate::params::Params;
 use crate::rng;
 use crate::uncore::Kind;
+
+pub use program::ahead;
 
 /// A thread for every core of every tenant, its memory laid out.
 pub fn place_threads(
@@ -30,6 +34,10 @@ pub fn place_threads(
     };
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
+        if let Some(work) = &tenant.work {
+            threads.extend(room.program(tenant, i, work, threads.len())?);
+            continue;
+        }
         for &core in &tenant.cores {
             let number = threads.len() as u64;
             if let Pattern::Requests { .. } = tenant.pattern {
@@ -149,10 +157,11 @@ impl Room<'_> {
             let gap = 64 * (1 + rng::below(self.seed ^ tier as u64, number, 512));
             let first = self.used[tier] + gap;
             if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
-                let all = tenant
-                    .working_set
-                    .get()
-                    .saturating_mul(tenant.cores.len() as u64);
+                let each = match tenant.work {
+                    Some(_) => 1,
+                    None => tenant.cores.len() as u64,
+                };
+                let all = tenant.working_set.get().saturating_mul(each);
                 return Err(MachineError::NoMemory {
                     tier: topology.tiers[tier].name.clone(),
                     free: capacity,
@@ -312,6 +321,8 @@ fn thread(
         turns: None,
         offload,
         requests: None,
+        ooo: None,
+        wakes: Ps::MAX,
         pause,
         unending: walk.run_lines() == u64::MAX,
         walk,

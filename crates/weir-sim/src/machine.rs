@@ -302,6 +302,9 @@ impl Machine for SimMachine {
                 for thread in run.engine.threads_mut() {
                     let tenant = &run.tenants[thread.tenant as usize];
                     let on = tenant.prefetch;
+                    if let Some(core) = &mut thread.ooo {
+                        core.set_ahead(layout::ahead(&self.model.params, on && *l1, on && *l2));
+                    }
                     thread.limits =
                         layout::limits(&self.model.params, tenant, on && *l1, on && *l2);
                 }

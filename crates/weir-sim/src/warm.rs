@@ -22,6 +22,8 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     };
     threads
         .iter()
+        // Programs' lines are there or not by a law of their own.
+        .filter(|t| t.ooo.is_none())
         .any(|t| match t.pattern {
             // A device's reads and writes leave nothing there.
             Pattern::FlushedLine
@@ -48,6 +50,7 @@ pub fn walk_through(
     let passes: Vec<u64> = threads
         .iter()
         .map(|t| match (&t.private, &llc) {
+            _ if t.ooo.is_some() => 0,
             (Private::Tagged(_), _) => 2 * t.lines(),
             (Private::Streaming { .. }, Some(_)) => (2 * t.lines()).min(most),
             (Private::Streaming { .. }, None) => 0,

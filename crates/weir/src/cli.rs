@@ -93,6 +93,8 @@ pub enum Verb {
     Place(verbs::place::Args),
     /// List, show and check machines as files.
     Platforms(verbs::platforms::Args),
+    /// List, show, check and run descriptions of programs.
+    Workload(verbs::workload::Args),
     /// Characterise a machine.
     Bench(verbs::bench::Args),
     /// Say who hurts whom when tenants share a socket, by how much, and where.

@@ -1,5 +1,7 @@
 //! Documents that the command prints beside those of experiments.
 
+mod workload;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::access::Op;
@@ -10,6 +12,10 @@ use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 
 use crate::store::RunId;
+
+pub use workload::{
+    PhaseLine, WorkloadDocument, WorkloadLine, WorkloadRunDocument, WorkloadsDocument,
+};
 
 /// A `topo` document: `weir/topo/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -73,6 +73,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Doctor(args) => verbs::doctor::run(&args, &context),
         Verb::Place(args) => verbs::place::run(&args, &context),
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
+        Verb::Workload(args) => verbs::workload::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
         Verb::Interplay(args) => verbs::interplay::run(&args, &context),
         Verb::Counters(args) => verbs::counters::run(&args, &context),

@@ -9,7 +9,8 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 use weir::documents::{
     CompareDocument, CountersListDocument, PlaceDocument, PlatformDocument, PlatformsDocument,
-    RecordDocument, RunsDocument, TopoDocument,
+    RecordDocument, RunsDocument, TopoDocument, WorkloadDocument, WorkloadRunDocument,
+    WorkloadsDocument,
 };
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
@@ -79,6 +80,24 @@ fn page() -> String {
     document::<PlatformDocument>(
         "weir platforms show",
         PlatformDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<WorkloadsDocument>(
+        "weir workload list",
+        WorkloadsDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<WorkloadDocument>(
+        "weir workload show",
+        WorkloadDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<WorkloadRunDocument>(
+        "weir workload run",
+        WorkloadRunDocument::SCHEMA,
         &mut text,
         &mut parts,
     );

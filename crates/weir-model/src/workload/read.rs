@@ -58,13 +58,19 @@ pub(super) fn read(file: &str, text: &str, mistakes: &mut Collector<'_>) -> Opti
 
 fn read_phase(part: &mut Part<'_, '_>, number: usize) -> Option<Phase> {
     part.refuse_others(PHASE_KEYS, &["name", "regions"]);
+    let name = part.text("name", Need::Optional);
+    let instructions = part.number(PHASE_KEYS, "instructions");
+    let (cpi, apki) = (
+        part.number(PHASE_KEYS, "cpi"),
+        part.number(PHASE_KEYS, "apki"),
+    );
+    let regions = part.list("regions", MOST_REGIONS, read_region);
     let phase = Phase {
-        name: (part.text("name", Need::Optional))
-            .unwrap_or_else(|| format!("phase {}", number + 1)),
-        instructions: part.number(PHASE_KEYS, "instructions").unwrap_or(1e9) as u64,
-        cpi: part.number(PHASE_KEYS, "cpi")?,
-        apki: part.number(PHASE_KEYS, "apki")?,
-        regions: part.list("regions", MOST_REGIONS, read_region),
+        name: name.unwrap_or_else(|| format!("phase {}", number + 1)),
+        instructions: instructions.unwrap_or(1e9) as u64,
+        cpi: cpi?,
+        apki: apki?,
+        regions,
     };
     part.check_regions(&phase)?;
     Some(phase)
@@ -97,6 +103,22 @@ fn read_region(part: &mut Part<'_, '_>, number: usize) -> Option<Region> {
     };
     part.check_region(&region);
     Some(region)
+}
+
+/// A table and where it stands.
+type Placed<'d> = (&'d dyn TableLike, Option<Range<usize>>);
+
+/// The tables of a list, written either way; `None` where it is none.
+fn tables(item: &Item) -> Option<Vec<Placed<'_>>> {
+    if let Some(tables) = item.as_array_of_tables() {
+        let tables = tables.iter().map(|t| (t as &dyn TableLike, t.span()));
+        return Some(tables.collect());
+    }
+    let tables = item.as_array()?.iter().map(|value| match value {
+        Value::InlineTable(table) => Some((table as &dyn TableLike, table.span())),
+        _ => None,
+    });
+    tables.collect()
 }
 
 /// A table of the file, and what its keys are called in messages.
@@ -200,9 +222,7 @@ impl Part<'_, '_> {
     }
 
     fn order(&mut self) -> Option<Order> {
-        let Some(word) = self.text("order", Need::Required) else {
-            return None;
-        };
+        let word = self.text("order", Need::Required)?;
         let order = Order::ALL.into_iter().find(|o| o.name() == word);
         if order.is_none() {
             let message = format!("no order is called `{}`", quote(&word));
@@ -223,20 +243,7 @@ impl Part<'_, '_> {
             self.missing(key, "[…]");
             return Vec::new();
         };
-        let tables: Option<Vec<(&dyn TableLike, Option<Range<usize>>)>> =
-            match (item.as_array_of_tables(), item.as_array()) {
-                (Some(tables), _) => {
-                    let tables = tables.iter().map(|t| (t as &dyn TableLike, t.span()));
-                    Some(tables.collect())
-                }
-                (None, Some(array)) => (array.iter())
-                    .map(|value| match value {
-                        Value::InlineTable(t) => Some((t as &dyn TableLike, t.span())),
-                        _ => None,
-                    })
-                    .collect(),
-                (None, None) => None,
-            };
+        let tables = tables(item);
         let why = match &tables {
             None => Some("is not a list of tables".to_string()),
             Some(tables) if tables.is_empty() => Some("is empty".into()),

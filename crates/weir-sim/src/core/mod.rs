@@ -1,6 +1,7 @@
 //! Cores: what they may have in flight, and which line comes next.
 
 mod offload;
+mod ooo;
 mod private;
 mod program;
 mod requests;
@@ -9,6 +10,7 @@ mod walk;
 mod window;
 
 pub use offload::Offload;
+pub use ooo::{Ahead, Ask, Ooo, OooParams, Script, Shelter, Tally};
 pub use private::{Level, Private, PrivateConfig, Tagged};
 pub use program::{Entry, Program};
 pub use requests::{Requests, Task, Work};

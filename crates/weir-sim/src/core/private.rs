@@ -86,14 +86,15 @@ impl Tagged {
 const DIRTY: u64 = 1 << 63;
 
 /// One level: sets of ways, most recent first. An empty way is zero; keys are never zero.
-struct Tags {
+pub struct Tags {
     ways: usize,
     sets: u64,
     keys: Vec<u64>,
 }
 
 impl Tags {
-    fn new((lines, ways): (u64, u32)) -> Self {
+    /// Empty tags.
+    pub fn new((lines, ways): (u64, u32)) -> Self {
         let ways = ways.max(1) as usize;
         let sets = (lines / ways as u64).max(1);
         Self {
@@ -108,7 +109,8 @@ impl Tags {
         &mut self.keys[set * self.ways..(set + 1) * self.ways]
     }
 
-    fn touch(&mut self, line: u64, write: bool) -> bool {
+    /// Looks a line up and makes it most recent. A write marks it modified.
+    pub fn touch(&mut self, line: u64, write: bool) -> bool {
         let set = self.set(line);
         let Some(way) = set.iter().position(|&k| k & !DIRTY == line + 1) else {
             return false;
@@ -120,7 +122,15 @@ impl Tags {
         true
     }
 
-    fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
+    /// Whether a line is there.
+    pub fn has(&self, line: u64) -> bool {
+        let set = (line % self.sets) as usize;
+        let keys = &self.keys[set * self.ways..(set + 1) * self.ways];
+        keys.iter().any(|&k| k & !DIRTY == line + 1)
+    }
+
+    /// Brings a line in; returns what had to leave, and whether it is modified.
+    pub fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
         if self.touch(line, write) {
             return None;
         }

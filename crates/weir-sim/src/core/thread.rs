@@ -4,6 +4,7 @@ use weir_model::access::{Op, Pattern};
 use weir_model::latency::LatencyHistogram;
 
 use super::offload::Offload;
+use super::ooo::Ooo;
 use super::private::Private;
 use super::program::{Entry, Program};
 use super::requests::Requests;
@@ -70,6 +71,8 @@ pub enum Style {
     Offload,
     /// Requests to a storage device.
     Requests,
+    /// A described program on an out-of-order core.
+    Work,
 }
 
 /// Accesses that are timed together.
@@ -150,6 +153,10 @@ pub struct Thread {
     pub offload: Option<Box<Offload>>,
     /// Its requests, if it puts them to a storage device.
     pub requests: Option<Box<Requests>>,
+    /// Its core, if it runs a described program.
+    pub ooo: Option<Box<Ooo>>,
+    /// When that will be woken.
+    pub wakes: Ps,
 }
 
 impl Thread {

@@ -9,6 +9,7 @@ mod program;
 mod shared;
 mod storage;
 mod timed;
+mod work;
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use weir_model::units::LINE_BYTES;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Style, Thread};
+use crate::core::{Level, Place, Private, Style, Tally, Thread};
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
@@ -114,6 +115,7 @@ impl Engine {
             }
         }
         self.now = self.now.max(until);
+        self.settle_work();
     }
 
     /// A thread wakes up, or the accelerator, which comes after them all, or a storage device after
@@ -162,8 +164,39 @@ impl Engine {
             }
         }
         let read = |(sum, cores): &(CoreCounts, usize)| sum.read(self.now, *cores, &self.params);
-        let of_tenants = sums.iter().map(read).collect();
-        (self.uncore.counters(self.now, &counts), of_tenants)
+        let mut of_tenants: Vec<CounterSet> = sums.iter().map(read).collect();
+        let mut all = self.uncore.counters(self.now, &counts);
+        self.count_work(&mut all, &mut of_tenants);
+        (all, of_tenants)
+    }
+
+    /// Puts what cores that run programs counted themselves into their tenants' counters, and the
+    /// machine's.
+    fn count_work(&self, all: &mut CounterSet, of_tenants: &mut [CounterSet]) {
+        let mut tallies: Vec<Option<Tally>> = vec![None; of_tenants.len()];
+        for thread in &self.threads {
+            if let (Some(core), Some(tally)) =
+                (&thread.ooo, tallies.get_mut(thread.tenant as usize))
+            {
+                tally.get_or_insert_default().add(&core.tally());
+            }
+        }
+        if tallies.iter().all(Option::is_none) {
+            return;
+        }
+        let cycle = self.params.core.cycle * 1e3;
+        for (set, tally) in of_tenants.iter_mut().zip(&tallies) {
+            if let Some(tally) = tally {
+                tally.put_into(set, cycle);
+            }
+        }
+        for &counter in Tally::COUNTERS {
+            let sum: Result<u64, _> = of_tenants.iter().map(|set| set.get(counter)).sum();
+            match sum {
+                Ok(sum) => all.set(counter, sum),
+                Err(why) => all.set_unavailable(counter, why),
+            }
+        }
     }
 
     /// Lets a thread issue what it may, from `time` on.
@@ -184,6 +217,7 @@ impl Engine {
             Style::Program => self.pump_program(t, time),
             Style::Shared => self.pump_shared(t, time),
             Style::Offload => self.pump_offload(t, time),
+            Style::Work => self.pump_work(t, time),
             Style::Burst => self.pump_burst(t, time),
             Style::Requests => self.pump_requests(t, time),
             Style::Stream | Style::Timed => self.pump_timed(t, time),
@@ -198,6 +232,10 @@ impl Engine {
 
     /// The uncore has taken a write-back over: its buffer is free.
     fn write_back_taken(&mut self, t: usize, now: Ps) {
+        if self.threads[t].style == Style::Work {
+            self.threads[t].write_backs -= 1;
+            return self.write_back_taken_work(t, now);
+        }
         if self.threads[t].style != Style::Timed || self.threads[t].is_chase() {
             self.threads[t].write_backs -= 1;
             self.pump(t, now);
@@ -212,6 +250,7 @@ impl Engine {
             Style::Program => thread.store_combined(),
             Style::Timed | Style::Shared | Style::Requests => return,
             Style::Offload => return self.device_write_taken(now),
+            Style::Work => return self.filled_work(t, index, now),
             Style::Burst => return self.burst_buffer_free(t, now),
         }
         thread.outstanding -= 1;
@@ -236,7 +275,7 @@ impl Engine {
                     self.end_timed(t, request.index, at);
                 } else if thread.style == Style::Burst {
                     self.end_in_burst(t, request.index, at);
-                } else if posted && thread.unobserved == 0 {
+                } else if posted && thread.unobserved == 0 && thread.style != Style::Work {
                     self.pump(t, at);
                 }
             }
@@ -307,6 +346,7 @@ impl Engine {
             Style::Program => self.filled_program(t, index, place, at),
             Style::Burst => self.filled_burst(t, index, place, at),
             Style::Requests => self.filled_requests(t, index, place, at),
+            Style::Work => self.filled_work(t, index, at),
             _ => self.filled_timed(t, index, place, at),
         }
     }

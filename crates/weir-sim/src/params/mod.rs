@@ -76,6 +76,17 @@ pub struct CoreParams {
     pub tlb_reach: Bytes,
     pub page: Bytes,
     pub walk: Ps,
+    /// Entries of the buffers that an out-of-order core has.
+    pub reorder_buffer: u32,
+    pub load_buffer: u32,
+    pub store_buffer: u32,
+    /// From a mispredicted branch to what follows it.
+    pub mispredict: Ps,
+    /// The first touch of a page.
+    pub fault: Ps,
+    /// Lines that the streamer asks for at once, and what its late ones count as.
+    pub l2_degree: u32,
+    pub late_level: u8,
     /// What the coherence of a just-flushed line adds.
     pub flushed: Ps,
 }
@@ -248,6 +259,13 @@ fn core_params(host: &Host) -> CoreParams {
         tlb_reach: Bytes(u64::from(*host.tlb.entries) * host.tlb.page.get()),
         page: *host.tlb.page,
         walk: ps(*host.tlb.walk),
+        reorder_buffer: *c.reorder_buffer,
+        load_buffer: *c.load_buffer,
+        store_buffer: *c.store_buffer,
+        mispredict: ps(c.clock.time(*c.mispredict)),
+        fault: ps(*host.tlb.fault),
+        l2_degree: *host.prefetch.l2_degree,
+        late_level: *host.prefetch.late_level as u8,
         flushed: ps(*host.uncore.flushed_line),
     }
 }

@@ -65,6 +65,15 @@ impl CoreCounts {
         of.without += issued.min(now).saturating_sub(of.until);
         of.until = of.until.max(now);
     }
+
+    /// Data reads of the prefetchers, and those of them that missed the last-level cache.
+    pub fn prefetched(&self) -> (u64, u64) {
+        const READS: [Kind; 2] = [Kind::DrdL1Pref, Kind::DrdL2Pref];
+        let hits: u64 = READS.iter().map(|&k| self.kinds[k as usize].l3_hits).sum();
+        let all = self.left(&READS);
+        (all, all.saturating_sub(hits))
+    }
+
     /// A read hit the last-level cache.
     #[inline]
     pub fn hit_l3(&mut self, kind: Kind) {

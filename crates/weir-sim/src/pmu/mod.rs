@@ -153,6 +153,9 @@ impl Pmu {
         put(Counter::TorOccupancyIaMissCxl, uncore_cycles(areas[2]));
         put(Counter::TorInsertsIaMissRemote, inserts[3]);
         put(Counter::TorOccupancyIaMissRemote, uncore_cycles(areas[3]));
+        let (prefetches, missed) = all.prefetched();
+        put(Counter::TorInsertsIaDrdPref, prefetches);
+        put(Counter::TorInsertsIaMissDrdPref, missed);
         put(Counter::TorInsertsEvict, evict.arrivals());
         put(Counter::TorInsertsIaWcilf, all.left(&[Kind::Wcilf]));
         put(Counter::TorInsertsIaWbmtoi, all.left(&[Kind::WbMtoI]));

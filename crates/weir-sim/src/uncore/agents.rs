@@ -13,7 +13,7 @@ use weir_model::counters::CounterSet;
 
 use super::llc::{ALL_WAYS, LastLevel};
 use super::mesh::{Mesh, slice_of};
-use super::request::{Kind, Pool, Request, RequestId, Sender, Stage};
+use super::request::{Kind, Pool, Request, RequestId, Residence, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
 use crate::core::Place;
@@ -115,6 +115,13 @@ impl Uncore {
         target.waiting >= target.holds
     }
 
+    /// The tiers for which that is so, a bit each.
+    pub fn distressed(&self) -> u32 {
+        (0..self.targets.len().min(32) as u8)
+            .filter(|&tier| self.is_distressed(tier))
+            .fold(0, |tiers, tier| tiers | 1 << tier)
+    }
+
     /// What the core of each thread counted up to `now`.
     pub fn cores(&self, now: Ps) -> Vec<CoreCounts> {
         let mut cores = self.pmu.cores.clone();
@@ -163,6 +170,20 @@ impl Uncore {
     /// Sends a request from a core to its slice, where it gets an entry or stands in line.
     #[inline(always)]
     pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
+        self.send_with(from, index, place, kind, at, Residence::Tags)
+    }
+
+    /// The same where it may be known what the last-level cache does for it.
+    #[inline(always)]
+    pub fn send_with(
+        &mut self,
+        from: Sender,
+        index: u64,
+        place: Place,
+        kind: Kind,
+        at: Ps,
+        residence: Residence,
+    ) -> Taken {
         let slice = match &self.params.uncore.complex {
             None => slice_of(
                 place.line,
@@ -173,6 +194,7 @@ impl Uncore {
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
         request.way = self.mesh.delay(from.core, slice);
+        request.residence = residence;
         let arrives = self.arrival(&request);
         let id = self.pool.insert(request);
         let slice = &mut self.slices[slice as usize];
@@ -287,14 +309,15 @@ impl Uncore {
     fn admit_read(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
         let u = &self.params.uncore;
-        let hit = match &mut self.llc {
-            Some(llc) => llc
+        let hit = match (&mut self.llc, request.residence) {
+            (Some(llc), Residence::Tags) => llc
                 .take(request.line, request.tier, false, request.slice)
                 .is_some(),
-            None => match &mut self.io {
+            (None, Residence::Tags) => match &mut self.io {
                 Some(io) => io.has(request.thread, request.place(), self.filled),
                 None => false,
             },
+            (_, residence) => residence == Residence::Cached,
         };
         request.stage = Stage::Answered;
         let (class, answered) = if hit {
@@ -371,6 +394,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         let after = now + self.params.uncore.lookup;
         let out = match &mut self.llc {
+            _ if request.residence == Residence::Cached => None,
             Some(llc) if request.kind == Kind::WbMtoI => llc
                 .put(
                     request.line,

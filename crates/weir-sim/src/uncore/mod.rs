@@ -9,4 +9,4 @@ mod tor;
 pub use agents::{Io, Uncore};
 pub use llc::{ALL_WAYS, LastLevel, LlcConfig};
 pub use mesh::Mesh;
-pub use request::{Kind, Request, Sender, Stage};
+pub use request::{Kind, Request, Residence, Sender, Stage};

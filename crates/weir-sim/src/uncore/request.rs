@@ -55,6 +55,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is a write that is posted, past the caches.
+    pub const fn is_posted(self) -> bool {
+        matches!(self, Kind::Wcilf)
+    }
+
     /// How many kinds there are.
     pub const COUNT: usize = Kind::IoWrite as usize + 1;
 
@@ -93,6 +98,17 @@ impl Kind {
     pub const fn is_read(self) -> bool {
         self as u8 <= Kind::RfoSnoop as u8
     }
+}
+
+/// What the last-level cache does for a request, where that is known without its tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residence {
+    /// Its tags say.
+    Tags,
+    /// It has the line, or keeps it.
+    Cached,
+    /// It has not.
+    Absent,
 }
 
 /// What happens to a request next.
@@ -137,6 +153,8 @@ pub struct Request {
     pub stage: Stage,
     /// What kind of ToR entry it holds.
     pub class: TorClass,
+    /// What the last-level cache does for it.
+    pub residence: Residence,
 }
 
 impl Request {
@@ -164,6 +182,7 @@ impl Request {
             kind,
             stage,
             class: TorClass::Hit,
+            residence: Residence::Tags,
         }
     }
 

@@ -12,3 +12,4 @@ pub mod reproduce;
 pub mod runs;
 pub mod topo;
 pub mod tour;
+pub mod workload;

@@ -1,0 +1,114 @@
+//! Workload files: the presets, and what is said of files that are wrong.
+
+use proptest::prelude::*;
+use weir_model::units::Bytes;
+use weir_model::workload::{Order, Workloads};
+
+const GOOD: &str = include_str!("../../../workloads/bfs-twitter.toml");
+
+/// The messages of a file's mistakes, each with its line.
+fn mistakes(text: &str) -> Vec<(usize, String)> {
+    let found = Workloads::check("broken.toml", text).unwrap_err();
+    let told = |m: &weir_model::platform::Diagnostic| {
+        let help = m.help.clone().unwrap_or_default();
+        (m.line, format!("{} [{help}]", m.message))
+    };
+    found.shown.iter().map(told).collect()
+}
+
+#[test]
+fn there_are_presets_enough_and_each_says_where_it_comes_from() {
+    let library = Workloads::builtin();
+    assert!(library.list().len() >= 60, "{}", library.list().len());
+    for work in library.list() {
+        assert!(work.source.len() > 10, "{}", work.name);
+        assert!(work.summary.chars().count() <= 75, "{}", work.name);
+        // The smallest tier of the platforms that come along.
+        assert!(work.footprint() <= Bytes::gib(60), "{}", work.name);
+        for phase in &work.phases {
+            let total: f64 = phase.regions.iter().map(|r| r.share).sum();
+            let alone = phase.regions.len() == 1;
+            assert!(
+                alone || (total - 1.0).abs() < 0.01,
+                "{}: {total}",
+                work.name
+            );
+        }
+    }
+    let of = |order| {
+        let has = |w: &&weir_model::workload::Workload| {
+            (w.phases.iter()).any(|p| p.regions.iter().any(|r| r.order == order))
+        };
+        library.list().iter().filter(has).count()
+    };
+    assert!(Order::ALL.into_iter().all(|order| of(order) >= 3));
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_what_was_meant() {
+    let text = "kind = \"workload\"\nsummary = \"x\"\nsource = \"y\"\n[[phase]]\ncpi = 0.01\napki = 80\n\
+                regions = [\n  { bytes = \"4 GiB\", order = \"sequental\" },\n  { byte = \"4 ns\", order = \"zipf\" },\n]\n";
+    let found = mistakes(text);
+    let has = |line: usize, part: &str| found.iter().any(|(l, m)| *l == line && m.contains(part));
+    assert!(has(5, "`cpi` cannot be 0.01"), "{found:?}");
+    assert!(has(8, "did you mean `sequential`?"), "{found:?}");
+    assert!(has(9, "did you mean `bytes`?"), "{found:?}");
+    assert!(has(9, "missing key `phase.regions.bytes`"), "{found:?}");
+}
+
+#[test]
+fn what_a_phase_says_together_has_to_fit() {
+    let phase = |regions: &str| {
+        mistakes(&format!(
+            "kind = \"workload\"\nsummary = \"x\"\nsource = \"y\"\n[[phase]]\ncpi = 1\napki = 80\nregions = [{regions}]\n"
+        ))
+    };
+    let region = |more: &str| {
+        phase(&format!(
+            "{{ name = \"a\", bytes = \"1 KiB\", order = \"sequential\"{more} }}"
+        ))
+    };
+    assert!(
+        region(", indexed_by = \"b\"")[0]
+            .1
+            .contains("no region of its phase")
+    );
+    assert!(
+        region(", element = \"2 KiB\"")[0]
+            .1
+            .contains("larger than its region")
+    );
+    assert!(
+        region(", element = \"64 B\", stride = \"8 B\"")[0]
+            .1
+            .contains("less than the element")
+    );
+    assert!(phase("")[0].1.contains("is empty"));
+    let twice = "{ name = \"a\", bytes = \"1 MiB\", order = \"random\" }";
+    assert!(
+        phase(&format!("{twice}, {twice}"))[0]
+            .1
+            .contains("two regions are called `a`")
+    );
+    assert!(phase("1")[0].1.contains("not a list of tables"));
+    let other = mistakes("kind = \"cxl\"\n");
+    assert!(other[0].1.contains("not a workload"), "{other:?}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(
+        at in 0usize..GOOD.len(),
+        length in 0usize..40,
+        by in "[\\x00-\\x7f«ü]{0,12}",
+    ) {
+        let mut bytes = GOOD.as_bytes().to_vec();
+        let end = (at + length).min(bytes.len());
+        bytes.splice(at..end, by.bytes());
+        let text = String::from_utf8_lossy(&bytes);
+        if let Err(mistakes) = Workloads::check("broken.toml", &text) {
+            let lines = text.split('\n').count();
+            prop_assert!(mistakes.shown.iter().all(|m| (1..=lines).contains(&m.line)));
+        }
+    }
+}

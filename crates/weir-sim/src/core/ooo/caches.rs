@@ -1,0 +1,57 @@
+//! L1 and L2 of a core whose lines come in one by one: from the L2 prefetcher into L2 alone, else into
+//! both.
+
+use super::super::private::{PrivateConfig, Tags};
+
+/// The tags of both.
+pub struct Caches {
+    l1: Tags,
+    l2: Tags,
+}
+
+/// A line that L2 gave up, and whether it is modified.
+pub type Victim = Option<(u64, bool)>;
+
+impl Caches {
+    /// Empty caches.
+    pub fn new(config: PrivateConfig) -> Self {
+        Self {
+            l1: Tags::new(config.l1),
+            l2: Tags::new(config.l2),
+        }
+    }
+
+    /// Looks a line up in L1 and makes it most recent. A write marks it modified.
+    pub fn find_l1(&mut self, line: u64, write: bool) -> bool {
+        self.l1.touch(line, write)
+    }
+
+    /// The same in L2, for a core that takes it.
+    pub fn find_l2(&mut self, line: u64) -> bool {
+        self.l2.touch(line, false)
+    }
+
+    /// Whether L1 has a line.
+    pub fn has_l1(&self, line: u64) -> bool {
+        self.l1.has(line)
+    }
+
+    /// Whether L2 has it.
+    pub fn has_l2(&self, line: u64) -> bool {
+        self.l2.has(line)
+    }
+
+    /// Brings a line into L1. A modified line that has to leave goes back into L2, whether that still has
+    /// it or not.
+    pub fn fill_l1(&mut self, line: u64, write: bool) -> Victim {
+        match self.l1.insert(line, write) {
+            Some((victim, true)) if !self.l2.touch(victim, true) => self.l2.insert(victim, true),
+            _ => None,
+        }
+    }
+
+    /// Brings a line into L2.
+    pub fn fill_l2(&mut self, line: u64) -> Victim {
+        self.l2.insert(line, false)
+    }
+}

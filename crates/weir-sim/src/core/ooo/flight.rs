@@ -1,0 +1,96 @@
+//! Lines on their way to a core: its super queue, and which of them hold a line-fill buffer too.
+
+use crate::uncore::Kind;
+
+/// No load, or no line.
+pub const NONE: u32 = u32::MAX;
+const FREE: u64 = u64::MAX;
+
+/// A line under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Flight {
+    /// What was asked of the uncore.
+    pub kind: Kind,
+    /// Whether the last-level cache has it.
+    pub cached: bool,
+    /// Whether a line-fill buffer waits for it, so that it goes on into L1.
+    pub fill_buffer: bool,
+    /// As whose miss demand loads that wait count: 1 to 3, and 0 while none does.
+    pub level: u8,
+    /// The last load that waits for it, each of which knows the one before.
+    pub loads: u32,
+}
+
+/// All lines under way.
+#[derive(Debug)]
+pub struct Flights {
+    lines: Vec<u64>,
+    flights: Vec<Flight>,
+    /// How many there are.
+    pub count: u32,
+    /// How many of them hold a line-fill buffer.
+    pub fill_buffers: u32,
+}
+
+impl Flights {
+    /// None under way, with room for so many.
+    pub fn new(room: u32) -> Self {
+        let idle = Flight {
+            kind: Kind::Drd,
+            cached: false,
+            fill_buffer: false,
+            level: 0,
+            loads: NONE,
+        };
+        Self {
+            lines: vec![FREE; room as usize],
+            flights: vec![idle; room as usize],
+            count: 0,
+            fill_buffers: 0,
+        }
+    }
+
+    /// Where a line is, if it is under way.
+    #[inline]
+    pub fn find(&self, line: u64) -> Option<usize> {
+        self.lines.iter().position(|&l| l == line)
+    }
+
+    /// Takes a line in; `None` if there is no room.
+    pub fn insert(&mut self, line: u64, flight: Flight) -> Option<usize> {
+        let slot = self.find(FREE)?;
+        self.lines[slot] = line;
+        self.flights[slot] = flight;
+        self.count += 1;
+        self.fill_buffers += u32::from(flight.fill_buffer);
+        Some(slot)
+    }
+
+    /// The line in a slot has come.
+    pub fn remove(&mut self, slot: usize) -> (u64, Flight) {
+        let flight = self.flights[slot];
+        self.count -= 1;
+        self.fill_buffers -= u32::from(flight.fill_buffer);
+        (std::mem::replace(&mut self.lines[slot], FREE), flight)
+    }
+
+    /// Lets a line fill L1 too.
+    pub fn join(&mut self, slot: usize) {
+        let flight = &mut self.flights[slot];
+        self.fill_buffers += u32::from(!flight.fill_buffer);
+        flight.fill_buffer = true;
+    }
+}
+
+impl std::ops::Index<usize> for Flights {
+    type Output = Flight;
+    fn index(&self, slot: usize) -> &Flight {
+        &self.flights[slot]
+    }
+}
+
+impl std::ops::IndexMut<usize> for Flights {
+    fn index_mut(&mut self, slot: usize) -> &mut Flight {
+        &mut self.flights[slot]
+    }
+}

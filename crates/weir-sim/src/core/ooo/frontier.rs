@@ -1,0 +1,162 @@
+//! Time: how far instructions are dispatched, what stops them, and what that is counted as.
+
+use std::cmp::Reverse;
+
+use super::{Event, Ooo};
+use crate::clock::Ps;
+
+/// What the frontier can do.
+enum Frontier {
+    /// Dispatch the next visit.
+    Dispatch,
+    /// Go on to this instruction.
+    Run(f64),
+    /// Nothing, until a time if that is known.
+    Stands(Why, Ps),
+}
+
+/// Why it stands still.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// For a load.
+    Load,
+    /// For room in the store buffer.
+    Stores,
+    /// For instructions: after a branch that was predicted wrong, or for the kernel.
+    Fetch,
+}
+
+impl Ooo {
+    /// Lets the core go on up to `until`. Returns when it wants to be called again, [`Ps::MAX`] if a
+    /// line has to come first.
+    pub fn advance(&mut self, until: Ps) -> Ps {
+        loop {
+            self.retire();
+            let due = match self.events.peek() {
+                Some(&Reverse((at, event))) if at <= self.clock => {
+                    self.events.pop();
+                    match event {
+                        Event::Arrives(slot) => self.arrive(slot as usize),
+                        Event::Freed => self.after_free(),
+                        Event::Starts(load) => self.start_load(load),
+                    }
+                    continue;
+                }
+                Some(&Reverse((at, _))) => at,
+                None => Ps::MAX,
+            };
+            match self.frontier() {
+                Frontier::Dispatch => self.dispatch(),
+                Frontier::Run(to) => {
+                    let end = self.clock + ((to - self.position) * self.pace).round() as Ps;
+                    let stop = end.min(due).min(until.max(self.clock));
+                    if stop == end {
+                        self.position = to;
+                    } else {
+                        self.position += (stop - self.clock) as f64 / self.pace;
+                    }
+                    self.clock = stop;
+                    if stop >= until && stop < end {
+                        return end.min(due);
+                    }
+                }
+                Frontier::Stands(why, wake) => {
+                    let wake = wake.min(due);
+                    let stop = wake.min(until.max(self.clock));
+                    self.stall(why, stop);
+                    self.clock = stop;
+                    if stop < wake {
+                        return wake;
+                    }
+                }
+            }
+        }
+    }
+
+    fn frontier(&self) -> Frontier {
+        if self.branch.is_some() {
+            return Frontier::Stands(Why::Load, Ps::MAX);
+        }
+        if self.clock < self.known {
+            return Frontier::Stands(Why::Load, self.known);
+        }
+        if self.clock < self.resumes {
+            return Frontier::Stands(Why::Fetch, self.resumes);
+        }
+        let (limit, back) = match self.loads.front() {
+            Some(load) => (load.at + self.params.reorder_buffer, load.done),
+            None => (f64::INFINITY, Ps::MAX),
+        };
+        if self.position < self.next_at.min(limit) {
+            return Frontier::Run(self.next_at.min(limit));
+        }
+        if self.position < self.next_at {
+            return Frontier::Stands(Why::Load, back);
+        }
+        let full = |used: u32, size: u32| used > 0 && used + self.next.accesses > size;
+        if self.next.store {
+            if full(self.store_entries, self.params.store_buffer) {
+                return Frontier::Stands(Why::Stores, back);
+            }
+        } else if full(self.load_entries, self.params.load_buffer) {
+            return Frontier::Stands(Why::Load, back);
+        }
+        Frontier::Dispatch
+    }
+
+    /// Dispatches the next visit.
+    fn dispatch(&mut self) {
+        let visit = self.next;
+        self.tally.touched += 1;
+        self.pace = visit.cpi * self.params.cycle;
+        self.next_at += visit.gap;
+        self.next = self.script.next();
+        if visit.faults {
+            self.resumes = self.clock + self.params.fault;
+        }
+        if visit.store {
+            self.dispatch_store(&visit);
+        } else {
+            self.dispatch_load(&visit);
+        }
+    }
+
+    /// Counts the time up to `stop`, in which nothing is executed.
+    fn stall(&mut self, why: Why, stop: Ps) {
+        let time = stop - self.clock;
+        match why {
+            Why::Fetch => return,
+            Why::Stores if self.loads.is_empty() => {
+                self.tally.bound_on_stores += time;
+                return;
+            }
+            Why::Load | Why::Stores => {}
+        }
+        let stalls = &mut self.tally.stalls;
+        stalls[0] += time;
+        stalls[1] += if self.missing[1] > 0 {
+            time
+        } else {
+            self.l2_hit_until.clamp(self.clock, stop) - self.clock
+        };
+        for level in [2, 3] {
+            stalls[level] += if self.missing[level] > 0 { time } else { 0 };
+        }
+    }
+
+    /// Loads that are back leave the core in order, and stores behind them may go.
+    fn retire(&mut self) {
+        let mut any = false;
+        while let Some(load) = self.loads.front()
+            && load.done <= self.clock
+        {
+            self.load_entries -= load.accesses;
+            self.loads.pop_front();
+            self.oldest += 1;
+            any = true;
+        }
+        if any && !self.stores.is_empty() {
+            self.drain_stores();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A load, from its dispatch to its line.
+
+use std::cmp::Reverse;
+
+use super::flight::NONE;
+use super::script::Visit;
+use super::{Event, Ooo};
+use crate::clock::Ps;
+use crate::uncore::Kind;
+
+/// A load that was dispatched and not retired.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Its instruction.
+    pub at: f64,
+    /// When its line is there; [`Ps::MAX`] while nobody knows.
+    pub done: Ps,
+    /// Accesses to its line.
+    pub accesses: u32,
+    line: u64,
+    end: u64,
+    stride: u64,
+    cached: u32,
+    /// Time between two of its accesses.
+    between: f64,
+    /// What its translation takes.
+    walk: Ps,
+    /// When it was sent.
+    issued: Ps,
+    /// The next load in the list of those that wait for the same line.
+    beside: u32,
+    /// The last load that waits for its value.
+    waiter: u32,
+    /// The load that waits for the same value.
+    before: u32,
+}
+
+/// How many caches a line missed that left the core.
+fn missed(cached: bool) -> u8 {
+    if cached { 2 } else { 3 }
+}
+
+impl Ooo {
+    pub(super) fn dispatch_load(&mut self, visit: &Visit) {
+        let number = self.oldest + self.loads.len() as u64;
+        self.load_entries += visit.accesses;
+        self.loads.push_back(Load {
+            at: self.position,
+            done: Ps::MAX,
+            accesses: visit.accesses,
+            line: visit.line,
+            end: visit.end,
+            stride: visit.stride,
+            cached: visit.cached,
+            between: visit.gap * self.pace / f64::from(visit.accesses),
+            walk: if visit.walks { self.params.walk } else { 0 },
+            issued: 0,
+            beside: NONE,
+            waiter: NONE,
+            before: NONE,
+        });
+        if visit.mispredicted {
+            self.branch = Some(number);
+        }
+        let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
+        self.chains[visit.chain as usize] = number;
+        let walk = if visit.walks { self.params.walk } else { 0 };
+        let producer = after.checked_sub(self.oldest).map(|i| i as usize);
+        match producer.and_then(|i| self.loads.get_mut(i)) {
+            Some(producer) if producer.done == Ps::MAX => {
+                let before = std::mem::replace(&mut producer.waiter, number as u32);
+                self.load_mut(number).before = before;
+            }
+            Some(producer) => {
+                let ready = producer.done.max(self.clock) + walk;
+                self.events.push(Reverse((ready, Event::Starts(number))));
+            }
+            None if walk > 0 => {
+                let ready = self.clock + walk;
+                self.events.push(Reverse((ready, Event::Starts(number))));
+            }
+            None => self.start_load(number),
+        }
+    }
+
+    fn load_mut(&mut self, number: u64) -> &mut Load {
+        &mut self.loads[(number - self.oldest) as usize]
+    }
+
+    /// The number of a load that is known by its lower half.
+    fn whole(&self, number: u32) -> u64 {
+        self.oldest + u64::from(number.wrapping_sub(self.oldest as u32))
+    }
+
+    /// A load has its address and goes through the caches.
+    pub(super) fn start_load(&mut self, number: u64) {
+        let load = *self.load_mut(number);
+        let line = load.line;
+        if self.caches.find_l1(line, false) {
+            self.tally.l1_hits += u64::from(load.accesses);
+            self.finish(number, self.clock + self.params.l1_hit);
+        } else if let Some(slot) = self.flights.find(line) {
+            if !self.find_under_way(number, slot) {
+                return;
+            }
+        } else if self.caches.find_l2(line) {
+            self.fill_l1(line, false);
+            self.tally.l1_misses += 1;
+            self.tally.l2_hits += 1;
+            self.tally.l1_hits += u64::from(load.accesses - 1);
+            let done = self.clock + self.params.l2_hit;
+            self.l2_hit_until = self.l2_hit_until.max(done);
+            self.finish(number, done);
+            self.stream(line, load.end, load.cached, Kind::DrdL2Pref);
+        } else if self.has_fill_buffer() && self.has_super_queue() {
+            self.tally.l1_misses += 1;
+            let Some(slot) = self.send(line, Kind::Drd, load.cached, true) else {
+                return;
+            };
+            self.wait_for(number, slot, missed(self.flights[slot].cached));
+            self.stream(line, load.end, load.cached, Kind::DrdL2Pref);
+        } else {
+            self.starved.push_back(number);
+            return;
+        }
+        self.stride_ahead(line, load.stride, load.end, load.cached);
+    }
+
+    /// A load's line is under way already. Returns whether it waits for it: without a fill buffer it
+    /// cannot.
+    fn find_under_way(&mut self, number: u64, slot: usize) -> bool {
+        let load = *self.load_mut(number);
+        // A buffer that a prefetcher took counts as a demand miss from its first hit on
+        // (L1D_PEND_MISS.PENDING in Intel's event lists), but not as one of the last-level cache.
+        let flight = &self.flights[slot];
+        if flight.fill_buffer {
+            let level = match flight.kind {
+                Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::RfoPref => self.params.late_level,
+                _ => missed(flight.cached),
+            };
+            self.tally.fill_buffer_hits += 1;
+            self.wait_for(number, slot, level);
+            return true;
+        }
+        // The L2 prefetcher's, and late.
+        if !self.has_fill_buffer() {
+            self.starved.push_back(number);
+            return false;
+        }
+        self.flights.join(slot);
+        self.tally.l1_misses += 1;
+        self.wait_for(number, slot, self.params.late_level);
+        self.stream(load.line, load.end, load.cached, Kind::DrdL2Pref);
+        true
+    }
+
+    /// A load waits for a line under way, which counts as a miss of so many caches from now on.
+    fn wait_for(&mut self, number: u64, slot: usize, level: u8) {
+        let flight = &mut self.flights[slot];
+        for missing in flight.level + 1..=level {
+            self.missing[missing as usize] += 1;
+        }
+        flight.level = flight.level.max(level);
+        let before = std::mem::replace(&mut flight.loads, number as u32);
+        let now = self.clock;
+        let load = self.load_mut(number);
+        load.beside = before;
+        load.issued = now;
+    }
+
+    /// The line of these loads is there.
+    pub(super) fn answer_loads(&mut self, mut last: u32) {
+        while last != NONE {
+            let number = self.whole(last);
+            let load = *self.load_mut(number);
+            last = load.beside;
+            // Accesses that came before the line found it in its fill buffer.
+            let others = load.accesses - 1;
+            let waited = (self.clock - load.issued) as f64;
+            let early = ((waited / load.between.max(1.0)) as u32).min(others);
+            self.tally.fill_buffer_hits += u64::from(early);
+            self.tally.l1_hits += u64::from(others - early);
+            self.finish(number, self.clock);
+        }
+    }
+
+    /// A load's value is known to be there at `done`.
+    fn finish(&mut self, number: u64, done: Ps) {
+        let load = self.load_mut(number);
+        load.done = done;
+        let mut waiter = std::mem::replace(&mut load.waiter, NONE);
+        while waiter != NONE {
+            let next = self.whole(waiter);
+            let load = *self.load_mut(next);
+            let ready = done + load.walk;
+            self.events.push(Reverse((ready, Event::Starts(next))));
+            waiter = load.before;
+        }
+        if self.branch == Some(number) {
+            self.branch = None;
+            self.known = done;
+            self.resumes = self.resumes.max(done + self.params.redirect);
+        }
+    }
+
+    /// Loads that waited for a buffer have their turn.
+    pub(super) fn feed_starved(&mut self) {
+        while self.has_fill_buffer()
+            && self.has_super_queue()
+            && let Some(number) = self.starved.pop_front()
+        {
+            self.start_load(number);
+        }
+    }
+}

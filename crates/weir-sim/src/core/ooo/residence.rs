@@ -1,0 +1,175 @@
+//! Which share of a region's lines a cache holds once a program has run for long.
+//!
+//! A cache of least recently used lines keeps what was touched within its *characteristic time*, that
+//! in which just as many different lines are touched as it has room for (Che, Tung and Wang,
+//! "Hierarchical Web caching systems", IEEE JSAC 2002; exact for a cyclic order, close for drawn
+//! ones). So a last-level cache of millions of lines is warm at once, and a run need not be long
+//! enough to fill it.
+
+/// How a region's lines are touched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Law {
+    /// With equal chance.
+    Uniform,
+    /// By Zipf's law with this exponent.
+    Zipf(f64),
+    /// One after the other, round and round.
+    Cyclic,
+    /// Once and never again.
+    Once,
+}
+
+/// The touches of one region.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow {
+    /// Its lines.
+    pub lines: f64,
+    /// Lines touched in a unit of time.
+    pub rate: f64,
+    /// In which order.
+    pub law: Law,
+}
+
+/// Ranks of a Zipf law are looked at in this many classes, each wider than the one before.
+const CLASSES: u32 = 48;
+
+impl Flow {
+    /// Share of the touches that find their line in a cache of this characteristic time.
+    pub fn hits(&self, time: f64) -> f64 {
+        match self.law {
+            Law::Uniform => 1.0 - (-self.rate * time / self.lines).exp(),
+            Law::Cyclic => f64::from(self.lines <= self.rate * time),
+            Law::Once => 0.0,
+            Law::Zipf(_) => self.zipf(|popularity, _| {
+                popularity * (1.0 - (-self.rate * popularity * time / self.lines).exp())
+            }),
+        }
+    }
+
+    /// The same of one line: `popularity` is how often it is touched, in means of the region.
+    pub fn hits_of(&self, popularity: f64, time: f64) -> f64 {
+        match self.law {
+            Law::Zipf(_) => 1.0 - (-self.rate * popularity * time / self.lines).exp(),
+            _ => self.hits(time),
+        }
+    }
+
+    /// Lines that are in the cache.
+    fn occupies(&self, time: f64) -> f64 {
+        match self.law {
+            Law::Uniform => self.lines * self.hits(time),
+            Law::Cyclic => self.lines.min(self.rate * time),
+            Law::Once => self.rate * time,
+            Law::Zipf(_) => {
+                self.lines
+                    * self.zipf(|popularity, _| {
+                        1.0 - (-self.rate * popularity * time / self.lines).exp()
+                    })
+            }
+        }
+    }
+
+    /// The mean over lines of a function of their popularity (in means of the region) and rank.
+    fn zipf(&self, f: impl Fn(f64, f64) -> f64) -> f64 {
+        let Law::Zipf(skew) = self.law else {
+            return f(1.0, 0.5);
+        };
+        let ratio = self.lines.max(2.0).powf(1.0 / f64::from(CLASSES));
+        let mut total = 0.0;
+        let mut from = 0.0;
+        let mut to = 1.0;
+        for _ in 0..=CLASSES {
+            let to_here: f64 = f64::min(to, self.lines);
+            let share = (to_here - from) / self.lines;
+            let middle = f64::max(f64::midpoint(from, to_here), 0.5);
+            total += share * f(popularity(middle, self.lines, skew), middle);
+            from = to_here;
+            to *= ratio;
+        }
+        total
+    }
+}
+
+/// How often the line of a rank (from 0) is touched, in means of its region of so many lines.
+pub fn popularity(rank: f64, lines: f64, skew: f64) -> f64 {
+    // The integral of rank^-skew from a half to the end, so that the first rank is finite.
+    let (low, high): (f64, f64) = (0.5, lines + 0.5);
+    let whole = if (skew - 1.0).abs() < 1e-6 {
+        (high / low).ln()
+    } else {
+        (high.powf(1.0 - skew) - low.powf(1.0 - skew)) / (1.0 - skew)
+    };
+    (rank + 0.5).powf(-skew) / whole * lines
+}
+
+/// The characteristic time of a cache of so many lines that these flows share.
+pub fn characteristic_time(flows: &[Flow], lines: f64) -> f64 {
+    let occupied = |time: f64| flows.iter().map(|flow| flow.occupies(time)).sum::<f64>();
+    let (mut low, mut high) = (0.0, 1.0);
+    while occupied(high) < lines {
+        low = high;
+        high *= 4.0;
+        if high > 1e18 {
+            // Everything fits.
+            return f64::INFINITY;
+        }
+    }
+    for _ in 0..48 {
+        let middle = f64::midpoint(low, high);
+        if occupied(middle) < lines {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn flow(law: Law, lines: f64, rate: f64) -> Flow {
+        Flow { lines, rate, law }
+    }
+
+    #[test]
+    fn equal_chances_fill_a_cache_with_an_equal_share() {
+        let one = flow(Law::Uniform, 1e6, 3.0);
+        let time = characteristic_time(&[one], 2.5e5);
+        assert!((one.hits(time) - 0.25).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_round_fits_or_is_never_found() {
+        for (lines, hit) in [(9e4, 1.0), (1.1e5, 0.0)] {
+            let one = flow(Law::Cyclic, lines, 1.0);
+            let time = characteristic_time(&[one], 1e5);
+            assert_eq!(one.hits(time), hit);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_cache_never_hits_less_and_skew_only_helps(
+            lines in 1e3f64..1e7,
+            skew in 0.1f64..1.4,
+            share in 0.01f64..0.5,
+        ) {
+            let drawn = flow(Law::Zipf(skew), lines, 1.0);
+            let hits = |share: f64| drawn.hits(characteristic_time(&[drawn], share * lines));
+            prop_assert!(hits(share * 1.5) >= hits(share) - 1e-9);
+            prop_assert!(hits(share) > share * 0.9);
+            prop_assert!(hits(share) <= 1.0 + 1e-6);
+        }
+
+        #[test]
+        fn touches_of_all_ranks_are_all_touches(lines in 1e3f64..1e8, skew in 0.1f64..1.4) {
+            let drawn = flow(Law::Zipf(skew), lines, 1.0);
+            let whole = drawn.zipf(|popularity, _| popularity);
+            prop_assert!((whole - 1.0).abs() < 0.15, "{whole}");
+        }
+    }
+}

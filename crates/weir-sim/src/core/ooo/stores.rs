@@ -1,0 +1,114 @@
+//! A store, from its dispatch until it leaves the store buffer.
+//!
+//! Stores leave in order, once every load before them has retired and the core owns their line. What
+//! they are to write is asked for ahead of that, in order too.
+
+use super::Ooo;
+use super::script::Visit;
+use crate::uncore::Kind;
+
+/// Marks the number of a line that is written past the caches: nobody looks for it.
+pub const PAST_CACHES: u64 = 1 << 62;
+
+/// A store in the store buffer.
+#[derive(Debug, Clone, Copy)]
+pub struct Store {
+    at: f64,
+    line: u64,
+    end: u64,
+    accesses: u32,
+    cached: u32,
+    non_temporal: bool,
+}
+
+impl Ooo {
+    pub(super) fn dispatch_store(&mut self, visit: &Visit) {
+        self.store_entries += visit.accesses;
+        self.stores.push_back(Store {
+            at: self.position,
+            line: visit.line,
+            end: visit.end,
+            accesses: visit.accesses,
+            cached: visit.cached,
+            non_temporal: visit.non_temporal,
+        });
+        self.drain_stores();
+    }
+
+    /// Whether every load before a store has retired.
+    fn is_senior(&self, store: &Store) -> bool {
+        self.loads.front().is_none_or(|load| load.at > store.at)
+    }
+
+    /// Lets stores leave whose line is there, and asks for those of the others.
+    pub(super) fn drain_stores(&mut self) {
+        while let Some(&store) = self.stores.front()
+            && self.is_senior(&store)
+        {
+            let leaves = if store.non_temporal {
+                self.has_fill_buffer()
+                    && self.has_super_queue()
+                    && self
+                        .send(store.line | PAST_CACHES, Kind::Wcilf, 0, true)
+                        .is_some()
+            } else {
+                self.write(store.line)
+            };
+            if !leaves {
+                break;
+            }
+            self.stores.pop_front();
+            self.store_entries -= store.accesses;
+            self.asked = self.asked.saturating_sub(1);
+        }
+        self.ask_ahead();
+    }
+
+    /// Writes to a line if the core has it.
+    fn write(&mut self, line: u64) -> bool {
+        if self.caches.find_l1(line, true) {
+            return true;
+        }
+        if self.flights.find(line).is_some() || !self.caches.find_l2(line) {
+            return false;
+        }
+        self.fill_l1(line, true);
+        true
+    }
+
+    /// Asks for the lines of stores that may leave next.
+    fn ask_ahead(&mut self) {
+        if self.asked > 0 && self.stores.front().is_some_and(|s| self.lost(s)) {
+            // Its line came and was driven out again: it is asked for once more.
+            self.asked = 0;
+        }
+        while let Some(&store) = self.stores.get(self.asked)
+            && self.is_senior(&store)
+        {
+            let there = store.non_temporal
+                || self.caches.has_l1(store.line)
+                || self.caches.has_l2(store.line);
+            if !there {
+                match self.flights.find(store.line) {
+                    Some(slot) if self.flights[slot].fill_buffer => {}
+                    Some(slot) if self.has_fill_buffer() => self.flights.join(slot),
+                    None if self.has_fill_buffer() && self.has_super_queue() => {
+                        self.send(store.line, Kind::Rfo, store.cached, true);
+                        self.stream(store.line, store.end, store.cached, Kind::RfoPref);
+                    }
+                    _ => return,
+                }
+            }
+            self.asked += 1;
+        }
+    }
+
+    /// Whether a store that may leave neither has its line nor waits for it.
+    fn lost(&self, store: &Store) -> bool {
+        !store.non_temporal
+            && self.is_senior(store)
+            && self.flights.find(store.line).is_none()
+            && !self.caches.has_l1(store.line)
+            && !self.caches.has_l2(store.line)
+    }
+}

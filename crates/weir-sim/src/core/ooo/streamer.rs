@@ -1,0 +1,150 @@
+//! The L2 streamer: it watches the requests that reach L2, a page each, and runs ahead of those that
+//! ascend.
+
+/// Pages that are watched at once (Intel Optimization Reference Manual 248966: "one forward or
+/// backward stream can be maintained per page", 32 streams).
+const PAGES: usize = 32;
+/// log2 of the lines of a page.
+const PAGE_BITS: u32 = 6;
+/// A request so many lines after the last one goes on with the same run.
+const REACH: u64 = 2;
+
+/// A run of requests.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    /// The line that was asked for last.
+    last: u64,
+    /// Requests of the run.
+    seen: u32,
+    /// The line that is prefetched next.
+    ahead: u64,
+    /// When it was used last, in requests.
+    used: u64,
+}
+
+/// The streamer of a core.
+#[derive(Debug)]
+pub struct Streamer {
+    runs: [Run; PAGES],
+    now: u64,
+    training: u32,
+    distance: u64,
+    degree: u32,
+}
+
+/// Lines that the streamer wants: from one up to before another, of the run in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// The run.
+    pub run: usize,
+    /// The first line.
+    pub from: u64,
+    /// The line after the last.
+    pub to: u64,
+}
+
+impl Streamer {
+    /// One that follows a run after `training` requests, up to `distance` lines ahead of them and
+    /// `degree` lines at a time.
+    pub fn new(training: u32, distance: u64, degree: u32) -> Self {
+        Self {
+            runs: [Run::default(); PAGES],
+            now: 0,
+            training,
+            distance,
+            degree,
+        }
+    }
+
+    /// Switches it on, with a distance, or off, with none.
+    pub fn set_distance(&mut self, distance: u64) {
+        self.distance = distance;
+    }
+
+    /// Sees a request for a line, and says what it wants. A run that leaves its page is followed into
+    /// the next: single streams stop at 4 KiB, next-page prefetchers carry on.
+    pub fn see(&mut self, line: u64) -> Option<Wanted> {
+        self.now += 1;
+        let page = line >> PAGE_BITS;
+        let of = |run: &Run| {
+            run.seen > 0
+                && (run.last >> PAGE_BITS == page || run.last + REACH >= line && run.last < line)
+        };
+        let Some(slot) = self.runs.iter().position(of) else {
+            let oldest = (0..PAGES).min_by_key(|&i| self.runs[i].used).unwrap_or(0);
+            self.runs[oldest] = Run {
+                last: line,
+                seen: 1,
+                ahead: line + 1,
+                used: self.now,
+            };
+            return None;
+        };
+        let run = &mut self.runs[slot];
+        run.used = self.now;
+        if line > run.last {
+            run.seen = if line <= run.last + REACH || line < run.ahead {
+                run.seen + 1
+            } else {
+                1
+            };
+            run.last = line;
+            if run.seen == 1 {
+                run.ahead = line + 1;
+            }
+        } else if line + REACH < run.last {
+            // It starts again, further back.
+            *run = Run {
+                last: line,
+                seen: 1,
+                ahead: line + 1,
+                used: self.now,
+            };
+        }
+        if run.seen < self.training || self.distance == 0 {
+            return None;
+        }
+        let from = run.ahead.max(run.last + 1);
+        let to = (run.last + 1 + self.distance).min(from + u64::from(self.degree));
+        (from < to).then_some(Wanted {
+            run: slot,
+            from,
+            to,
+        })
+    }
+
+    /// It got the lines of a run up to before this one.
+    pub fn got(&mut self, run: usize, ahead: u64) {
+        self.runs[run].ahead = ahead;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_follows_a_run_across_pages_and_keeps_its_distance() {
+        let mut streamer = Streamer::new(3, 20, 2);
+        let mut ahead = 0;
+        for line in 1000..1400u64 {
+            if let Some(wanted) = streamer.see(line) {
+                assert!(wanted.to - wanted.from <= 2 && wanted.to <= line + 21);
+                assert!(wanted.from > line);
+                streamer.got(wanted.run, wanted.to);
+                ahead = wanted.to;
+            } else {
+                assert!(line < 1002 || ahead == line + 21);
+            }
+        }
+        assert_eq!(ahead, 1420);
+    }
+
+    #[test]
+    fn it_follows_no_scattered_requests() {
+        let mut streamer = Streamer::new(3, 20, 2);
+        for n in 0..1000u64 {
+            assert_eq!(streamer.see(n.wrapping_mul(7919) % 65_536 * 64), None);
+        }
+    }
+}

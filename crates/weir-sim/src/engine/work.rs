@@ -1,0 +1,95 @@
+//! Described programs: carries what their cores ask for to the uncore, and its answers back.
+
+use super::Engine;
+use crate::clock::Ps;
+use crate::core::{Ask, Thread};
+use crate::uncore::{Residence, Sender, Uncore};
+
+impl Engine {
+    /// Lets a core go on for as long as nothing that it does not know yet can matter.
+    #[inline(never)]
+    pub(super) fn pump_work(&mut self, t: usize, time: Ps) {
+        let thread = &mut self.threads[t];
+        if thread.wakes <= time {
+            thread.wakes = Ps::MAX;
+        }
+        // What others do in the time of a hit in L2 is too far away to reach the core.
+        let until = time + self.params.core.l2_hit;
+        let wake = advance(thread, t, &mut self.uncore, until);
+        self.wake_work(t, wake);
+    }
+
+    /// The line in a slot will be at the core at `at`.
+    pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
+        if let Some(core) = &mut self.threads[t].ooo {
+            core.arrives(slot, at);
+        }
+        self.wake_work(t, at);
+    }
+
+    /// The uncore has taken a write-back.
+    pub(super) fn write_back_taken_work(&mut self, t: usize, at: Ps) {
+        if let Some(core) = &mut self.threads[t].ooo {
+            core.freed(at);
+        }
+        self.wake_work(t, at);
+    }
+
+    /// Sees to it that a core goes on at `time`.
+    fn wake_work(&mut self, t: usize, time: Ps) {
+        let thread = &mut self.threads[t];
+        if time < thread.wakes {
+            thread.wakes = time;
+            self.uncore.wake_at(t as u16, time);
+        }
+    }
+
+    /// Brings every core that runs a program to the present, so that all of its time is counted.
+    pub(super) fn settle_work(&mut self) {
+        for t in 0..self.threads.len() {
+            if self.threads[t].ooo.is_some() {
+                let wake = advance(&mut self.threads[t], t, &mut self.uncore, self.now);
+                self.wake_work(t, wake);
+            }
+        }
+    }
+}
+
+/// Lets a core go on up to `until` and sends what it asks for.
+fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps {
+    let Some(core) = &mut thread.ooo else {
+        return Ps::MAX;
+    };
+    core.write_backs = thread.write_backs;
+    core.held_back = uncore.distressed();
+    let wake = core.advance(until);
+    let from = Sender {
+        thread: t as u16,
+        core: thread.core,
+    };
+    for ask in core.asks.drain(..) {
+        let Ask {
+            slot,
+            place,
+            kind,
+            at,
+            cached,
+        } = ask;
+        let residence = if cached {
+            Residence::Cached
+        } else {
+            Residence::Absent
+        };
+        let taken = uncore.send_with(from, slot, place, kind, at, residence);
+        if kind.is_read() {
+            continue;
+        }
+        if kind.is_posted() {
+            thread.unobserved += 1;
+        } else {
+            thread.write_backs += u32::from(taken.is_none());
+        }
+    }
+    thread.progress.accesses = core.touched();
+    wake
+}

@@ -1,0 +1,104 @@
+//! Described programs: their regions in memory, and a core for each thread.
+
+use weir_model::access::Pattern;
+use weir_model::machine::MachineError;
+use weir_model::tenant::Tenant;
+use weir_model::workload::Workload;
+
+use super::{FRAME_BLOCK_LINES, Room, thread};
+use crate::core::{Ahead, Ooo, OooParams, Private, Script, Shelter, Style, Thread, Walk};
+use crate::params::Params;
+use crate::rng;
+
+impl Room<'_> {
+    /// The threads of a described program, from number `first` on. They share its regions, whose lines
+    /// are numbered one region after the other.
+    pub(super) fn program(
+        &mut self,
+        tenant: &Tenant,
+        i: usize,
+        work: &Workload,
+        first: usize,
+    ) -> Result<Vec<Thread>, MachineError> {
+        let params = self.params;
+        let mut memory: Vec<(u64, Walk)> = Vec::new();
+        let mut base = PROGRAM_BASE;
+        for (n, (_, size)) in work.memory().into_iter().enumerate() {
+            let number = first as u64 | (n as u64) << 32;
+            let regions = self.take(tenant, &tenant.placement, size, number)?;
+            let walk = Walk::new(
+                Pattern::Sequential,
+                size,
+                regions,
+                params.core.page,
+                params.core.tlb_reach,
+                rng::mix(self.seed ^ number),
+            );
+            memory.push((base, walk));
+            // Apart, so that no prefetcher runs from one into the next.
+            base += size.lines() + FRAME_BLOCK_LINES;
+        }
+        let shelter = shelter(tenant, params);
+        let threads = (tenant.cores.iter().zip(0..)).filter_map(|(&core, number)| {
+            let script = Script::new(work, number, memory.clone(), shelter, self.seed);
+            let walk = memory.first()?.1.clone();
+            let ahead = ahead(params, tenant.prefetch, tenant.prefetch);
+            let ooo = Ooo::new(ooo_params(params), script, ahead);
+            Some(Thread {
+                style: Style::Work,
+                private: Private::Streaming { delay: 0 },
+                ooo: Some(Box::new(ooo)),
+                ..thread(tenant, i, core, walk, Vec::new(), params)
+            })
+        });
+        Ok(threads.collect())
+    }
+}
+
+/// The number of a program's first line.
+const PROGRAM_BASE: u64 = 1 << 20;
+
+/// What decides which of a program's lines the caches hold.
+fn shelter(tenant: &Tenant, params: &Params) -> Shelter {
+    let llc = params.uncore.llc;
+    let complexes = u64::from(llc.complexes);
+    let ways = match tenant.cache_ways {
+        Some(mask) => f64::from(mask.count_ones()) / f64::from(llc.ways),
+        None => 1.0,
+    };
+    Shelter {
+        l2: params.core.private.l2.0 as f64,
+        llc: (llc.lines / complexes) as f64 * ways,
+        tlb: params.core.tlb_reach,
+    }
+}
+
+/// How far the prefetchers of a core that runs a program go, those of L1 and of L2 switched.
+pub fn ahead(params: &Params, l1: bool, l2: bool) -> Ahead {
+    let lines = |on, lines: u32| if on { u64::from(lines) } else { 0 };
+    Ahead {
+        l1: lines(l1, params.core.l1_ahead),
+        l2: lines(l2, params.core.l2_ahead),
+    }
+}
+
+fn ooo_params(params: &Params) -> OooParams {
+    let c = &params.core;
+    OooParams {
+        cycle: c.cycle * 1e3,
+        reorder_buffer: f64::from(c.reorder_buffer),
+        load_buffer: c.load_buffer,
+        store_buffer: c.store_buffer,
+        fill_buffers: c.line_fill_buffers,
+        super_queue: c.super_queue,
+        l1_hit: c.l1_hit,
+        l2_hit: c.l2_hit,
+        redirect: c.mispredict,
+        walk: c.walk,
+        fault: c.fault,
+        late_level: c.late_level,
+        training: c.training,
+        degree: c.l2_degree,
+        private: c.private,
+    }
+}

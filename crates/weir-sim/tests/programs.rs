@@ -1,0 +1,279 @@
+//! Laws of described programs on the out-of-order core: what its counters must keep whatever the
+//! program is, and what slower memory does to programs whose answer is known.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use weir_model::action::Action;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::machine::Machine;
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+use weir_model::workload::{Order, Workload, Workloads, population};
+use weir_sim::SimMachine;
+
+const MACHINE: &str = "emr2s+cxl-a";
+
+/// Counts of an instruction, in a steady state.
+struct Counts {
+    set: CounterSet,
+    instructions: f64,
+}
+
+impl Counts {
+    fn of(&self, counter: Counter) -> f64 {
+        self.set.get(counter).unwrap() as f64 / self.instructions
+    }
+
+    fn cpi(&self) -> f64 {
+        self.of(Counter::Cycles)
+    }
+
+    /// Stalls: bound on stores, then those that SupMario's identity adds up, from L1 to DRAM.
+    fn stalls(&self) -> [f64; 5] {
+        let [any, l1, l2, l3] = [
+            Counter::StallsMemAny,
+            Counter::StallsL1dMiss,
+            Counter::StallsL2Miss,
+            Counter::StallsL3Miss,
+        ]
+        .map(|counter| self.of(counter));
+        [
+            self.of(Counter::BoundOnStores),
+            any - l1,
+            l1 - l2,
+            l2 - l3,
+            l3,
+        ]
+    }
+}
+
+fn tenant(work: &Workload, tier: &str, prefetch: bool) -> Tenant {
+    let cores = (0..work.threads).collect();
+    let placement = Placement::Bind(TierName::named(tier));
+    Tenant {
+        prefetch,
+        ..Tenant::running(work.clone(), cores, placement)
+    }
+}
+
+/// Runs the first phase of a program until it touched so many lines.
+fn counts_of(machine: &str, work: &Workload, tier: &str, prefetch: bool, lines: u64) -> Counts {
+    let work = work.phase_alone(0).unwrap();
+    let mut machine = SimMachine::new(&bed(machine), 3);
+    machine.start(&[tenant(&work, tier, prefetch)]).unwrap();
+    machine.observe(Nanos(5_000.0)).unwrap();
+    let (mut set, mut touched) = (CounterSet::default(), 0);
+    while touched < lines {
+        let seen = machine.observe(Nanos(50_000.0)).unwrap();
+        touched += seen.tenants[0].accesses.max(lines / 100);
+        set.accumulate(&seen.tenants[0].counters);
+    }
+    let instructions = set.get(Counter::Instructions).unwrap() as f64;
+    Counts { set, instructions }
+}
+
+fn counts(work: &Workload, tier: &str, prefetch: bool) -> Counts {
+    counts_of(MACHINE, work, tier, prefetch, 10_000)
+}
+
+/// What slower memory costs, as shares of the cycles on local DRAM: all of it, and its five parts.
+fn slowdown(work: &Workload, tier: &str, prefetch: bool) -> (f64, [f64; 5]) {
+    let (local, far) = (counts(work, "dram", prefetch), counts(work, tier, prefetch));
+    let mut parts = far.stalls();
+    for (part, local_part) in parts.iter_mut().zip(local.stalls()) {
+        *part = (*part - local_part) / local.cpi();
+    }
+    ((far.cpi() - local.cpi()) / local.cpi(), parts)
+}
+
+fn preset(name: &str) -> Workload {
+    let all = Workloads::builtin();
+    all.get(name).unwrap_or_else(|| panic!("{name}")).clone()
+}
+
+/// A preset with its only region changed.
+fn changed(name: &str, change: impl Fn(&mut weir_model::workload::Region)) -> Workload {
+    let mut work = preset(name);
+    change(&mut work.phases[0].regions[0]);
+    work
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 24,
+        rng_seed: RngSeed::Fixed(11),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn counters_of_any_program_keep_their_order(
+        point in 0usize..300,
+        tier in prop::sample::select(&["dram", "cxl0", "remote"][..]),
+        prefetch: bool,
+    ) {
+        let work = population(1, point + 1).pop().unwrap();
+        let seen = counts(&work, tier, prefetch);
+        let phase = &work.phases[0];
+        // A window may cut an instruction in two.
+        prop_assert!(seen.cpi() >= phase.cpi * 0.999);
+        let stalls = seen.stalls();
+        prop_assert!(stalls.iter().all(|&part| part >= -1e-9), "{stalls:?}");
+        prop_assert!(stalls.iter().sum::<f64>() <= seen.cpi() - phase.cpi * 0.999);
+        // Little's law: no more under way on the mean than there are buffers.
+        let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
+        let demand = seen.of(Counter::OffcoreOutstandingDemandDataRd);
+        prop_assert!(busy <= seen.cpi() * 1.01 && busy <= demand * 1.01);
+        prop_assert!(demand <= 16.0 * seen.cpi() * 1.01);
+        prop_assert!(seen.of(Counter::OffcoreOutstandingDataRd) <= 48.0 * seen.cpi() * 1.01);
+    }
+
+    #[test]
+    fn what_is_lost_is_what_stalls_say(
+        point in 0usize..300,
+        tier in prop::sample::select(&["cxl0", "remote"][..]),
+        prefetch: bool,
+    ) {
+        let work = population(1, point + 1).pop().unwrap();
+        let (all, parts) = slowdown(&work, tier, prefetch);
+        let sum: f64 = parts.iter().sum();
+        prop_assert!((all - sum).abs() < 0.03 + 0.02 * all.abs(), "{all} is not {parts:?}");
+    }
+
+    #[test]
+    fn without_prefetchers_no_cache_costs_more_on_slower_memory(
+        order in prop::sample::select(&[Order::Sequential, Order::Random, Order::Chase][..]),
+        streams in 1u32..8,
+        element in prop::sample::select(&[8u64, 64, 256][..]),
+    ) {
+        let work = changed("chase", |region| {
+            region.order = order;
+            region.streams = streams;
+            region.element = Bytes(element);
+            region.stride = region.element;
+            region.dependent = if order == Order::Chase { 1.0 } else { 0.0 };
+        });
+        let (all, [_, l1, l2, l3, dram]) = slowdown(&work, "cxl0", false);
+        prop_assert!((l1 + l2 + l3).abs() < 0.01, "{l1} {l2} {l3}");
+        prop_assert!((all - dram).abs() < 0.02);
+    }
+
+    #[test]
+    fn a_program_that_overlaps_more_is_never_slower(
+        order in prop::sample::select(&[Order::Chase, Order::Sequential][..]),
+        tier in prop::sample::select(&["dram", "cxl0"][..]),
+    ) {
+        let mut before = f64::INFINITY;
+        for streams in [1, 2, 4, 8] {
+            let work = changed("chase", |region| {
+                region.order = order;
+                region.streams = streams;
+                region.dependent = 1.0;
+            });
+            let cpi = counts(&work, tier, false).cpi();
+            prop_assert!(cpi <= before * 1.01, "{streams}: {cpi} after {before}");
+            before = cpi;
+        }
+    }
+}
+
+#[test]
+fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
+    let latency_of = |tier| {
+        let progress = run(
+            &bed(MACHINE),
+            &[chase(tier, 0..1, Bytes::gib(1))],
+            5.0,
+            100.0,
+            3,
+        );
+        let latency = progress.0.tenants[0].latency.as_ref();
+        latency.map_or(0.0, |latency| latency.mean().get())
+    };
+    // A region that the TLBs reach is one that caches hold; so the program's own latency is taken.
+    let work = preset("chase");
+    let (all, _) = slowdown(&work, "cxl0", true);
+    let walk = 30.0;
+    let wanted = (latency_of("cxl0") - latency_of("dram")) / (latency_of("dram") + walk);
+    assert!((all - wanted).abs() < 0.05 * wanted, "{all} for {wanted}");
+    let (list, _) = slowdown(&preset("scan"), "cxl0", true);
+    assert!(list < all / 4.0, "{list}");
+}
+
+#[test]
+fn late_prefetches_show_where_the_processor_counts_them() {
+    // Skylake: L2. Emerald Rapids: the last-level cache (SupMario section 4.4).
+    for (machine, tier, part) in [("skx2s", "remote", 2), (MACHINE, "cxl0", 3)] {
+        let at = |tier| counts_of(machine, &preset("llama-decode"), tier, true, 10_000).stalls();
+        let (local, far) = (at("dram"), at(tier));
+        let grown: Vec<f64> = (1..4).map(|i| far[i] - local[i]).collect();
+        let most = (1..4).max_by(|&a, &b| grown[a - 1].total_cmp(&grown[b - 1]));
+        assert_eq!(most, Some(part), "{machine}: {grown:?}");
+    }
+}
+
+#[test]
+fn late_l2_prefetches_become_l1_prefetches() {
+    let at = |tier| counts(&preset("scan-column"), tier, true);
+    let (local, far) = (at("dram"), at("cxl0"));
+    let l1 = |c: &Counts| c.of(Counter::HwpfL1d) / c.of(Counter::OffcoreDataRd);
+    assert!(l1(&far) >= l1(&local));
+    let late = |c: &Counts| c.of(Counter::FbHit) / (c.of(Counter::FbHit) + c.of(Counter::L1Hit));
+    assert!(late(&far) > late(&local));
+}
+
+#[test]
+fn a_run_is_the_same_twice_and_switching_prefetchers_is_as_good_as_starting_without() {
+    let work = preset("bfs-urand");
+    let again = || counts(&work, "cxl0", true).set;
+    assert_eq!(again(), again());
+
+    let mut machine = SimMachine::new(&bed(MACHINE), 3);
+    machine
+        .start(&[tenant(&preset("scan"), "dram", true)])
+        .unwrap();
+    machine.observe(Nanos(5_000.0)).unwrap();
+    let off = Action::Prefetchers {
+        l1: false,
+        l2: false,
+    };
+    machine.act(&off).unwrap();
+    machine.observe(Nanos(5_000.0)).unwrap();
+    let seen = machine.observe(Nanos(50_000.0)).unwrap();
+    let counted = |counter| seen.tenants[0].counters.get(counter).unwrap();
+    assert_eq!(counted(Counter::HwpfL1d) + counted(Counter::HwpfL2), 0);
+    assert!(counted(Counter::OffcoreDemandDataRd) > 100);
+}
+
+#[test]
+fn threads_share_their_program_s_memory_and_interleaving_splits_it() {
+    let mut work = preset("gups");
+    work.threads = 4;
+    let interleaved = Placement::Interleave(vec![
+        (TierName::named("dram"), 3),
+        (TierName::named("cxl0"), 1),
+    ]);
+    let tenant = Tenant::running(work.clone(), (0..4).collect(), interleaved);
+    let mut machine = SimMachine::new(&bed(MACHINE), 3);
+    machine.start(&[tenant]).unwrap();
+    machine.observe(Nanos(5_000.0)).unwrap();
+    let seen = machine.observe(Nanos(50_000.0)).unwrap();
+    let of = |counter| seen.counters.get(counter).unwrap() as f64;
+    let share = of(Counter::TorInsertsIaMissCxl) / of(Counter::TorInsertsIaMiss);
+    assert!((share - 0.25).abs() < 0.02, "{share}");
+
+    let few = Tenant::running(work, vec![0, 1], Placement::Bind(TierName::dram()));
+    let error = machine.start(&[few]).unwrap_err().to_string();
+    assert!(
+        error.contains("4 threads") && error.contains("2 cores"),
+        "{error}"
+    );
+}

@@ -1,0 +1,414 @@
+//! `weir workload`: what programs do to memory, as files, and what that costs on a model.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde::Serialize;
+use weir_lab::{WorkloadOptions, run_workload};
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::workload::{Region, Workload, Workloads};
+
+use crate::cli::Format;
+use crate::context::Context;
+use crate::documents::{
+    PhaseLine, WorkloadDocument, WorkloadLine, WorkloadRunDocument, WorkloadsDocument,
+};
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_json, wrap};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir workload list
+  weir workload show bfs-twitter
+  weir workload check my-program.toml
+  weir workload run bfs-twitter --on emr2s+cxl-a --tier cxl0")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the workloads that come with Weir.
+    #[command(after_help = "Example:\n  weir workload list --format json")]
+    List,
+    /// Show what a workload does and where that comes from.
+    #[command(after_help = "Example:\n  weir workload show redis-ycsb-c")]
+    Show {
+        /// A name that `weir workload list` has, or a TOML file.
+        #[arg(value_name = "NAME|FILE")]
+        workload: String,
+    },
+    /// Look for mistakes in workload files.
+    #[command(after_help = "Example:\n  weir workload check my-program.toml")]
+    Check {
+        /// TOML files.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Run a workload on a model: cycles lost by cause, bandwidth, latency.
+    #[command(after_help = "\
+Examples:
+  weir workload run llama-decode --on emr2s+cxl-a
+  weir workload run chase --on emr2s+cxl-a --tier cxl0
+  weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1")]
+    Run(RunArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// A name that `weir workload list` has, or a TOML file.
+    #[arg(value_name = "NAME|FILE")]
+    workload: String,
+    /// Where its pages lie; with `=N`, N pages in a row before the next tier's turn.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "TIER[=N]",
+        default_value = "dram"
+    )]
+    tier: Vec<String>,
+    /// Without the hardware prefetchers.
+    #[arg(long)]
+    no_prefetch: bool,
+    /// Threads in place of those that the workload says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// Lines that each thread touches in a phase while it is watched.
+    #[arg(long, value_name = "N", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    accesses: u64,
+}
+
+/// Lists, shows, checks or runs.
+///
+/// # Errors
+/// There is no such workload, its file has mistakes, or the machine cannot run it.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let format = context.global.format;
+    match &args.what {
+        What::List => list(format),
+        What::Show { workload } => show(&find(workload)?, format),
+        What::Check { files } => check(files),
+        What::Run(args) => measure(args, context),
+    }
+}
+
+/// The workload of a name or a file.
+///
+/// # Errors
+/// It is neither, or the file has mistakes.
+pub fn find(named: &str) -> Result<Workload> {
+    let library = Workloads::builtin();
+    if let Some(workload) = library.get(named) {
+        return Ok(workload.clone());
+    }
+    if named.ends_with(".toml") || named.contains('/') {
+        return read(Path::new(named));
+    }
+    let close = library.close_to(named);
+    let hint = if close.is_empty() {
+        "`weir workload list` has them".to_owned()
+    } else {
+        format!("did you mean `{}`?", close.join("`, `"))
+    };
+    Err(Failure::request(format!(
+        "no workload is called `{named}`; {hint}"
+    )))
+}
+
+fn read(file: &Path) -> Result<Workload> {
+    let text = machine::read_platform_file(file)?;
+    let name = file.display().to_string();
+    Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
+
+fn list(format: Format) -> Result<()> {
+    let library = Workloads::builtin();
+    let line = |w: &Workload| WorkloadLine {
+        name: w.name.clone(),
+        bytes: w.footprint().get(),
+        phases: w.phases.len(),
+        summary: w.summary.clone(),
+    };
+    let workloads: Vec<WorkloadLine> = library.list().iter().map(line).collect();
+    print(&match format {
+        Format::Json => to_json(&WorkloadsDocument {
+            schema: WorkloadsDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            workloads,
+        })?,
+        Format::Csv => to_csv(workloads)?,
+        Format::Table => {
+            let heads = [
+                Column::words("name"),
+                Column::number("memory"),
+                Column::words("what"),
+            ];
+            let mut table = Table::new(&heads);
+            for (line, work) in workloads.into_iter().zip(library.list()) {
+                table.row([line.name, work.footprint().to_string(), line.summary]);
+            }
+            table.to_string()
+        }
+    })
+}
+
+fn show(workload: &Workload, format: Format) -> Result<()> {
+    print(&match format {
+        Format::Json => to_json(&WorkloadDocument {
+            schema: WorkloadDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            workload: workload.clone(),
+        })?,
+        Format::Csv => to_csv(regions(workload))?,
+        Format::Table => page(workload),
+    })
+}
+
+/// A region as a row.
+#[derive(Debug, Serialize)]
+struct RegionRow {
+    phase: String,
+    region: String,
+    bytes: u64,
+    order: &'static str,
+    share: f64,
+    element_bytes: u64,
+    stores: f64,
+    streams: u32,
+    dependent: f64,
+    mispredicted: f64,
+}
+
+impl Record for RegionRow {
+    const COLUMNS: &'static [&'static str] = &[
+        "phase",
+        "region",
+        "bytes",
+        "order",
+        "share",
+        "element_bytes",
+        "stores",
+        "streams",
+        "dependent",
+        "mispredicted",
+    ];
+}
+
+fn regions(workload: &Workload) -> impl Iterator<Item = RegionRow> {
+    let of = |phase: &str, r: &Region| RegionRow {
+        phase: phase.to_owned(),
+        region: r.name.clone(),
+        bytes: r.bytes.get(),
+        order: r.order.name(),
+        share: r.share,
+        element_bytes: r.element.get(),
+        stores: r.stores,
+        streams: r.streams,
+        dependent: r.dependent,
+        mispredicted: r.mispredicted,
+    };
+    let rows = workload.phases.iter().flat_map(move |phase| {
+        let name = phase.name.clone();
+        phase.regions.iter().map(move |r| of(&name, r))
+    });
+    rows.collect::<Vec<_>>().into_iter()
+}
+
+fn page(workload: &Workload) -> String {
+    let mut text = format!("{}: {}\n", workload.name, workload.summary);
+    let _ = writeln!(
+        text,
+        "{}",
+        wrap(&format!("from {}", workload.source), "", "  ")
+    );
+    if let Some(assumed) = &workload.assumed {
+        let _ = writeln!(text, "{}", wrap(&format!("assumed: {assumed}"), "", "  "));
+    }
+    for phase in &workload.phases {
+        let _ = writeln!(
+            text,
+            "\n{}: {:.1} G instructions, CPI {} without memory, {} accesses in 1000",
+            phase.name,
+            phase.instructions as f64 / 1e9,
+            phase.cpi,
+            phase.apki
+        );
+        let heads = [
+            Column::words("region"),
+            Column::number("size"),
+            Column::words("order"),
+            Column::number("share"),
+            Column::number("stores"),
+            Column::words("more"),
+        ];
+        let mut table = Table::new(&heads);
+        for region in &phase.regions {
+            table.row([
+                region.name.clone(),
+                region.bytes.to_string(),
+                region.order.name().to_owned(),
+                percent(region.share),
+                percent(region.stores),
+                more(region),
+            ]);
+        }
+        let _ = write!(text, "{table}");
+    }
+    text
+}
+
+/// What else a region says, where it is not the usual.
+fn more(region: &Region) -> String {
+    let mut parts = vec![format!("{} each", region.element)];
+    if region.streams > 1 {
+        parts.push(format!("{} streams", region.streams));
+    }
+    if region.dependent > 0.0 {
+        parts.push(format!("{} dependent", percent(region.dependent)));
+    }
+    if let Some(by) = &region.indexed_by {
+        parts.push(format!("indexed by {by}"));
+    }
+    if region.mispredicted > 0.0 {
+        parts.push(format!("{} mispredicted", percent(region.mispredicted)));
+    }
+    parts.join(", ")
+}
+
+fn check(files: &[PathBuf]) -> Result<()> {
+    let mut good = String::new();
+    let mut bad = Vec::new();
+    for file in files {
+        match read(file) {
+            Ok(workload) => {
+                let _ = writeln!(good, "{}: {} is in order", file.display(), workload.name);
+            }
+            Err(failure) => bad.extend(failure.message()),
+        }
+    }
+    print(&good)?;
+    if bad.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::request(bad.join("\n\n")))
+}
+
+/// Where pages lie, from tiers with their weights.
+fn placement(tiers: &[String]) -> Result<Placement> {
+    let parts: Result<Vec<(TierName, u32)>> = (tiers.iter())
+        .map(|text| match text.split_once('=') {
+            None => Ok((TierName::named(text), 1)),
+            Some((tier, number)) => match number.parse() {
+                Ok(weight) if weight <= 255 => Ok((TierName::named(tier), weight)),
+                _ => Err(Failure::request(format!(
+                    "--tier: `{number}` is no number of pages from 0 to 255"
+                ))),
+            },
+        })
+        .collect();
+    let parts = parts?;
+    Ok(match parts.as_slice() {
+        [(tier, _)] => Placement::Bind(tier.clone()),
+        _ => Placement::Interleave(parts),
+    })
+}
+
+fn measure(args: &RunArgs, context: &Context) -> Result<()> {
+    let mut workload = find(&args.workload)?;
+    if let Some(threads) = args.threads {
+        workload.threads = threads;
+    }
+    let chosen = machine::choose(&context.global.on)?;
+    let placement = placement(&args.tier)?;
+    for tier in placement.tiers() {
+        if chosen.topology.tier(tier).is_none() {
+            let told = weir_model::machine::MachineError::no_such_tier(tier, &chosen.topology);
+            return Err(machine::no_tier(
+                tier,
+                told.to_string(),
+                &chosen.capabilities,
+            ));
+        }
+    }
+    let options = WorkloadOptions {
+        prefetch: !args.no_prefetch,
+        accesses: args.accesses,
+        seed: context.global.seed,
+    };
+    let run = run_workload(&*chosen.testbed, &workload, &placement, &options)?;
+    let phases: Vec<PhaseLine> = (run.phases.iter())
+        .map(|phase| PhaseLine::of_phase(phase, workload.threads))
+        .collect();
+    let document = WorkloadRunDocument {
+        schema: WorkloadRunDocument::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        machine: chosen.identity,
+        workload: workload.name.clone(),
+        placement,
+        prefetch: options.prefetch,
+        threads: workload.threads,
+        whole: PhaseLine::of_run(&run, workload.threads),
+        phases,
+        counters: run.counters,
+    };
+    print(&match context.global.format {
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(document.lines().cloned())?,
+        Format::Table => results(&document, &args.tier.join(",")),
+    })
+}
+
+fn results(document: &WorkloadRunDocument, tiers: &str) -> String {
+    let heads = [
+        Column::words("phase"),
+        Column::number("CPI"),
+        Column::number("stores"),
+        Column::number("L1"),
+        Column::number("L2"),
+        Column::number("L3"),
+        Column::number("DRAM"),
+        Column::number("GB/s"),
+        Column::number("latency ns"),
+    ];
+    let mut table = Table::new(&heads);
+    for line in document.lines() {
+        table.row([
+            line.phase.clone(),
+            format!("{:.2}", line.cpi),
+            percent(line.stores),
+            percent(line.l1),
+            percent(line.l2),
+            percent(line.l3),
+            percent(line.dram),
+            line.gbps.map_or_else(|| "-".into(), figure),
+            line.latency_ns.map_or_else(|| "-".into(), figure),
+        ]);
+    }
+    let prefetch = if document.prefetch {
+        ""
+    } else {
+        ", without prefetchers"
+    };
+    let threads = match document.threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    };
+    format!(
+        "{} on {}, {tiers}, {threads}{prefetch}\n\n{table}\n{}\n",
+        document.workload,
+        document.machine.name,
+        wrap(
+            "Shares are of all cycles: those in which nothing was executed because the store \
+             buffer was full, or while a load was under way that had missed so many caches. \
+             The latency is of demand reads beyond L2.",
+            "",
+            ""
+        )
+    )
+}
