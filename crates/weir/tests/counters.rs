@@ -81,6 +81,37 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
 }
 
 #[test]
+fn a_process_and_the_machine_are_counted_while_a_command_runs() {
+    let place = Place::new();
+    let mut busy = std::process::Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let pid = busy.id().to_string();
+    let json = |arguments: &[&str]| {
+        let head = ["counters", "record", "--format", "json"];
+        place.run(&[&head, arguments].concat()).expect(0).json()
+    };
+    let process = json(&["--pid", &pid, "--", "sleep", "0.1"]);
+    let machine = json(&["--all", "--", "sleep", "0.1"]);
+    let alone = json(&["--", "sleep", "0.1"]);
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let clock = |document: &serde_json::Value| document["total"]["values"]["task-clock"].as_u64();
+    // Where this user may count at all: the loop computes, and `sleep` does not.
+    if let (Some(process), Some(alone)) = (clock(&process), clock(&alone)) {
+        assert!(process > alone, "{process} and {alone}");
+    }
+    if let (Some(machine), Some(alone)) = (clock(&machine), clock(&alone)) {
+        assert!(machine > alone, "{machine} and {alone}");
+    }
+    assert!(machine["of"].as_str().unwrap().starts_with("this machine"));
+    place
+        .run(&["counters", "record", "--pid", "4194999", "--", "true"])
+        .refuses(2, &["/proc/4194999/task"]);
+}
+
+#[test]
 fn phases_are_intervals() {
     let place = Place::new();
     let script = "for i in 1 2 3 4 5; do sleep 0.02; done";

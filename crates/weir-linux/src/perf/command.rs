@@ -30,9 +30,10 @@ pub struct Counted {
     pub notes: Vec<String>,
 }
 
-/// Runs a command and counts it and its descendants, and the uncore meanwhile.
+/// Runs a command and counts the targets meanwhile: the command and its descendants
+/// ([`Target::Children`]), tasks, or processors; and the uncore, if counters of it are asked for.
 ///
-/// The events are opened on this thread, which they leave alone: the kernel copies them to the child
+/// Those of the command are opened on this thread, which they leave alone: the kernel copies them to the child
 /// that the thread forks (`inherit`) and starts them there when it executes its program
 /// (`enable_on_exec`), so that nothing of Weir is counted and nothing of the command is missed.
 ///
@@ -42,10 +43,11 @@ pub fn run(
     root: &Root,
     table: Option<&EventTable>,
     counters: &[Counter],
+    targets: &[Target],
     every: Option<Duration>,
     mut command: Command,
 ) -> io::Result<Counted> {
-    let mut session = Session::open(root, table, counters, &[Target::Children]);
+    let mut session = Session::open(root, table, counters, targets);
     let began = Instant::now();
     let mut child = command.spawn()?;
     let mut intervals = Vec::new();

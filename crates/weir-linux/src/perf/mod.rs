@@ -22,6 +22,7 @@ use weir_model::capability::Unavailable;
 use weir_model::events::{CpuId, EventLibrary, EventTable};
 
 use crate::root::Root;
+use crate::topology::list;
 
 pub use attributes::Encoded;
 pub use event::Target;
@@ -90,6 +91,26 @@ pub fn cpu_id(root: &Root) -> Result<CpuId, Unavailable> {
 /// The processor does not say what it is, or no table is about it.
 pub fn table<'l>(root: &Root, library: &'l EventLibrary) -> Result<&'l EventTable, Unavailable> {
     library.of(&cpu_id(root)?)
+}
+
+/// Every processor that is online, to count the whole machine.
+///
+/// # Errors
+/// The kernel does not say which.
+pub fn every_cpu(root: &Root) -> Result<Vec<Target>, Unavailable> {
+    let online = root.text("/sys/devices/system/cpu/online");
+    let cpus = list::parse(online.get()?)?;
+    Ok(cpus.into_iter().map(Target::Cpu).collect())
+}
+
+/// The threads of a process. Those that they start later are counted with them.
+///
+/// # Errors
+/// There is no such process.
+pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Target>, Unavailable> {
+    let names = root.list(&format!("/proc/{pid}/task"));
+    let threads = names.get()?.iter().filter_map(|name| name.parse().ok());
+    Ok(threads.map(Target::Task).collect())
 }
 
 /// Whether the kernel's watchdog holds a counter of every core.

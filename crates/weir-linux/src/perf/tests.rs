@@ -28,7 +28,7 @@ fn count(words: &[&str], every: Option<Duration>) -> (command::Counted, CounterS
         .args(&words[1..])
         .stdout(std::process::Stdio::null());
     let root = Root::live();
-    let counted = command::run(&root, None, &KERNELS, every, command).unwrap();
+    let counted = command::run(&root, None, &KERNELS, &[Target::Children], every, command).unwrap();
     let set = Session::counters(None, &counted.total, false);
     (counted, set)
 }
@@ -95,7 +95,17 @@ fn a_command_that_fails_is_counted_and_its_status_kept() {
     let (counted, _) = count(&["sh", "-c", "exit 7"], None);
     assert_eq!(counted.status.code(), Some(7));
     let nothing = Command::new("/nowhere/to/be/found");
-    assert!(command::run(&Root::live(), None, &KERNELS, None, nothing).is_err());
+    assert!(
+        command::run(
+            &Root::live(),
+            None,
+            &KERNELS,
+            &[Target::Children],
+            None,
+            nothing
+        )
+        .is_err()
+    );
 }
 
 #[test]

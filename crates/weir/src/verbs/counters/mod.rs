@@ -36,6 +36,8 @@ Examples:
   weir counters record -- ./service --once
   weir counters record -I 1000 -o local.json -- make -j8
   weir counters record --counters cycles,page-faults -- sort big.txt
+  weir counters record --pid 4242 -- sleep 10
+  weir counters record --all --uncore -- sleep 10
 
 The command keeps its own input, output and errors; results go to the file of
 -o, or else to standard output after the command's. The exit code is the

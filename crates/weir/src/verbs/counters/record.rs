@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use weir_linux::perf::Target;
 use weir_linux::{Root, perf};
 use weir_model::counter_file::{CountedEvent, CounterInterval, CountersDocument, KnownBy};
 use weir_model::counters::Counter;
@@ -31,6 +32,12 @@ pub struct Args {
     /// Only these counters, by their portable names.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     counters: Vec<String>,
+    /// Count everything that runs on this machine while the command does.
+    #[arg(short, long)]
+    all: bool,
+    /// Count this process, and what it starts, while the command runs: `--pid 42 -- sleep 10`.
+    #[arg(short, long, value_name = "PID", conflicts_with = "all")]
+    pid: Option<u32>,
     /// Count the units outside the cores as well, for the whole machine while the command runs.
     #[arg(long)]
     uncore: bool,
@@ -58,14 +65,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         notes.push(format!("only what the kernel keeps is counted: {why}"));
     }
     let table = table.ok();
+    let targets = match (args.all, args.pid) {
+        (true, _) => perf::every_cpu(&root),
+        (false, Some(pid)) => perf::threads_of(&root, pid),
+        (false, None) => Ok(vec![Target::Children]),
+    };
+    let targets = targets.map_err(|why| Failure::request(why.reason))?;
     let (program, arguments) = args.command.split_first().unzip();
     let mut command = Command::new(program.map_or("", String::as_str));
     command.args(arguments.unwrap_or_default());
     let every = args.interval.map(Duration::from_millis);
-    let counted = perf::command::run(&root, table, &counters, every, command).map_err(|error| {
-        let name = program.map_or("", String::as_str);
-        Failure::request(format!("cannot run `{name}`: {error}"))
-    })?;
+    let counted =
+        perf::command::run(&root, table, &counters, &targets, every, command).map_err(|error| {
+            let name = program.map_or("", String::as_str);
+            Failure::request(format!("cannot run `{name}`: {error}"))
+        })?;
     notes.extend(counted.notes.iter().cloned());
     if counted.elapsed < Nanos(1e6) {
         notes.push("it ended within a millisecond: its start is most of what was counted".into());
@@ -130,7 +144,11 @@ fn document(
             Some(_) => KnownBy::Processor,
             None => KnownBy::Nothing,
         },
-        of: args.command.join(" "),
+        of: match (args.all, args.pid) {
+            (true, _) => format!("this machine, during {}", args.command.join(" ")),
+            (false, Some(pid)) => format!("process {pid}, during {}", args.command.join(" ")),
+            (false, None) => args.command.join(" "),
+        },
         exit_status: Some(code),
         elapsed: Some(counted.elapsed),
         total: set(&counted.total, of_all),
