@@ -1,6 +1,7 @@
 //! Takes one point from a machine: raw samples and counters, no statistics beyond what decides
 //! when to stop.
 
+use weir_model::counters::CounterSet;
 use weir_model::document::Record;
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::{Goal, Machine, MachineError, Observation, Pacing, RunNotes};
@@ -36,6 +37,7 @@ impl Recorded {
         latency.merge(&LatencyHistogram::from_buckets(&own.latency));
         record.latency = latency.buckets();
         record.counters.accumulate(&own.counters);
+        accumulate(&mut record.tenants, own.tenants.iter());
         Self { record, ..self }
     }
 }
@@ -119,6 +121,16 @@ pub fn record(
     }
 }
 
+/// Adds what each tenant's cores counted.
+fn accumulate<'c>(sums: &mut Vec<CounterSet>, seen: impl Iterator<Item = &'c CounterSet>) {
+    for (i, counters) in seen.enumerate() {
+        match sums.get_mut(i) {
+            Some(sum) => sum.accumulate(counters),
+            None => sums.push(counters.clone()),
+        }
+    }
+}
+
 fn watch(
     machine: &mut dyn Machine,
     spec: &PointSpec,
@@ -180,6 +192,10 @@ impl Windows {
     /// Takes a window in and says how many accesses completed in it.
     fn add(&mut self, seen: &Observation, goal: Goal) -> u64 {
         self.record.counters.accumulate(&seen.counters);
+        accumulate(
+            &mut self.record.tenants,
+            seen.tenants.iter().map(|t| &t.counters),
+        );
         let Some(progress) = seen.tenants.first() else {
             return 0;
         };

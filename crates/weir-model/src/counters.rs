@@ -77,6 +77,12 @@ counters! {
     /// Cycles with at least one of them outstanding
     /// (OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DEMAND_DATA_RD).
     OffcoreCyclesDemandDataRd = "offcore_requests_outstanding.cycles_with_demand_data_rd",
+    /// Of the data reads on demand, those that missed the last-level cache
+    /// (OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD).
+    OffcoreL3MissDemandDataRd = "offcore_requests.l3_miss_demand_data_rd",
+    /// Those outstanding, summed over core cycles; they do not count while they wait for their slice
+    /// to take them in (OFFCORE_REQUESTS_OUTSTANDING.L3_MISS_DEMAND_DATA_RD).
+    OffcoreOutstandingL3MissDemandDataRd = "offcore_requests_outstanding.l3_miss_demand_data_rd",
     /// Data reads that left the core, on demand or prefetched (OFFCORE_REQUESTS.DATA_RD).
     OffcoreDataRd = "offcore_requests.data_rd",
     /// Those outstanding, summed over core cycles (OFFCORE_REQUESTS_OUTSTANDING.DATA_RD).
@@ -85,6 +91,12 @@ counters! {
     OffcoreDemandRfo = "offcore_requests.demand_rfo",
     /// Those outstanding, summed over core cycles (OFFCORE_REQUESTS_OUTSTANDING.DEMAND_RFO).
     OffcoreOutstandingDemandRfo = "offcore_requests_outstanding.demand_rfo",
+    /// Fill buffers that hold loads which missed L1, and prefetches that a load came to wait for,
+    /// summed over core cycles (L1D_PEND_MISS.PENDING).
+    L1dPendMiss = "l1d_pend_miss.pending",
+    /// Buffers of the core that hold requests of any kind, summed over core cycles: fill buffers,
+    /// write-combining buffers, entries of the super-queue. No event of the hardware has them all.
+    LfbOccupancy = "lfb_occupancy",
     /// Every request that left the core (OFFCORE_REQUESTS.ALL_REQUESTS).
     OffcoreAllRequests = "offcore_requests.all_requests",
     /// Lines fetched by the L1 prefetchers beyond L1 (OCR.HWPF_L1D.ANY_RESPONSE).
@@ -144,9 +156,17 @@ counters! {
     CasWr = "unc_m_cas_count.wr",
     /// Row activations of this socket's DRAM (UNC_M_ACT_COUNT.ALL).
     ActCount = "unc_m_act_count.all",
+    /// Entries of the read pending queues, summed over DRAM clock cycles: reads whose column was not
+    /// asked for yet (UNC_M_RPQ_OCCUPANCY).
+    RpqOccupancy = "unc_m_rpq_occupancy",
     /// Entries of the write pending queues, summed over DRAM clock cycles
     /// (UNC_M_WPQ_OCCUPANCY).
     WpqOccupancy = "unc_m_wpq_occupancy",
+    /// DRAM clock ticks, of one channel (UNC_M_CLOCKTICKS).
+    MClockticks = "unc_m_clockticks",
+    /// Requests inside CXL devices, from the link's near end and back, and lines in their write
+    /// buffers, summed over uncore cycles. The hardware counts nothing of the kind.
+    CxlDeviceOccupancy = "cxl_device_occupancy",
     /// Read data lines that arrived over CXL (UNC_CXLCM_RxC_PACK_BUF_INSERTS.MEM_DATA).
     CxlRxMemData = "unc_cxlcm_rxc_pack_buf_inserts.mem_data",
     /// Written data lines that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_DATA).

@@ -265,6 +265,10 @@ pub struct Record {
     pub latency: Vec<(Nanos, u64)>,
     /// Counters over all windows.
     pub counters: CounterSet,
+    /// What the cores of each tenant counted over all windows, the one that the point is about first;
+    /// empty sets where a machine does not tell tenants apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tenants: Vec<CounterSet>,
 }
 
 /// A `reproduce` document: `weir/reproduce/1`.

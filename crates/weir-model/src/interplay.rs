@@ -345,10 +345,13 @@ pub struct Ratio {
     pub unit: String,
 }
 
-/// How many requests are in one place on average.
+/// How many requests are in one place on average. A place lies within those before it: what a memory
+/// holds has its entry in a table, and what is no posted write its buffer at a core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueFill {
-    /// The place: `LFB`, `IRQ`, `ToR hit`, `ToR dram`, `ToR cxl`, `ToR remote`.
+    /// The place: `LFB victim` and `LFB aggressor` (buffers of their cores), `IRQ`; `ToR hit`, `ToR dram`,
+    /// `ToR cxl`, `ToR remote` (entries by what they wait for); `memory dram` (queues of its channels),
+    /// `memory cxl` (inside devices).
     pub place: String,
     /// Requests there while the victim is alone.
     pub solo: f64,

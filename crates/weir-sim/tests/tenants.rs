@@ -126,3 +126,99 @@ fn who_is_hurt_shows_in_the_victims_counters_and_not_in_the_aggressors_mean() {
     let why = other.get(Counter::Instructions).unwrap_err();
     assert!(why.reason.contains("stream"), "{why}");
 }
+
+/// A tenant's mean time of a request in ns: outstanding over requests, of one of its own pairs.
+fn own_ns(seen: &Seen, tenant: usize, threads: u32, pair: (Counter, Counter)) -> f64 {
+    let own = &seen.0.tenants[tenant].counters;
+    let cycle = seen.0.window.get() * f64::from(threads) / count(own, Counter::Cycles);
+    own.ratio(pair.0, pair.1).unwrap() * cycle
+}
+
+const L2_MISS: (Counter, Counter) = (
+    Counter::OffcoreOutstandingDemandDataRd,
+    Counter::OffcoreDemandDataRd,
+);
+const L3_MISS: (Counter, Counter) = (
+    Counter::OffcoreOutstandingL3MissDemandDataRd,
+    Counter::OffcoreL3MissDemandDataRd,
+);
+
+/// A load from no load to far beyond what the tables take.
+fn loads_of_dram() -> Vec<Vec<Tenant>> {
+    let beside = |aggressor| vec![plain_stream(Op::Ld, "dram", 0..8), aggressor];
+    vec![
+        vec![chase("dram", 0..8, Bytes::mib(256))],
+        vec![plain_stream(Op::Ld, "dram", 0..8)],
+        beside(stream(Op::Ld, "cxl0", 8..16)),
+        beside(stream(Op::NtSt, "cxl0", 8..16)),
+    ]
+}
+
+#[test]
+fn every_request_is_on_its_way_or_before_a_table_or_in_it() {
+    // A request's time at its core is made of the way to its slice and back, which no load changes, of
+    // a wait before the table, and of its time in it.
+    let bed = bed("interplay-a");
+    let mut ways = Vec::new();
+    for tenants in loads_of_dram() {
+        let seen = steady(&bed, &tenants);
+        let (l2, l3) = (own_ns(&seen, 0, 8, L2_MISS), own_ns(&seen, 0, 8, L3_MISS));
+        assert!(l3 <= l2);
+        ways.push((l2 - l3, l3 - seen.ddr_residency()));
+    }
+    let (_, way) = ways[0];
+    assert!(way > 0.0);
+    assert_eq!(ways[0].0, 0.0, "a lone chase waits for nobody");
+    for (waits, same_way) in &ways[..2] {
+        assert!(*waits < 1.0);
+        assert_near("the way", *same_way, way, 0.02);
+    }
+    // Beside posted stores to CXL it waits many times as long as it is served, ...
+    let (waits, same_way) = ways[3];
+    assert!(waits > 300.0, "{waits}");
+    // ... and is no longer on its way.
+    assert_near("the way", same_way, way, 0.05);
+}
+
+#[test]
+fn what_a_table_holds_is_at_the_memory_or_on_the_way_there() {
+    let bed = bed("interplay-a");
+    let ways: Vec<f64> = loads_of_dram()
+        .iter()
+        .map(|tenants| {
+            let seen = steady(&bed, tenants);
+            let ticks = seen.count(Counter::MClockticks) / seen.0.window.get();
+            let (waiting, read) = (
+                seen.count(Counter::RpqOccupancy),
+                seen.count(Counter::CasRd),
+            );
+            seen.ddr_residency() - waiting / read / ticks
+        })
+        .collect();
+    for way in &ways {
+        assert_near("from the table to the column and back", *way, ways[0], 0.01);
+    }
+}
+
+#[test]
+fn a_device_holds_no_more_than_its_queues_and_the_tables_do() {
+    let platform = platform("interplay-a");
+    let (host, device) = (&platform.host, &platform.devices[0].device.controller);
+    let room = f64::from(*device.queue + *device.write_buffer);
+    for op in [Op::Ld, Op::St, Op::NtSt] {
+        let seen = steady(&bed_of(&platform), &[stream(op, "cxl0", 0..16)]);
+        let held = seen.mean_level(Counter::CxlDeviceOccupancy);
+        assert!(held <= room * 1.001, "{op}: {held} of {room}");
+        let tables = seen.mean_level(Counter::TorOccupancyIaMissCxl);
+        assert!(held <= tables + f64::from(*device.write_buffer), "{op}");
+        let own = &seen.0.tenants[0].counters;
+        let lfb = own.ratio(Counter::LfbOccupancy, Counter::Cycles).unwrap();
+        let buffers = f64::from((*host.core.super_queue).max(*host.core.line_fill_buffers));
+        assert!(lfb <= buffers * 1.005, "{op}: {lfb}");
+        if op == Op::Ld {
+            // Loads hold a buffer of their core all the time.
+            assert!(lfb * 16.0 >= tables, "{lfb} {tables}");
+            assert!(tables >= held);
+        }
+    }
+}

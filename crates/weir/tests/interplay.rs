@@ -38,6 +38,29 @@ fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     for cell in cells {
         assert_eq!(cell["class"], "deep_suppression", "{cell}");
         assert_eq!(cell["verdict"]["cause"], "tor_congestion");
+        // The victim's own cores see it: what misses L2 waits, what its slice has taken does not.
+        let ratio = |name: &str| {
+            let all = cell["ratios"].as_array().unwrap();
+            let found = all.iter().find(|r| r["name"] == name);
+            found.and_then(|r| r["ratio"].as_f64())
+        };
+        if cell["victim"]["op"] == "ld" {
+            assert!(ratio("victim.l2_miss_latency").unwrap() > 3.0);
+            let served = ratio("victim.l3_miss_latency").unwrap();
+            assert!((0.9..1.25).contains(&served), "{served}");
+        }
+        let held = |name: &str| {
+            let all = cell["queues"].as_array().unwrap();
+            let found = all.iter().find(|q| q["place"] == name).unwrap();
+            (
+                found["solo"].as_f64().unwrap(),
+                found["corun"].as_f64().unwrap(),
+            )
+        };
+        assert_eq!(held("LFB aggressor").0, 0.0);
+        assert!(held("LFB aggressor").1 > 0.0);
+        assert!(held("ToR cxl").1 > held("memory cxl").1);
+        assert!(held("memory dram").1 < held("memory dram").0);
         let ns = &cell["ns"];
         assert!(ns["corun_mean"].as_f64() > ns["solo_mean"].as_f64());
         let surface = document["surface"].as_array().unwrap().iter();

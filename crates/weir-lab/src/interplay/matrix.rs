@@ -232,8 +232,8 @@ impl<'a> Book<'a> {
                 cell.classes = change.classes();
             }
             cell.steadiness = worse(solo.point.steadiness, corun.point.steadiness);
-            let alone = Seen::in_record(solo.record);
-            let together = Seen::in_record(corun.record);
+            let alone = Seen::of(&solo);
+            let together = Seen::of(&corun);
             cell.ratios = ratios(&alone, &together);
             cell.queues = queues(&alone, &together);
             cell.verdict = reason(&Evidence {

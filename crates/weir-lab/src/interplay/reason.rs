@@ -70,20 +70,25 @@ pub fn reason(evidence: &Evidence<'_>) -> Reason {
 type Rule = fn(&Evidence<'_>) -> Option<(Cause, Vec<String>)>;
 
 /// Requests wait before the tables, and once in them are served as fast as alone: somebody else's
-/// requests hold the entries, because they are slow or because they are many.
+/// requests hold the entries, because they are slow or because they are many. The victim's cores see the
+/// same from their side: what misses L2 takes longer, what misses L3 does not.
 fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let own = e.own_residency()?;
+    let own = e.served()?;
     let wait = e.irq_wait()?;
     let all = e.residency(Counter::TorOccupancyIaMiss, Counter::TorInsertsIaMiss)?;
     let waits = wait.corun - wait.solo > WAIT_MATTERS * own.solo;
     if !(waits && own.factor()? <= FLAT) {
         return None;
     }
-    let mut said = vec![
+    let mut said = e.latencies();
+    said.extend([
         all.told("a miss stays in the Table of Requests"),
-        own.told(&format!("one for {} itself", e.victim.tier)),
         wait.told("a request waits in the ingress queue"),
-    ];
+    ]);
+    said.extend(
+        e.own_residency()
+            .map(|own| own.told(&format!("one for {} stays in the table", e.victim.tier))),
+    );
     said.extend(e.holder());
     Some((Cause::TorCongestion, said))
 }
@@ -102,6 +107,7 @@ fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     let mut said = vec![format!(
         "DRAM carries {carried:.0} GB/s of {limit:.0} GB/s that its bus allows"
     )];
+    said.extend(e.latencies());
     said.extend(e.own_residency().map(|own| own.told("a miss for dram")));
     Some((Cause::DdrSaturation, said))
 }
@@ -113,8 +119,9 @@ fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
         return None;
     }
     let own = e.own_residency()?;
-    let said = own.told(&format!("a request to {}", e.victim.tier));
-    Some((Cause::DeviceSaturation, vec![said]))
+    let mut said = vec![own.told(&format!("a request to {}", e.victim.tier))];
+    said.extend(e.latencies());
+    Some((Cause::DeviceSaturation, said))
 }
 
 /// Both cross the link between sockets, and requests take longer there.
@@ -147,12 +154,17 @@ fn link(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 
 /// Lines that the victim found in the last-level cache alone, it no longer finds.
 fn llc_capacity(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let hits = e.pair(|s| s.share(Counter::TorInsertsIaHit, Counter::TorInsertsIa))?;
+    let own = e.pair(|s| s.l3_hit_share());
+    let hits = own.or_else(|| {
+        // Of a victim that does not load, only what both tenants together hit is known.
+        e.pair(|s| s.share(Counter::TorInsertsIaHit, Counter::TorInsertsIa))
+    })?;
     (hits.solo - hits.corun >= HITS_LOST).then(|| {
         let said = format!(
-            "{:.0} % of its requests hit the last-level cache alone, {:.0} % of all do now",
+            "{:.0} % of its requests hit the last-level cache alone, {:.0} % of {} do now",
             hits.solo * 100.0,
-            hits.corun * 100.0
+            hits.corun * 100.0,
+            if own.is_some() { "them" } else { "all" }
         );
         (Cause::LlcCapacity, vec![said])
     })
@@ -241,6 +253,26 @@ impl Evidence<'_> {
         self.residency(occupancy, inserts)
     }
 
+    /// How long the victim is served for, once its slice has taken a request: its own L3-miss latency, or
+    /// that of all requests to its tier where its cores do not count it.
+    fn served(&self) -> Option<Pair> {
+        self.pair(|s| s.l3_miss_ns())
+            .or_else(|| self.own_residency())
+    }
+
+    /// What the victim's own cores see.
+    fn latencies(&self) -> Vec<String> {
+        let l2 = self.pair(|s| s.l2_miss_ns());
+        let l3 = self.pair(|s| s.l3_miss_ns());
+        [
+            l2.map(|l2| l2.told("the victim's L2-miss latency")),
+            l3.map(|l3| l3.told("its L3-miss latency")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
     fn dram_gbps(&self) -> Quantity {
         Ok(self.corun.lines_gbps(Counter::CasRd)? + self.corun.lines_gbps(Counter::CasWr)?)
     }
@@ -265,7 +297,7 @@ impl Evidence<'_> {
 
     /// What can be said where no rule fits.
     fn facts(&self) -> Vec<String> {
-        let mut facts = Vec::new();
+        let mut facts = self.latencies();
         facts.extend(self.own_residency().map(|own| {
             own.told(&format!(
                 "a miss for {} stays in the table",

@@ -1,14 +1,20 @@
 //! Counters alone and beside: every ratio, as the paper's Table IV has them, and where requests wait.
+//!
+//! Counters of the uncore belong to all tenants together. Those of the cores are each tenant's own, so
+//! that what the victim's requests take is the victim's and no mean over both.
 
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::document::Record;
 use weir_model::interplay::{QueueFill, Ratio};
 use weir_model::units::LINE_BYTES;
+
+use super::matrix::Measured;
 
 /// One run's counters over its whole time.
 pub struct Seen<'r> {
     counters: &'r CounterSet,
+    /// The cores' counters and the number of threads of each tenant, the victim first.
+    tenants: Vec<(&'r CounterSet, u32)>,
     /// Nanoseconds over which they ran.
     ns: f64,
 }
@@ -17,12 +23,70 @@ pub struct Seen<'r> {
 pub type Quantity = Result<f64, Unavailable>;
 
 impl<'r> Seen<'r> {
-    /// The counters of a record.
-    pub fn in_record(record: &'r Record) -> Self {
+    /// The counters of a point.
+    pub fn of(measured: &Measured<'r>) -> Self {
+        let Measured { point, record } = measured;
+        let beside = point.beside.as_ref().map(|beside| beside.threads);
+        let threads = [Some(point.threads), beside].into_iter().flatten();
         Self {
             counters: &record.counters,
+            tenants: record.tenants.iter().zip(threads).collect(),
             ns: record.samples.iter().map(|(window, _)| window.get()).sum(),
         }
+    }
+
+    /// One of a tenant's own counters, summed over core cycles, as a mean number.
+    fn held(&self, tenant: usize, occupancy: Counter) -> Quantity {
+        let (own, threads) = self.tenant(tenant)?;
+        Ok(own.ratio(occupancy, Counter::Cycles)? * f64::from(threads))
+    }
+
+    /// A tenant's own counters and its threads.
+    fn tenant(&self, tenant: usize) -> Result<(&'r CounterSet, u32), Unavailable> {
+        let missing = || Unavailable::because("this machine does not tell tenants apart");
+        self.tenants.get(tenant).copied().ok_or_else(missing)
+    }
+
+    /// What a tenant's requests take on average: time outstanding over requests, in nanoseconds.
+    fn latency_ns(&self, tenant: usize, (outstanding, requests): (Counter, Counter)) -> Quantity {
+        let (own, threads) = self.tenant(tenant)?;
+        let cycles = own.ratio(outstanding, requests)?;
+        let clock = own.get(Counter::Cycles)? as f64 / f64::from(threads);
+        if clock > 0.0 && self.ns > 0.0 {
+            Ok(cycles * self.ns / clock)
+        } else {
+            Err(Unavailable::because("the cores' clock stood still"))
+        }
+    }
+
+    /// What a miss in L2 takes the victim: a read on demand, or one for ownership, or the time for which
+    /// a posted store holds its buffer; whichever it does.
+    pub fn l2_miss_ns(&self) -> Quantity {
+        use Counter as C;
+        let demand = (C::OffcoreOutstandingDemandDataRd, C::OffcoreDemandDataRd);
+        let owned = (C::OffcoreOutstandingDemandRfo, C::OffcoreDemandRfo);
+        let posted = (C::LfbOccupancy, C::StreamingWr);
+        let first = self.latency_ns(0, demand);
+        first.or_else(|why| {
+            let rest = [owned, posted].into_iter();
+            let mut rest = rest.filter_map(|pair| self.latency_ns(0, pair).ok());
+            rest.next().ok_or(why)
+        })
+    }
+
+    /// What a demand read that missed the last-level cache takes the victim once its slice has taken it.
+    pub fn l3_miss_ns(&self) -> Quantity {
+        let pair = (
+            Counter::OffcoreOutstandingL3MissDemandDataRd,
+            Counter::OffcoreL3MissDemandDataRd,
+        );
+        self.latency_ns(0, pair)
+    }
+
+    /// Of the victim's demand reads that left its cores, the share that hit the last-level cache.
+    pub fn l3_hit_share(&self) -> Quantity {
+        let (own, _) = self.tenant(0)?;
+        own.ratio(Counter::L3Hit, Counter::OffcoreDemandDataRd)
     }
 
     /// Events a microsecond.
@@ -66,6 +130,12 @@ impl<'r> Seen<'r> {
 type Derived = (&'static str, &'static str, fn(&Seen<'_>) -> Quantity);
 
 const DERIVED: &[Derived] = &[
+    ("victim.l2_miss_latency", "ns", |s| s.l2_miss_ns()),
+    ("victim.l3_miss_latency", "ns", |s| s.l3_miss_ns()),
+    ("victim.l3_hits", "share", |s| s.l3_hit_share()),
+    ("victim.lfb", "entries", |s| {
+        s.held(0, Counter::LfbOccupancy)
+    }),
     ("tor_residency.ia_miss", "ns", |s| {
         s.residency_ns(Counter::TorOccupancyIaMiss, Counter::TorInsertsIaMiss)
     }),
@@ -128,19 +198,48 @@ pub fn ratios(solo: &Seen<'_>, corun: &Seen<'_>) -> Vec<Ratio> {
     derived.chain(counted).collect()
 }
 
+/// A place where requests are, and how many are there.
+type Place = (&'static str, fn(&Seen<'_>) -> Quantity);
+
+const PLACES: &[Place] = &[
+    ("LFB victim", |s| s.buffers(0)),
+    ("LFB aggressor", |s| s.buffers(1)),
+    ("IRQ", |s| s.entries(Counter::IrqOccupancy)),
+    ("ToR hit", |s| {
+        let misses = s.entries(Counter::TorOccupancyIaMiss)?;
+        Ok((s.entries(Counter::TorOccupancyIa)? - misses).max(0.0))
+    }),
+    ("ToR dram", |s| s.entries(Counter::TorOccupancyIaMissDdr)),
+    ("ToR cxl", |s| s.entries(Counter::TorOccupancyIaMissCxl)),
+    ("ToR remote", |s| {
+        s.entries(Counter::TorOccupancyIaMissRemote)
+    }),
+    ("memory dram", |s| {
+        let of = |occupancy| s.share(occupancy, Counter::MClockticks);
+        Ok(of(Counter::RpqOccupancy)? + of(Counter::WpqOccupancy)?)
+    }),
+    ("memory cxl", |s| s.entries(Counter::CxlDeviceOccupancy)),
+];
+
+impl Seen<'_> {
+    /// Buffers of a tenant's cores in use; where nothing counts all of them, those of its loads. A
+    /// tenant that does not run has none.
+    fn buffers(&self, tenant: usize) -> Quantity {
+        if tenant > 0 && tenant == self.tenants.len() {
+            return Ok(0.0);
+        }
+        let all = self.held(tenant, Counter::LfbOccupancy);
+        all.or_else(|why| self.held(tenant, Counter::L1dPendMiss).map_err(|_| why))
+    }
+}
+
 /// Where requests wait, from the core outwards.
 pub fn queues(solo: &Seen<'_>, corun: &Seen<'_>) -> Vec<QueueFill> {
-    let places = [
-        ("IRQ", Counter::IrqOccupancy),
-        ("ToR dram", Counter::TorOccupancyIaMissDdr),
-        ("ToR cxl", Counter::TorOccupancyIaMissCxl),
-        ("ToR remote", Counter::TorOccupancyIaMissRemote),
-    ];
-    let filled = places.into_iter().filter_map(|(place, occupancy)| {
+    let filled = PLACES.iter().filter_map(|(place, of)| {
         Some(QueueFill {
-            place: place.into(),
-            solo: solo.entries(occupancy).ok()?,
-            corun: corun.entries(occupancy).ok()?,
+            place: (*place).into(),
+            solo: of(solo).ok()?,
+            corun: of(corun).ok()?,
         })
     });
     filled.collect()

@@ -375,6 +375,21 @@ pub const fn idle_quantile(
     Statistic::QuantileOfMeans(wanted, hops, share)
 }
 
+/// A quantile of single hops while so many threads chase pointers in the tier, each its own.
+pub const fn tail(
+    platform: &'static str,
+    tier: &'static str,
+    threads: u32,
+    share: f64,
+) -> Statistic {
+    let wanted = Wanted {
+        threads,
+        least_accesses: LINES,
+        ..chase(platform, tier)
+    };
+    Statistic::QuantileOfMeans(wanted, 1, share)
+}
+
 /// One access at a time on a flushed line, prefetchers off.
 pub const fn flushed(platform: &'static str, tier: &'static str, op: Op) -> Statistic {
     on_flushed(platform, tier, op, Pattern::FlushedLine)

@@ -59,7 +59,6 @@ const REASONS: &[Reason] = &[
     reason("INT", 116..=127, "", CONTROLLER),
     reason("MEM", 51..=52, "", BY_EYE),
     reason("MEM", 65..=78, "", APPLICATION),
-    reason("MIK", 31..=31, "", "needs the loaded-latency experiment"),
     reason("MIK", 36..=46, "", TWO_TENANTS),
     reason("MIK", 54..=57, "", CONTROLLER),
     reason("MIK", 63..=78, "", APPLICATION),

@@ -48,6 +48,8 @@ pub struct ChannelCounts {
     pub writes: u64,
     /// Rows activated.
     pub activations: u64,
+    /// Picoseconds that reads waited for their column, summed.
+    pub read_queue_time: u64,
     /// Picoseconds that writes spent in the write queue, summed.
     pub write_queue_time: u64,
 }
@@ -132,6 +134,9 @@ pub struct Channel {
     /// The latest turn of writes to each rank: from its first data until data of a read may start.
     write_turns: Vec<(Ps, Ps)>,
     counts: ChannelCounts,
+    /// Of all reads: when they came, and when their data started, summed.
+    ready_times: u64,
+    data_times: u64,
 }
 
 impl Channel {
@@ -173,6 +178,8 @@ impl Channel {
             stragglers: Vec::new(),
             write_turns: vec![(0, 0); config.ranks as usize],
             counts: ChannelCounts::default(),
+            ready_times: 0,
+            data_times: 0,
             map: AddressMap::new(&config),
             config,
         }
@@ -180,7 +187,11 @@ impl Channel {
 
     /// What was counted so far.
     pub fn counts(&self) -> ChannelCounts {
-        self.counts
+        let mut counts = self.counts;
+        // Sums may wrap; their difference is right as long as it fits.
+        let time = self.data_times.wrapping_sub(self.ready_times);
+        counts.read_queue_time = time - counts.reads * self.config.bank.cl;
+        counts
     }
 
     /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
@@ -188,8 +199,10 @@ impl Channel {
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.map.locate(line);
         self.counts.reads += 1;
+        self.ready_times = self.ready_times.wrapping_add(ready);
         let data = self.access(bank, row, ready);
         let t = &self.config.bank;
+        self.data_times = self.data_times.wrapping_add(data);
         let recovered = data.saturating_sub(t.cl) + t.rtp;
         self.banks[bank as usize].column(row, data, recovered, t);
         data + self.config.read_slot

@@ -84,6 +84,8 @@ pub struct TierCounts {
     pub lines_out: u64,
     /// Requests without data that went out over it.
     pub requests_out: u64,
+    /// Picoseconds that requests were inside devices, and written lines in their buffers, summed.
+    pub device_time: u64,
 }
 
 /// What became of a write.
@@ -179,6 +181,7 @@ impl Tier {
             counts.dram.reads += c.reads;
             counts.dram.writes += c.writes;
             counts.dram.activations += c.activations;
+            counts.dram.read_queue_time += c.read_queue_time;
             counts.dram.write_queue_time += c.write_queue_time;
         }
         counts
@@ -232,6 +235,7 @@ impl Tier {
                 // A long read holds up its own answer alone: the device serves others meanwhile.
                 let tail = d.config.tail;
                 let back = back + tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
+                self.counts.device_time += back - sent;
                 match upstream {
                     Some(link) => link.return_line(back),
                     None => back,
@@ -300,6 +304,7 @@ impl Tier {
                 }
                 let drained = channel.write(within, fed);
                 d.write_buffer.enter(drained);
+                self.counts.device_time += drained - sent;
                 let back = d.link.return_completion(buffered + d.config.pass);
                 d.queue.enter(back);
                 let back = match upstream {

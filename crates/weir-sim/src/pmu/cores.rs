@@ -9,21 +9,52 @@ use crate::core::Level;
 use crate::params::Params;
 use crate::uncore::Kind;
 
+/// A number of requests and the time that they held a buffer, summed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    number: u64,
+    time: u64,
+}
+
+impl Sum {
+    #[inline]
+    fn put(&mut self, time: Ps) {
+        self.number += 1;
+        self.time += time;
+    }
+
+    fn add(&mut self, other: Self) {
+        self.number += other.number;
+        self.time += other.time;
+    }
+}
+
 /// What became of the requests of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct OfKind {
-    /// Requests that ended: reads for which demand was waiting, or that it found in a fill buffer, and all
+    /// Those that ended: reads for which demand was waiting, or that it found in a fill buffer, and all
     /// others; and reads that came before demand, so that it finds their lines in L2.
-    ended: [u64; 2],
-    /// Requests that did not end.
-    under_way: u64,
-    /// Time that all of them held a buffer, summed.
-    time: u64,
+    ended: [Sum; 2],
+    /// Those that did not.
+    under_way: Sum,
     /// When the last of them ended, and the time before with none of them under way.
     until: Ps,
     without: u64,
-    /// Lines found in the last-level cache.
-    l3_hits: u64,
+    /// Time that they waited for an entry of their slice's table.
+    waited: u64,
+    /// Those that hit the last-level cache, and the time that they took without waiting.
+    l3_hits: Sum,
+}
+
+impl OfKind {
+    /// All that left the core.
+    fn all(&self) -> Sum {
+        let mut all = self.under_way;
+        for sum in self.ended {
+            all.add(sum);
+        }
+        all
+    }
 }
 
 /// Counters of one thread's core since it started. Requests count when they end; those under way are
@@ -43,25 +74,34 @@ impl CoreCounts {
     #[inline]
     pub fn filled(&mut self, kind: Kind, early: bool, issued: Ps, at: Ps) {
         let of = &mut self.kinds[kind as usize];
-        of.ended[usize::from(early)] += 1;
-        of.time += at - issued;
+        of.ended[usize::from(early)].put(at - issued);
         of.without += issued.saturating_sub(of.until);
         of.until = of.until.max(at);
+    }
+
+    /// A read hits the last-level cache, and takes so long from its core and back without waiting.
+    pub fn hit_l3(&mut self, kind: Kind, time: Ps) {
+        self.kinds[kind as usize].l3_hits.put(time);
     }
 
     /// A request that brings no line leaves, and holds its buffer for so long.
     #[inline]
     pub fn ended(&mut self, kind: Kind, held: Ps) {
-        let of = &mut self.kinds[kind as usize];
-        of.ended[0] += 1;
-        of.time += held;
+        self.kinds[kind as usize].ended[0].put(held);
     }
 
-    /// A request left at `issued` and is under way at `now`.
-    pub fn under_way(&mut self, kind: Kind, issued: Ps, now: Ps) {
+    /// A request got the entry that it had waited for.
+    #[inline]
+    pub fn waited(&mut self, kind: Kind, time: Ps) {
+        self.kinds[kind as usize].waited += time;
+    }
+
+    /// A request left at `issued` and is under way at `now`; it waits for an entry since `arrived`, if
+    /// it does.
+    pub fn under_way(&mut self, kind: Kind, issued: Ps, arrived: Option<Ps>, now: Ps) {
         let of = &mut self.kinds[kind as usize];
-        of.under_way += 1;
-        of.time += now.saturating_sub(issued);
+        of.under_way.put(now.saturating_sub(issued));
+        of.waited += arrived.map_or(0, |at| now.saturating_sub(at));
         of.without += issued.min(now).saturating_sub(of.until);
         of.until = of.until.max(now);
     }
@@ -69,15 +109,9 @@ impl CoreCounts {
     /// Data reads of the prefetchers, and those of them that missed the last-level cache.
     pub fn prefetched(&self) -> (u64, u64) {
         const READS: [Kind; 2] = [Kind::DrdL1Pref, Kind::DrdL2Pref];
-        let hits: u64 = READS.iter().map(|&k| self.kinds[k as usize].l3_hits).sum();
+        let hits: u64 = READS.iter().map(|&k| self.of(k).l3_hits.number).sum();
         let all = self.left(&READS);
         (all, all.saturating_sub(hits))
-    }
-
-    /// A read hit the last-level cache.
-    #[inline]
-    pub fn hit_l3(&mut self, kind: Kind) {
-        self.kinds[kind as usize].l3_hits += 1;
     }
 
     /// An access hit a private cache.
@@ -93,29 +127,30 @@ impl CoreCounts {
 
     /// Requests of these kinds that left the core.
     pub fn left(&self, kinds: &[Kind]) -> u64 {
-        let left = |k: &Kind| {
-            let of = &self.kinds[*k as usize];
-            of.ended[0] + of.ended[1] + of.under_way
-        };
-        kinds.iter().map(left).sum()
+        kinds.iter().map(|&k| self.of(k).all().number).sum()
     }
 
     /// Time that requests of these kinds held a buffer.
     fn time(&self, kinds: &[Kind]) -> u64 {
-        kinds.iter().map(|&k| self.kinds[k as usize].time).sum()
+        kinds.iter().map(|&k| self.of(k).all().time).sum()
+    }
+
+    fn of(&self, kind: Kind) -> &OfKind {
+        &self.kinds[kind as usize]
     }
 
     /// Adds what another core counted.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
-            mine.ended[0] += theirs.ended[0];
-            mine.ended[1] += theirs.ended[1];
-            mine.under_way += theirs.under_way;
-            mine.time += theirs.time;
+            for (mine, theirs) in mine.ended.iter_mut().zip(theirs.ended) {
+                mine.add(theirs);
+            }
+            mine.under_way.add(theirs.under_way);
             // Of a sum, only the difference of these two means something.
             mine.until += theirs.until;
             mine.without += theirs.without;
-            mine.l3_hits += theirs.l3_hits;
+            mine.waited += theirs.waited;
+            mine.l3_hits.add(theirs.l3_hits);
         }
         self.l1_hits += other.l1_hits;
         self.l2_hits += other.l2_hits;
@@ -123,56 +158,56 @@ impl CoreCounts {
 
     /// The counters as hardware would show them at `now`, of `cores` cores together.
     pub fn read(&self, now: Ps, cores: usize, p: &Params) -> CounterSet {
+        use Counter as C;
+        const OWNED: [Kind; 2] = [Kind::Rfo, Kind::RfoSnoop];
         let cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
-        let prefetched = |early: usize| {
-            let of = |kind: Kind| self.kinds[kind as usize].ended[early];
-            of(Kind::DrdL1Pref) + of(Kind::DrdL2Pref)
-        };
+        let [demand, l1_pref, l2_pref] = Kind::LOADS.map(|kind| self.of(kind));
+        let prefetched = |early: usize| l1_pref.ended[early].number + l2_pref.ended[early].number;
+        // Every demand load that leaves the core missed L1 and L2.
+        let (missed, hits) = (demand.all(), demand.l3_hits);
+        let l3_miss_time = missed.time.saturating_sub(hits.time + demand.waited);
+        let counts = [
+            (C::Cycles, cycles(now * cores as u64)),
+            (C::L1Hit, self.l1_hits),
+            (C::L1Miss, self.l2_hits + missed.number),
+            (C::FbHit, prefetched(0)),
+            (C::L2Hit, self.l2_hits + prefetched(1)),
+            (C::L3Hit, hits.number),
+            (C::L3Miss, missed.number.saturating_sub(hits.number)),
+            (C::OffcoreDemandDataRd, missed.number),
+            (C::OffcoreOutstandingDemandDataRd, cycles(missed.time)),
+            (
+                C::OffcoreCyclesDemandDataRd,
+                cycles(demand.until - demand.without),
+            ),
+            (
+                C::OffcoreL3MissDemandDataRd,
+                missed.number.saturating_sub(hits.number),
+            ),
+            (
+                C::OffcoreOutstandingL3MissDemandDataRd,
+                cycles(l3_miss_time),
+            ),
+            (C::OffcoreDataRd, self.left(&Kind::LOADS)),
+            (C::OffcoreOutstandingDataRd, cycles(self.time(&Kind::LOADS))),
+            (C::OffcoreDemandRfo, self.left(&OWNED)),
+            (C::OffcoreOutstandingDemandRfo, cycles(self.time(&OWNED))),
+            (C::L1dPendMiss, cycles(missed.time + l1_pref.ended[0].time)),
+            (C::LfbOccupancy, cycles(self.time(&Kind::OF_CORES))),
+            (C::OffcoreAllRequests, self.left(&Kind::OF_CORES)),
+            (C::HwpfL1d, self.left(&[Kind::DrdL1Pref])),
+            (C::HwpfL1dL3Hit, l1_pref.l3_hits.number),
+            (C::HwpfL2, self.left(&[Kind::DrdL2Pref, Kind::RfoPref])),
+            (C::StreamingWr, self.left(&[Kind::Wcilf])),
+        ];
         let mut set = CounterSet::default();
+        for (counter, count) in counts {
+            set.set(counter, count);
+        }
         set.set_unavailable(
-            Counter::Instructions,
+            C::Instructions,
             Unavailable::because("a modelled stream consists of its accesses alone"),
         );
-        let mut put = |counter, value| set.set(counter, value);
-        put(Counter::Cycles, cycles(now * cores as u64));
-        // Every demand load that leaves the core missed L1 and L2.
-        let demand = self.left(&[Kind::Drd]);
-        let l3_hits = |kind: Kind| self.kinds[kind as usize].l3_hits;
-        put(Counter::L1Hit, self.l1_hits);
-        put(Counter::L1Miss, self.l2_hits + demand);
-        put(Counter::FbHit, prefetched(0));
-        put(Counter::L2Hit, self.l2_hits + prefetched(1));
-        put(Counter::L3Hit, l3_hits(Kind::Drd));
-        put(Counter::L3Miss, demand.saturating_sub(l3_hits(Kind::Drd)));
-        put(Counter::OffcoreDemandDataRd, demand);
-        put(
-            Counter::OffcoreOutstandingDemandDataRd,
-            cycles(self.time(&[Kind::Drd])),
-        );
-        let demand_reads = &self.kinds[Kind::Drd as usize];
-        put(
-            Counter::OffcoreCyclesDemandDataRd,
-            cycles(demand_reads.until - demand_reads.without),
-        );
-        put(Counter::OffcoreDataRd, self.left(&Kind::LOADS));
-        put(
-            Counter::OffcoreOutstandingDataRd,
-            cycles(self.time(&Kind::LOADS)),
-        );
-        const OWNED: [Kind; 2] = [Kind::Rfo, Kind::RfoSnoop];
-        put(Counter::OffcoreDemandRfo, self.left(&OWNED));
-        put(
-            Counter::OffcoreOutstandingDemandRfo,
-            cycles(self.time(&OWNED)),
-        );
-        put(Counter::OffcoreAllRequests, self.left(&Kind::OF_CORES));
-        put(Counter::HwpfL1d, self.left(&[Kind::DrdL1Pref]));
-        put(Counter::HwpfL1dL3Hit, l3_hits(Kind::DrdL1Pref));
-        put(
-            Counter::HwpfL2,
-            self.left(&[Kind::DrdL2Pref, Kind::RfoPref]),
-        );
-        put(Counter::StreamingWr, self.left(&[Kind::Wcilf]));
         set
     }
 }

@@ -176,6 +176,15 @@ impl Pmu {
             sum(TierClass::Ddr, |c| c.dram.activations),
         );
         put(
+            Counter::RpqOccupancy,
+            dram_cycles(sum(TierClass::Ddr, |c| c.dram.read_queue_time)),
+        );
+        put(Counter::MClockticks, dram_cycles(now));
+        put(
+            Counter::CxlDeviceOccupancy,
+            uncore_cycles(sum(TierClass::Cxl, |c| c.device_time)),
+        );
+        put(
             Counter::WpqOccupancy,
             dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)),
         );

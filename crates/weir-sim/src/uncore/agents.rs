@@ -127,7 +127,8 @@ impl Uncore {
         let mut cores = self.pmu.cores.clone();
         for request in self.pool.iter().filter(|r| r.is_the_cores()) {
             if let Some(core) = cores.get_mut(request.thread as usize) {
-                core.under_way(request.kind, request.issued, now);
+                let waits = (request.stage == Stage::Waits).then(|| self.arrival(request));
+                core.under_way(request.kind, request.issued, waits, now);
             }
         }
         cores
@@ -269,7 +270,9 @@ impl Uncore {
         let request = &self.pool[next];
         let kind = request.kind;
         // It may still be on its way.
-        let at = now.max(self.arrival(request));
+        let arrived = self.arrival(request);
+        let at = now.max(arrived);
+        self.pmu.cores[request.thread as usize].waited(kind, at - arrived);
         // One leaves the ingress queue; if one was pushed back, it moves up into its place.
         if fewer {
             self.pmu.irq.down(at);
@@ -321,7 +324,8 @@ impl Uncore {
         };
         request.stage = Stage::Answered;
         let (class, answered) = if hit {
-            self.pmu.cores[request.thread as usize].hit_l3(request.kind);
+            let unhindered = u.hit + self.params.core.l2_hit + 2 * request.way;
+            self.pmu.cores[request.thread as usize].hit_l3(request.kind, unhindered);
             (TorClass::Hit, now + u.hit)
         } else {
             let target = &mut self.targets[request.tier as usize];

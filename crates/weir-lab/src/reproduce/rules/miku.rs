@@ -6,7 +6,7 @@
 use weir_model::access::Op;
 
 use super::Rule;
-use crate::reproduce::statistic::{Feature, Pair, Statistic, Stream, idle};
+use crate::reproduce::statistic::{Feature, Pair, Statistic, Stream, idle, tail};
 
 const SERVER: &str = "miku-a";
 /// Threads of one bandwidth test in the paper are 16; peaks may need more or fewer.
@@ -61,6 +61,11 @@ const LOSS_NOTE: &str =
 const RISE_NOTE: &str = "residency in the Table of Requests over idle chase latency; ld, st and nt_st, 16 threads on \
      one device";
 
+/// Growth of the tail from one chasing thread to sixteen.
+const fn growth(tails: &'static [Statistic; 2]) -> Statistic {
+    Statistic::ExcessPct(tails)
+}
+
 pub(super) const RULES: &[Rule] = &[
     Rule::predicted(
         "MIK-026",
@@ -99,6 +104,14 @@ pub(super) const RULES: &[Rule] = &[
         ]),
     )
     .noting("the peaks of the two devices are added; the paper interleaves pages over them"),
+    Rule::predicted(
+        "MIK-031",
+        Statistic::Greatest(&[
+            growth(&[tail(SERVER, "dram", 16, 0.99), tail(SERVER, "dram", 1, 0.99)]),
+            growth(&[tail(SERVER, "cxl0", 16, 0.99), tail(SERVER, "cxl0", 1, 0.99)]),
+        ]),
+    )
+    .noting("p99 of a chase's hops, 16 threads over one, the greater of DRAM and one CXL device"),
     Rule::predicted("MIK-036", Statistic::Greatest(LOSSES)).noting(LOSS_NOTE),
     Rule::predicted("MIK-037", Statistic::Greatest(LOSSES)).noting(LOSS_NOTE),
     Rule::predicted("MIK-032", Statistic::Least(RISE)).noting(RISE_NOTE),

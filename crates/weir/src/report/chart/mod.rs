@@ -8,6 +8,7 @@ mod heat;
 mod line;
 mod scale;
 mod sign;
+mod stack;
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,7 @@ pub use heat::{Cell, HeatChart, Panel, Reach};
 pub use line::{Limit, LineChart, Sample, Series, Wall};
 pub use scale::{Scale, Spread, quantile_name};
 pub use sign::Sign;
+pub use stack::{Stack, StackChart};
 
 /// A drawing with the same figures as a table, for those who cannot see it.
 pub trait Chart {

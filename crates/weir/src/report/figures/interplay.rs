@@ -8,7 +8,7 @@ use super::matrix::panel;
 use super::words::distinct;
 use crate::output::{figure, percent, sentence};
 use crate::report::Section;
-use crate::report::chart::{Bar, BarChart, Cell, Chart, Group, HeatChart, Look, Reach, Room, Sign};
+use crate::report::chart::{Cell, Chart, HeatChart, Look, Reach, Room, Sign, Stack, StackChart};
 
 /// The anchor of a cell's page of evidence.
 fn anchor(section: &Section, place: usize) -> String {
@@ -66,35 +66,67 @@ fn matrix(section: &Section, document: &InterplayDocument) -> HeatChart {
     }
 }
 
-/// Where requests are, alone and beside.
-fn queues(cell: &Pair) -> BarChart {
-    let looks = [("alone", Look::solid(0)), ("beside", Look::solid(1))];
-    let groups = cell.queues.iter().map(|queue| {
-        let bars = [queue.solo, queue.corun].into_iter().zip(looks);
-        Group {
-            name: queue.place.clone(),
-            bars: bars
-                .map(|(entries, (name, look))| Bar {
-                    name: name.into(),
-                    look,
-                    value: entries,
-                    figure: figure(entries),
-                    limit: None,
-                    reach: None,
-                    sign: None,
-                    tip: format!("{}, {name}: {} requests", queue.place, figure(entries)),
-                })
-                .collect(),
+/// What may be part of a place, with its place among the colours. The same tier has the same colour in
+/// the tables and at the memory.
+const PARTS: [(&str, usize); 7] = [
+    ("victim", 3),
+    ("aggressor", 4),
+    ("all", 6),
+    ("hit", 2),
+    ("dram", 0),
+    ("cxl", 1),
+    ("remote", 5),
+];
+
+/// Where requests are, alone and beside: at the cores by tenant, in the ingress queues, in the tables
+/// and at the memory by tier.
+fn queues(cell: &Pair) -> StackChart {
+    let headings = [
+        ("LFB", "at the cores (fill buffers)"),
+        ("IRQ", "in the ingress queues"),
+        ("ToR", "in the Tables of Requests"),
+        ("memory", "at the memory"),
+    ];
+    let mut legend: Vec<(String, Look)> = Vec::new();
+    let mut groups = Vec::new();
+    for (place, heading) in headings {
+        let mut bars = ["alone", "beside"].map(|name| Stack {
+            name: name.into(),
+            parts: Vec::new(),
+        });
+        let mut known = false;
+        for queue in &cell.queues {
+            let (queue_place, part) = queue.place.split_once(' ').unwrap_or((&queue.place, "all"));
+            if queue_place != place {
+                continue;
+            }
+            known = true;
+            // Nobody looks for what is nowhere.
+            if queue.solo == 0.0 && queue.corun == 0.0 {
+                continue;
+            }
+            let number = legend.iter().position(|(name, _)| name == part);
+            let number = number.unwrap_or_else(|| {
+                let colour = PARTS.iter().find(|(name, _)| *name == part);
+                legend.push((part.into(), Look::solid(colour.map_or(7, |(_, c)| *c))));
+                legend.len() - 1
+            });
+            for (bar, length) in bars.iter_mut().zip([queue.solo, queue.corun]) {
+                bar.parts.push((number, length));
+            }
         }
-    });
-    BarChart {
+        if known {
+            groups.push((heading.to_owned(), bars.into()));
+        }
+    }
+    StackChart {
         label: format!(
             "Where requests wait, {} alone and beside {}",
             cell.victim, cell.aggressor
         ),
-        title: "requests there, mean over all slices".into(),
-        legend: Vec::new(),
-        groups: groups.collect(),
+        title: "requests there, mean of the whole socket".into(),
+        legend,
+        groups,
     }
 }
 
