@@ -1,8 +1,13 @@
 //! Workload files: the presets, and what is said of files that are wrong.
 
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
 use proptest::prelude::*;
+use weir_model::platform::{Key, Need};
 use weir_model::units::Bytes;
-use weir_model::workload::{Order, Workloads};
+use weir_model::workload::{FILE_KEYS, Order, PHASE_KEYS, REGION_KEYS, Workloads};
 
 const GOOD: &str = include_str!("../../../workloads/bfs-twitter.toml");
 
@@ -42,6 +47,61 @@ fn there_are_presets_enough_and_each_says_where_it_comes_from() {
         library.list().iter().filter(has).count()
     };
     assert!(Order::ALL.into_iter().all(|order| of(order) >= 3));
+}
+
+/// A table of keys as `docs/workloads.md` has it.
+fn table(keys: &[Key]) -> String {
+    let mut out = String::from("| key | | meaning |\n|---|---|---|\n");
+    for key in keys {
+        let need = match key.need {
+            Need::Required => "*required*",
+            _ => "",
+        };
+        let (name, example, meaning) = (key.path, key.example, key.meaning);
+        let _ = writeln!(out, "| `{name} = {example}` | {need} | {meaning} |");
+    }
+    out
+}
+
+#[test]
+fn the_reference_in_the_documentation_is_that_of_the_reader() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads.md");
+    let before = fs::read_to_string(&path).unwrap();
+    let mut document = before.clone();
+    for (name, keys) in [
+        ("file", FILE_KEYS),
+        ("phase", PHASE_KEYS),
+        ("region", REGION_KEYS),
+    ] {
+        let head = format!("<!-- reference: {name} -->\n");
+        let start = document.find(&head).unwrap() + head.len();
+        let length = document[start..].find("<!-- end -->").unwrap();
+        document.replace_range(start..start + length, &table(keys));
+    }
+    if env::var_os("WEIR_UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &document).unwrap();
+    } else {
+        assert!(
+            document == before,
+            "docs/workloads.md is not up to date; \
+             WEIR_UPDATE_GOLDEN=1 cargo test -p weir-model --test workloads writes it anew"
+        );
+    }
+}
+
+#[test]
+fn the_files_in_the_documentation_are_without_mistake() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads.md");
+    let document = fs::read_to_string(path).unwrap();
+    let files: Vec<&str> = (document.split("```toml\n").skip(1))
+        .filter_map(|rest| rest.split_once("```").map(|(block, _)| block))
+        .collect();
+    assert!(!files.is_empty());
+    for text in files {
+        if let Err(mistakes) = Workloads::check("my-program.toml", text) {
+            panic!("{mistakes}");
+        }
+    }
 }
 
 #[test]

@@ -6,12 +6,12 @@ use crate::platform::{Key, Kind, Need, keys};
 
 /// Keys of the whole file, beside `kind`, `summary`, `source`, `assumed` and `phase`.
 pub const FILE_KEYS: &[Key] = keys! {
-    "threads": Count 1 to 1024, Defaulted, "1", "Threads, each on a core of its own. They share the regions.";
+    "threads": Count 1 to 1024, Defaulted, "4", "Threads, each on a core of its own. They share the regions. 1 unless given.";
 };
 
 /// Keys of a `[[phase]]`, beside `name` and `regions`.
 pub const PHASE_KEYS: &[Key] = keys! {
-    "instructions": Count 1000 to 1000000000000.0, Defaulted, "1_000_000_000", "Instructions of one thread before the next phase.";
+    "instructions": Count 1000 to 1000000000000.0, Defaulted, "300_000_000", "Instructions of one thread before the next phase; 10^9 unless given.";
     "cpi": Share 0.1 to 100.0, Required, "0.5", "Core cycles of an instruction while every access hits L1.";
     "apki": Share 0.01 to 1000.0, Required, "80", "Accesses to the regions in a thousand instructions; those that never leave L1 are in `cpi`.";
 };
@@ -19,13 +19,13 @@ pub const PHASE_KEYS: &[Key] = keys! {
 /// Keys of one of a phase's `regions`, beside `name`, `order` and `indexed_by`.
 pub const REGION_KEYS: &[Key] = keys! {
     "bytes": Size 64 to 1125899906842624.0, Required, "\"4 GiB\"", "Its size, of all threads together.";
-    "share": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the phase's accesses; of several regions they are taken in proportion.";
-    "element": Size 1 to 1048576, Defaulted, "\"8 B\"", "Bytes touched at one place: one access up to a line, else one for each line in a row.";
+    "share": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the phase's accesses; of several regions they are taken in proportion. 1 unless given.";
+    "element": Size 1 to 1048576, Defaulted, "\"64 B\"", "Bytes touched at one place: one access up to a line, else one for each line in a row. 8 B unless given.";
     "stride": Size 1 to 1073741824, Derived, "\"256 B\"", "From one element to the next, where the order is sequential; as large as the element unless given.";
-    "stores": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the accesses that are stores.";
-    "non_temporal": Share 0.0 to 1.0, Defaulted, "0", "Share of the stores that go past the caches.";
-    "streams": Count 1 to 64, Defaulted, "4", "Independent runs of a sequential order, or chains of dependent loads: what the program itself overlaps.";
-    "skew": Share 0.0 to 3.0, Defaulted, "0.99", "Exponent of a Zipf order.";
-    "dependent": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the elements whose address is loaded from the element before, of the same chain; all of a chase.";
-    "mispredicted": Share 0.0 to 1.0, Defaulted, "0.1", "Share of the elements whose value decides a branch that is predicted wrong.";
+    "stores": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the accesses that are stores; 0 unless given.";
+    "non_temporal": Share 0.0 to 1.0, Defaulted, "1", "Share of the stores that go past the caches; 0 unless given.";
+    "streams": Count 1 to 64, Defaulted, "4", "Independent runs of a sequential order, or chains of dependent loads: what the program itself overlaps. 1 unless given.";
+    "skew": Share 0.0 to 3.0, Defaulted, "0.8", "Exponent of a Zipf order; 0.99 unless given.";
+    "dependent": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the elements whose address is loaded from the element before, of the same chain; all of a chase, else 0 unless given.";
+    "mispredicted": Share 0.0 to 1.0, Defaulted, "0.1", "Share of the elements whose value decides a branch that is predicted wrong; 0 unless given.";
 };

@@ -1,0 +1,100 @@
+//! `weir workload` as a process: lists, shows, checks, runs, and what is said of wrong requests.
+
+mod common;
+
+use common::Place;
+use serde_json::Value;
+use weir::documents::{WorkloadDocument, WorkloadRunDocument, WorkloadsDocument};
+
+fn fits(text: &str) {
+    let wide = text.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None);
+}
+
+#[test]
+fn workloads_are_listed_and_shown() {
+    let place = Place::new();
+    let table = place.run(&["workload", "list"]).expect(0).out();
+    fits(&table);
+    assert!(table.contains("bfs-twitter") && table.contains("llama-decode"));
+    let list = place.run(&["workload", "list", "--format", "json"]);
+    let list: WorkloadsDocument = serde_json::from_str(&list.expect(0).out()).unwrap();
+    assert!(list.workloads.len() >= 60);
+
+    let page = place
+        .run(&["workload", "show", "bfs-twitter"])
+        .expect(0)
+        .out();
+    fits(&page);
+    assert!(
+        page.contains("bottom up") && page.contains("indexed by neighbours"),
+        "{page}"
+    );
+    let shown = place.run(&["workload", "show", "chase", "--format", "json"]);
+    let shown: WorkloadDocument = serde_json::from_str(&shown.expect(0).out()).unwrap();
+    assert_eq!(shown.workload.name, "chase");
+}
+
+#[test]
+fn a_run_says_what_slower_memory_costs() {
+    let place = Place::new();
+    let run = |tier: &str| -> WorkloadRunDocument {
+        let arguments = [
+            "workload",
+            "run",
+            "chase",
+            "--on",
+            "emr2s+cxl-a",
+            "--tier",
+            tier,
+        ];
+        let all = [&arguments[..], &["--accesses", "2000", "--format", "json"]].concat();
+        serde_json::from_str(&place.run(&all).expect(0).out()).unwrap()
+    };
+    let (local, far) = (run("dram"), run("cxl0"));
+    assert!(far.whole.cpi > 1.5 * local.whole.cpi);
+    assert!(far.whole.dram > local.whole.dram && far.whole.dram <= 1.0);
+    let latency = |run: &WorkloadRunDocument| run.whole.latency_ns.unwrap();
+    assert!((latency(&far) - latency(&local) - 103.0).abs() < 8.0);
+    let table = place
+        .run(&[
+            "workload",
+            "run",
+            "bfs-road",
+            "--on",
+            "emr2s+cxl-a",
+            "--accesses",
+            "1000",
+        ])
+        .expect(0)
+        .out();
+    fits(&table);
+    assert!(
+        table.contains("top down") && table.contains("all"),
+        "{table}"
+    );
+}
+
+#[test]
+fn wrong_requests_are_refused_with_what_would_do() {
+    let place = Place::new();
+    let refused = |arguments: &[&str], part: &str| {
+        let said = place.run(arguments).expect(2).err();
+        assert!(said.contains(part), "{said}");
+    };
+    refused(
+        &["workload", "show", "bfs-twiter"],
+        "did you mean `bfs-twitter`",
+    );
+    refused(&["workload", "run", "chase"], "only a model runs");
+    let on = ["workload", "run", "chase", "--on", "emr2s+cxl-a"];
+    refused(&[&on[..], &["--tier", "cxl3"]].concat(), "no tier `cxl3`");
+    refused(&[&on[..], &["--threads", "900"]].concat(), "wants core");
+    refused(
+        &[&on[..], &["--tier", "dram=x"]].concat(),
+        "no number of pages",
+    );
+    refused(&["workload", "check", "missing.toml"], "missing.toml");
+    let json = place.run(&["workload", "run", "nothing.toml", "--format", "json"]);
+    assert!(serde_json::from_str::<Value>(&json.expect(2).out()).is_err());
+}
