@@ -222,13 +222,9 @@ fn regions(workload: &Workload) -> impl Iterator<Item = RegionRow> {
 
 fn page(workload: &Workload) -> String {
     let mut text = format!("{}: {}\n", workload.name, workload.summary);
-    let _ = writeln!(
-        text,
-        "{}",
-        wrap(&format!("from {}", workload.source), "", "  ")
-    );
+    text.push_str(&wrap(&format!("from {}", workload.source), "", "  "));
     if let Some(assumed) = &workload.assumed {
-        let _ = writeln!(text, "{}", wrap(&format!("assumed: {assumed}"), "", "  "));
+        text.push_str(&wrap(&format!("assumed: {assumed}"), "", "  "));
     }
     for phase in &workload.phases {
         let _ = writeln!(
@@ -400,7 +396,7 @@ fn results(document: &WorkloadRunDocument, tiers: &str) -> String {
         n => format!("{n} threads"),
     };
     format!(
-        "{} on {}, {tiers}, {threads}{prefetch}\n\n{table}\n{}\n",
+        "{} on {}, {tiers}, {threads}{prefetch}\n\n{table}\n{}",
         document.workload,
         document.machine.name,
         wrap(

@@ -8,7 +8,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `script` | which line the program touches next |
+//! | `script`, `parts` | which line the program touches next |
 //! | `frontier` | time: what is dispatched, what stops it |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that nobody asked for yet |
@@ -20,6 +20,7 @@ mod caches;
 mod flight;
 mod frontier;
 mod loads;
+mod parts;
 mod prefetch;
 mod residence;
 mod script;
@@ -41,7 +42,8 @@ use super::walk::Place;
 use crate::clock::Ps;
 use crate::uncore::Kind;
 
-pub use self::script::{Script, Shelter};
+pub use self::parts::Shelter;
+pub use self::script::Script;
 pub use self::tally::Tally;
 
 /// Constants of a core, times in picoseconds.

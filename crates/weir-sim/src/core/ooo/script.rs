@@ -3,15 +3,11 @@
 //! Lines are numbered through all of the program's regions (*virtual* lines); where one lies is
 //! asked only when it leaves the core.
 
-use weir_model::units::{Bytes, LINE_BYTES};
-use weir_model::workload::{Order, Phase, Region, Workload};
+use weir_model::workload::{Region, Workload};
 
 use super::super::walk::{Place, Walk};
-use super::residence::{Flow, Law, characteristic_time, popularity};
+use super::parts::{PAGE, Part, Shelter, Stretch, share, stretch};
 use crate::rng;
-
-/// Lines of a page that an allocator hands out.
-const PAGE: u64 = 4096 / LINE_BYTES;
 
 /// A touch of one line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,50 +42,6 @@ pub struct Visit {
     pub cached: u32,
 }
 
-/// A region as one thread sees it.
-struct Part {
-    /// Its first line.
-    base: u64,
-    lines: u64,
-    order: Order,
-    accesses: u32,
-    lines_per_element: u64,
-    /// Lines from one element to the next in a sequential order.
-    step: u64,
-    stores: f64,
-    non_temporal: f64,
-    dependent: f64,
-    mispredicted: f64,
-    skew: f64,
-    /// Scatters popular ranks.
-    scatter: u64,
-    /// Its first chain.
-    chain: u16,
-    /// The chain that indexes it.
-    indexed_by: Option<u16>,
-    /// Where each stream is.
-    cursors: Vec<u64>,
-    turn: usize,
-    /// Share of pages that the TLBs do not reach.
-    walks: f64,
-    /// For the chance that the last-level cache has a line.
-    flow: Flow,
-    own: Flow,
-    cached: f64,
-}
-
-/// A phase as one thread sees it.
-struct Stretch {
-    instructions: f64,
-    cpi: f64,
-    gap: f64,
-    parts: Vec<Part>,
-    /// Of each part, the chance that it or one before it is next.
-    upto: Vec<f64>,
-    /// Characteristic times of the last-level cache with the L2s, and of L2.
-    times: (f64, f64),
-}
-
 /// What is left of an element.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
@@ -108,17 +60,6 @@ pub struct Script {
     /// Where the memory of each region is: its first virtual line, and how to find a place.
     memory: Vec<(u64, Walk)>,
     chains: u16,
-}
-
-/// What of a machine decides which lines its caches hold.
-#[derive(Debug, Clone, Copy)]
-pub struct Shelter {
-    /// Lines of L2, and of the part of the last-level cache that the program may fill.
-    pub l2: f64,
-    /// See `l2`.
-    pub llc: f64,
-    /// Bytes that the TLBs reach.
-    pub tlb: Bytes,
 }
 
 impl Script {
@@ -292,222 +233,4 @@ impl Script {
         });
         clearing
     }
-}
-
-/// A share of 2^32.
-fn share(p: f64) -> u32 {
-    (p * f64::from(u32::MAX)) as u32
-}
-
-impl Part {
-    /// Which line is next, and how likely the last-level cache has it.
-    fn find_line(&mut self, visit: &mut Visit, bits: u64, times: (f64, f64)) {
-        let elements = (self.lines / self.lines_per_element).max(1);
-        let below = |n: u64| ((u128::from(bits) * u128::from(n)) >> 64) as u64;
-        let offset = match self.order {
-            Order::Sequential | Order::Fresh => {
-                let cursor = &mut self.cursors[self.turn];
-                let offset = *cursor;
-                *cursor += self.step;
-                if *cursor + self.lines_per_element > self.lines {
-                    *cursor = 0;
-                }
-                visit.stride = self.step;
-                visit.faults = self.order == Order::Fresh && offset.is_multiple_of(PAGE);
-                offset
-            }
-            Order::Random | Order::Chase => below(elements) * self.lines_per_element,
-            Order::Zipf => {
-                let rank = self.rank(bits, elements);
-                let popularity = popularity(rank as f64, elements as f64, self.skew);
-                visit.cached = share(conditional(
-                    self.flow.hits_of(popularity, times.0),
-                    self.own.hits_of(popularity, times.1),
-                ));
-                let scattered =
-                    (u128::from(rank) * u128::from(self.scatter)) % u128::from(elements);
-                scattered as u64 * self.lines_per_element
-            }
-        };
-        visit.line = self.base + offset.min(self.lines - 1);
-    }
-
-    /// A rank by Zipf's law: the inverse of its integral.
-    fn rank(&self, bits: u64, elements: u64) -> u64 {
-        let u = (bits >> 11) as f64 / (1u64 << 53) as f64;
-        let (low, high) = (0.5, elements as f64 + 0.5);
-        let rank = if (self.skew - 1.0).abs() < 1e-6 {
-            low * f64::powf(high / low, u)
-        } else {
-            let e = 1.0 - self.skew;
-            let (a, b) = (f64::powf(low, e), f64::powf(high, e));
-            (a + u * (b - a)).powf(1.0 / e)
-        };
-        ((rank - 0.5) as u64).min(elements - 1)
-    }
-}
-
-/// The share of lines in the larger of two caches among those that are not in the smaller.
-fn conditional(both: f64, l2: f64) -> f64 {
-    if l2 > 0.999 {
-        return both;
-    }
-    ((both - l2) / (1.0 - l2).max(1e-9)).clamp(0.0, 1.0)
-}
-
-fn stretch(
-    phase: &Phase,
-    base: impl Fn(&Region) -> u64,
-    (number, threads): (u32, u32),
-    chains: &mut u16,
-    caches: Shelter,
-) -> Stretch {
-    let gap = 1000.0 / phase.apki;
-    let total: f64 = phase.regions.iter().map(|r| r.share).sum();
-    // Chances by element, since shares are of accesses.
-    let weight = |r: &Region| r.share / total / accesses_of_pick(r);
-    let picks: f64 = phase.regions.iter().map(weight).sum();
-    let mut upto = 0.0;
-    let first_chain = *chains;
-    let chain_of = |name: &str| {
-        let mut chain = first_chain;
-        for region in &phase.regions {
-            if region.name == name {
-                return Some(chain);
-            }
-            chain += region.streams as u16;
-        }
-        None
-    };
-    let mut ups = Vec::new();
-    let mut parts = Vec::new();
-    for region in &phase.regions {
-        upto += weight(region) / picks;
-        ups.push(upto);
-        let indexed_by = region.indexed_by.as_deref().and_then(chain_of);
-        let mut part = part(region, base(region), (number, threads), *chains, indexed_by);
-        *chains += region.streams as u16;
-        let touched = weight(region) / picks * part.lines_per_element as f64;
-        part.flow.rate = touched * f64::from(threads);
-        part.own.rate = touched;
-        let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
-        part.walks = (1.0 - reach).max(0.0);
-        parts.push(part);
-    }
-    let flows: Vec<Flow> = parts.iter().map(|p| p.flow).collect();
-    let own: Vec<Flow> = parts.iter().map(|p| p.own).collect();
-    let all = caches.llc + caches.l2 * f64::from(threads);
-    let times = (
-        characteristic_time(&flows, all),
-        characteristic_time(&own, caches.l2),
-    );
-    for part in &mut parts {
-        part.cached = conditional(part.flow.hits(times.0), part.own.hits(times.1));
-    }
-    Stretch {
-        instructions: phase.instructions as f64,
-        cpi: phase.cpi,
-        gap,
-        parts,
-        upto: ups,
-        times,
-    }
-}
-
-/// Accesses of what is drawn at once: a line of a run, or an element.
-fn accesses_of_pick(region: &Region) -> f64 {
-    let lines = region.lines_per_element();
-    if region.order.is_run() && region.stride == region.element {
-        region.accesses_per_line() as f64
-    } else {
-        (lines * region.accesses_per_line()) as f64
-    }
-}
-
-fn part(
-    region: &Region,
-    base: u64,
-    (number, threads): (u32, u32),
-    chain: u16,
-    indexed_by: Option<u16>,
-) -> Part {
-    let lines = region.lines();
-    let run = region.order.is_run();
-    let dense = region.stride == region.element;
-    let lines_per_element = if run && dense {
-        1
-    } else {
-        region.lines_per_element().min(lines)
-    };
-    let step = if run && !dense {
-        (region.stride.get() / LINE_BYTES).max(1)
-    } else {
-        1
-    };
-    let elements = (lines / lines_per_element).max(1);
-    let streams = u64::from(region.streams);
-    let all = u64::from(threads) * streams;
-    let first = |stream: u64| {
-        let turn = u64::from(number) * streams + stream;
-        let offset = (u128::from(lines) * u128::from(turn) / u128::from(all)) as u64;
-        offset / PAGE * PAGE
-    };
-    let law = match region.order {
-        Order::Sequential => Law::Cyclic,
-        Order::Random | Order::Chase => Law::Uniform,
-        Order::Zipf => Law::Zipf(region.skew),
-        Order::Fresh => Law::Once,
-    };
-    // A run with a stride touches only some of the lines.
-    let touched = (lines / step * lines_per_element.min(step)).max(1) as f64;
-    Part {
-        base,
-        lines,
-        order: region.order,
-        accesses: region.accesses_per_line() as u32,
-        lines_per_element,
-        step,
-        stores: region.stores,
-        non_temporal: region.non_temporal,
-        dependent: region.dependent,
-        mispredicted: region.mispredicted,
-        skew: region.skew,
-        scatter: coprime(elements),
-        chain,
-        indexed_by,
-        cursors: (0..streams).map(first).collect(),
-        turn: 0,
-        walks: 0.0,
-        flow: Flow {
-            lines: touched,
-            rate: 0.0,
-            law,
-        },
-        own: Flow {
-            // A thread goes through its own part of a run.
-            lines: if run {
-                touched / f64::from(threads)
-            } else {
-                touched
-            },
-            rate: 0.0,
-            law,
-        },
-        cached: 0.0,
-    }
-}
-
-/// A number that shares no factor with `n`, near the golden ratio of it.
-fn coprime(n: u64) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let mut k = (n as f64 * 0.618_033_988_75) as u64 | 1;
-    while gcd(k, n) != 1 {
-        k += 2;
-    }
-    k
 }
