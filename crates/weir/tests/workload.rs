@@ -27,7 +27,7 @@ fn workloads_are_listed_and_shown() {
         .out();
     fits(&page);
     assert!(
-        page.contains("bottom up") && page.contains("neighbours"),
+        page.contains("bottom up") && page.contains("45 %"),
         "{page}"
     );
     let shown = place.run(&["workload", "show", "chase", "--format", "json"]);

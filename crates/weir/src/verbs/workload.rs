@@ -17,7 +17,7 @@ use crate::documents::{
 };
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_json, wrap};
+use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -249,14 +249,19 @@ fn page(workload: &Workload) -> String {
                 region.name.clone(),
                 region.bytes.to_string(),
                 region.order.name().to_owned(),
-                percent(region.share),
-                percent(region.stores),
+                share(region.share),
+                share(region.stores),
                 more(region),
             ]);
         }
         let _ = write!(text, "{table}");
     }
     text
+}
+
+/// A share of a whole, in percent.
+fn share(of: f64) -> String {
+    format!("{:.0} %", of * 100.0)
 }
 
 /// What else a region says, where it is not the usual.
@@ -266,13 +271,13 @@ fn more(region: &Region) -> String {
         parts.push(format!("{} streams", region.streams));
     }
     if region.dependent > 0.0 {
-        parts.push(format!("{} dependent", percent(region.dependent)));
+        parts.push(format!("{} dependent", share(region.dependent)));
     }
     if let Some(by) = &region.indexed_by {
         parts.push(format!("indexed by {by}"));
     }
     if region.mispredicted > 0.0 {
-        parts.push(format!("{} mispredicted", percent(region.mispredicted)));
+        parts.push(format!("{} mispredicted", share(region.mispredicted)));
     }
     parts.join(", ")
 }
@@ -370,18 +375,18 @@ fn results(document: &WorkloadRunDocument, tiers: &str) -> String {
         Column::number("L3"),
         Column::number("DRAM"),
         Column::number("GB/s"),
-        Column::number("latency ns"),
+        Column::number("ns"),
     ];
     let mut table = Table::new(&heads);
     for line in document.lines() {
         table.row([
             line.phase.clone(),
             format!("{:.2}", line.cpi),
-            percent(line.stores),
-            percent(line.l1),
-            percent(line.l2),
-            percent(line.l3),
-            percent(line.dram),
+            share(line.stores),
+            share(line.l1),
+            share(line.l2),
+            share(line.l3),
+            share(line.dram),
             line.gbps.map_or_else(|| "-".into(), figure),
             line.latency_ns.map_or_else(|| "-".into(), figure),
         ]);
@@ -402,7 +407,7 @@ fn results(document: &WorkloadRunDocument, tiers: &str) -> String {
         wrap(
             "Shares are of all cycles: those in which nothing was executed because the store \
              buffer was full, or while a load was under way that had missed so many caches. \
-             The latency is of demand reads beyond L2.",
+             The last column is the latency of demand reads beyond L2.",
             "",
             ""
         )
