@@ -9,7 +9,10 @@
 //! | How slow would it be on a tier it has never touched? | [`slowdown`] |
 //! | What share of its pages should lie there? | [`interleave`] |
 //!
-//! Everything comes from [`CounterSet`](weir_model::counters::CounterSet)s, whoever counted: the model's
+//! [`micro`] has the workloads that calibration runs, and [`campaign`] runs them and others on two tiers
+//! of any machine.
+//!
+//! Everything else comes from [`CounterSet`](weir_model::counters::CounterSet)s, whoever counted: the model's
 //! cores, this host's, or a file. The crate makes no system call, reads no clock and draws nothing at
 //! random. A counter that is missing is named, with what it would have told; none becomes a zero.
 //!
@@ -18,9 +21,11 @@
 
 pub mod bound;
 pub mod breakdown;
+pub mod campaign;
 mod error;
 pub mod interleave;
 mod least_squares;
+pub mod micro;
 pub mod prefetch;
 pub mod run;
 pub mod score;

@@ -261,7 +261,7 @@ fn joined(before: &[String], now: Vec<String>) -> Vec<String> {
 
 /// Does `jobs` jobs with up to `workers` threads, each taking the next one that nobody has, and
 /// returns what they gave, in order. A worker whose job gives nothing takes no other.
-pub(crate) fn side_by_side<T: Send + Sync>(
+pub fn side_by_side<T: Send + Sync>(
     workers: usize,
     jobs: usize,
     job: &(dyn Fn(usize) -> Option<T> + Sync),

@@ -70,6 +70,20 @@ pub enum PrefetchForm {
 }
 
 impl PrefetchForm {
+    /// That of a microarchitecture, by the name in a platform file or a table of events; `None` where
+    /// neither form's counters are known to exist.
+    pub fn of(microarchitecture: &str) -> Option<Self> {
+        let name = microarchitecture.to_ascii_lowercase();
+        let is_one = |of: &[&str]| of.iter().any(|part| name.contains(part));
+        if is_one(&["skylake", "cascade", "ice-lake", "ice lake"]) {
+            Some(PrefetchForm::Skylake)
+        } else if is_one(&["sapphire", "emerald", "granite"]) {
+            Some(PrefetchForm::SapphireRapids)
+        } else {
+            None
+        }
+    }
+
     /// In words.
     pub const fn describe(self) -> &'static str {
         match self {

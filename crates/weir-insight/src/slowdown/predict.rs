@@ -1,6 +1,6 @@
 //! Slowdown by component, with an interval that what was held out has earned.
 
-use weir_model::insight::{Constants, HeldOut, Margin, Rejected, SlowdownModel};
+use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
 
 use super::{Metrics, Pair, rejected};
 use crate::bound::{Classification, classify};
@@ -104,6 +104,13 @@ pub struct Tried {
     pub total: Judged,
     /// What was measured, by cause.
     pub measured: Difference,
+}
+
+impl Tried {
+    /// Whether it waits for latency on local memory, by what its counters say; the model is one of that.
+    pub fn is_latency_bound(&self) -> bool {
+        self.prediction.bound.bound == Some(Bound::Latency)
+    }
 }
 
 /// Predicts and measures.

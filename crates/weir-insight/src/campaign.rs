@@ -1,0 +1,188 @@
+//! Workloads on two tiers of a machine, and what calibration and validation make of them.
+
+use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
+use weir_model::insight::{HeldOut, Micro, PrefetchForm, SlowdownModel};
+use weir_model::machine::{Identity, MachineError, Testbed};
+use weir_model::tenant::Placement;
+use weir_model::topology::{TierName, Topology};
+use weir_model::workload::{Workload, population};
+
+use crate::slowdown::predict::{Tried, hold_out, try_out};
+use crate::slowdown::{Pair, calibrate};
+use crate::{InsightError, micro};
+
+/// The tiers that workloads run on: counted on one, slower on the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tiers {
+    /// Where counters are read: local DRAM.
+    pub from: TierName,
+    /// Where slowdown is asked for.
+    pub to: TierName,
+}
+
+/// A workload that ran on both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnBoth {
+    /// Counted on the first.
+    pub local: WorkloadRun,
+    /// Counted on the other.
+    pub target: WorkloadRun,
+}
+
+impl OnBoth {
+    /// As calibration and prediction take it.
+    pub fn pair(&self, micro: Micro) -> Pair {
+        Pair {
+            name: self.local.workload.clone(),
+            micro,
+            local: self.local.counters.clone(),
+            target: self.target.counters.clone(),
+        }
+    }
+}
+
+/// Asked after each workload, from the threads that run them: with how many there are, whether to go on.
+pub type GoOn<'a> = &'a (dyn Fn(usize) -> bool + Sync);
+
+/// Runs workloads on both tiers, as many side by side as the testbed allows, in order. Those that were
+/// not begun before `go_on` said no are missing at the end.
+pub fn on_both(
+    testbed: &dyn Testbed,
+    workloads: &[Workload],
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+    go_on: GoOn<'_>,
+) -> Vec<Result<OnBoth, MachineError>> {
+    side_by_side(testbed.parallelism(), workloads.len(), &|index| {
+        let workload = workloads.get(index)?;
+        let on = |tier: &TierName| {
+            run_workload(testbed, workload, &Placement::Bind(tier.clone()), options)
+        };
+        let both = || {
+            Ok(OnBoth {
+                local: on(&tiers.from)?,
+                target: on(&tiers.to)?,
+            })
+        };
+        go_on(workloads.len()).then(both)
+    })
+}
+
+/// What chance of the held-out workloads is set apart by from that of any population that a user draws.
+const HELD_OUT: u64 = 0x6865_6c64_206f_7574;
+
+/// How a machine is calibrated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalibrateOptions {
+    /// How workloads run.
+    pub run: WorkloadOptions,
+    /// Workloads that no constant is fitted to, and that intervals are made from.
+    pub held_out: usize,
+    /// The share of workloads that intervals are to hold.
+    pub coverage: f64,
+}
+
+impl Default for CalibrateOptions {
+    fn default() -> Self {
+        Self {
+            run: WorkloadOptions::default(),
+            held_out: 100,
+            coverage: 0.9,
+        }
+    }
+}
+
+/// Why there is no calibration.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The machine refused.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The counters tell nothing.
+    #[error(transparent)]
+    Insight(#[from] InsightError),
+    /// It was stopped.
+    #[error("stopped before the micro-workloads were through")]
+    Stopped,
+}
+
+/// Calibrates the slowdown model of a machine for two of its tiers: constants from the micro-workloads,
+/// intervals from a population that is drawn apart.
+///
+/// # Errors
+/// The machine runs no workloads or has not these tiers, its processor's prefetch counters are not known,
+/// or no constants follow.
+pub fn calibrate_machine(
+    testbed: &dyn Testbed,
+    (machine, topology): (&Identity, &Topology),
+    tiers: &Tiers,
+    options: &CalibrateOptions,
+    go_on: GoOn<'_>,
+) -> Result<SlowdownModel, CampaignError> {
+    let form = PrefetchForm::of(&topology.processor).ok_or_else(|| {
+        let why = format!(
+            "the slowdown model reads prefetch counters, and those of `{}` are not known",
+            topology.processor
+        );
+        InsightError::Calibration(why)
+    })?;
+    let (kinds, workloads): (Vec<Micro>, Vec<Workload>) = micro::micros().into_iter().unzip();
+    let ran = on_both(testbed, &workloads, tiers, &options.run, go_on);
+    if ran.len() < workloads.len() {
+        return Err(CampaignError::Stopped);
+    }
+    let pairs: Vec<Pair> = (ran.into_iter().zip(kinds))
+        .map(|(ran, micro)| Ok(ran?.pair(micro)))
+        .collect::<Result<_, MachineError>>()?;
+    let found = calibrate(&pairs, form)?;
+    let mut model = SlowdownModel {
+        schema: SlowdownModel::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        machine: machine.clone(),
+        processor: topology.processor.clone(),
+        from: tiers.from.clone(),
+        to: tiers.to.clone(),
+        prefetch: form,
+        constants: found.constants,
+        unloaded: found.unloaded,
+        aol_range: found.aol_range,
+        fitted_on: found.fitted_on,
+        held_out: None,
+        rejected: found.rejected,
+        interleave: None,
+        notes: found.notes,
+    };
+    let apart = population(options.run.seed ^ HELD_OUT, options.held_out);
+    let tried = validate(testbed, &model, &apart, tiers, &options.run, go_on)?;
+    model.held_out = interval(&tried, options.coverage);
+    Ok(model)
+}
+
+/// Intervals from workloads that wait for latency, which is what the model is of.
+fn interval(tried: &[Tried], coverage: f64) -> Option<HeldOut> {
+    let latency_bound: Vec<Tried> = tried
+        .iter()
+        .filter(|t| t.is_latency_bound())
+        .cloned()
+        .collect();
+    hold_out(&latency_bound, coverage)
+}
+
+/// Predicts workloads from their local run and measures them on the other tier. One that the machine
+/// refuses, or whose counters tell nothing, is an error: a share of a population is one of all of it.
+///
+/// # Errors
+/// See above.
+pub fn validate(
+    testbed: &dyn Testbed,
+    model: &SlowdownModel,
+    workloads: &[Workload],
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+    go_on: GoOn<'_>,
+) -> Result<Vec<Tried>, CampaignError> {
+    let ran = on_both(testbed, workloads, tiers, options, go_on);
+    ran.into_iter()
+        .map(|ran| Ok(try_out(model, &ran?.pair(Micro::Mixed))?))
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! The three micro-workloads of calibration (SupMario §5.6), each at several intensities.
+//!
+//! The paper names a random chase, a program that allocates much and stores, and a linked list that the
+//! prefetchers feed. The authors' later artefact (CAMP) runs several of each kind: with one chase alone
+//! there is one amortised latency, and nothing tells `p` from `q`.
+
+use weir_model::insight::Micro;
+use weir_model::workload::{Phase, Region, Workload, Workloads};
+
+/// Chains that are chased at once.
+const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// What the intensity of stores and of the list is multiplied by.
+const INTENSITIES: [f64; 3] = [0.5, 1.0, 2.0];
+
+/// Every micro-workload, by kind.
+pub fn micros() -> Vec<(Micro, Workload)> {
+    let library = Workloads::builtin();
+    let preset = |name: &str| library.get(name).cloned();
+    let chases = preset("chase")
+        .into_iter()
+        .flat_map(|chase| CHAINS.map(|chains| (Micro::Chase, chased(&chase, chains))));
+    let at_intensities = |micro, name| {
+        let of = move |workload: Workload| INTENSITIES.map(|i| (micro, at(&workload, i)));
+        preset(name).into_iter().flat_map(of)
+    };
+    chases
+        .chain(at_intensities(Micro::Store, "churn"))
+        .chain(at_intensities(Micro::List, "scan"))
+        .collect()
+}
+
+/// So many chains at once, which the program touches as often each as one alone.
+fn chased(chase: &Workload, chains: u32) -> Workload {
+    let phase = |phase: &Phase| Phase {
+        regions: (phase.regions.iter())
+            .map(|region| Region {
+                streams: chains,
+                ..region.clone()
+            })
+            .collect(),
+        ..phase.clone()
+    };
+    Workload {
+        name: format!("{}-{chains}", chase.name),
+        phases: chase.phases.iter().map(phase).collect(),
+        ..chase.clone()
+    }
+}
+
+/// With more or fewer accesses among as many instructions.
+fn at(workload: &Workload, intensity: f64) -> Workload {
+    let phase = |phase: &Phase| Phase {
+        apki: (phase.apki * intensity).min(1000.0),
+        ..phase.clone()
+    };
+    Workload {
+        name: format!("{}-x{intensity}", workload.name),
+        phases: workload.phases.iter().map(phase).collect(),
+        ..workload.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_several_of_each_kind_with_names_of_their_own() {
+        let all = micros();
+        for micro in [Micro::Chase, Micro::Store, Micro::List] {
+            assert!(all.iter().filter(|(kind, _)| *kind == micro).count() >= 3);
+        }
+        let mut names: Vec<&str> = all.iter().map(|(_, w)| w.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+}
