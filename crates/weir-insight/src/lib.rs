@@ -9,6 +9,8 @@
 //! | How slow would it be on a tier it has never touched? | [`slowdown`] |
 //! | What share of its pages should lie there? | [`interleave`] |
 //!
+//! [`explain`] and [`forecast`] put answers into documents.
+//!
 //! [`micro`] has the workloads that calibration runs, and [`campaign`] runs them and others on two tiers
 //! of any machine.
 //!
@@ -23,6 +25,8 @@ pub mod bound;
 pub mod breakdown;
 pub mod campaign;
 mod error;
+pub mod explain;
+pub mod forecast;
 pub mod interleave;
 mod least_squares;
 pub mod micro;

@@ -1,10 +1,18 @@
 //! Why a workload is slow on a tier, and how slow it would be on another: what breakdowns say, and the
 //! file that a calibration leaves.
 
+mod documents;
+
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use documents::{
+    Accuracy, AccuracyLine, Advice, CalibrateDocument, ExplainDocument, ExplainedDifference,
+    ExplainedPhase, ExplainedRun, MeasuredSlowdown, Origin, PhaseDifference, PredictDocument,
+    Predicted, PrefetchHealth, RejectedPrediction, Tried, TuneDocument, UntoldCounter,
+};
 
 use crate::machine::Identity;
 use crate::topology::TierName;

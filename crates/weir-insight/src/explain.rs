@@ -1,0 +1,161 @@
+//! Runs and their differences as documents.
+
+use weir_lab::WorkloadRun;
+use weir_model::counter_file::CountersDocument;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::{
+    ExplainedDifference, ExplainedPhase, ExplainedRun, PhaseDifference, PrefetchForm,
+    PrefetchHealth, UntoldCounter,
+};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
+
+use crate::bound::classify;
+use crate::breakdown::{Breakdown, Difference, Untold};
+use crate::prefetch::Health;
+use crate::{InsightError, Run};
+
+/// A run to explain, whoever counted it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The workload, or the file.
+    pub name: String,
+    /// Where its pages lay, where known.
+    pub tier: Option<TierName>,
+    /// How long it took, where known.
+    pub time: Option<Nanos>,
+    /// What was counted.
+    pub counters: CounterSet,
+    /// The same over time: phases or intervals, by name.
+    pub phases: Vec<(String, CounterSet)>,
+    /// Which prefetch counters its processor has, where known.
+    pub prefetch: Option<PrefetchForm>,
+    /// Latency of a lone chase on the memory it ran on, in cycles of its core, where known.
+    pub unloaded: Option<Cycles>,
+}
+
+impl Seen {
+    /// A workload that ran on a machine.
+    pub fn of_workload(run: &WorkloadRun, tier: &TierName, processor: &str) -> Self {
+        let phases = (run.phases.iter()).map(|phase| (phase.phase.clone(), phase.counters.clone()));
+        Self {
+            name: run.workload.clone(),
+            tier: Some(tier.clone()),
+            time: Some(run.time),
+            counters: run.counters.clone(),
+            phases: phases.collect(),
+            prefetch: PrefetchForm::of(processor),
+            unloaded: None,
+        }
+    }
+
+    /// Counters that were read from a file.
+    pub fn of_file(file: &CountersDocument) -> Self {
+        let seconds = |time: Nanos| format!("{:.1} s", time.as_secs());
+        let phases = (file.intervals.iter())
+            .map(|interval| (seconds(interval.end), interval.counters.clone()));
+        Self {
+            name: file.of.clone(),
+            tier: None,
+            time: file.elapsed,
+            counters: file.total.clone(),
+            phases: phases.collect(),
+            prefetch: file.cpu.as_deref().and_then(PrefetchForm::of),
+            unloaded: None,
+        }
+    }
+
+    /// Where it loses its cycles. A phase whose counters cannot be of a run is left out: it is short, and
+    /// the whole has been checked.
+    ///
+    /// # Errors
+    /// The counters cannot be of a run.
+    pub fn explain(&self) -> Result<ExplainedRun, InsightError> {
+        let run = Run::of(&self.counters)?;
+        let breakdown = Breakdown::of(&run);
+        let bound = classify(&run, self.unloaded);
+        let whole = run.cycles();
+        let phase = |(name, counters): &(String, CounterSet)| {
+            let part = Run::of(counters).ok()?;
+            Some(ExplainedPhase {
+                phase: name.clone(),
+                share_pct: part.cycles() / whole * 100.0,
+                lost: Breakdown::of(&part).lost.components(1.0),
+            })
+        };
+        let several = self.phases.len() > 1;
+        let phases = self.phases.iter().filter(|_| several).filter_map(phase);
+        Ok(ExplainedRun {
+            workload: self.name.clone(),
+            tier: self.tier.clone(),
+            time_ns: self.time,
+            gbps: self.bandwidth(),
+            ipc: run.instructions().ok().map(|n| n / whole.get()),
+            lost: breakdown.lost.components(1.0),
+            offcore_latency: run.offcore_latency().ok().flatten(),
+            aol: run.aol().ok().flatten(),
+            mlp: run.mlp().ok().flatten(),
+            bound: bound.bound,
+            evidence: bound.evidence,
+            prefetch: self.prefetch.map_or_else(PrefetchHealth::default, |form| {
+                let health = Health::of(&run, form);
+                PrefetchHealth {
+                    l1_misses_pki: health.l1_misses_pki,
+                    l2_misses_pki: health.l2_misses_pki,
+                    fill_buffer_hits_pct: health.fill_buffer_hits.map(|share| share * 100.0),
+                }
+            }),
+            phases: phases.collect(),
+            untold: breakdown.untold.iter().map(untold).collect(),
+        })
+    }
+
+    /// Lines between caches and memory, over the time.
+    fn bandwidth(&self) -> Option<GbPerSec> {
+        let lines = self.counters.get(Counter::TorInsertsIaMiss).ok()?;
+        Some(GbPerSec::from_bytes_in(
+            Bytes(lines * LINE_BYTES),
+            self.time?,
+        ))
+    }
+
+    /// Where the same work loses more on another memory. Phases are compared by name and place.
+    ///
+    /// # Errors
+    /// Counters of either cannot be of a run.
+    pub fn difference(&self, other: &Self) -> Result<ExplainedDifference, InsightError> {
+        let between =
+            |a: &CounterSet, b: &CounterSet| Difference::between(&Run::of(a)?, &Run::of(b)?);
+        let whole = between(&self.counters, &other.counters)?;
+        let alike = self.phases.len() > 1
+            && self.phases.len() == other.phases.len()
+            && (self.phases.iter().zip(&other.phases)).all(|(a, b)| a.0 == b.0);
+        let mut phases = Vec::new();
+        if alike {
+            for ((name, here), (_, there)) in self.phases.iter().zip(&other.phases) {
+                let Ok(part) = between(here, there) else {
+                    continue;
+                };
+                phases.push(PhaseDifference {
+                    phase: name.clone(),
+                    slowdown_pct: part.slowdown * 100.0,
+                    components: part.added.components(part.slowdown),
+                });
+            }
+        }
+        Ok(ExplainedDifference {
+            slowdown_pct: whole.slowdown * 100.0,
+            components: whole.added.components(whole.slowdown),
+            instructions: whole.instructions,
+            phases,
+        })
+    }
+}
+
+fn untold(untold: &Untold) -> UntoldCounter {
+    UntoldCounter {
+        counter: untold.counter.name().into(),
+        why: untold.why.clone(),
+        cost: untold.cost.into(),
+    }
+}

@@ -1,0 +1,156 @@
+//! Predictions as documents, and how good they are.
+
+use weir_model::counters::CounterSet;
+use weir_model::insight::{
+    Accuracy, AccuracyLine, Bound, Components, MeasuredSlowdown, Predicted, Rejected,
+    RejectedPrediction, SlowdownModel,
+};
+
+use crate::breakdown::Difference;
+use crate::score::{Judged, mean_error, pearson, within};
+use crate::slowdown::{Prediction, predict};
+use crate::{InsightError, Run};
+
+/// A prediction for a workload from its run on local memory.
+///
+/// # Errors
+/// Counters that the model needs are missing, or cannot be of a run.
+pub fn forecast(
+    model: &SlowdownModel,
+    workload: &str,
+    local: &CounterSet,
+) -> Result<Predicted, InsightError> {
+    let prediction = predict(model, &Run::of(local)?)?;
+    Ok(in_percent(workload, prediction))
+}
+
+/// A prediction beside what the same workload did on the other memory.
+///
+/// # Errors
+/// As [`forecast`], of either run.
+pub fn compare(
+    model: &SlowdownModel,
+    workload: &str,
+    local: &CounterSet,
+    target: &CounterSet,
+) -> Result<Predicted, InsightError> {
+    let measured = Difference::between(&Run::of(local)?, &Run::of(target)?)?;
+    Ok(Predicted {
+        measured: Some(MeasuredSlowdown {
+            slowdown_pct: measured.slowdown * 100.0,
+            components: measured.added.components(measured.slowdown),
+        }),
+        ..forecast(model, workload, local)?
+    })
+}
+
+fn in_percent(workload: &str, prediction: Prediction) -> Predicted {
+    let percent = |share: f64| share * 100.0;
+    let rejected = |&(of, slowdown): &(Rejected, Option<f64>)| RejectedPrediction {
+        of,
+        slowdown_pct: slowdown.map(percent),
+    };
+    Predicted {
+        workload: workload.into(),
+        components: Components {
+            store: Some(percent(prediction.store)),
+            cache: Some(percent(prediction.cache)),
+            dram: Some(percent(prediction.dram)),
+            other: Some(percent(prediction.constant)),
+            ..Components::default()
+        },
+        slowdown_pct: percent(prediction.total()),
+        interval_pct: prediction.interval().map(|ends| ends.map(percent)),
+        bound: prediction.bound.bound,
+        evidence: prediction.bound.evidence.clone(),
+        rejected: prediction.rejected.iter().map(rejected).collect(),
+        measured: None,
+        warnings: prediction.warnings,
+    }
+}
+
+/// How many of the worst are named.
+const WORST: usize = 5;
+
+/// How good predictions with a measurement beside them are; `None` of none. Those of workloads that wait
+/// for bandwidth are left out, as the model is not of them.
+pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
+    let measured: Vec<(&Predicted, &MeasuredSlowdown)> = (predictions.iter())
+        .filter_map(|p| Some((p, p.measured.as_ref()?)))
+        .collect();
+    let judged: Vec<(&Predicted, &MeasuredSlowdown)> = (measured.iter().copied())
+        .filter(|(p, _)| p.bound != Some(Bound::Bandwidth))
+        .collect();
+    let whole = |(p, m): &(&Predicted, &MeasuredSlowdown)| Some((p.slowdown_pct, m.slowdown_pct));
+    let component = |of: fn(&Components) -> Option<f64>| {
+        move |(p, m): &(&Predicted, &MeasuredSlowdown)| {
+            Some((of(&p.components)?, of(&m.components)?))
+        }
+    };
+    let mut lines: Vec<AccuracyLine> = [
+        line("DRAM", judged.iter().filter_map(component(|c| c.dram))),
+        line("cache", judged.iter().filter_map(component(|c| c.cache))),
+        line("store", judged.iter().filter_map(component(|c| c.store))),
+        line("total", judged.iter().filter_map(whole)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    lines.extend(Rejected::ALL.into_iter().filter_map(|of| {
+        let theirs = |(p, m): &(&Predicted, &MeasuredSlowdown)| {
+            let said = p.rejected.iter().find(|r| r.of == of)?.slowdown_pct?;
+            Some((said, m.slowdown_pct))
+        };
+        line(&of.to_string(), judged.iter().filter_map(theirs))
+    }));
+    let mut worst = judged.clone();
+    let off = |(p, m): &(&Predicted, &MeasuredSlowdown)| (p.slowdown_pct - m.slowdown_pct).abs();
+    worst.sort_by(|a, b| off(b).total_cmp(&off(a)));
+    Some(Accuracy {
+        workloads: measured.len(),
+        latency_bound: judged.len(),
+        covered_pct: share(judged.iter().filter_map(|(p, m)| {
+            let [low, high] = p.interval_pct?;
+            Some((low..=high).contains(&m.slowdown_pct))
+        })),
+        explained_pct: share(
+            (judged.iter()).filter_map(|(_, m)| Some(m.components.other?.abs() <= 5.0)),
+        ),
+        lines,
+        worst: worst
+            .iter()
+            .take(WORST)
+            .map(|(p, _)| p.workload.clone())
+            .collect(),
+    })
+    .filter(|accuracy| accuracy.workloads > 0)
+}
+
+/// How many of the answers are yes, in percent; `None` of none.
+fn share(answers: impl Iterator<Item = bool>) -> Option<f64> {
+    let (mut yes, mut all) = (0_u32, 0_u32);
+    for answer in answers {
+        yes += u32::from(answer);
+        all += 1;
+    }
+    (all > 0).then(|| f64::from(yes) / f64::from(all) * 100.0)
+}
+
+/// Predicted and measured, in percent.
+fn line(what: &str, pairs: impl Iterator<Item = (f64, f64)>) -> Option<AccuracyLine> {
+    let judged: Vec<Judged> = pairs
+        .map(|(predicted, measured)| Judged {
+            predicted,
+            measured,
+        })
+        .collect();
+    let within_pct = |points: f64| within(&judged, points).map(|share| share * 100.0);
+    Some(AccuracyLine {
+        what: what.into(),
+        within_2_pct: within_pct(2.0)?,
+        within_5_pct: within_pct(5.0)?,
+        within_10_pct: within_pct(10.0)?,
+        pearson: pearson(&judged),
+        mean_error_pct: mean_error(&judged)?,
+    })
+}

@@ -1,0 +1,340 @@
+//! The documents of `weir explain`, `predict`, `calibrate` and `tune`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bound, Components, Rejected, SlowdownModel};
+use crate::machine::Identity;
+use crate::topology::TierName;
+use crate::units::{Cycles, GbPerSec, Nanos};
+
+/// What each of these documents starts with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// `weir/KIND/VERSION`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// The machine that was counted on; absent where counters come from files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Identity>,
+    /// The processor, in words.
+    pub processor: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Wall time of the whole command, in seconds.
+    pub elapsed_s: f64,
+    /// What makes the figures less than trustworthy.
+    pub warnings: Vec<String>,
+    /// Whether the command was stopped before its end.
+    pub partial: bool,
+}
+
+/// An `explain` document: `weir/explain/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// Each run by itself, the one on local memory first.
+    pub runs: Vec<ExplainedRun>,
+    /// Where the second run loses more than the first; absent of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<ExplainedDifference>,
+}
+
+impl ExplainDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/explain/1";
+}
+
+/// Where one run loses its cycles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedRun {
+    /// The workload, or the file of its counters.
+    pub workload: String,
+    /// The tier that its pages lay on, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierName>,
+    /// How long it took; absent where only counters are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<Nanos>,
+    /// Bandwidth that it drew from memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<GbPerSec>,
+    /// Instructions in a cycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipc: Option<f64>,
+    /// Lost cycles, in percent of its own.
+    pub lost: Components,
+    /// Mean latency of reads that left the core, in cycles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offcore_latency: Option<Cycles>,
+    /// Cycles with a demand read under way, for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aol: Option<Cycles>,
+    /// Demand reads under way at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mlp: Option<f64>,
+    /// What holds it back; absent where it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// What speaks for that, or what is missing.
+    pub evidence: String,
+    /// Whether the prefetchers come in time.
+    pub prefetch: PrefetchHealth,
+    /// Its phases in order; empty where it has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<ExplainedPhase>,
+    /// Counters that are missing, and what is not told for want of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<UntoldCounter>,
+}
+
+/// A stretch of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedPhase {
+    /// Its name.
+    pub phase: String,
+    /// Its share of the run's cycles, in percent.
+    pub share_pct: f64,
+    /// Lost cycles, in percent of its own.
+    pub lost: Components,
+}
+
+/// What the prefetchers did. A field is absent where its counters are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PrefetchHealth {
+    /// Lines that the L1 prefetchers brought from beyond the last-level cache, for 1000 instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l1_misses_pki: Option<f64>,
+    /// Those of the L2 prefetchers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2_misses_pki: Option<f64>,
+    /// Loads that found their line in flight, in percent of those that did not hit L1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_buffer_hits_pct: Option<f64>,
+}
+
+/// A counter that is missing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UntoldCounter {
+    /// Its portable name.
+    pub counter: String,
+    /// Why it is missing.
+    pub why: String,
+    /// What it would have told.
+    pub cost: String,
+}
+
+/// Slowdown by cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExplainedDifference {
+    /// How much longer the same work takes, in percent.
+    pub slowdown_pct: f64,
+    /// What each cause adds, in percent of the cycles on local memory.
+    pub components: Components,
+    /// Instructions of the second run for each of the first; absent where they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<f64>,
+    /// The same for each phase; empty where the workload has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseDifference>,
+}
+
+/// Slowdown of a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseDifference {
+    /// Its name.
+    pub phase: String,
+    /// How much longer it takes, in percent.
+    pub slowdown_pct: f64,
+    /// What each cause adds, in percent of its cycles on local memory.
+    pub components: Components,
+}
+
+/// A `predict` document: `weir/predict/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PredictDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The memory that was counted on.
+    pub from: TierName,
+    /// The memory that is predicted.
+    pub to: TierName,
+    /// One for each workload.
+    pub predictions: Vec<Predicted>,
+    /// How good they are; absent where nothing was measured beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
+}
+
+impl PredictDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/predict/1";
+}
+
+/// A prediction for one workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Predicted {
+    /// The workload, or the file of its counters.
+    pub workload: String,
+    /// Slowdown by cause, in percent of the cycles on local memory.
+    pub components: Components,
+    /// The whole, in percent.
+    pub slowdown_pct: f64,
+    /// Its interval; absent where the model has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_pct: Option<[f64; 2]>,
+    /// What holds it back on local memory. The model is one of latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// What speaks for that.
+    pub evidence: String,
+    /// What the rejected predictors say.
+    pub rejected: Vec<RejectedPrediction>,
+    /// What was measured; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredSlowdown>,
+    /// What makes this prediction less than trustworthy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What a rejected predictor says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RejectedPrediction {
+    /// Which.
+    pub of: Rejected,
+    /// Slowdown in percent; absent where its counters are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_pct: Option<f64>,
+}
+
+/// A slowdown that was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasuredSlowdown {
+    /// The whole, in percent.
+    pub slowdown_pct: f64,
+    /// By cause; empty where only the time is known.
+    pub components: Components,
+}
+
+/// How good predictions are, over the workloads that wait for latency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Accuracy {
+    /// Workloads with a prediction and a measurement.
+    pub workloads: usize,
+    /// Of those, the ones that wait for latency, which the lines below are of.
+    pub latency_bound: usize,
+    /// Measured slowdowns that lie in their interval, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered_pct: Option<f64>,
+    /// Measured breakdowns whose causes account for the slowdown within 5 points, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained_pct: Option<f64>,
+    /// A line for each component, the whole, and each rejected predictor.
+    pub lines: Vec<AccuracyLine>,
+    /// The workloads that are furthest off, the worst first.
+    pub worst: Vec<String>,
+}
+
+/// How good one predictor is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AccuracyLine {
+    /// `DRAM`, `cache`, `store`, `total`, or the name of a rejected predictor of the total.
+    pub what: String,
+    /// Workloads within 2 points, in percent.
+    pub within_2_pct: f64,
+    /// Within 5 points.
+    pub within_5_pct: f64,
+    /// Within 10 points.
+    pub within_10_pct: f64,
+    /// Pearson's correlation; absent where one side does not vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pearson: Option<f64>,
+    /// Mean error in points.
+    pub mean_error_pct: f64,
+}
+
+/// A `calibrate` document: `weir/calibrate/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CalibrateDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The file that the model was written to.
+    pub file: String,
+    /// The model.
+    pub model: SlowdownModel,
+}
+
+impl CalibrateDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/calibrate/1";
+}
+
+/// A `tune` document: `weir/tune/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneDocument {
+    /// The common part.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The workload.
+    pub workload: String,
+    /// The tier of the pages that stay.
+    pub from: TierName,
+    /// The tier of the others.
+    pub to: TierName,
+    /// What holds the workload back with every page on `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// What speaks for that.
+    pub evidence: String,
+    /// What each method says.
+    pub advice: Vec<Advice>,
+    /// Shares that were tried; empty unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<Tried>,
+}
+
+impl TuneDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/tune/1";
+}
+
+/// What a method of interleaving says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// `best-shot`, `closed form`, `caption`, `bandwidth-proportional`, `linear law`.
+    pub method: String,
+    /// Runs that it needs before it can say.
+    pub runs: u32,
+    /// Share of pages on `to`, in percent; 0 is not to interleave.
+    pub share_pct: f64,
+    /// Weights of pages, `from` and `to`.
+    pub weights: [u32; 2],
+    /// The change of run time that it expects, in percent: below zero is faster. Absent where the
+    /// method says nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change_pct: Option<f64>,
+    /// The change that was measured at these weights; absent unless it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_pct: Option<f64>,
+    /// Why, or why not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// A share that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// Share of pages on the slower tier, in percent.
+    pub share_pct: f64,
+    /// The change of run time against none, in percent, as measured.
+    pub change_pct: f64,
+    /// What the closed form says; absent where it has nothing to go by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_pct: Option<f64>,
+}
