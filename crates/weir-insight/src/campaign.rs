@@ -5,11 +5,12 @@ use weir_model::insight::{HeldOut, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::{Identity, MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
+use weir_model::units::Cycles;
 use weir_model::workload::{Workload, population};
 
 use crate::slowdown::predict::{Tried, hold_out, try_out};
 use crate::slowdown::{Pair, calibrate};
-use crate::{InsightError, micro};
+use crate::{InsightError, Run, micro};
 
 /// The tiers that workloads run on: counted on one, slower on the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +56,7 @@ pub fn on_both(
 ) -> Vec<Result<OnBoth, MachineError>> {
     side_by_side(testbed.parallelism(), workloads.len(), &|index| {
         let workload = workloads.get(index)?;
-        let on = |tier: &TierName| {
-            run_workload(testbed, workload, &Placement::Bind(tier.clone()), options)
-        };
+        let on = |tier: &TierName| run_on(testbed, workload, tier, options);
         let both = || {
             Ok(OnBoth {
                 local: on(&tiers.from)?,
@@ -185,4 +184,37 @@ pub fn validate(
     ran.into_iter()
         .map(|ran| Ok(try_out(model, &ran?.pair(Micro::Mixed))?))
         .collect()
+}
+
+/// Runs a workload with its pages on one tier.
+///
+/// # Errors
+/// The machine refuses.
+pub fn run_on(
+    testbed: &dyn Testbed,
+    workload: &Workload,
+    tier: &TierName,
+    options: &WorkloadOptions,
+) -> Result<WorkloadRun, MachineError> {
+    run_workload(testbed, workload, &Placement::Bind(tier.clone()), options)
+}
+
+/// Latency of a lone chase on a tier, in cycles of the core: what a read takes that meets no other.
+///
+/// # Errors
+/// The machine refuses, or counts no reads.
+pub fn lone_chase(
+    testbed: &dyn Testbed,
+    tier: &TierName,
+    options: &WorkloadOptions,
+) -> Result<Cycles, CampaignError> {
+    let (_, chase) = (micro::micros().into_iter().next())
+        .ok_or_else(|| InsightError::Calibration("there is no chase to run".into()))?;
+    let run = run_on(testbed, &chase, tier, options)?;
+    let latency = Run::of(&run.counters)?.offcore_latency();
+    let why = |why: String| InsightError::Calibration(why);
+    match latency.map_err(|missing| why(missing.reason))? {
+        Some(latency) => Ok(latency),
+        None => Err(why("the chase read nothing from memory".into()).into()),
+    }
 }

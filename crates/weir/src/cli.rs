@@ -101,6 +101,12 @@ pub enum Verb {
     Interplay(verbs::interplay::Args),
     /// Count a command here, say how to count it elsewhere, and show what was counted.
     Counters(verbs::counters::Args),
+    /// Say where a workload loses its cycles, and why it is slower on another tier.
+    Explain(verbs::explain::Args),
+    /// Fit the slowdown model for a machine and one of its tiers.
+    Calibrate(verbs::calibrate::Args),
+    /// Say how slow a workload would be on a tier, from one run on local memory.
+    Predict(verbs::predict::Args),
     /// Take a first look at this machine and a simulated CXL server, and leave a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -7,8 +7,10 @@ pub mod cli;
 pub mod context;
 pub mod documents;
 pub mod estimate;
+pub mod evaluation;
 pub mod failure;
 pub mod host;
+pub mod insight;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;
@@ -77,6 +79,9 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Bench(args) => verbs::bench::run(&args, &context),
         Verb::Interplay(args) => verbs::interplay::run(&args, &context),
         Verb::Counters(args) => verbs::counters::run(&args, &context),
+        Verb::Explain(args) => verbs::explain::run(&args, &context),
+        Verb::Calibrate(args) => verbs::calibrate::run(&args, &context),
+        Verb::Predict(args) => verbs::predict::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),

@@ -1,6 +1,7 @@
 //! Standard output: results, in the format that was asked for, and nothing else.
 
 mod csv;
+mod insight;
 mod interplay;
 mod number;
 mod parquet;
@@ -16,6 +17,7 @@ use crate::failure::Result;
 
 pub use self::csv::{Record, point_rows, rows_to_csv, to_csv};
 pub use self::parquet::{Rows, to_parquet};
+pub use insight::{calibrate, explain, explain_rows, fit_row, predict, predicted_row};
 pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};

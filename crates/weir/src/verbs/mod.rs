@@ -1,12 +1,15 @@
 //! The verbs, one file each: arguments with their help, and what the verb does.
 
 pub mod bench;
+pub mod calibrate;
 pub mod completions;
 pub mod counters;
 pub mod doctor;
+pub mod explain;
 pub mod interplay;
 pub mod place;
 pub mod platforms;
+pub mod predict;
 pub mod report;
 pub mod reproduce;
 pub mod runs;

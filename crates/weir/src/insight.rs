@@ -1,0 +1,303 @@
+//! What the verbs that explain and predict share: workloads, files of counters, model files, and the
+//! store.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+use serde::Serialize;
+use serde_json::json;
+use weir_insight::InsightError;
+use weir_insight::campaign::{CampaignError, Tiers};
+use weir_insight::slowdown::file;
+use weir_lab::WorkloadOptions;
+use weir_model::counter_file::{self, CountersDocument, ReadOptions};
+use weir_model::events::EventLibrary;
+use weir_model::insight::{Origin, SlowdownModel};
+use weir_model::machine::{Identity, MachineKind};
+use weir_model::topology::{TierName, Topology};
+use weir_model::workload::{Workload, Workloads};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::host;
+use crate::machine::Chosen;
+use crate::progress::Progress;
+use crate::store::{Figure, NewRun, RunId, RunState, Store};
+
+impl From<InsightError> for Failure {
+    fn from(error: InsightError) -> Self {
+        match error {
+            InsightError::Missing { .. } => Failure::Missing(error.into()),
+            InsightError::Calibration(_) => Failure::Work(error.into()),
+            _ => Failure::Request(error.into()),
+        }
+    }
+}
+
+impl From<CampaignError> for Failure {
+    fn from(error: CampaignError) -> Self {
+        match error {
+            CampaignError::Machine(error) => error.into(),
+            CampaignError::Insight(error) => error.into(),
+            CampaignError::Stopped => Failure::Partial(error.to_string()),
+        }
+    }
+}
+
+/// The workload of this name, or in this file.
+///
+/// # Errors
+/// There is none, or the file has mistakes.
+pub fn workload(name: &str) -> Result<Workload> {
+    if name.ends_with(".toml") || name.contains('/') {
+        let text = read(Path::new(name), "workload")?;
+        return Workloads::check(name, &text).map_err(|m| Failure::request(m.to_string()));
+    }
+    let library = Workloads::builtin();
+    library.get(name).cloned().ok_or_else(|| {
+        let close = library.close_to(name);
+        let hint = match close.first() {
+            Some(first) => format!("; did you mean `{first}`?"),
+            None => String::new(),
+        };
+        Failure::request(format!("no workload is called `{name}`{hint}"))
+    })
+}
+
+/// Counters from a file that `perf stat` or Weir wrote.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn counters(path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
+    let text = read(path, "file of counters")?;
+    let options = ReadOptions {
+        cpu: cpu.map(str::to_owned),
+        cgroup: None,
+    };
+    let name = path.display().to_string();
+    counter_file::read(&name, &text, &options, &EventLibrary::builtin())
+        .map_err(|error| Failure::Request(error.into()))
+}
+
+/// A file's text; what is far too large is not read.
+fn read(path: &Path, what: &str) -> Result<String> {
+    let told = || format!("cannot read the {what} {}", path.display());
+    let size = fs::metadata(path)
+        .with_context(told)
+        .map_err(Failure::Request)?;
+    if size.len() > counter_file::MOST_BYTES as u64 {
+        return Err(Failure::request(format!("{}: it is too large", told())));
+    }
+    fs::read_to_string(path)
+        .with_context(told)
+        .map_err(Failure::Request)
+}
+
+/// The two tiers of a comparison, by name.
+///
+/// # Errors
+/// The machine has not these, or they are one.
+pub fn tiers(topology: &Topology, from: &TierName, to: &TierName) -> Result<Tiers> {
+    for name in [from, to] {
+        if topology.tier(name).is_none() {
+            let known: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
+            return Err(Failure::request(format!(
+                "no tier `{name}` here; there are {}",
+                known.join(", ")
+            )));
+        }
+    }
+    if from == to {
+        return Err(Failure::request(format!(
+            "{from} is not slower than itself; name another tier"
+        )));
+    }
+    Ok(Tiers {
+        from: from.clone(),
+        to: to.clone(),
+    })
+}
+
+/// How workloads run here.
+pub fn run_options(context: &Context) -> WorkloadOptions {
+    WorkloadOptions {
+        seed: context.global.seed,
+        ..WorkloadOptions::default()
+    }
+}
+
+/// Who counted, for the head of a document.
+pub fn origin(
+    schema: &str,
+    context: &Context,
+    machine: Option<&Chosen>,
+    processor: &str,
+    began: Instant,
+) -> Origin {
+    Origin {
+        schema: schema.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        machine: machine.map(|chosen| chosen.identity.clone()),
+        processor: processor.into(),
+        seed: context.global.seed,
+        elapsed_s: began.elapsed().as_secs_f64(),
+        warnings: Vec::new(),
+        partial: false,
+    }
+}
+
+/// Keeps a document and the list in it that has its figures.
+///
+/// # Errors
+/// The store does not take it.
+pub fn keep<T: Serialize>(
+    context: &Context,
+    verb: &str,
+    origin: &Origin,
+    document: &impl Serialize,
+    (list_key, list): (&'static str, &[T]),
+) -> Result<RunId> {
+    let mut store = Store::open(&context.store_path()?)?;
+    let machine = origin.machine.as_ref();
+    let run = store.begin(&NewRun {
+        verb: verb.into(),
+        machine: machine.map_or_else(|| origin.processor.clone(), |m| m.name.clone()),
+        machine_kind: match machine.map(|m| m.kind) {
+            Some(MachineKind::Sim) => "sim".into(),
+            _ => "host".into(),
+        },
+        digest: machine.map_or_else(String::new, |m| m.digest.clone()),
+        seed: origin.seed,
+        arguments: json!(context.typed),
+        host: host::fingerprint(),
+        document: json!(document),
+        list_key,
+        planned: list.len(),
+    })?;
+    for (seq, body) in list.iter().enumerate() {
+        let figure: Figure<'_, _, ()> = Figure {
+            seq,
+            body,
+            record: None,
+            warnings: &[],
+            elapsed_s: origin.elapsed_s,
+        };
+        store.add(run, &figure)?;
+    }
+    let state = if origin.partial {
+        RunState::Partial
+    } else {
+        RunState::Done
+    };
+    store.finish(run, state, origin.elapsed_s, &origin.warnings)?;
+    Ok(run)
+}
+
+/// Where the model of a pair is kept: beside the run store.
+///
+/// # Errors
+/// There is no home directory and no store was named.
+pub fn model_path(context: &Context, machine: &Identity, tiers: &Tiers) -> Result<PathBuf> {
+    let store = context.store_path()?;
+    let folder = store.parent().unwrap_or(Path::new(".")).join("models");
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "+-_@.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = machine.name.chars().map(plain).collect();
+    Ok(folder.join(format!("{name}.{}-{}.json", tiers.from, tiers.to)))
+}
+
+/// Writes a model whole or not at all.
+///
+/// # Errors
+/// The folder cannot be made, or the file not written.
+pub fn write_model(path: &Path, model: &SlowdownModel) -> Result<()> {
+    let told = || format!("cannot write the model {}", path.display());
+    let text = file::write(model)?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder).with_context(told)?;
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = fs::File::create(&beside)
+        .and_then(|mut new| new.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // What is half written is of no use; that it may not go away is told by the error below.
+        let _ = fs::remove_file(&beside);
+    }
+    written.with_context(told).map_err(Failure::Work)
+}
+
+/// Reads a model that must be there.
+///
+/// # Errors
+/// It is not there or none.
+pub fn read_model(path: &Path) -> Result<SlowdownModel> {
+    if !path.exists() {
+        return Err(Failure::Request(anyhow!(
+            "there is no model {}; `weir calibrate` makes one",
+            path.display()
+        )));
+    }
+    let text = read(path, "model")?;
+    Ok(file::read(&path.display().to_string(), &text)?)
+}
+
+/// Progress over workloads that run side by side, and the way to end early.
+pub struct Going<'a> {
+    context: &'a Context,
+    title: &'static str,
+    progress: Mutex<(Option<Progress>, usize)>,
+}
+
+impl<'a> Going<'a> {
+    /// Nothing has run yet.
+    pub fn on(context: &'a Context, title: &'static str) -> Self {
+        Self {
+            context,
+            title,
+            progress: Mutex::new((None, 0)),
+        }
+    }
+
+    /// One of so many begins; whether to go on.
+    pub fn step(&self, of: usize) -> bool {
+        let mut held = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let (shown, done) = &mut *held;
+        if *done == of {
+            // The next campaign of the same verb.
+            *done = 0;
+            if let Some(progress) = shown.take() {
+                progress.end();
+            }
+        }
+        *done += 1;
+        let progress =
+            shown.get_or_insert_with(|| Progress::begin(self.title, of, self.context.global.quiet));
+        progress.step(*done, of);
+        !self.context.stop.requested()
+    }
+
+    /// Takes the bar away.
+    pub fn end(self) {
+        let (shown, _) = self
+            .progress
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(progress) = shown {
+            progress.end();
+        }
+    }
+}

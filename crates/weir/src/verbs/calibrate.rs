@@ -1,0 +1,116 @@
+//! `weir calibrate`: the constants of the slowdown model, for a machine and one of its tiers.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use weir_insight::campaign::{CalibrateOptions, calibrate_machine};
+use weir_model::insight::CalibrateDocument;
+use weir_model::machine::MachineKind;
+use weir_model::topology::TierName;
+
+use crate::cli::Format;
+use crate::context::{Context, say};
+use crate::failure::{Failure, Result};
+use crate::insight::{self, Going, keep, model_path, origin, run_options, write_model};
+use crate::machine;
+use crate::output::{self, print, to_csv, to_json};
+
+/// The verb as the store has it.
+pub const VERB: &str = "calibrate";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir calibrate --on emr2s+cxl-a --tier cxl0
+  weir calibrate --on skx2s --tier remote -o skx-remote.json
+
+Runs three kinds of micro-workload on both tiers: random chases, stores to
+fresh memory, and lists that the prefetchers feed. `weir predict` takes the
+model from where it is written by default.")]
+pub struct Args {
+    /// The tier that slowdown is predicted for.
+    #[arg(long, value_name = "TIER", default_value = "cxl0")]
+    tier: String,
+    /// The tier that workloads will be counted on.
+    #[arg(long, value_name = "TIER", default_value = "dram")]
+    from: String,
+    /// Workloads that intervals are made from; no constant is fitted to them.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    held_out: usize,
+    /// The share of workloads that intervals are to hold, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 90,
+          value_parser = clap::value_parser!(u8).range(50..=99))]
+    coverage: u8,
+    /// The model file [default: in a folder `models` beside the run store].
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Calibrates, keeps and prints.
+///
+/// # Errors
+/// The machine cannot run workloads or has not these tiers, or no constants follow.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let began = Instant::now();
+    let chosen = machine::choose(&context.global.on)?;
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "the micro-workloads are descriptions that a model runs; on this machine calibrate from \
+             counters of your own, `weir predict --evaluate FILE`"
+        )));
+    }
+    let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
+    let tiers = insight::tiers(&chosen.topology, &from, &to)?;
+    let options = CalibrateOptions {
+        run: run_options(context),
+        held_out: args.held_out,
+        coverage: f64::from(args.coverage) / 100.0,
+    };
+    let going = Going::on(context, "calibrate");
+    let model = calibrate_machine(
+        &*chosen.testbed,
+        (&chosen.identity, &chosen.topology),
+        &tiers,
+        &options,
+        &|of| going.step(of),
+    );
+    going.end();
+    let model = model?;
+    let file = match &args.output {
+        Some(file) => file.clone(),
+        None => model_path(context, &chosen.identity, &tiers)?,
+    };
+    write_model(&file, &model)?;
+    let processor = &chosen.topology.processor;
+    let mut origin = origin(
+        CalibrateDocument::SCHEMA,
+        context,
+        Some(&chosen),
+        processor,
+        began,
+    );
+    origin.warnings.extend(model.notes.iter().cloned());
+    if model.held_out.is_none() {
+        origin
+            .warnings
+            .push("too few workloads were held out for an interval".into());
+    }
+    for warning in &origin.warnings {
+        say(&format!("weir: warning: {warning}"));
+    }
+    let document = CalibrateDocument {
+        origin,
+        file: file.display().to_string(),
+        model,
+    };
+    let none: &[()] = &[];
+    keep(context, VERB, &document.origin, &document, ("none", none))?;
+    print(&match context.global.format {
+        Format::Table => output::calibrate(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(document.model.fitted_on.iter().map(output::fit_row))?,
+    })?;
+    context.note(&format!("wrote {}", file.display()));
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! `weir explain`: where a workload loses its cycles.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use weir_insight::campaign::{lone_chase, run_on};
+use weir_insight::explain::Seen;
+use weir_model::insight::{ExplainDocument, PrefetchForm};
+use weir_model::topology::TierName;
+
+use crate::cli::Format;
+use crate::context::{Context, say};
+use crate::failure::{Failure, Result};
+use crate::insight::{self, counters, keep, origin, run_options, workload};
+use crate::machine;
+use crate::output::{self, print, to_csv, to_json};
+
+/// The verb as the store has it.
+pub const VERB: &str = "explain";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir explain chase --on emr2s+cxl-a
+  weir explain my-service.toml --on emr2s+cxl-a --tiers dram
+  weir explain --counters local.csv --cpu spr
+  weir explain --counters local.csv --against cxl.csv --cpu spr
+
+A workload is the name of one that comes with Weir, or a file that describes
+one. Counters are what `perf stat` wrote, as text, CSV (-x,) or JSON (-j).")]
+pub struct Args {
+    /// A workload, to be run on the model.
+    #[arg(required_unless_present = "counters", conflicts_with = "counters")]
+    workload: Option<String>,
+    /// The tier that its pages lie on, and one to compare with [default: the
+    /// first two of the machine].
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "TIER",
+        conflicts_with = "counters"
+    )]
+    tiers: Vec<String>,
+    /// Run with the hardware prefetchers off.
+    #[arg(long, conflicts_with = "counters")]
+    no_prefetch: bool,
+    /// Counters of a run on local memory.
+    #[arg(long, value_name = "FILE")]
+    counters: Option<PathBuf>,
+    /// Counters of the same work on another memory.
+    #[arg(long, value_name = "FILE", requires = "counters")]
+    against: Option<PathBuf>,
+    /// The microarchitecture that was counted on, such as spr, where the file
+    /// does not tell.
+    #[arg(long, value_name = "CPU", requires = "counters")]
+    cpu: Option<String>,
+}
+
+/// Explains, keeps and prints.
+///
+/// # Errors
+/// The request fits no machine or file, the counters cannot be of a run, or the work failed.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let began = Instant::now();
+    let mut document = match (&args.workload, &args.counters) {
+        (Some(name), _) => on_machine(args, name, context, began)?,
+        (None, Some(file)) => from_files(args, file, context, began)?,
+        (None, None) => return Err(Failure::request("name a workload, or --counters FILE")),
+    };
+    document.origin.elapsed_s = began.elapsed().as_secs_f64();
+    for warning in &document.origin.warnings {
+        say(&format!("weir: warning: {warning}"));
+    }
+    let run = keep(
+        context,
+        VERB,
+        &document.origin,
+        &document,
+        ("runs", &document.runs),
+    )?;
+    print(&match context.global.format {
+        Format::Table => output::explain(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(output::explain_rows(&document))?,
+    })?;
+    context.note(&format!("kept as run {run}"));
+    Ok(())
+}
+
+fn on_machine(
+    args: &Args,
+    name: &str,
+    context: &Context,
+    began: Instant,
+) -> Result<ExplainDocument> {
+    let workload = workload(name)?;
+    let chosen = machine::choose(&context.global.on)?;
+    let names: Vec<TierName> = if args.tiers.is_empty() {
+        chosen
+            .topology
+            .tiers
+            .iter()
+            .map(|t| t.name.clone())
+            .take(2)
+            .collect()
+    } else {
+        args.tiers.iter().map(TierName::named).collect()
+    };
+    match names.as_slice() {
+        [_] => {}
+        [from, to] => {
+            insight::tiers(&chosen.topology, from, to)?;
+        }
+        _ => return Err(Failure::request("name one tier, or two to compare")),
+    }
+    let mut options = run_options(context);
+    options.prefetch = !args.no_prefetch;
+    let processor = &chosen.topology.processor;
+    let mut seen = Vec::new();
+    for tier in &names {
+        let run = run_on(&*chosen.testbed, &workload, tier, &options)?;
+        seen.push(Seen {
+            unloaded: lone_chase(&*chosen.testbed, tier, &options).ok(),
+            ..Seen::of_workload(&run, tier, processor)
+        });
+    }
+    document(
+        &seen,
+        origin(
+            ExplainDocument::SCHEMA,
+            context,
+            Some(&chosen),
+            processor,
+            began,
+        ),
+    )
+}
+
+fn from_files(
+    args: &Args,
+    file: &Path,
+    context: &Context,
+    began: Instant,
+) -> Result<ExplainDocument> {
+    let mut files = vec![counters(file, args.cpu.as_deref())?];
+    if let Some(other) = &args.against {
+        files.push(counters(other, args.cpu.as_deref())?);
+    }
+    let cpu = files.iter().find_map(|f| f.cpu.clone());
+    let processor = cpu.unwrap_or_else(|| "a processor that is not known".into());
+    let mut origin = origin(ExplainDocument::SCHEMA, context, None, &processor, began);
+    for file in &files {
+        let told = |note: &String| format!("{}: {note}", file.of);
+        origin.warnings.extend(file.notes.iter().map(told));
+    }
+    if PrefetchForm::of(&processor).is_none() {
+        let told = format!("the prefetch counters of {processor} are not known");
+        origin.warnings.push(told);
+    }
+    let seen: Vec<Seen> = files.iter().map(Seen::of_file).collect();
+    document(&seen, origin)
+}
+
+fn document(seen: &[Seen], origin: weir_model::insight::Origin) -> Result<ExplainDocument> {
+    let runs = (seen.iter())
+        .map(Seen::explain)
+        .collect::<std::result::Result<_, _>>()?;
+    let difference = match seen {
+        [local, other, ..] => Some(local.difference(other)?),
+        _ => None,
+    };
+    Ok(ExplainDocument {
+        origin,
+        runs,
+        difference,
+    })
+}

@@ -1,0 +1,250 @@
+//! `weir predict`: how slow a workload would be on a tier, from one run on local memory.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use weir_insight::campaign::{Tiers, on_both, run_on};
+use weir_insight::forecast::{accuracy, compare, forecast};
+use weir_insight::slowdown::file;
+use weir_model::insight::{PredictDocument, Predicted, PrefetchForm, SlowdownModel};
+use weir_model::topology::TierName;
+use weir_model::workload::{Workload, population};
+
+use crate::cli::Format;
+use crate::context::{Context, say};
+use crate::evaluation::{self, Counted};
+use crate::failure::{Failure, Result};
+use crate::insight::{
+    self, Going, counters, keep, model_path, origin, read_model, run_options, workload,
+};
+use crate::machine::{self, Chosen};
+use crate::output::{self, print, to_csv, to_json};
+
+/// The verb as the store has it.
+pub const VERB: &str = "predict";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir predict chase --on emr2s+cxl-a --tier cxl0
+  weir predict --counters local.csv --cpu spr --model emr-cxl.json
+  weir predict --population 300 --on emr2s+cxl-a --export population.csv
+  weir predict --evaluate population.csv --on emr2s+cxl-a
+
+The model is the one that `weir calibrate` left for the machine and tiers, or
+--model. A file to evaluate has a row for each workload: its name, counters on
+local memory by their portable names, and the slowdown that was measured; see
+docs/predict.md.")]
+pub struct Args {
+    /// A workload, to be run on the model of a machine.
+    #[arg(conflicts_with_all = ["counters", "evaluate", "population"])]
+    workload: Option<String>,
+    /// Counters of a run on local memory, as `perf stat` wrote them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["evaluate", "population"])]
+    counters: Option<PathBuf>,
+    /// The microarchitecture of --counters, where the file does not tell.
+    #[arg(long, value_name = "CPU", requires = "counters")]
+    cpu: Option<String>,
+    /// Counters and measured slowdowns of many workloads.
+    #[arg(long, value_name = "FILE", conflicts_with = "population")]
+    evaluate: Option<PathBuf>,
+    /// So many workloads that span the space, predicted and measured.
+    #[arg(long, value_name = "N")]
+    population: Option<usize>,
+    /// Measure on the tier too.
+    #[arg(long, requires = "workload")]
+    verify: bool,
+    /// Write what was counted and measured as a file to evaluate.
+    #[arg(long, value_name = "FILE", requires = "population")]
+    export: Option<PathBuf>,
+    /// The tier that is asked about.
+    #[arg(long, value_name = "TIER", default_value = "cxl0")]
+    tier: String,
+    /// The tier that was counted on.
+    #[arg(long, value_name = "TIER", default_value = "dram")]
+    from: String,
+    /// The model file [default: what `weir calibrate` left].
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
+}
+
+/// Predicts, keeps and prints.
+///
+/// # Errors
+/// There is no model, it is of another pair, or the counters do not do.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let began = Instant::now();
+    let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
+    let needs_machine =
+        args.model.is_none() || args.workload.is_some() || args.population.is_some();
+    let chosen = needs_machine
+        .then(|| machine::choose(&context.global.on))
+        .transpose()?;
+    let model = match (&args.model, &chosen) {
+        (Some(path), _) => read_model(path)?,
+        (None, Some(chosen)) => {
+            let tiers = insight::tiers(&chosen.topology, &from, &to)?;
+            read_model(&model_path(context, &chosen.identity, &tiers)?)?
+        }
+        (None, None) => return Err(Failure::request("name a model with --model")),
+    };
+    if let Some(chosen) = &chosen {
+        file::check(&model, &chosen.identity, &from, &to)?;
+    }
+    let asked = Asked {
+        context,
+        model: &model,
+        chosen: chosen.as_ref(),
+    };
+    let predictions = match args {
+        Args {
+            counters: Some(file),
+            cpu,
+            ..
+        } => asked.of_file(file, cpu.as_deref())?,
+        Args {
+            evaluate: Some(file),
+            ..
+        } => asked.of_evaluation(file)?,
+        Args {
+            population: Some(n),
+            export,
+            ..
+        } => {
+            let workloads = population(context.global.seed, *n);
+            asked.of_workloads(&workloads, true, export.as_deref())?
+        }
+        Args {
+            workload: Some(name),
+            verify,
+            ..
+        } => asked.of_workloads(&[workload(name)?], *verify, None)?,
+        _ => {
+            return Err(Failure::request(
+                "name a workload, --counters FILE, --evaluate FILE, or --population N",
+            ));
+        }
+    };
+    let mut origin = origin(
+        PredictDocument::SCHEMA,
+        context,
+        chosen.as_ref(),
+        &model.processor,
+        began,
+    );
+    if model.held_out.is_none() {
+        origin
+            .warnings
+            .push("the model has no interval: nothing was held out".into());
+    }
+    origin.partial = context.stop.requested();
+    let document = PredictDocument {
+        origin,
+        from: model.from.clone(),
+        to: model.to.clone(),
+        accuracy: accuracy(&predictions),
+        predictions,
+    };
+    for warning in &document.origin.warnings {
+        say(&format!("weir: warning: {warning}"));
+    }
+    let list = ("predictions", document.predictions.as_slice());
+    let run = keep(context, VERB, &document.origin, &document, list)?;
+    print(&match context.global.format {
+        Format::Table => output::predict(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(document.predictions.iter().map(output::predicted_row))?,
+    })?;
+    context.note(&format!("kept as run {run}"));
+    if document.origin.partial {
+        return Err(Failure::Partial(
+            "stopped: workloads that were not run are missing".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// What predictions are made with.
+struct Asked<'a> {
+    context: &'a Context,
+    model: &'a SlowdownModel,
+    chosen: Option<&'a Chosen>,
+}
+
+impl Asked<'_> {
+    fn of_file(&self, path: &Path, cpu: Option<&str>) -> Result<Vec<Predicted>> {
+        let counted = counters(path, cpu)?;
+        if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
+            file::check_family(self.model, family)?;
+        }
+        for note in &counted.notes {
+            say(&format!("weir: {}: {note}", path.display()));
+        }
+        Ok(vec![forecast(self.model, &counted.of, &counted.total)?])
+    }
+
+    fn of_evaluation(&self, path: &Path) -> Result<Vec<Predicted>> {
+        let rows = evaluation::read(path)?;
+        rows.into_iter()
+            .map(|row| {
+                let predicted = forecast(self.model, &row.workload, &row.local)?;
+                Ok(Predicted {
+                    measured: Some(row.measured),
+                    ..predicted
+                })
+            })
+            .collect()
+    }
+
+    fn of_workloads(
+        &self,
+        workloads: &[Workload],
+        measure: bool,
+        export: Option<&Path>,
+    ) -> Result<Vec<Predicted>> {
+        let Some(chosen) = self.chosen else {
+            return Err(Failure::request(
+                "a workload runs on a machine; name it with --on",
+            ));
+        };
+        let options = run_options(self.context);
+        if !measure {
+            return workloads
+                .iter()
+                .map(|workload| {
+                    let run = run_on(&*chosen.testbed, workload, &self.model.from, &options)?;
+                    Ok(forecast(self.model, &run.workload, &run.counters)?)
+                })
+                .collect();
+        }
+        let tiers = Tiers {
+            from: self.model.from.clone(),
+            to: self.model.to.clone(),
+        };
+        let going = Going::on(self.context, "predict");
+        let ran = on_both(&*chosen.testbed, workloads, &tiers, &options, &|of| {
+            going.step(of)
+        });
+        going.end();
+        let mut predictions = Vec::new();
+        let mut counted = Vec::new();
+        for both in ran {
+            let both = both?;
+            let (name, local) = (&both.local.workload, &both.local.counters);
+            let predicted = compare(self.model, name, local, &both.target.counters)?;
+            if let Some(measured) = predicted.measured {
+                counted.push(Counted {
+                    workload: name.clone(),
+                    local: local.clone(),
+                    measured,
+                });
+            }
+            predictions.push(predicted);
+        }
+        if let Some(path) = export {
+            evaluation::write(path, &counted)?;
+        }
+        Ok(predictions)
+    }
+}
