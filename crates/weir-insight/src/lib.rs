@@ -34,6 +34,7 @@ pub mod prefetch;
 pub mod run;
 pub mod score;
 pub mod slowdown;
+pub mod tune;
 
 pub use error::InsightError;
 pub use run::Run;

@@ -30,6 +30,41 @@ pub fn micros() -> Vec<(Micro, Workload)> {
         .collect()
 }
 
+/// Shares of the cores that streaming kernels run on.
+const CROWDS: [(u32, u32); 5] = [(1, 8), (1, 4), (1, 2), (3, 4), (1, 1)];
+
+/// Streaming kernels that press on memory more and less, reading alone or writing a third of the lines,
+/// for a socket of so many cores.
+pub fn streams(cores: u32) -> Vec<Workload> {
+    let library = Workloads::builtin();
+    let Some(scan) = library.get("scan") else {
+        return Vec::new();
+    };
+    let stream = |threads: u32, stores: f64| Workload {
+        name: format!("stream-{threads}-{stores}"),
+        threads,
+        phases: (scan.phases.iter())
+            .map(|phase| Phase {
+                regions: (phase.regions.iter())
+                    .map(|region| Region {
+                        dependent: 0.0,
+                        streams: 2,
+                        stores,
+                        ..region.clone()
+                    })
+                    .collect(),
+                ..phase.clone()
+            })
+            .collect(),
+        ..scan.clone()
+    };
+    let crowds = CROWDS.map(|(of, all)| (cores * of / all).max(1));
+    [0.0, 0.33]
+        .into_iter()
+        .flat_map(|stores| crowds.map(|threads| stream(threads, stores)))
+        .collect()
+}
+
 /// So many chains at once, which the program touches as often each as one alone.
 fn chased(chase: &Workload, chains: u32) -> Workload {
     let phase = |phase: &Phase| Phase {

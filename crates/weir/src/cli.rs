@@ -107,6 +107,8 @@ pub enum Verb {
     Calibrate(verbs::calibrate::Args),
     /// Say how slow a workload would be on a tier, from one run on local memory.
     Predict(verbs::predict::Args),
+    /// Say what share of a workload's pages should lie on a slower tier.
+    Tune(verbs::tune::Args),
     /// Take a first look at this machine and a simulated CXL server, and leave a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -82,6 +82,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Explain(args) => verbs::explain::run(&args, &context),
         Verb::Calibrate(args) => verbs::calibrate::run(&args, &context),
         Verb::Predict(args) => verbs::predict::run(&args, &context),
+        Verb::Tune(args) => verbs::tune::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),

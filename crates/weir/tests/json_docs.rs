@@ -15,6 +15,9 @@ use weir::documents::{
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
+use weir_model::insight::{
+    CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
+};
 use weir_model::interplay::InterplayDocument;
 
 const HEAD: &str = "\
@@ -41,6 +44,36 @@ fn page() -> String {
     document::<InterplayDocument>(
         "weir interplay",
         InterplayDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<ExplainDocument>(
+        "weir explain",
+        ExplainDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<CalibrateDocument>(
+        "weir calibrate",
+        CalibrateDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<SlowdownModel>(
+        "the file that weir calibrate writes",
+        SlowdownModel::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<PredictDocument>(
+        "weir predict",
+        PredictDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<TuneDocument>(
+        "weir tune interleave",
+        TuneDocument::SCHEMA,
         &mut text,
         &mut parts,
     );

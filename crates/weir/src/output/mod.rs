@@ -8,6 +8,7 @@ mod parquet;
 pub mod points;
 mod prose;
 mod table;
+mod tune;
 
 use std::io::{self, Write};
 
@@ -22,6 +23,7 @@ pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};
+pub use tune::{advice_row, tune};
 
 /// The values in the order in which they first occur.
 pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

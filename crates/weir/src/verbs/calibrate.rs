@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use weir_insight::campaign::{CalibrateOptions, calibrate_machine};
+use weir_insight::tune::fit_interleave;
 use weir_model::insight::CalibrateDocument;
 use weir_model::machine::MachineKind;
 use weir_model::topology::TierName;
@@ -42,6 +43,9 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 90,
           value_parser = clap::value_parser!(u8).range(50..=99))]
     coverage: u8,
+    /// Also sweep streaming kernels over interleavings, which best-shot needs.
+    #[arg(long)]
+    interleave: bool,
     /// The model file [default: in a folder `models` beside the run store].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -75,8 +79,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         &options,
         &|of| going.step(of),
     );
+    let mut model = model?;
+    if args.interleave {
+        let cores = chosen.topology.cores.len() as u32;
+        let testbed = &*chosen.testbed;
+        let go_on = |of| going.step(of);
+        model.interleave = Some(fit_interleave(
+            testbed,
+            &model,
+            &tiers,
+            cores,
+            &options.run,
+            &go_on,
+        )?);
+    }
     going.end();
-    let model = model?;
     let file = match &args.output {
         Some(file) => file.clone(),
         None => model_path(context, &chosen.identity, &tiers)?,

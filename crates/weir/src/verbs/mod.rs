@@ -16,3 +16,4 @@ pub mod runs;
 pub mod topo;
 pub mod tour;
 pub mod workload;
+pub mod tune;

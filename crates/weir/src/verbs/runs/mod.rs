@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use weir_model::document::{BenchDocument, ReproduceDocument};
+use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 
 use super::{bench, interplay, reproduce};
 use crate::cli::Format;
@@ -172,6 +173,10 @@ fn describe(run: &StoredRun) -> Result<String> {
         _ if summary.verb == interplay::VERB => output::interplay(&interplay::document(run)?),
         BenchDocument::SCHEMA => bench::table(&bench_document(run)?),
         ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
+        ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
+        CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
+        PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
+        TuneDocument::SCHEMA => output::tune(&understood(run, run.parse())?),
         other => wrap(
             &format!("a document of kind {other}; see it with --format json"),
             "",
@@ -208,6 +213,32 @@ fn as_csv(run: &StoredRun) -> Result<String> {
     if run.schema() == ReproduceDocument::SCHEMA {
         return to_csv(reproduce_document(run)?.rows);
     }
+    if let Some(text) = insight_csv(run)? {
+        return Ok(text);
+    }
     let document = bench_document(run)?;
     to_csv(point_rows(&document.header.machine.name, &document.points))
+}
+
+/// Rows of a run that explains or predicts.
+fn insight_csv(run: &StoredRun) -> Result<Option<String>> {
+    Ok(Some(match run.schema() {
+        ExplainDocument::SCHEMA => {
+            let document: ExplainDocument = understood(run, run.parse())?;
+            to_csv(output::explain_rows(&document))?
+        }
+        CalibrateDocument::SCHEMA => {
+            let document: CalibrateDocument = understood(run, run.parse())?;
+            to_csv(document.model.fitted_on.iter().map(output::fit_row))?
+        }
+        PredictDocument::SCHEMA => {
+            let document: PredictDocument = understood(run, run.parse())?;
+            to_csv(document.predictions.iter().map(output::predicted_row))?
+        }
+        TuneDocument::SCHEMA => {
+            let document: TuneDocument = understood(run, run.parse())?;
+            to_csv(document.advice.iter().map(output::advice_row))?
+        }
+        _ => return Ok(None),
+    }))
 }

@@ -1,0 +1,115 @@
+//! Advice on interleaving, for reading.
+
+use serde::Serialize;
+use weir_model::insight::{Advice, Bound, TuneDocument};
+
+use super::csv::Record;
+use super::{Column, Table, percent, wrap};
+
+/// What each method says, and the curve where it was measured.
+pub fn tune(document: &TuneDocument) -> String {
+    let bound = match document.bound {
+        Some(Bound::Latency) => "waits for latency: do not interleave it",
+        Some(Bound::Bandwidth) => "waits for bandwidth",
+        None => "what it waits for cannot be told",
+    };
+    let mut text = wrap(
+        &format!("{}: {bound} ({})", document.workload, document.evidence),
+        "",
+        "  ",
+    );
+    let mut table = Table::new(&[
+        Column::words("method"),
+        Column::number("runs"),
+        Column::number(format!("pages on {}\n%", document.to)),
+        Column::number(format!("weights\n{}:{}", document.from, document.to)),
+        Column::number("expected\n%"),
+        Column::number("measured\n%"),
+    ]);
+    let signed = |value: Option<f64>| value.map_or("-".into(), percent);
+    for advice in &document.advice {
+        let [from, to] = advice.weights;
+        table.row([
+            advice.method.clone(),
+            advice.runs.to_string(),
+            format!("{:.1}", advice.share_pct),
+            format!("{from}:{to}"),
+            signed(advice.change_pct),
+            signed(advice.measured_pct),
+        ]);
+    }
+    text.push_str(&table.to_string());
+    let noted = document
+        .advice
+        .iter()
+        .filter(|advice| !advice.note.is_empty());
+    for advice in noted {
+        text.push_str(&wrap(
+            &format!("{}: {}", advice.method, advice.note),
+            "- ",
+            "  ",
+        ));
+    }
+    text.push_str(&wrap(
+        "changes are of run time: below zero is faster",
+        "- ",
+        "  ",
+    ));
+    if !document.curve.is_empty() {
+        text.push('\n');
+        let mut table = Table::new(&[
+            Column::number(format!("pages on {}\n%", document.to)),
+            Column::number("measured\n%"),
+            Column::number("closed form\n%"),
+        ]);
+        for tried in &document.curve {
+            table.row([
+                format!("{:.0}", tried.share_pct),
+                percent(tried.change_pct),
+                signed(tried.predicted_pct),
+            ]);
+        }
+        text.push_str(&table.to_string());
+    }
+    text
+}
+
+/// Advice as a row.
+#[derive(Debug, Serialize)]
+pub struct AdviceRow<'a> {
+    method: &'a str,
+    runs: u32,
+    share_pct: f64,
+    weight_from: u32,
+    weight_to: u32,
+    change_pct: Option<f64>,
+    measured_pct: Option<f64>,
+    note: &'a str,
+}
+
+impl Record for AdviceRow<'_> {
+    const COLUMNS: &'static [&'static str] = &[
+        "method",
+        "runs",
+        "share_pct",
+        "weight_from",
+        "weight_to",
+        "change_pct",
+        "measured_pct",
+        "note",
+    ];
+}
+
+/// Advice as a row.
+pub fn advice_row(advice: &Advice) -> AdviceRow<'_> {
+    AdviceRow {
+        method: &advice.method,
+        runs: advice.runs,
+        share_pct: advice.share_pct,
+        weight_from: advice.weights[0],
+        weight_to: advice.weights[1],
+        change_pct: advice.change_pct,
+        measured_pct: advice.measured_pct,
+        note: &advice.note,
+    }
+}
