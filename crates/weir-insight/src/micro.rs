@@ -5,10 +5,14 @@
 //! there is one amortised latency, and nothing tells `p` from `q`.
 
 use weir_model::insight::Micro;
+use weir_model::units::Bytes;
 use weir_model::workload::{Phase, Region, Workload, Workloads};
 
 /// Chains that are chased at once.
 const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// Bytes from one node of the list to the next, beside a line. The L2 streamer follows none of these.
+const STRIDES: [u64; 2] = [256, 512];
 
 /// What the intensity of stores and of the list is multiplied by.
 const INTENSITIES: [f64; 3] = [0.5, 1.0, 2.0];
@@ -24,10 +28,32 @@ pub fn micros() -> Vec<(Micro, Workload)> {
         let of = move |workload: Workload| INTENSITIES.map(|i| (micro, at(&workload, i)));
         preset(name).into_iter().flat_map(of)
     };
+    let strided = preset("scan")
+        .into_iter()
+        .flat_map(|scan| STRIDES.map(|stride| (Micro::List, apart(&scan, Bytes(stride)))));
     chases
         .chain(at_intensities(Micro::Store, "churn"))
         .chain(at_intensities(Micro::List, "scan"))
+        .chain(strided)
         .collect()
+}
+
+/// Nodes further apart than a line.
+fn apart(scan: &Workload, stride: Bytes) -> Workload {
+    let phase = |phase: &Phase| Phase {
+        regions: (phase.regions.iter())
+            .map(|region| Region {
+                stride,
+                ..region.clone()
+            })
+            .collect(),
+        ..phase.clone()
+    };
+    Workload {
+        name: format!("{}-s{}", scan.name, stride.get()),
+        phases: scan.phases.iter().map(phase).collect(),
+        ..scan.clone()
+    }
 }
 
 /// Shares of the cores that streaming kernels run on.

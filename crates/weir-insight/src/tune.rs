@@ -1,14 +1,15 @@
 //! Interleavings of a workload, tried on a machine.
 
 use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
-use weir_model::insight::{InterleaveFit, SlowdownModel};
+use weir_model::insight::{Bound, InterleaveFit};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
 
+use crate::bound::classify;
 use crate::breakdown::Breakdown;
-use crate::campaign::{CampaignError, GoOn, Tiers};
+use crate::campaign::{CampaignError, GoOn, Tiers, lone_chase};
 use crate::interleave::Weights;
 use crate::interleave::best_shot::{self, Latencies, Swept, pressure};
 use crate::interleave::caption::{Caption, Settings, State};
@@ -166,7 +167,6 @@ const MOST_TUNINGS: usize = 10;
 /// The machine refuses, or the kernels press alike.
 pub fn fit_interleave(
     testbed: &dyn Testbed,
-    model: &SlowdownModel,
     tiers: &Tiers,
     cores: u32,
     options: &WorkloadOptions,
@@ -177,6 +177,7 @@ pub fn fit_interleave(
         .into_iter()
         .take(ROUND as usize / 2 + 3)
         .collect();
+    let unloaded = lone_chase(testbed, &tiers.from, options)?;
     for kernel in micro::streams(cores) {
         let runs: Vec<(Weights, WorkloadRun)> =
             sweep(testbed, &kernel, tiers, &shares, options, go_on)
@@ -185,6 +186,11 @@ pub fn fit_interleave(
         let Some((_, local)) = runs.first().filter(|_| runs.len() == shares.len()) else {
             return Err(CampaignError::Stopped);
         };
+        let counted = Run::of(&local.counters)?;
+        if classify(&counted, Some(unloaded)).bound != Some(Bound::Bandwidth) {
+            // Best-shot is not asked about these.
+            continue;
+        }
         let best = runs
             .iter()
             .min_by(|a, b| a.1.time.get().total_cmp(&b.1.time.get()));
@@ -192,7 +198,7 @@ pub fn fit_interleave(
             continue;
         };
         swept.push(Swept {
-            pressure: pressure(&Run::of(&local.counters)?, model.prefetch, &model.constants)?,
+            pressure: pressure(&counted)?,
             share: weights.share(),
             gain: local.time / fastest.time - 1.0,
         });

@@ -2,15 +2,22 @@
 
 mod common;
 
-use common::{CONSTANTS, IDLE, Program};
+use common::{IDLE, Program};
 use proptest::prelude::*;
 use weir_insight::Run;
 use weir_insight::interleave::best_shot::{self, Swept, fit, latency_bound_slowdown, shoot};
 use weir_insight::interleave::caption::{Caption, Did, Settings, State};
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
-use weir_model::insight::PrefetchForm;
+use weir_model::insight::{PrefetchForm, Pressure};
 use weir_model::units::Cycles;
+
+fn pressure(reads: f64, stores: f64) -> Pressure {
+    Pressure {
+        reads: Cycles(reads),
+        stores: Cycles(stores),
+    }
+}
 
 fn exactly(mean: f64) -> State {
     State { mean, noise: 0.0 }
@@ -137,23 +144,27 @@ proptest! {
     }
 
     #[test]
-    fn best_shot_gives_back_the_lines_it_was_fitted_on(
+    fn best_shot_gives_back_the_planes_it_was_fitted_on(
         slope in 1e-4..1e-3_f64,
         gain in 1e-4..1e-3_f64,
-        pressure in 100.0..800.0_f64,
+        reads in 100.0..800.0_f64,
+        stores in 0.0..300.0_f64,
     ) {
-        let swept: Vec<Swept> = [100.0, 300.0, 500.0, 800.0].map(|p| Swept {
-            pressure: Cycles(p),
-            share: slope * p,
-            gain: gain * p,
-        }).to_vec();
+        let swept: Vec<Swept> = [(100.0, 0.0), (300.0, 0.0), (500.0, 300.0), (800.0, 100.0)]
+            .map(|(reads, stores)| Swept {
+                pressure: pressure(reads, stores),
+                share: slope * (reads + 0.5 * stores),
+                gain: gain * (reads + 2.0 * stores),
+            })
+            .to_vec();
         let fit = fit(&swept).unwrap();
-        let shot = shoot(&fit, Cycles(pressure));
-        if gain * pressure > 0.011 {
-            let (share, predicted) = shot.unwrap();
-            prop_assert!((share - slope * pressure).abs() < 1e-9);
-            prop_assert!((predicted - gain * pressure).abs() < 1e-9);
-        } else if gain * pressure < 0.009 {
+        let shot = shoot(&fit, pressure(reads, stores));
+        let (share, wanted) = (slope * (reads + 0.5 * stores), gain * (reads + 2.0 * stores));
+        if wanted > 0.011 {
+            let (found, predicted) = shot.unwrap();
+            prop_assert!((found - share.min(fit.most)).abs() < 1e-9);
+            prop_assert!((predicted - wanted).abs() < 1e-9);
+        } else if wanted < 0.009 {
             prop_assert_eq!(shot, None);
         }
     }
@@ -167,40 +178,42 @@ proptest! {
 }
 
 #[test]
-fn lines_are_not_carried_beyond_what_was_swept() {
-    let swept = [(100.0, 0.1, 0.02), (500.0, 0.4, 0.3)].map(|(p, share, gain)| Swept {
-        pressure: Cycles(p),
+fn planes_are_not_carried_beyond_what_was_swept() {
+    let swept = [
+        (100.0, 0.0, 0.1, 0.02),
+        (500.0, 0.0, 0.4, 0.3),
+        (400.0, 200.0, 0.45, 0.4),
+    ]
+    .map(|(reads, stores, share, gain)| Swept {
+        pressure: pressure(reads, stores),
         share,
         gain,
     });
     let fit = fit(&swept).unwrap();
-    assert_eq!(shoot(&fit, Cycles(500.0)), shoot(&fit, Cycles(5000.0)));
-    assert!(best_shot::fit(&swept[..1]).is_err());
+    assert_eq!(
+        shoot(&fit, pressure(500.0, 0.0)),
+        shoot(&fit, pressure(5000.0, 0.0))
+    );
+    assert!(best_shot::fit(&swept[..2]).is_err());
 }
 
 #[test]
-fn pressure_is_metric_times_latency() {
-    let form = PrefetchForm::SapphireRapids;
+fn pressure_is_stalls_times_latency() {
     let program = Program {
         miss_stalls: 0.4,
         store: 0.1,
         ..IDLE
     };
-    let counters = program.local(form);
-    let run = Run::of(&counters).unwrap();
-    let pressure = best_shot::pressure(&run, form, &CONSTANTS).unwrap();
+    let counters = program.local(PrefetchForm::SapphireRapids);
+    let pressure = best_shot::pressure(&Run::of(&counters).unwrap()).unwrap();
     // Reads take 300 cycles in the common part, ownership 400.
-    let overlap = 1.0 / (24.67 / 100.0 + 0.87);
-    let expected = 0.4 * overlap * 300.0 + 0.1 * 400.0;
-    assert!(
-        (pressure.get() - expected).abs() < 1e-3,
-        "{pressure} is not {expected}"
-    );
+    assert!((pressure.reads.get() - 0.4 * 300.0).abs() < 1e-3);
+    assert!((pressure.stores.get() - 0.1 * 400.0).abs() < 1e-3);
     let mut blind = counters.clone();
     blind.set_unavailable(
         Counter::OffcoreDemandRfo,
         Unavailable::because("no such event"),
     );
-    let error = best_shot::pressure(&Run::of(&blind).unwrap(), form, &CONSTANTS).unwrap_err();
+    let error = best_shot::pressure(&Run::of(&blind).unwrap()).unwrap_err();
     assert!(error.to_string().contains("no such event"));
 }

@@ -1,35 +1,43 @@
 //! Best-shot interleaving: the share and the gain from one run on local memory (SupMario §6.2).
 //!
 //! A workload gains from a second tier by as much as it presses on the first. Pressure is, for each class
-//! of requests, what latency costs it (M, the metric of the slowdown model) times the latency it meets
-//! (L). Over streaming kernels, both the best share and the gain are close to linear in it. The paper
-//! prints neither slopes nor what L is of; L here is the mean latency of all data reads, of those that
-//! are prefetched, and of reads for ownership, as in the authors' later artefact (CAMP).
+//! of requests, what latency costs it (M) times the latency it meets (L). Over streaming kernels, both the
+//! best share and the gain are close to linear in it. The paper prints neither slopes nor what L is of;
+//! L here is the mean latency of all data reads, of those that are prefetched, and of reads for ownership,
+//! as in the authors' later artefact (CAMP). M here is the share of cycles stalled for the class, which
+//! that artefact takes too: the cache metric of the slowdown model is zero where the L2 prefetcher keeps
+//! up, which is where streams press hardest.
 
 use weir_model::counters::Counter;
-use weir_model::insight::{Constants, InterleaveFit, Linear, PrefetchForm};
+use weir_model::insight::{InterleaveFit, Linear, Pressure};
 use weir_model::units::Cycles;
 
-use crate::slowdown::Metrics;
+use crate::breakdown::Breakdown;
 use crate::{InsightError, Run, least_squares};
 
-/// How hard a run presses on local memory: R_DRAM + R_cache + R_store, in cycles of the core.
+/// How hard a run presses on local memory: by reads, R_DRAM + R_cache, and by stores, R_store.
 ///
 /// # Errors
 /// Counters are missing.
-pub fn pressure(
-    run: &Run<'_>,
-    form: PrefetchForm,
-    constants: &Constants,
-) -> Result<Cycles, InsightError> {
-    let metrics = Metrics::of(run, form)?;
-    let latency = Latencies::of(run).map_err(|(counter, why)| InsightError::Missing {
+pub fn pressure(run: &Run<'_>) -> Result<Pressure, InsightError> {
+    let lacking = |counters| InsightError::Missing {
         what: "best-shot interleaving".into(),
-        counters: vec![(counter, why)],
-    })?;
-    Ok(latency.reads * metrics.dram(constants)
-        + latency.prefetches * metrics.cache
-        + latency.stores * metrics.store)
+        counters,
+    };
+    let latency = Latencies::of(run).map_err(|missing| lacking(vec![missing]))?;
+    let breakdown = Breakdown::of(run);
+    let lost = breakdown.lost;
+    match (lost.dram, lost.cache, lost.store) {
+        (Some(dram), Some(cache), Some(store)) => Ok(Pressure {
+            reads: latency.reads * dram + latency.prefetches * cache,
+            stores: latency.stores * store,
+        }),
+        _ => Err(lacking(
+            (breakdown.untold.into_iter())
+                .map(|untold| (untold.counter, untold.why))
+                .collect(),
+        )),
+    }
 }
 
 /// Mean latencies of the classes of requests; zero where there are none.
@@ -75,55 +83,62 @@ impl Latencies {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Swept {
     /// Its pressure on local memory.
-    pub pressure: Cycles,
+    pub pressure: Pressure,
     /// The share at which it ran fastest.
     pub share: f64,
     /// How much faster than all local it ran there: 0.2 is a fifth more done in the same time.
     pub gain: f64,
 }
 
-/// The lines through what was swept.
+/// The planes through what was swept.
 ///
 /// # Errors
 /// There are too few kernels, or all press alike.
 pub fn fit(swept: &[Swept]) -> Result<InterleaveFit, InsightError> {
-    let rows: Vec<[f64; 2]> = swept.iter().map(|s| [s.pressure.get(), 1.0]).collect();
-    let line = |of: fn(&Swept) -> f64| {
+    let rows: Vec<[f64; 3]> = (swept.iter())
+        .map(|s| [s.pressure.reads.get(), s.pressure.stores.get(), 1.0])
+        .collect();
+    let plane = |of: fn(&Swept) -> f64| {
         let wanted: Vec<f64> = swept.iter().map(of).collect();
-        let [slope, intercept] = least_squares::solve(&rows, &wanted)?;
-        Some(Linear { slope, intercept })
+        let [reads, stores, intercept] = least_squares::solve(&rows, &wanted)?;
+        Some(Linear {
+            reads,
+            stores,
+            intercept,
+        })
     };
-    let ends = || {
-        let pressures = || swept.iter().map(|s| s.pressure);
-        Some([
-            pressures().reduce(Cycles::min)?,
-            pressures().reduce(Cycles::max)?,
-        ])
+    let (Some(share), Some(gain)) = (plane(|s| s.share), plane(|s| s.gain)) else {
+        return Err(InsightError::Interleave(
+            "the kernels press on local memory alike, or there are fewer than three of them".into(),
+        ));
     };
-    match (line(|s| s.share), line(|s| s.gain), ends()) {
-        (Some(share), Some(gain), Some(range)) => Ok(InterleaveFit {
-            share,
-            gain,
-            pressure_range: range,
-            most: swept.iter().map(|s| s.share).fold(0.0, f64::max),
-        }),
-        _ => Err(InsightError::Interleave(
-            "the kernels press on local memory alike, or there are fewer than two of them".into(),
-        )),
-    }
+    let most = |of: fn(&Pressure) -> Cycles| {
+        let each = swept.iter().map(|s| of(&s.pressure));
+        each.reduce(Cycles::max).unwrap_or_default()
+    };
+    Ok(InterleaveFit {
+        share,
+        gain,
+        most_pressure: Pressure {
+            reads: most(|p| p.reads),
+            stores: most(|p| p.stores),
+        },
+        most: swept.iter().map(|s| s.share).fold(0.0, f64::max),
+    })
 }
 
 /// A gain below this is not worth moving pages for; it is what repetitions differ by.
 const WORTH_IT: f64 = 0.01;
 
-/// Best share and gain for a pressure; `None` if interleaving is not worth it. The lines hold within the
-/// pressures that they were fitted on and are not carried beyond.
-pub fn shoot(fit: &InterleaveFit, pressure: Cycles) -> Option<(f64, f64)> {
-    let [least, greatest] = fit.pressure_range;
-    let pressure = pressure.max(least).min(greatest).get();
-    let at = |line: &Linear| line.slope * pressure + line.intercept;
-    let share = at(&fit.share).clamp(0.0, fit.most);
-    let gain = at(&fit.gain);
+/// Best share and gain for a pressure; `None` if interleaving is not worth it. The planes are not carried
+/// beyond the pressures that they were fitted on.
+pub fn shoot(fit: &InterleaveFit, pressure: Pressure) -> Option<(f64, f64)> {
+    let within = Pressure {
+        reads: pressure.reads.min(fit.most_pressure.reads),
+        stores: pressure.stores.min(fit.most_pressure.stores),
+    };
+    let share = fit.share.at(within).clamp(0.0, fit.most);
+    let gain = fit.gain.at(within);
     (share > 0.0 && gain > WORTH_IT).then_some((share, gain))
 }
 

@@ -249,24 +249,43 @@ pub struct Line {
     pub intercept: f64,
 }
 
-/// `slope` times something, and `intercept`.
+/// How hard a workload presses on local memory: for reads and for stores, the share of cycles stalled
+/// times the mean latency (R in SupMario §6.2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pressure {
+    /// By reads, on demand and prefetched.
+    pub reads: Cycles,
+    /// By stores.
+    pub stores: Cycles,
+}
+
+/// Something that is linear in the pressure on local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Linear {
-    /// For each unit.
-    pub slope: f64,
-    /// At zero.
+    /// For each cycle of pressure by reads.
+    pub reads: f64,
+    /// For each cycle of pressure by stores.
+    pub stores: f64,
+    /// Without any.
     pub intercept: f64,
+}
+
+impl Linear {
+    /// What it is at a pressure.
+    pub fn at(&self, pressure: Pressure) -> f64 {
+        self.reads * pressure.reads.get() + self.stores * pressure.stores.get() + self.intercept
+    }
 }
 
 /// Best share and gain of interleaving, linear in the pressure on local memory (SupMario §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterleaveFit {
-    /// The best share of pages on the slower tier, for a cycle of pressure.
+    /// The best share of pages on the slower tier.
     pub share: Linear,
-    /// The gain over all local, as a share, likewise.
+    /// The gain over all local, as a share.
     pub gain: Linear,
-    /// Pressures that the lines were fitted on: the least and the greatest.
-    pub pressure_range: [Cycles; 2],
+    /// The greatest pressures that these were fitted on.
+    pub most_pressure: Pressure,
     /// The greatest best share among what they were fitted on.
     pub most: f64,
 }

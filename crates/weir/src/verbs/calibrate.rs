@@ -86,7 +86,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let go_on = |of| going.step(of);
         model.interleave = Some(fit_interleave(
             testbed,
-            &model,
             &tiers,
             cores,
             &options.run,

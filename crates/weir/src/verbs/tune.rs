@@ -209,7 +209,7 @@ impl Tuning<'_> {
         let Some(fit) = &model.interleave else {
             return Ok(None);
         };
-        let pressure = best_shot::pressure(local, model.prefetch, &model.constants)?;
+        let pressure = best_shot::pressure(local)?;
         let shot = best_shot::shoot(fit, pressure);
         let (share, gain) = shot.unwrap_or_default();
         Ok(Some(Advice {

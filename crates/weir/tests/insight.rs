@@ -1,0 +1,206 @@
+//! Counters from files: explained, predicted and evaluated, by the command.
+
+mod common;
+
+use std::fmt::Write as _;
+
+use common::Place;
+use serde_json::json;
+
+/// What `perf stat -x,` writes, of a core that loses 30 % of its cycles to misses.
+const LOCAL: &[(&str, u64)] = &[
+    ("CPU_CLK_UNHALTED.THREAD", 10_000_000_000),
+    ("INST_RETIRED.ANY", 4_000_000_000),
+    ("EXE_ACTIVITY.BOUND_ON_LOADS", 5_000_000_000),
+    ("MEMORY_ACTIVITY.STALLS_L1D_MISS", 4_500_000_000),
+    ("MEMORY_ACTIVITY.STALLS_L2_MISS", 4_000_000_000),
+    ("MEMORY_ACTIVITY.STALLS_L3_MISS", 3_000_000_000),
+    ("EXE_ACTIVITY.BOUND_ON_STORES", 200_000_000),
+    ("OFFCORE_REQUESTS.DEMAND_DATA_RD", 20_000_000),
+    (
+        "OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DEMAND_DATA_RD",
+        3_500_000_000,
+    ),
+    ("OFFCORE_REQUESTS_OUTSTANDING.DEMAND_DATA_RD", 5_000_000_000),
+    ("MEM_LOAD_RETIRED.FB_HIT", 3_000_000),
+    ("MEM_LOAD_RETIRED.L1_MISS", 30_000_000),
+];
+
+fn perf(events: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+    let mut text = String::new();
+    for (event, value) in events {
+        let _ = writeln!(text, "{value},,{event},1000000000,100.00,,");
+    }
+    text
+}
+
+fn local() -> String {
+    perf(LOCAL.iter().copied())
+}
+
+/// The same work with 3.2e9 more cycles of misses, and 0.3e9 of nothing that is counted.
+fn slower() -> String {
+    perf(LOCAL.iter().map(|&(event, value)| match event {
+        "CPU_CLK_UNHALTED.THREAD" => (event, value + 3_500_000_000),
+        stalls if stalls.contains("STALLS_") || stalls.ends_with("ON_LOADS") => {
+            (event, value + 3_200_000_000)
+        }
+        _ => (event, value),
+    }))
+}
+
+/// A model whose every constant can be checked by hand.
+fn model(place: &Place) -> String {
+    let model = json!({
+        "schema": "weir/slowdown-model/1",
+        "weir": "0",
+        "machine": {"kind": "sim", "name": "emr2s+cxl-a", "digest": "0"},
+        "processor": "emerald-rapids, 32 cores a socket",
+        "from": "dram",
+        "to": "cxl0",
+        "prefetch": "sapphire_rapids",
+        "constants": {"k1": 1.0, "k2": 2.0, "k3": 0.5, "k4": 0.0, "p": 17.5, "q": 0.9},
+        "unloaded": 250.0,
+        "aol_range": [20.0, 260.0],
+        "fitted_on": [],
+        "rejected": [{"of": "dram_bound", "slope": 1.0, "intercept": 0.0}],
+    });
+    place
+        .file("model.json", model.to_string())
+        .display()
+        .to_string()
+}
+
+#[test]
+fn two_files_are_compared_by_cause() {
+    let place = Place::new();
+    place.file("local.csv", local());
+    place.file("cxl.csv", slower());
+    let explain = [
+        "explain",
+        "--counters",
+        "local.csv",
+        "--against",
+        "cxl.csv",
+        "--cpu",
+        "spr",
+    ];
+    let done = place.run(&[&explain[..], &["--format", "json"]].concat());
+    assert_eq!(done.code(), 0, "{}", done.err());
+    let document = done.json();
+    assert_eq!(document["schema"], "weir/explain/1");
+    let difference = &document["difference"];
+    let near = |value: &serde_json::Value, wanted: f64| {
+        let value = value.as_f64().unwrap();
+        assert!((value - wanted).abs() < 1e-6, "{value} is not {wanted}");
+    };
+    near(&difference["slowdown_pct"], 35.0);
+    near(&difference["components"]["dram"], 32.0);
+    near(&difference["components"]["other"], 3.0);
+    near(&document["runs"][0]["lost"]["l3"], 10.0);
+    // A lone chase was not counted, so that the bound is not told.
+    assert!(document["runs"][0]["bound"].is_null());
+
+    let table = place.run(&explain);
+    assert!(
+        table.out().contains("35.0 % slower, most of it DRAM"),
+        "{}",
+        table.out()
+    );
+    let shown = place.run(&["runs", "show", "last"]);
+    assert!(shown.out().contains("35.0 % slower"), "{}", shown.out());
+}
+
+#[test]
+fn counters_that_cannot_be_are_named() {
+    let place = Place::new();
+    let swapped = |&(event, value): &(&'static str, u64)| match event {
+        "OFFCORE_REQUESTS.DEMAND_DATA_RD" => (event, 3_500_000_000),
+        "OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DEMAND_DATA_RD" => (event, 20_000_000),
+        _ => (event, value),
+    };
+    place.file("swapped.csv", perf(LOCAL.iter().map(swapped)));
+    let done = place.run(&["explain", "--counters", "swapped.csv", "--cpu", "spr"]);
+    assert_eq!(done.code(), 2);
+    assert!(done.err().contains("swapped?"), "{}", done.err());
+    assert_eq!(done.out(), "");
+}
+
+#[test]
+fn a_prediction_that_lacks_counters_names_them() {
+    let place = Place::new();
+    place.file("local.csv", local());
+    let model = model(&place);
+    let done = place.run(&[
+        "predict",
+        "--counters",
+        "local.csv",
+        "--cpu",
+        "spr",
+        "--model",
+        &model,
+    ]);
+    assert_eq!(done.code(), 3);
+    assert!(
+        done.err().contains("ocr.hwpf_l1d.any_response"),
+        "{}",
+        done.err()
+    );
+    // Counters of a processor whose prefetches are counted otherwise.
+    let done = place.run(&[
+        "predict",
+        "--counters",
+        "local.csv",
+        "--cpu",
+        "skx",
+        "--model",
+        &model,
+    ]);
+    assert_eq!(done.code(), 2, "{}", done.err());
+}
+
+#[test]
+fn a_file_of_workloads_is_evaluated() {
+    let place = Place::new();
+    let model = model(&place);
+    let head = "workload,slowdown_pct,dram_pct,cycles,inst_retired.any,cycle_activity.stalls_l2_miss,\
+                cycle_activity.stalls_l3_miss,exe_activity.bound_on_stores,mem_load_retired.fb_hit,\
+                mem_load_retired.l1_miss,ocr.hwpf_l1d.any_response,ocr.hwpf_l2.any_response,\
+                unc_cha_tor_inserts.ia_drd_pref,unc_cha_tor_inserts.ia_miss_drd_pref,\
+                offcore_requests.demand_data_rd,\
+                offcore_requests_outstanding.cycles_with_demand_data_rd";
+    // AOL 175: p / AOL + q is 1, so that slowdown by misses is their share of cycles.
+    let row = |name: &str, slowdown: f64, misses: u64| {
+        format!("{name},{slowdown},,10000000,4000000,{misses},{misses},0,0,1,0,0,0,0,1000,175000")
+    };
+    let file = [
+        head.to_owned(),
+        row("a", 30.0, 3_000_000),
+        row("b", 22.0, 1_000_000),
+    ]
+    .join("\n");
+    place.file("many.csv", file);
+    let evaluate = [
+        "predict",
+        "--evaluate",
+        "many.csv",
+        "--model",
+        &model,
+        "--format",
+        "json",
+    ];
+    let done = place.run(&evaluate);
+    assert_eq!(done.code(), 0, "{}", done.err());
+    let document = done.json();
+    let predicted = document["predictions"][0]["slowdown_pct"].as_f64().unwrap();
+    assert!((predicted - 30.0).abs() < 1e-6, "{predicted}");
+    let lines = document["accuracy"]["lines"].as_array().unwrap();
+    let total = lines.iter().find(|line| line["what"] == "total").unwrap();
+    assert_eq!(total["within_5_pct"], 50.0);
+    assert_eq!(document["accuracy"]["worst"][0], "b");
+
+    place.file("broken.csv", format!("{head}\na,1,,-5\n"));
+    let broken = place.run(&["predict", "--evaluate", "broken.csv", "--model", &model]);
+    assert_eq!(broken.code(), 2);
+    assert!(broken.err().contains("broken.csv:2"), "{}", broken.err());
+}
