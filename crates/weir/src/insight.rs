@@ -16,11 +16,9 @@ use weir_insight::campaign::{CampaignError, Tiers};
 use weir_insight::slowdown::file;
 use weir_lab::WorkloadOptions;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
-use weir_model::events::EventLibrary;
 use weir_model::insight::{Origin, SlowdownModel};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::{TierName, Topology};
-use weir_model::workload::{Workload, Workloads};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -28,6 +26,7 @@ use crate::host;
 use crate::machine::Chosen;
 use crate::progress::Progress;
 use crate::store::{Figure, NewRun, RunId, RunState, Store};
+use crate::verbs;
 
 impl From<InsightError> for Failure {
     fn from(error: InsightError) -> Self {
@@ -49,39 +48,16 @@ impl From<CampaignError> for Failure {
     }
 }
 
-/// The workload of this name, or in this file.
-///
-/// # Errors
-/// There is none, or the file has mistakes.
-pub fn workload(name: &str) -> Result<Workload> {
-    if name.ends_with(".toml") || name.contains('/') {
-        let text = read(Path::new(name), "workload")?;
-        return Workloads::check(name, &text).map_err(|m| Failure::request(m.to_string()));
-    }
-    let library = Workloads::builtin();
-    library.get(name).cloned().ok_or_else(|| {
-        let close = library.close_to(name);
-        let hint = match close.first() {
-            Some(first) => format!("; did you mean `{first}`?"),
-            None => String::new(),
-        };
-        Failure::request(format!("no workload is called `{name}`{hint}"))
-    })
-}
-
 /// Counters from a file that `perf stat` or Weir wrote.
 ///
 /// # Errors
 /// It cannot be read, or is none.
 pub fn counters(path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
-    let text = read(path, "file of counters")?;
     let options = ReadOptions {
         cpu: cpu.map(str::to_owned),
         cgroup: None,
     };
-    let name = path.display().to_string();
-    counter_file::read(&name, &text, &options, &EventLibrary::builtin())
-        .map_err(|error| Failure::Request(error.into()))
+    verbs::counters::read(path, &options)
 }
 
 /// A file's text; what is far too large is not read.

@@ -8,10 +8,11 @@ use weir_insight::explain::Seen;
 use weir_model::insight::{ExplainDocument, PrefetchForm};
 use weir_model::topology::TierName;
 
+use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, counters, keep, origin, run_options, workload};
+use crate::insight::{self, counters, keep, origin, run_options};
 use crate::machine;
 use crate::output::{self, print, to_csv, to_json};
 
@@ -94,7 +95,7 @@ fn on_machine(
     context: &Context,
     began: Instant,
 ) -> Result<ExplainDocument> {
-    let workload = workload(name)?;
+    let workload = find(name)?;
     let chosen = machine::choose(&context.global.on)?;
     let names: Vec<TierName> = if args.tiers.is_empty() {
         chosen

@@ -15,5 +15,5 @@ pub mod reproduce;
 pub mod runs;
 pub mod topo;
 pub mod tour;
-pub mod workload;
 pub mod tune;
+pub mod workload;

@@ -10,13 +10,12 @@ use weir_model::insight::{PredictDocument, Predicted, PrefetchForm, SlowdownMode
 use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 
+use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::evaluation::{self, Counted};
 use crate::failure::{Failure, Result};
-use crate::insight::{
-    self, Going, counters, keep, model_path, origin, read_model, run_options, workload,
-};
+use crate::insight::{self, Going, counters, keep, model_path, origin, read_model, run_options};
 use crate::machine::{self, Chosen};
 use crate::output::{self, print, to_csv, to_json};
 
@@ -119,7 +118,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             workload: Some(name),
             verify,
             ..
-        } => asked.of_workloads(&[workload(name)?], *verify, None)?,
+        } => asked.of_workloads(&[find(name)?], *verify, None)?,
         _ => {
             return Err(Failure::request(
                 "name a workload, --counters FILE, --evaluate FILE, or --population N",

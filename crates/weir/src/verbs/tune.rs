@@ -15,10 +15,11 @@ use weir_model::topology::TierName;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
 
+use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, keep, model_path, origin, read_model, run_options, workload};
+use crate::insight::{self, Going, keep, model_path, origin, read_model, run_options};
 use crate::machine::{self, Chosen};
 use crate::output::{self, print, to_csv, to_json};
 
@@ -69,7 +70,7 @@ pub struct Interleave {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let What::Interleave(args) = &args.what;
     let began = Instant::now();
-    let workload = workload(&args.workload)?;
+    let workload = find(&args.workload)?;
     let chosen = machine::choose(&context.global.on)?;
     if chosen.identity.kind == MachineKind::Host {
         return Err(Failure::Missing(anyhow::anyhow!(
