@@ -8,7 +8,6 @@ mod parquet;
 pub mod points;
 mod prose;
 mod table;
-mod tune;
 
 use std::io::{self, Write};
 
@@ -18,12 +17,13 @@ use crate::failure::Result;
 
 pub use self::csv::{Record, point_rows, rows_to_csv, to_csv};
 pub use self::parquet::{Rows, to_parquet};
-pub use insight::{calibrate, explain, explain_rows, fit_row, predict, predicted_row};
+pub use insight::{
+    advice_row, calibrate, explain, explain_rows, fit_row, predict, predicted_row, tune,
+};
 pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
 pub use table::{Column, Table};
-pub use tune::{advice_row, tune};
 
 /// The values in the order in which they first occur.
 pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

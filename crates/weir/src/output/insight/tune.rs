@@ -3,8 +3,9 @@
 use serde::Serialize;
 use weir_model::insight::{Advice, Bound, TuneDocument};
 
-use super::csv::Record;
-use super::{Column, Table, percent, wrap};
+use super::signed;
+use crate::output::csv::Record;
+use crate::output::{Column, Table, percent, wrap};
 
 /// What each method says, and the curve where it was measured.
 pub fn tune(document: &TuneDocument) -> String {
@@ -26,7 +27,6 @@ pub fn tune(document: &TuneDocument) -> String {
         Column::number("expected\n%"),
         Column::number("measured\n%"),
     ]);
-    let signed = |value: Option<f64>| value.map_or("-".into(), percent);
     for advice in &document.advice {
         let [from, to] = advice.weights;
         table.row([

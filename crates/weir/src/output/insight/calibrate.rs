@@ -1,0 +1,87 @@
+//! Constants of the slowdown model.
+
+use serde::Serialize;
+use weir_model::insight::{CalibrateDocument, FitPoint, Micro};
+
+use crate::output::csv::Record;
+use crate::output::{Column, Table, percent, wrap};
+
+/// The constants, and how well they give back what they were fitted on.
+pub fn calibrate(document: &CalibrateDocument) -> String {
+    let model = &document.model;
+    let c = &model.constants;
+    let mut constants = Table::new(&[Column::words("constant"), Column::number("value")]);
+    for (name, value) in [
+        ("k1, of DRAM", c.k1),
+        ("k2, of the caches", c.k2),
+        ("k3, of stores", c.k3),
+        ("k4, of every workload", c.k4),
+        ("p, overlap [clk]", c.p.get()),
+        ("q, without overlap", c.q),
+    ] {
+        constants.row([name.into(), format!("{value:.3}")]);
+    }
+    let mut text = wrap(
+        &format!(
+            "{}, {} to {}, counters of {}",
+            model.machine.name, model.from, model.to, model.prefetch
+        ),
+        "",
+        "  ",
+    );
+    text.push_str(&constants.to_string());
+    text.push('\n');
+    let mut fitted = Table::new(&[
+        Column::words("micro-workload"),
+        Column::number("measured\n%"),
+        Column::number("fitted\n%"),
+        Column::number("off\npoints"),
+    ]);
+    for point in &model.fitted_on {
+        fitted.row([
+            point.name.clone(),
+            percent(point.slowdown_pct),
+            percent(point.fitted_pct),
+            percent(point.fitted_pct - point.slowdown_pct),
+        ]);
+    }
+    text.push_str(&fitted.to_string());
+    if let Some(held) = &model.held_out {
+        let told = format!(
+            "intervals that hold {:.0} % of workloads, from {} that nothing was fitted to: {:.0} % of the \
+             prediction and {:.0} points more",
+            held.coverage_pct,
+            held.workloads,
+            held.total.relative * 100.0,
+            held.total.floor_pct
+        );
+        text.push_str(&wrap(&told, "- ", "  "));
+    }
+    text
+}
+
+/// A micro-workload as a row.
+#[derive(Debug, Serialize)]
+pub struct FitRow<'a> {
+    name: &'a str,
+    micro: Micro,
+    slowdown_pct: f64,
+    fitted_pct: f64,
+    aol_clk: Option<f64>,
+}
+
+impl Record for FitRow<'_> {
+    const COLUMNS: &'static [&'static str] =
+        &["name", "micro", "slowdown_pct", "fitted_pct", "aol_clk"];
+}
+
+/// A micro-workload as a row.
+pub fn fit_row(point: &FitPoint) -> FitRow<'_> {
+    FitRow {
+        name: &point.name,
+        micro: point.micro,
+        slowdown_pct: point.slowdown_pct,
+        fitted_pct: point.fitted_pct,
+        aol_clk: point.aol.map(|c| c.get()),
+    }
+}

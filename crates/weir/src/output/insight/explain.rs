@@ -1,0 +1,251 @@
+//! Where cycles are lost.
+
+use serde::Serialize;
+use weir_model::insight::{Components, ExplainDocument, ExplainedDifference, ExplainedRun};
+
+use super::{Part, one, signed};
+use crate::output::csv::Record;
+use crate::output::{Column, Table, figure, percent, wrap};
+
+/// The causes in the order in which a request meets them.
+const CAUSES: [(&str, Part); 6] = [
+    ("store", |c| c.store),
+    ("L1", |c| c.l1),
+    ("L2", |c| c.l2),
+    ("L3", |c| c.l3),
+    ("DRAM", |c| c.dram),
+    ("other", |c| c.other),
+];
+
+/// Where cycles are lost, run beside run.
+pub fn explain(document: &ExplainDocument) -> String {
+    let mut text = String::new();
+    let mut columns = vec![Column::words("cycles lost to")];
+    for run in &document.runs {
+        let name = run
+            .tier
+            .as_ref()
+            .map_or(run.workload.as_str(), |tier| tier.as_str());
+        columns.push(Column::number(format!("{name}\n%")));
+    }
+    let difference = document.difference.as_ref();
+    if difference.is_some() {
+        columns.push(Column::number("slowdown\npoints"));
+    }
+    let mut table = Table::new(&columns);
+    for (name, of) in CAUSES {
+        let mut row = vec![if name == "other" {
+            "nothing of these".into()
+        } else {
+            name.to_owned()
+        }];
+        row.extend(document.runs.iter().map(|run| one(of(&run.lost))));
+        row.extend(difference.map(|d| signed(of(&d.components))));
+        table.row(row);
+    }
+    if let Some(difference) = difference {
+        let mut row = vec!["all".to_owned()];
+        row.extend(document.runs.iter().map(|_| String::new()));
+        row.push(percent(difference.slowdown_pct));
+        table.row(row);
+    }
+    text.push_str(&table.to_string());
+    text.push('\n');
+    text.push_str(&quantities(document).to_string());
+    for run in &document.runs {
+        let name = run
+            .tier
+            .as_ref()
+            .map_or(run.workload.as_str(), |tier| tier.as_str());
+        let bound = match run.bound {
+            Some(bound) => format!("{name}: waits for {bound}: {}", run.evidence),
+            None => format!("{name}: what it waits for cannot be told: {}", run.evidence),
+        };
+        text.push_str(&wrap(&bound, "- ", "  "));
+        for untold in &run.untold {
+            let told = format!(
+                "{name}: `{}` is missing ({}): not told is {}",
+                untold.counter, untold.why, untold.cost
+            );
+            text.push_str(&wrap(&told, "- ", "  "));
+        }
+    }
+    if let Some(difference) = difference {
+        text.push_str(&wrap(&summary(difference), "- ", "  "));
+        if !difference.phases.is_empty() {
+            text.push('\n');
+            let phases = difference.phases.iter();
+            text.push_str(&phase_table(
+                "slowdown of",
+                phases.map(|p| (p.phase.as_str(), Some(p.slowdown_pct), &p.components)),
+            ));
+        }
+    } else if let Some(run) = document.runs.first().filter(|run| !run.phases.is_empty()) {
+        text.push('\n');
+        let phases = run.phases.iter();
+        text.push_str(&phase_table(
+            "cycles lost in",
+            phases.map(|p| (p.phase.as_str(), None, &p.lost)),
+        ));
+    }
+    text
+}
+
+fn summary(difference: &ExplainedDifference) -> String {
+    let largest = CAUSES
+        .iter()
+        .filter_map(|(name, of)| Some((*name, of(&difference.components)?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut told = format!("{} % slower", figure(difference.slowdown_pct));
+    if let Some((name, points)) = largest {
+        told.push_str(&format!(", most of it {name}: {points:.1} points"));
+    }
+    match difference.instructions {
+        Some(ratio) if !(0.95..=1.05).contains(&ratio) => told.push_str(&format!(
+            "; the second run has {ratio:.2} x the instructions, and both are compared for one"
+        )),
+        Some(_) => {}
+        None => told
+            .push_str("; instructions were not counted, and both runs are taken for the same work"),
+    }
+    told
+}
+
+fn phase_table<'a>(
+    head: &'static str,
+    phases: impl Iterator<Item = (&'a str, Option<f64>, &'a Components)>,
+) -> String {
+    let mut columns = vec![Column::words(head), Column::number("all\n%")];
+    columns.extend(
+        CAUSES
+            .iter()
+            .map(|(name, _)| Column::number(format!("{name}\n%"))),
+    );
+    let mut table = Table::new(&columns);
+    for (name, all, components) in phases {
+        let mut row = vec![name.to_owned(), signed(all)];
+        row.extend(CAUSES.iter().map(|(_, of)| signed(of(components))));
+        table.row(row);
+    }
+    table.to_string()
+}
+
+/// What stands behind the causes.
+fn quantities(document: &ExplainDocument) -> Table {
+    let mut columns = vec![Column::words("behind them")];
+    for run in &document.runs {
+        let name = run
+            .tier
+            .as_ref()
+            .map_or(run.workload.as_str(), |tier| tier.as_str());
+        columns.push(Column::number(name.to_owned()));
+    }
+    let mut table = Table::new(&columns);
+    let mut row = |name: &str, of: &dyn Fn(&ExplainedRun) -> Option<f64>| {
+        if document.runs.iter().any(|run| of(run).is_some()) {
+            let mut cells = vec![name.to_owned()];
+            cells.extend(
+                document
+                    .runs
+                    .iter()
+                    .map(|run| of(run).map_or("-".into(), figure)),
+            );
+            table.row(cells);
+        }
+    };
+    row("time [ms]", &|r| r.time_ns.map(|t| t.get() / 1e6));
+    row("instructions in a cycle", &|r| r.ipc);
+    row("memory bandwidth [GB/s]", &|r| r.gbps.map(|b| b.get()));
+    row("latency of a read beyond the core [clk]", &|r| {
+        r.offcore_latency.map(|c| c.get())
+    });
+    row("the same, amortised [clk]", &|r| r.aol.map(|c| c.get()));
+    row("demand reads at once", &|r| r.mlp);
+    row("loads that find their line in flight [%]", &|r| {
+        r.prefetch.fill_buffer_hits_pct
+    });
+    row("L1 prefetches from memory, 1000 instr.", &|r| {
+        r.prefetch.l1_misses_pki
+    });
+    row("L2 prefetches from memory, 1000 instr.", &|r| {
+        r.prefetch.l2_misses_pki
+    });
+    table
+}
+
+/// Lost cycles of a run, or slowdown, as a row.
+#[derive(Debug, Serialize)]
+pub struct CauseRow<'a> {
+    what: &'a str,
+    workload: &'a str,
+    tier: Option<&'a str>,
+    all_pct: Option<f64>,
+    store_pct: Option<f64>,
+    l1_pct: Option<f64>,
+    l2_pct: Option<f64>,
+    l3_pct: Option<f64>,
+    dram_pct: Option<f64>,
+    other_pct: Option<f64>,
+}
+
+impl Record for CauseRow<'_> {
+    const COLUMNS: &'static [&'static str] = &[
+        "what",
+        "workload",
+        "tier",
+        "all_pct",
+        "store_pct",
+        "l1_pct",
+        "l2_pct",
+        "l3_pct",
+        "dram_pct",
+        "other_pct",
+    ];
+}
+
+/// An explanation as rows: each run, then the slowdown.
+pub fn explain_rows(document: &ExplainDocument) -> Vec<CauseRow<'_>> {
+    fn row<'a>(
+        what: &'a str,
+        workload: &'a str,
+        tier: Option<&'a str>,
+        all: Option<f64>,
+        c: &Components,
+    ) -> CauseRow<'a> {
+        CauseRow {
+            what,
+            workload,
+            tier,
+            all_pct: all,
+            store_pct: c.store,
+            l1_pct: c.l1,
+            l2_pct: c.l2,
+            l3_pct: c.l3,
+            dram_pct: c.dram,
+            other_pct: c.other,
+        }
+    }
+    let mut rows: Vec<CauseRow<'_>> = (document.runs.iter())
+        .map(|run| {
+            row(
+                "lost",
+                &run.workload,
+                run.tier.as_ref().map(|t| t.as_str()),
+                None,
+                &run.lost,
+            )
+        })
+        .collect();
+    if let (Some(difference), Some(run)) = (&document.difference, document.runs.last()) {
+        let tier = run.tier.as_ref().map(|t| t.as_str());
+        let all = Some(difference.slowdown_pct);
+        rows.push(row(
+            "slowdown",
+            &run.workload,
+            tier,
+            all,
+            &difference.components,
+        ));
+    }
+    rows
+}
