@@ -60,8 +60,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
     if chosen.identity.kind == MachineKind::Host {
         return Err(Failure::Missing(anyhow::anyhow!(
-            "the micro-workloads are descriptions that a model runs; on this machine calibrate from \
-             counters of your own, `weir predict --evaluate FILE`"
+            "the micro-workloads are descriptions that a model runs, and this machine does not run them yet; \
+             name a model with --on"
         )));
     }
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
