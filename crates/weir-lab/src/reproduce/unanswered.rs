@@ -33,8 +33,10 @@ const TWO_TENANTS: &str = "needs two tenants at once";
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
 const APPLICATION: &str = "needs an application as the workload";
 const CONTROLLER: &str = "needs a controller that regulates tenants";
-const SLOWDOWN: &str = "needs the slowdown model";
-const INTERLEAVE: &str = "needs pages interleaved over tiers";
+const SLOWDOWN: &str =
+    "of the paper's own workloads; `weir predict --population` measures it over others";
+const INTERLEAVE: &str =
+    "of the paper's own workloads; `weir tune interleave --verify` measures it for others";
 const PAGES: &str = "needs page placement that moves pages";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 
