@@ -31,12 +31,16 @@ pub enum Op {
     /// length, and the core only submits it.
     Dsa,
     /// Blocks read from a storage device at random.
+    #[serde(rename = "randread", alias = "rand_read")]
     RandRead,
     /// Blocks written to a storage device at random.
+    #[serde(rename = "randwrite", alias = "rand_write")]
     RandWrite,
     /// Blocks read from a storage device in order.
+    #[serde(rename = "seqread", alias = "seq_read")]
     SeqRead,
     /// Blocks written to a storage device in order.
+    #[serde(rename = "seqwrite", alias = "seq_write")]
     SeqWrite,
 }
 
@@ -292,6 +296,8 @@ mod tests {
         for op in Op::ALL.into_iter().chain([Op::Dsa]).chain(Op::STORAGE) {
             assert_eq!(op.name().parse(), Ok(op));
             assert_eq!(op.name().replace('_', "-").parse(), Ok(op));
+            let json = serde_json::to_value(op).unwrap();
+            assert_eq!(json, op.name(), "JSON has names that the command takes");
         }
         assert_eq!("st+clwb".parse(), Ok(Op::StClwb));
         assert_eq!("ntst".parse(), Ok(Op::NtSt));

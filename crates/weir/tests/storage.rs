@@ -96,8 +96,8 @@ fn memory_and_storage_are_set_beside_each_other() {
     let done = place.run(&request);
     assert_eq!(done.code(), 0, "{}", done.err());
     let document = done.json();
-    let pair = |victim: &str| (victim.to_owned(), "ssd0:rand_write".to_owned());
-    assert_eq!(cells(&document), [pair("dram:ld"), pair("ssd0:rand_read")]);
+    let pair = |victim: &str| (victim.to_owned(), "ssd0:randwrite".to_owned());
+    assert_eq!(cells(&document), [pair("dram:ld"), pair("ssd0:randread")]);
     for point in document["points"].as_array().unwrap() {
         assert!(point["error"].is_null(), "{point}");
     }
@@ -260,7 +260,7 @@ fn an_aggressor_that_dies_spoils_its_own_cells_only() {
     let kept = place.run(&["runs", "show", "last", "--format", "json"]);
     let document = kept.expect(0).json();
     for point in document["points"].as_array().unwrap() {
-        let spoiled = point["op"] == "rand_write" || point["beside"]["op"] == "rand_write";
+        let spoiled = point["op"] == "randwrite" || point["beside"]["op"] == "randwrite";
         assert_eq!(point["error"].is_null(), !spoiled, "{point}");
     }
     let cells = document["cells"].as_array().unwrap();

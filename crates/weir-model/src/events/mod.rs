@@ -1,7 +1,7 @@
 //! Which events of a processor's counters are the portable ones: `events/*.toml`, compiled in.
 //!
 //! A table belongs to one microarchitecture. It has the vendor's events with their encodings, and
-//! for each [`Counter`](crate::counters::Counter) the formula over them, or the reason why that
+//! for each [`Counter`] the formula over them, or the reason why that
 //! processor cannot count it. `perf` and sysfs name the fields of an encoding (`event`, `umask`,
 //! `cmask`, `offcore_rsp`); which bits they are is the kernel's to say (`format/` in sysfs).
 

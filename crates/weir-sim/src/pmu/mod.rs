@@ -78,11 +78,13 @@ impl Level {
 
     /// Count times time so far, in picoseconds.
     pub fn area(&self, now: Ps) -> u64 {
-        // Sums may wrap; their difference is right as long as it fits.
+        // Sums may wrap; their difference is right as long as it fits. What comes only after `now` takes
+        // its wait off: with hardly anything else that leaves less than nothing.
         let present = self.count().wrapping_mul(now);
-        self.exit_times
+        let area = (self.exit_times)
             .wrapping_sub(self.entry_times)
-            .wrapping_add(present)
+            .wrapping_add(present);
+        area.cast_signed().max(0).cast_unsigned()
     }
 }
 
@@ -197,5 +199,20 @@ impl Pmu {
         put(Counter::UpiRxData, sum(TierClass::Remote, |c| c.lines_in));
         put(Counter::UpiTxData, sum(TierClass::Remote, |c| c.lines_out));
         set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_still_to_come_leaves_no_less_than_nothing() {
+        let mut level = Level::default();
+        level.up(150);
+        assert_eq!(level.area(100), 0, "it comes after the window");
+        assert_eq!(level.area(170), 20);
+        level.down(180);
+        assert_eq!(level.area(1000), 30);
     }
 }
