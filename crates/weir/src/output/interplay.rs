@@ -98,7 +98,7 @@ fn requests(text: &mut String, cells: &[Cell]) {
 }
 
 fn latency_table(subject: &'static str, unit: &str) -> Table {
-    let number = |what: &str| Column::number(format!("{what} [{unit}]"));
+    let number = |what: &str| Column::number(format!("{what}\n[{unit}]"));
     Table::new(&[
         Column::words(subject),
         Column::words("beside"),
