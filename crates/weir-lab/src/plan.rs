@@ -42,6 +42,9 @@ pub struct Load {
     /// The cores they run on, where the figure is about which; else empty, for the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<u32>,
+    /// The socket of those that it does not name: 0 for the one whose DRAM is tier `dram`, 1 for the next.
+    #[serde(default, skip_serializing_if = "weir_model::topology::is_first")]
+    pub socket: u32,
     /// Bytes that one thread touches.
     pub working_set: Bytes,
     /// Lines that are loaded along with those that the instruction touches.
@@ -75,6 +78,7 @@ impl Load {
             pattern,
             threads,
             cores: Vec::new(),
+            socket: 0,
             working_set,
             reads: None,
             pause: Nanos(0.0),
@@ -102,6 +106,13 @@ impl Load {
     #[must_use]
     pub fn on(mut self, cores: &[u32]) -> Self {
         self.cores = cores.to_vec();
+        self
+    }
+
+    /// The same on a socket.
+    #[must_use]
+    pub fn on_socket(mut self, socket: u32) -> Self {
+        self.socket = socket;
         self
     }
 
@@ -227,13 +238,10 @@ impl PointSpec {
     /// The tenants that make this point, the one that the figure is about first, or `None` if the
     /// machine has too few cores or not those that are named.
     pub fn tenants(&self, topology: &Topology) -> Option<Vec<Tenant>> {
-        let own = cores_of(&self.load, &topology.cores)?;
+        let own = cores_of(&self.load, topology, &[])?;
         let mut tenants = vec![self.load.tenant(&own)];
         if let Some(beside) = &self.beside {
-            let left: Vec<u32> = (topology.cores.iter().copied())
-                .filter(|core| !own.contains(core))
-                .collect();
-            let mut tenant = beside.tenant(&cores_of(beside, &left)?);
+            let mut tenant = beside.tenant(&cores_of(beside, topology, &own)?);
             tenant.name = format!("{} beside", tenant.name);
             tenants.push(tenant);
         }
@@ -256,13 +264,17 @@ impl PointSpec {
     }
 }
 
-/// The cores of a load among those that are free: the first, unless it names them.
-fn cores_of(load: &Load, free: &[u32]) -> Option<Vec<u32>> {
+/// The cores of a load among those that are not taken: the first of its socket, unless it names them.
+fn cores_of(load: &Load, topology: &Topology, taken: &[u32]) -> Option<Vec<u32>> {
+    let free = |core: &u32| !taken.contains(core);
     if load.cores.is_empty() {
-        return Some(free.get(..load.threads as usize)?.to_vec());
+        let cores = topology.cores_of(load.socket).iter().copied();
+        let first: Vec<u32> = cores.filter(free).take(load.threads as usize).collect();
+        return (first.len() == load.threads as usize).then_some(first);
     }
+    let is_there = |core| topology.cores.contains(core) || topology.other_cores.contains(core);
     let fits = load.cores.len() == load.threads as usize
-        && load.cores.iter().all(|core| free.contains(core));
+        && load.cores.iter().all(|core| free(core) && is_there(core));
     fits.then(|| load.cores.clone())
 }
 
@@ -287,6 +299,7 @@ impl fmt::Display for Load {
             pattern,
             threads,
             cores,
+            socket,
             working_set,
             reads,
             pause,
@@ -323,6 +336,9 @@ impl fmt::Display for Load {
         if !cores.is_empty() {
             let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
             write!(f, ", on cores {}", cores.join("+"))?;
+        }
+        if *socket > 0 {
+            write!(f, ", on socket {socket}")?;
         }
         if let Some(reads) = reads {
             let from: Vec<&str> = reads.from.tiers().map(TierName::as_str).collect();

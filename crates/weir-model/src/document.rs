@@ -122,6 +122,9 @@ pub struct Point {
     /// The cores they ran on, where the figure is about which.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores: Vec<u32>,
+    /// The socket they are of: 0 for the one whose DRAM is tier `dram`, and absent then.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub socket: u32,
     /// Bytes in a block, for random blocks, or of a descriptor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<Bytes>,
@@ -201,6 +204,9 @@ pub struct Beside {
     pub pattern: String,
     /// Its threads.
     pub threads: u32,
+    /// The socket they are on; absent for the first.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub socket: u32,
     /// Where copied lines come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<TierName>,

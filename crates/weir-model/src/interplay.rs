@@ -44,28 +44,37 @@ pub struct Party {
     /// Where the lines come from that the instruction writes, if it copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<TierName>,
+    /// The socket that its threads are on: 0 for the one whose DRAM is tier `dram`, and absent then.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub socket: u32,
 }
 
-/// `dram:nt_st`, or `dram:movdir64b:cxl0` for a copy from `cxl0`.
+/// `dram:nt_st`, or `dram:movdir64b:cxl0` for a copy from `cxl0`; `remote:nt_st@1` for threads on the
+/// other socket.
 impl fmt::Display for Party {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.from {
-            None => f.pad(&format!("{}:{}", self.tier, self.op)),
-            Some(from) => f.pad(&format!("{}:{}:{from}", self.tier, self.op)),
+        let mut text = format!("{}:{}", self.tier, self.op);
+        if let Some(from) = &self.from {
+            text.push_str(&format!(":{from}"));
         }
+        if self.socket > 0 {
+            text.push_str(&format!("@{}", self.socket));
+        }
+        f.pad(&text)
     }
 }
 
 impl FromStr for Party {
     type Err = String;
 
-    /// Reads `TIER:OP` and `TIER:OP:SOURCE`.
+    /// Reads `TIER:OP` and `TIER:OP:SOURCE`, either with `@SOCKET` behind.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
                 "`{text}` is no tenant: write TIER:OP, such as dram:ld, or TIER:OP:SOURCE for a copy"
             )
         };
+        let (text, socket) = split_socket(text)?;
         let parts: Vec<&str> = text.split(':').collect();
         let (tier, op, from) = match parts[..] {
             [tier, op] => (tier, op, None),
@@ -77,7 +86,27 @@ impl FromStr for Party {
         }
         let op = op.parse().map_err(|error| format!("{error}"))?;
         let tier = TierName::named(tier);
-        Ok(Self { tier, op, from })
+        Ok(Self {
+            tier,
+            op,
+            from,
+            socket,
+        })
+    }
+}
+
+/// Takes `@SOCKET` off the end of a tenant's name; without it the tenant is on the first.
+///
+/// # Errors
+/// What stands there is no socket that tenants can be on.
+pub fn split_socket(text: &str) -> Result<(&str, u32), String> {
+    match text.split_once('@') {
+        None => Ok((text, 0)),
+        Some((name, "0")) => Ok((name, 0)),
+        Some((name, "1")) => Ok((name, 1)),
+        Some((_, other)) => Err(format!(
+            "`@{other}` of `{text}` is no socket: tenants are on socket 0, whose DRAM is tier dram, or on @1"
+        )),
     }
 }
 
@@ -318,6 +347,12 @@ pub struct TimedPoint {
     /// What is timed: `chase_tlb_friendly`, one thread that chases pointers; `shared_line`, two cores that
     /// take turns on one line by compare-and-swap, one way.
     pub pattern: String,
+    /// The socket of those who are timed; absent for the first.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub socket: u32,
+    /// Whether the line is handed over between cores of two sockets; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across: bool,
     /// Who runs beside it.
     pub aggressor: Party,
     /// The aggressor's threads.
@@ -459,7 +494,19 @@ mod tests {
         assert_eq!(party.to_string(), "cxl0:nt_st");
         let copy: Party = "dram:movdir64b:cxl0".parse().unwrap();
         assert_eq!(copy.to_string().parse(), Ok(copy));
-        for text in ["cxl0", ":ld", "cxl0:", "cxl0:jump", "a:ld:", "a:ld:b:c"] {
+        let beyond: Party = "cxl1:nt_st@1".parse().unwrap();
+        assert_eq!((beyond.socket, beyond.to_string().parse()), (1, Ok(beyond)));
+        for text in [
+            "a:ld@2",
+            "a:ld@",
+            "a:ld@1@1",
+            "cxl0",
+            ":ld",
+            "cxl0:",
+            "cxl0:jump",
+            "a:ld:",
+            "a:ld:b:c",
+        ] {
             assert!(text.parse::<Party>().is_err(), "{text}");
         }
     }

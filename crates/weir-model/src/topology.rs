@@ -86,6 +86,26 @@ impl TierKind {
     }
 }
 
+impl TierKind {
+    /// The kind of this machine's tier for cores of a socket: what is remote for the first is near for the other.
+    #[must_use]
+    pub const fn seen_from(self, socket: u32) -> Self {
+        match (self, socket) {
+            (kind, 0) => kind,
+            (TierKind::Dram, _) => TierKind::Remote,
+            (TierKind::Remote, _) => TierKind::Dram,
+            (TierKind::Cxl, _) => TierKind::RemoteCxl,
+            (TierKind::RemoteCxl, _) => TierKind::Cxl,
+            (kind, _) => kind,
+        }
+    }
+}
+
+/// Whether a socket is the first, whose DRAM is tier `dram`: documents leave that out.
+pub const fn is_first(socket: &u32) -> bool {
+    *socket == 0
+}
+
 /// One tier of memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tier {
@@ -145,6 +165,9 @@ pub struct Topology {
     /// The cores that experiments may use, in the order in which to use them: one hardware thread
     /// of each core of the socket whose DRAM is tier `dram`.
     pub cores: Vec<u32>,
+    /// Those of the next socket, whose DRAM is tier `remote`; empty where there is none that tenants can be put on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_cores: Vec<u32>,
     /// Core clock, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Gigahertz>,
@@ -160,6 +183,15 @@ impl Topology {
     /// The tier of this name.
     pub fn tier(&self, name: &TierName) -> Option<&Tier> {
         self.tiers.iter().find(|t| t.name == *name)
+    }
+
+    /// The cores of a socket that tenants can be put on: 0 is the one whose DRAM is tier `dram`, 1 the next.
+    pub fn cores_of(&self, socket: u32) -> &[u32] {
+        match socket {
+            0 => &self.cores,
+            1 => &self.other_cores,
+            _ => &[],
+        }
     }
 
     /// Capacity of the last-level cache, or zero if there is none.

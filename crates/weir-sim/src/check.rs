@@ -9,7 +9,8 @@ use weir_model::topology::{TierKind, Topology};
 /// Refuses what makes no sense on this machine.
 pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
     let request = |text: String| Err(MachineError::Request(text));
-    let mut used = vec![None; topology.cores.len()];
+    let mut used = vec![None; topology.cores.len() + topology.other_cores.len()];
+    check_sockets(tenants, topology)?;
     for (i, tenant) in tenants.iter().enumerate() {
         let name = &tenant.name;
         if tenants[..i].iter().any(|t| t.name == *name) {
@@ -28,7 +29,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
                     "tenant `{name}` wants core {core}, but there are {}",
-                    topology.cores.len()
+                    topology.cores.len() + topology.other_cores.len()
                 ));
             };
             if let Some(other) = owner.replace(name) {
@@ -66,6 +67,29 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
         check_placement(name, &tenant.placement)?;
     }
     Ok(())
+}
+
+/// Refuses devices on the first socket's ports beside tenants on the other one.
+fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
+    let is_beyond = |t: &Tenant| t.cores.iter().any(|c| topology.other_cores.contains(c));
+    let of_device = |t: &&Tenant| {
+        let pattern = t.pattern;
+        matches!(
+            pattern,
+            Pattern::Requests { .. } | Pattern::Descriptors { .. }
+        )
+    };
+    match (
+        tenants.iter().find(of_device),
+        tenants.iter().find(|t| is_beyond(t)),
+    ) {
+        (Some(device), Some(beyond)) => Err(MachineError::Request(format!(
+            "tenant `{}` works with a device of the first socket, which is not modelled while tenant `{}` is on \
+             the other one",
+            device.name, beyond.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The longest pause between two lines, in nanoseconds.

@@ -12,7 +12,7 @@ use crate::uncore::LastLevel;
 pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     // Core complexes each have a part of it.
     let lines = params.uncore.llc.lines / u64::from(params.uncore.llc.complexes);
-    let complex = |t: &Thread| params.uncore.complex_of(t.core);
+    let complex = |t: &Thread| params.first_slice(t.core);
     let together = |one: &Thread| -> u64 {
         threads
             .iter()
@@ -34,7 +34,14 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
             Pattern::Sequential | Pattern::Chase { .. } => together(t) <= lines + lines / 4,
             Pattern::RandomLine | Pattern::RandomBlock { .. } => together(t) <= 8 * lines,
         })
-        .then(|| LastLevel::new(params.uncore.llc))
+        .then(|| {
+            let llc = params.uncore.llc;
+            LastLevel::new(if params.spans_sockets(threads) {
+                llc.twice()
+            } else {
+                llc
+            })
+        })
 }
 
 /// Walks every thread through its caches once, untimed, so that a run starts warm. Threads take
@@ -46,13 +53,17 @@ pub fn walk_through(
     params: &Params,
 ) -> (Vec<Thread>, Option<LastLevel>) {
     const TURN: u64 = 64;
-    let most = 2 * params.uncore.llc.lines / threads.len().max(1) as u64;
+    let first = threads.iter().filter(|t| !params.is_beyond(t)).count();
+    let sockets = [first, threads.len() - first];
+    let most = sockets.map(|threads| 2 * params.uncore.llc.lines / threads.max(1) as u64);
     let passes: Vec<u64> = threads
         .iter()
         .map(|t| match (&t.private, &llc) {
             _ if t.ooo.is_some() => 0,
             (Private::Tagged(_), _) => 2 * t.lines(),
-            (Private::Streaming { .. }, Some(_)) => (2 * t.lines()).min(most),
+            (Private::Streaming { .. }, Some(_)) => {
+                (2 * t.lines()).min(most[usize::from(params.is_beyond(t))])
+            }
             (Private::Streaming { .. }, None) => 0,
         })
         .collect();
@@ -71,7 +82,7 @@ pub fn walk_through(
             }
             let first = thread.window.next().wrapping_sub(pass);
             for index in first + from..first + (from + TURN).min(pass) {
-                let complex = params.uncore.complex_of(thread.core);
+                let complex = params.first_slice(thread.core);
                 touch(thread, llc.as_mut(), (complex, mask), index);
             }
         }

@@ -197,9 +197,9 @@ fn a_core_wanted_twice_is_refused() {
 
 #[test]
 fn a_core_that_does_not_exist_is_refused_with_how_many_do() {
-    let text = objection(&[changed(|t| t.cores = vec![32])]);
+    let text = objection(&[changed(|t| t.cores = vec![64])]);
     assert!(
-        text.contains("core 32") && text.contains("there are 32"),
+        text.contains("core 64") && text.contains("there are 64"),
         "{text}"
     );
 }

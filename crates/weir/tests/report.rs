@@ -23,6 +23,7 @@ fn tier(name: TierName, kind: TierKind) -> Tier {
 
 fn section(name: &str, points: Vec<Point>) -> Section {
     let topology = Topology {
+        other_cores: Vec::new(),
         processor: "a processor".into(),
         sockets: 1,
         cores: (0..8).collect(),
@@ -66,6 +67,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
 
 fn point(experiment: Experiment, op: Op, pattern: &str) -> Point {
     Point {
+        socket: 0,
         experiment,
         tier: TierName::dram(),
         op,
@@ -108,6 +110,7 @@ fn company(threads: u32, pause: f64, gbps: f64) -> Beside {
         op: Op::Ld,
         pattern: "sequential".into(),
         threads,
+        socket: 0,
         read_share: 1.0,
         pause_ns: Nanos(pause),
         gbps: Some(GbPerSec(gbps)),

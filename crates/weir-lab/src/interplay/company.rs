@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use weir_model::access::Op;
-use weir_model::interplay::Party;
+use weir_model::interplay::{Party, split_socket};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 
 use crate::LabError;
@@ -18,8 +18,8 @@ const STORAGE: [Op; 2] = [Op::RandRead, Op::RandWrite];
 pub enum Company {
     /// `dram:nt_st`.
     One(Party),
-    /// `dram`.
-    Tier(TierName),
+    /// `dram`, or `remote@1` on the other socket.
+    Tier(TierName, u32),
 }
 
 impl FromStr for Company {
@@ -28,9 +28,11 @@ impl FromStr for Company {
     fn from_str(text: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if text.contains(':') {
-            text.parse().map(Company::One)
-        } else if !text.is_empty() && text.chars().all(plain) {
-            Ok(Company::Tier(TierName::named(text)))
+            return text.parse().map(Company::One);
+        }
+        let (text, socket) = split_socket(text)?;
+        if !text.is_empty() && text.chars().all(plain) {
+            Ok(Company::Tier(TierName::named(text), socket))
         } else {
             Err(format!(
                 "`{text}` is no tenant: write TIER or TIER:OP, such as dram or dram:ld"
@@ -80,7 +82,18 @@ fn parties(topology: &Topology, named: &[Company]) -> Result<Vec<Party>, LabErro
                 check(topology, party)?;
                 vec![party.clone()]
             }
-            Company::Tier(name) => usual(known(topology, name)?).collect(),
+            Company::Tier(name, socket) => {
+                let all: Vec<Party> = usual(known(topology, name)?)
+                    .map(|party| Party {
+                        socket: *socket,
+                        ..party
+                    })
+                    .collect();
+                for party in &all {
+                    check(topology, party)?;
+                }
+                all
+            }
         };
         for party in more {
             if !parties.contains(&party) {
@@ -108,6 +121,7 @@ pub(super) fn usual(tier: &Tier) -> impl Iterator<Item = Party> + use<> {
         tier: tier.clone(),
         op,
         from: None,
+        socket: 0,
     })
 }
 
@@ -116,6 +130,9 @@ pub(super) fn check(topology: &Topology, party: &Party) -> Result<(), LabError> 
     let tier = known(topology, &party.tier)?;
     let cannot = |why: String| Err(LabError::Nothing(format!("`{party}` cannot be: {why}")));
     let storage = party.op.is_storage();
+    if topology.cores_of(party.socket).is_empty() {
+        return cannot("this machine has no other socket that tenants can be put on".into());
+    }
     if (tier.kind == TierKind::Ssd) != storage {
         let what = if storage {
             "a request to a storage device"

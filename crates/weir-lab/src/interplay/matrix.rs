@@ -77,6 +77,7 @@ fn party(point: &Point) -> Party {
         tier: point.tier.clone(),
         op: point.op,
         from: point.source.clone(),
+        socket: point.socket,
     }
 }
 
@@ -85,6 +86,7 @@ fn company(beside: &Beside) -> Party {
         tier: beside.tier.clone(),
         op: beside.op,
         from: beside.source.clone(),
+        socket: beside.socket,
     }
 }
 
@@ -115,12 +117,16 @@ impl<'a> Book<'a> {
         let beside = point.beside.as_ref().filter(|_| is_timed(point))?;
         let same = |other: &&Measured<'_>| {
             let other = other.point;
-            other.beside.is_none() && other.tier == point.tier && other.pattern == point.pattern
+            let alike = (&other.tier, &other.pattern) == (&point.tier, &point.pattern);
+            let same_cores = (other.socket, &other.cores) == (point.socket, &point.cores);
+            other.beside.is_none() && alike && same_cores
         };
         let solo = self.points.iter().find(same)?.point;
         Some(TimedPoint {
             tier: point.tier.clone(),
             pattern: point.pattern.clone(),
+            socket: point.socket,
+            across: (point.cores.iter()).any(|core| self.topology.other_cores.contains(core)),
             aggressor: company(beside),
             aggressor_threads: beside.threads,
             aggressor_pause_ns: beside.pause_ns,
@@ -218,6 +224,7 @@ impl<'a> Book<'a> {
             .find(|timed| {
                 is_chase(&timed.pattern)
                     && (&timed.tier, &timed.aggressor) == (&cell.victim.tier, &cell.aggressor)
+                    && timed.socket == cell.victim.socket
                     && timed.aggressor_threads == at.aggressor_threads
                     && timed.aggressor_pause_ns == at.aggressor_pause_ns
             })

@@ -68,6 +68,8 @@ pub struct Options {
     pub shares: Vec<u32>,
     /// Whether a line that two cores hand over is timed as well as the chase (MIKU §4.4).
     pub shared_line: bool,
+    /// Whether one that a core of either socket takes part in is timed as well.
+    pub across: bool,
     /// Whether storage requests go through the page cache, where the kernel copies their data; `libaio` then
     /// waits for each, so that a thread has one under way.
     pub buffered: bool,
@@ -96,6 +98,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     };
     let threads = thread_counts(topology, options);
     let pauses = or_usual(&options.pauses, &[Nanos(0.0)]);
+    check_sockets(&pairs)?;
     let mut points = Points {
         topology,
         working_set: options.working_set,
@@ -113,7 +116,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         }
     }
     for (victim, aggressor) in &pairs {
-        let timed = points.timed(victim, options.shared_line)?;
+        let timed = points.timed(victim, options)?;
         for spec in &timed {
             points.add(spec.clone());
         }
@@ -135,6 +138,21 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         }
     }
     Ok(points.specs)
+}
+
+/// Refuses storage beside tenants on the other socket, which no machine has yet.
+fn check_sockets(pairs: &[(Party, Party)]) -> Result<(), LabError> {
+    let mixed = |(victim, aggressor): &&(Party, Party)| {
+        let both = [victim, aggressor];
+        both.iter().any(|party| party.op.is_storage()) && both.iter().any(|party| party.socket > 0)
+    };
+    match pairs.iter().find(mixed) {
+        None => Ok(()),
+        Some((victim, aggressor)) => Err(LabError::Nothing(format!(
+            "`{victim}` beside `{aggressor}` cannot be: storage devices hang on socket 0, and beside \
+             tenants on the other they are not modelled"
+        ))),
+    }
 }
 
 /// The pair with the last-level cache divided between its sides, once for each share.
@@ -197,7 +215,7 @@ impl Points<'_> {
     }
 
     fn add_if_it_fits(&mut self, spec: PointSpec) {
-        if spec.threads() as usize <= self.topology.cores.len() {
+        if spec.tenants(self.topology).is_some() {
             self.add(spec);
         }
     }
@@ -226,19 +244,33 @@ impl Points<'_> {
     }
 
     /// What is timed of a victim's tier; of a storage device nothing.
-    fn timed(&self, victim: &Party, shared_line: bool) -> Result<Vec<PointSpec>, LabError> {
+    fn timed(&self, victim: &Party, options: &Options) -> Result<Vec<PointSpec>, LabError> {
         let tier = self.tier(victim)?;
         if tier.kind == TierKind::Ssd {
             return Ok(Vec::new());
         }
-        let mut chase = chase(self.topology, tier).timed(Timing::Each);
+        let mut chase = chase(self.topology, tier)
+            .timed(Timing::Each)
+            .on_socket(victim.socket);
         if let Some(set) = self.timed_set {
             chase.working_set = check_working_set(set)?;
         }
         // By compare-and-swap, as MIKU's lat-share.
         let line = Load::new(&tier.name, Op::Cas, Pattern::SharedLine, 2, share::LINE);
-        let loads = std::iter::once(chase).chain(shared_line.then(|| line.prefetch(false)));
+        let line = line.prefetch(false);
+        let mut loads = vec![chase];
+        if options.shared_line {
+            loads.push(line.clone().on_socket(victim.socket));
+        }
+        if let (true, [one, ..], [other, ..]) = (
+            options.across,
+            self.topology.cores.as_slice(),
+            self.topology.other_cores.as_slice(),
+        ) {
+            loads.push(line.on(&[*one, *other]));
+        }
         Ok(loads
+            .into_iter()
             .map(|load| PointSpec::alone(Experiment::Interplay, load).at_least(FOR_P99))
             .collect())
     }
@@ -263,7 +295,7 @@ fn load(topology: &Topology, tier: &Tier, party: &Party, threads: u32) -> Load {
         return Load::new(&tier.name, op, REQUESTS, threads, STORAGE_SET);
     }
     let set = working_set(topology, tier, threads);
-    let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set);
+    let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set).on_socket(party.socket);
     match &party.from {
         Some(from) => load.reading(1, 1, from, Dataflow::Copy),
         None => load,

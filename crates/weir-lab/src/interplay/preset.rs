@@ -30,11 +30,13 @@ pub enum Preset {
     /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
     /// (§III-F).
     Background,
+    /// Memory beside CXL of its own socket and of the other one (MIKU §4).
+    TwoSockets,
 }
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Preset; 7] = [
+    pub const ALL: [Preset; 8] = [
         Preset::Table3,
         Preset::Movdir64b,
         Preset::SsdWrites,
@@ -42,6 +44,7 @@ impl Preset {
         Preset::LlcFits,
         Preset::LlcExceeds,
         Preset::Background,
+        Preset::TwoSockets,
     ];
 
     /// Its name on the command line.
@@ -54,13 +57,15 @@ impl Preset {
             Preset::LlcFits => "llc-fits",
             Preset::LlcExceeds => "llc-exceeds",
             Preset::Background => "background",
+            Preset::TwoSockets => "two-sockets",
         }
     }
 
     /// What it measures on a machine.
     ///
     /// # Errors
-    /// The machine has no CXL memory, or no storage device where the study is about one.
+    /// The machine has no CXL memory, or none on its other socket or no storage device where the study is
+    /// about one.
     pub fn options(self, topology: &Topology) -> Result<Options, LabError> {
         let dram = first(topology, TierKind::Dram, self)?;
         let cxl = first(topology, TierKind::Cxl, self)?;
@@ -68,6 +73,7 @@ impl Preset {
             tier: tier.name.clone(),
             op,
             from: None,
+            socket: 0,
         };
         let most = (topology.cores.len() / 2).clamp(1, 16) as u32;
         Ok(match self {
@@ -116,6 +122,32 @@ impl Preset {
             Preset::LlcFits => divided(topology, (3, 8), [party(dram, Op::St), party(cxl, Op::St)]),
             Preset::LlcExceeds => {
                 divided(topology, (3, 4), [party(dram, Op::St), party(cxl, Op::St)])
+            }
+            Preset::TwoSockets => {
+                let beyond = |kind| {
+                    let tier = first(topology, kind, self)?;
+                    Ok::<_, LabError>(Party {
+                        socket: 1,
+                        ..party(tier, Op::NtSt)
+                    })
+                };
+                let crossing = Party {
+                    socket: 1,
+                    ..party(cxl, Op::NtSt)
+                };
+                let aggressors = [
+                    party(cxl, Op::NtSt),
+                    beyond(TierKind::RemoteCxl)?,
+                    beyond(TierKind::Remote)?,
+                    crossing,
+                ];
+                Options {
+                    pairs: with_each(&party(dram, Op::NtSt), aggressors),
+                    threads: vec![most],
+                    shared_line: true,
+                    across: true,
+                    ..Options::default()
+                }
             }
             Preset::Background => {
                 let aggressors = [Op::Ld, Op::NtSt].map(|op| party(cxl, op));

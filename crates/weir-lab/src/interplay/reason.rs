@@ -97,7 +97,7 @@ fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 /// can.
 fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     let dram = e.dram()?;
-    if e.tier(&e.victim.tier)?.kind != TierKind::Dram {
+    if e.kind(e.victim)? != TierKind::Dram {
         return None;
     }
     let (carried, limit) = (e.dram_gbps().ok()?, dram.limits.as_ref()?.total.get());
@@ -114,7 +114,7 @@ fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 
 /// Both use one device, and its requests take longer than alone.
 fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let kind = e.tier(&e.victim.tier)?.kind;
+    let kind = e.kind(e.victim)?;
     if !matches!(kind, TierKind::Cxl | TierKind::RemoteCxl) || e.victim.tier != e.aggressor.tier {
         return None;
     }
@@ -126,10 +126,8 @@ fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 
 /// Both cross the link between sockets, and requests take longer there.
 fn link(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let crosses = |party: &Party| {
-        let kind = e.tier(&party.tier).map(|t| t.kind);
-        matches!(kind, Some(TierKind::Remote | TierKind::RemoteCxl))
-    };
+    let crosses =
+        |party: &Party| matches!(e.kind(party), Some(TierKind::Remote | TierKind::RemoteCxl));
     if !(crosses(e.victim) && crosses(e.aggressor)) {
         return None;
     }
@@ -173,7 +171,7 @@ fn llc_capacity(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 /// The victim's own tier is a storage device: it shares the device, or its data and the kernel's copies
 /// wait in the queues that the aggressor fills. Without a look into those nothing can be said.
 fn storage_path(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    if e.tier(&e.victim.tier)?.kind != TierKind::Ssd {
+    if e.kind(e.victim)? != TierKind::Ssd {
         return None;
     }
     if e.victim.tier == e.aggressor.tier {
@@ -214,6 +212,12 @@ impl Evidence<'_> {
         self.topology.tier(name)
     }
 
+    /// The kind of a party's tier, for its cores.
+    fn kind(&self, party: &Party) -> Option<TierKind> {
+        let tier = self.tier(&party.tier)?;
+        Some(tier.kind.seen_from(party.socket))
+    }
+
     fn dram(&self) -> Option<&Tier> {
         let mut tiers = self.topology.tiers.iter();
         tiers.find(|t| t.kind == TierKind::Dram)
@@ -236,7 +240,7 @@ impl Evidence<'_> {
 
     /// The counters of the victim's own tier: occupancy and inserts.
     fn own_counters(&self) -> Option<(Counter, Counter)> {
-        Some(match self.tier(&self.victim.tier)?.kind {
+        Some(match self.kind(self.victim)? {
             TierKind::Dram => (Counter::TorOccupancyIaMissDdr, Counter::TorInsertsIaMissDdr),
             TierKind::Cxl => (Counter::TorOccupancyIaMissCxl, Counter::TorInsertsIaMissCxl),
             TierKind::Remote | TierKind::RemoteCxl => (

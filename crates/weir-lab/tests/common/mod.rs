@@ -90,6 +90,7 @@ impl Toy {
             shared_by,
         };
         Topology {
+            other_cores: Vec::new(),
             processor: "toy".into(),
             sockets: 1,
             cores: (0..self.cores).collect(),

@@ -40,6 +40,8 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
     packages.sort_unstable();
     packages.dedup();
     Ok(Topology {
+        // Where tenants of two sockets are told apart is not read from the system yet.
+        other_cores: Vec::new(),
         processor: match view.processor.model.get() {
             Ok(model) => model.clone(),
             Err(_) => "a processor that does not tell its name".to_owned(),

@@ -16,6 +16,7 @@ impl Platform {
             ),
             sockets: host.sockets.value,
             cores: (0..host.core.count.value).collect(),
+            other_cores: other_cores(host),
             clock: Some(host.core.clock.value),
             caches: caches(host),
             tiers: self.tiers(),
@@ -53,6 +54,18 @@ impl Platform {
             }
         }
         tiers
+    }
+}
+
+/// Cores of the next socket, numbered on from this one's. Without its DRAM's latency nothing is known of it;
+/// how clusters and complexes of two sockets reach each other is not modelled.
+fn other_cores(host: &Host) -> Vec<u32> {
+    let is_known = host.remote.is_some() && host.sockets.value >= 2;
+    let is_whole = host.uncore.complexes.is_none() && host.uncore.clusters.value == 1;
+    let count = host.core.count.value;
+    match is_known && is_whole {
+        true => (count..2 * count).collect(),
+        false => Vec::new(),
     }
 }
 

@@ -53,7 +53,8 @@ impl Engine {
         llc: Option<LastLevel>,
         seed: u64,
     ) -> Self {
-        let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed);
+        let spans = params.spans_sockets(&threads);
+        let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed, spans);
         let mut threads = threads;
         for thread in &mut threads {
             thread.is_plain = thread.style == Style::Stream
@@ -105,8 +106,13 @@ impl Engine {
                         let (t, index) = self.uncore.pulled(id);
                         self.buffer_free(t, index, time);
                     }
+                    Stage::Leaves => {
+                        if let Some(t) = self.uncore.leave(id, time) {
+                            self.write_back_taken(t as usize, time);
+                        }
+                    }
                     // What waits is in a line, not among the events.
-                    Stage::Waits => {}
+                    Stage::Waits | Stage::Abroad => {}
                     Stage::Wakes => {
                         let t = self.uncore.woken(id);
                         self.wake(t, time);
@@ -279,6 +285,7 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
+            Kind::Guest => {}
             Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM | Kind::IoRead | Kind::IoWrite => {
                 self.answered_other(t, request.kind, request.index, request.slice, now, at)
             }

@@ -55,6 +55,33 @@ impl Direction {
     }
 }
 
+/// A link whose ends are alike: either may ask the other.
+pub struct Peers {
+    config: LinkConfig,
+    /// Towards the first end, and towards the second.
+    to: [Direction; 2],
+}
+
+impl Peers {
+    /// An idle link.
+    pub fn new(config: LinkConfig) -> Self {
+        Self {
+            config,
+            to: [config.line_in, config.line_out].map(Direction::new),
+        }
+    }
+
+    /// Sends a line to an end; returns when it is there.
+    pub fn line(&mut self, end: u16, ready: Ps) -> Ps {
+        self.to[usize::from(end)].line(ready)
+    }
+
+    /// Sends a request without data, or the completion of a write.
+    pub fn message(&mut self, end: u16, ready: Ps) -> Ps {
+        self.to[usize::from(end)].message(ready, self.config.request_out)
+    }
+}
+
 /// A link in use.
 pub struct Link {
     config: LinkConfig,

@@ -10,5 +10,5 @@ mod tier;
 
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
-pub use link::{Link, LinkConfig};
+pub use link::{Link, LinkConfig, Peers};
 pub use tier::{DeviceConfig, Shared, TailConfig, Tier, TierConfig, TierCounts};

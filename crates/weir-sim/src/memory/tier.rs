@@ -265,6 +265,13 @@ impl Tier {
         data + self.config.way_back
     }
 
+    /// Writes beside a line, in its memory, that another socket may modify it.
+    pub fn note_owner(&mut self, line: u64, now: Ps) {
+        let (way, line) = self.stripes.locate(line);
+        let (channel, within) = self.interleave.locate(line);
+        self.channels[(way * self.config.channels + channel) as usize].write(within, now);
+    }
+
     /// Writes a line that leaves the home agent at `now`; returns when the home agent knows that
     /// the write is where it is safe: in the write queue of a DRAM channel, or, for a CXL device,
     /// in the device's buffer and its completion back.

@@ -10,13 +10,15 @@ use weir_model::platform::{Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 mod path;
+mod sockets;
 mod storage;
 
 use path::Path;
+pub use sockets::SocketParams;
 pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
-use crate::core::PrivateConfig;
+use crate::core::{PrivateConfig, Thread};
 use crate::memory::{LinkConfig, TierConfig};
 use crate::uncore::{LlcConfig, Mesh};
 
@@ -178,6 +180,8 @@ pub struct Params {
     pub tiers: Vec<TierParams>,
     /// Storage devices, in the order of their tiers.
     pub drives: Vec<DriveParams>,
+    /// Where tenants can be put on the other socket.
+    pub sockets: Option<SocketParams>,
     pub io: IoParams,
     pub dram_clock_ghz: f64,
 }
@@ -213,6 +217,10 @@ impl Params {
         if let Some(tier) = path.remote(host)? {
             tiers.push(tier);
         }
+        let sockets = match platform.topology().other_cores.is_empty() {
+            true => None,
+            false => path.sockets(platform, &tiers)?,
+        };
         let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
         let drives = (platform.storage.iter())
             .map(|device| storage::drive_params(device, host, &uncore))
@@ -224,8 +232,30 @@ impl Params {
             uncore,
             accelerator: accelerator_params(host),
             tiers,
+            sockets,
             dram_clock_ghz,
         })
+    }
+}
+
+impl Params {
+    /// Whether a thread is on the other socket.
+    pub fn is_beyond(&self, thread: &Thread) -> bool {
+        self.sockets.is_some() && u32::from(thread.core) >= self.core.count
+    }
+
+    /// Whether some thread is, so that both sockets have to be modelled.
+    pub fn spans_sockets(&self, threads: &[Thread]) -> bool {
+        threads.iter().any(|thread| self.is_beyond(thread))
+    }
+
+    /// The first slice that a core's requests may go to: that of its socket, or its complex's only one.
+    pub fn first_slice(&self, core: u16) -> u16 {
+        match self.uncore.complex {
+            Some(_) => self.uncore.complex_of(core),
+            None if u32::from(core) >= self.core.count => self.uncore.slices as u16,
+            None => 0,
+        }
     }
 }
 
@@ -312,6 +342,10 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
             ways: *host.llc.ways,
             clusters: *host.uncore.clusters,
             complexes: host.uncore.complexes.as_ref().map_or(1, |c| *c.count),
+            slices: match complex {
+                Some(_) => 1,
+                None => slices,
+            },
         },
         complex,
     })

@@ -1,7 +1,9 @@
 //! The ways to memory: what their measured latencies and peaks leave for the parts that have no
 //! public value of their own.
 
-use weir_model::platform::{Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit};
+use weir_model::platform::{
+    Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit, RemoteSocket,
+};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::{SimError, TierClass, TierParams, left_over};
@@ -106,17 +108,26 @@ impl Path {
         })
     }
 
-    pub fn remote(&self, host: &Host) -> Result<Option<TierParams>, SimError> {
-        let Some(remote) = &host.remote else {
-            return Ok(None);
-        };
+    /// DRAM of the other socket, as that one sees it.
+    pub(super) fn far_dram(
+        &self,
+        host: &Host,
+        remote: &RemoteSocket,
+    ) -> Result<TierParams, SimError> {
         let mut dram = host.remote_dram();
-        let link = socket_link(**remote.link());
         if remote.narrow.is_some() {
             // Its channels are narrower than the link, so that the peak is theirs.
             dram.measured.read = remote.read.clone();
         }
-        let mut tier = self.dram_of(&dram)?;
+        self.dram_of(&dram)
+    }
+
+    pub fn remote(&self, host: &Host) -> Result<Option<TierParams>, SimError> {
+        let Some(remote) = &host.remote else {
+            return Ok(None);
+        };
+        let link = socket_link(**remote.link());
+        let mut tier = self.far_dram(host, remote)?;
         let timing = host.dram.media.timing();
         let slot = nanos(tier.config.channel.read_slot);
         let known = self.near + media_time(&timing, slot) + crossing(&link);
@@ -272,7 +283,7 @@ fn channel(
 
 /// The socket link, sized by the reads that were measured across it; both directions are alike, and
 /// a message without data takes an eighth of a line (UPI: one flit of nine).
-fn socket_link(read: GbPerSec) -> LinkConfig {
+pub(super) fn socket_link(read: GbPerSec) -> LinkConfig {
     let line = ps(read.line_time());
     LinkConfig {
         line_in: line,

@@ -18,6 +18,8 @@ pub enum TorClass {
     Hit,
     /// Lines of devices on ports that no tier has to answer: no core asked for them.
     Io,
+    /// Requests of another socket's slices.
+    Guest,
     /// Misses that go to DRAM of this socket.
     MissDdr,
     /// Misses that go to CXL memory.
@@ -116,17 +118,19 @@ impl Pmu {
         &mut self.tor[class as usize]
     }
 
-    /// The counters as hardware would show them at `now`: those of all `cores`, and the uncore's.
+    /// The counters as hardware would show them at `now`: those of all `cores`, and the uncore's. Of two
+    /// sockets whose cores have work, both are counted together, and lines have `crossed` between them.
     pub fn read(
         &self,
         now: Ps,
         cores: &[CoreCounts],
         tiers: &[TierCounts],
+        crossed: Option<[u64; 2]>,
         p: &Params,
     ) -> CounterSet {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
-        let [hit, io, ddr, cxl, remote, evict] = &self.tor;
+        let [hit, io, _, ddr, cxl, remote, evict] = &self.tor;
         let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let mut all = CoreCounts::default();
@@ -135,7 +139,7 @@ impl Pmu {
         }
         let mut set = all.read(now, cores.len(), p);
         let mut put = |counter, value| set.set(counter, value);
-        // Whatever has a ToR entry, or had one, came through an ingress queue.
+        // Whatever has a ToR entry, or had one, came through an ingress queue; guests have another one.
         let others = io.arrivals() + evict.arrivals();
         let irq_inserts = inserts.iter().sum::<u64>() + others + self.irq.count();
         put(Counter::IrqInserts, irq_inserts);
@@ -164,10 +168,17 @@ impl Pmu {
         put(Counter::ChaClockticks, uncore_cycles(now));
 
         let sum = |class: TierClass, f: fn(&TierCounts) -> u64| -> u64 {
-            p.tiers
+            let classes = p
+                .tiers
                 .iter()
+                .enumerate()
+                .map(|(i, tier)| match &p.sockets {
+                    Some(sockets) if crossed.is_some() => sockets.tiers[i].tier.class,
+                    _ => tier.class,
+                });
+            classes
                 .zip(tiers)
-                .filter(|(t, _)| t.class == class)
+                .filter(|(of, _)| *of == class)
                 .map(|(_, c)| f(c))
                 .sum()
         };
@@ -196,8 +207,14 @@ impl Pmu {
             Counter::CxlTxMemReq,
             sum(TierClass::Cxl, |c| c.requests_out),
         );
-        put(Counter::UpiRxData, sum(TierClass::Remote, |c| c.lines_in));
-        put(Counter::UpiTxData, sum(TierClass::Remote, |c| c.lines_out));
+        let [came, left] = crossed.unwrap_or_else(|| {
+            [
+                sum(TierClass::Remote, |c| c.lines_in),
+                sum(TierClass::Remote, |c| c.lines_out),
+            ]
+        });
+        put(Counter::UpiRxData, came);
+        put(Counter::UpiTxData, left);
         set
     }
 }

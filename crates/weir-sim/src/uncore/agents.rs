@@ -6,6 +6,7 @@
 //! ahead at admission, since every tier serves in about the order in which it is asked.
 
 mod io;
+mod sockets;
 
 use std::sync::Arc;
 
@@ -18,12 +19,13 @@ use super::tor::Slice;
 use crate::clock::Ps;
 use crate::core::Place;
 use crate::memory::{Link, Shared, Tier};
-use crate::params::Params;
+use crate::params::{Params, TierParams};
 use crate::pmu::{CoreCounts, Pmu, TorClass};
 use crate::rng;
 use crate::wheel::{Bucket, Wheel};
 
 pub use self::io::Io;
+use self::sockets::Sockets;
 
 /// A thread whose write-back the uncore has taken, if there is one.
 pub type Taken = Option<u16>;
@@ -50,6 +52,10 @@ pub struct Uncore {
     /// The links of core complexes to memory, one for each slice; none without complexes.
     links: Vec<Link>,
     targets: Vec<Target>,
+    /// Whether every core reaches every slice, and every slice all of memory by itself.
+    is_whole: bool,
+    /// The other socket, if its cores have work too.
+    sockets: Option<Box<Sockets>>,
     /// What their ways have in common.
     shared: Shared,
     /// `None` while no tenant's lines can survive in it.
@@ -65,10 +71,26 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// An idle uncore for so many threads, each of which may fill every way of the cache.
-    pub fn new(params: Arc<Params>, threads: usize, llc: Option<LastLevel>, seed: u64) -> Self {
+    /// An idle uncore for so many threads, each of which may fill every way of the cache; of both sockets
+    /// if it `spans` them.
+    pub fn new(
+        params: Arc<Params>,
+        threads: usize,
+        llc: Option<LastLevel>,
+        seed: u64,
+        spans: bool,
+    ) -> Self {
         let u = &params.uncore;
-        let target = |(i, t): (usize, &crate::params::TierParams)| Target {
+        let sockets = params.sockets.as_ref().filter(|_| spans);
+        let tiers: Vec<&TierParams> = match sockets {
+            Some(sockets) => sockets.tiers.iter().map(|home| &home.tier).collect(),
+            None => params.tiers.iter().collect(),
+        };
+        let (mesh, slices) = match sockets {
+            Some(_) => (u.mesh(params.core.count).twice(), 2 * u.slices),
+            None => (u.mesh(params.core.count), u.slices),
+        };
+        let target = |(i, t): (usize, &&TierParams)| Target {
             tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
             class: TorClass::miss(t.class),
             spread: t.slices,
@@ -78,14 +100,16 @@ impl Uncore {
         Self {
             wheel: Wheel::new(),
             pool: Pool::default(),
-            mesh: u.mesh(params.core.count),
-            slices: (0..u.slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
+            mesh,
+            slices: (0..slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
             links: (0..u.slices)
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
                 .collect(),
-            targets: params.tiers.iter().enumerate().map(target).collect(),
-            shared: Shared::of(params.tiers.iter().map(|t| &t.config)),
+            targets: tiers.iter().enumerate().map(target).collect(),
+            is_whole: u.complex.is_none() && sockets.is_none(),
+            sockets: sockets.map(|params| Box::new(Sockets::new(params))),
+            shared: Shared::of(tiers.iter().map(|t| &t.config)),
             llc,
             masks: vec![ALL_WAYS; threads],
             pmu: Pmu::new(threads),
@@ -137,7 +161,8 @@ impl Uncore {
     /// Everything counted up to `now`, of which `cores` is the cores' part.
     pub fn counters(&self, now: Ps, cores: &[CoreCounts]) -> CounterSet {
         let tiers: Vec<_> = self.targets.iter().map(|t| t.tier.counts()).collect();
-        self.pmu.read(now, cores, &tiers, &self.params)
+        let crossed = self.sockets.as_ref().map(|sockets| sockets.crossed);
+        self.pmu.read(now, cores, &tiers, crossed, &self.params)
     }
 
     /// The events that come next, if they are due by `limit`.
@@ -185,13 +210,13 @@ impl Uncore {
         at: Ps,
         residence: Residence,
     ) -> Taken {
-        let slice = match &self.params.uncore.complex {
-            None => slice_of(
+        let slice = match self.is_whole {
+            true => slice_of(
                 place.line,
                 place.tier,
                 self.targets[place.tier as usize].spread,
             ),
-            Some(_) => self.params.uncore.complex_of(from.core),
+            false => self.slice_among(from.core, place),
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
         request.way = self.mesh.delay(from.core, slice);
@@ -244,6 +269,10 @@ impl Uncore {
         let request = &mut self.pool[id];
         request.stage = Stage::Answered;
         let (written, whose) = (request.issued, (request.thread as usize, request.index));
+        if written == Ps::MAX {
+            request.stage = Stage::Abroad;
+            return whose;
+        }
         self.wheel.push(written, id, &mut self.pool);
         whose
     }
@@ -252,7 +281,7 @@ impl Uncore {
     /// had to make room, and now has to be sent to memory.
     pub fn put_clean(&mut self, thread: usize, core: u16, line: Place) -> Option<Place> {
         let llc = self.llc.as_mut()?;
-        let slice = self.params.uncore.complex_of(core);
+        let slice = self.params.first_slice(core);
         let out = llc.put(line.line, line.tier, false, self.masks[thread], slice)?;
         out.dirty.then_some(Place {
             tier: out.tier,
@@ -267,12 +296,20 @@ impl Uncore {
         let queued = slice.queued();
         let next = slice.next(&self.pool);
         let fewer = slice.queued() < queued;
+        self.admit_from_line(next, fewer, now)
+    }
+
+    /// A request out of line has its entry; `fewer` are in the ingress queue than before.
+    #[inline]
+    fn admit_from_line(&mut self, next: RequestId, fewer: bool, now: Ps) -> Taken {
         let request = &self.pool[next];
         let kind = request.kind;
         // It may still be on its way.
         let arrived = self.arrival(request);
         let at = now.max(arrived);
-        self.pmu.cores[request.thread as usize].waited(kind, at - arrived);
+        if kind != Kind::Guest {
+            self.pmu.cores[request.thread as usize].waited(kind, at - arrived);
+        }
         // One leaves the ingress queue; if one was pushed back, it moves up into its place.
         if fewer {
             self.pmu.irq.down(at);
@@ -299,6 +336,7 @@ impl Uncore {
                 return self.admit_write_back(id, now);
             }
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
+            Kind::Guest => return self.admit_guest(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
             Kind::IoWrite => self.admit_io_write(id, now),
             Kind::IoRead => self.admit_io_read(id, now),
@@ -327,19 +365,13 @@ impl Uncore {
             let unhindered = u.hit + self.params.core.l2_hit + 2 * request.way;
             self.pmu.cores[request.thread as usize].hit_l3(request.kind, unhindered);
             (TorClass::Hit, now + u.hit)
-        } else {
+        } else if self.is_whole {
             let target = &mut self.targets[request.tier as usize];
-            (
-                target.class,
-                read_over(
-                    self.links.get_mut(request.slice as usize),
-                    &mut target.tier,
-                    &mut self.shared,
-                    request.line,
-                    request.kind.owns(),
-                    now + u.lookup,
-                ),
-            )
+            let (own, after) = (request.kind.owns(), now + u.lookup);
+            let data = (target.tier).read(request.line, own, after, &mut self.shared);
+            (target.class, data)
+        } else {
+            return self.read_among(id, now);
         };
         request.class = class;
         self.targets[request.tier as usize].waiting += u32::from(request.waits_for_tier());
@@ -354,7 +386,12 @@ impl Uncore {
     #[inline(never)]
     fn admit_snoop(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
-        let there = self.mesh.delay(request.index as u16, request.slice);
+        let (owner, slice) = (request.index as u16, request.slice);
+        if self.is_core_far(slice, owner) {
+            return self.snoop_over(id, now);
+        }
+        let request = &mut self.pool[id];
+        let there = self.mesh.delay(owner, slice);
         request.stage = Stage::Answered;
         request.class = TorClass::Hit;
         self.pmu.tor(TorClass::Hit).up(now);
@@ -365,6 +402,9 @@ impl Uncore {
     /// When the data of a snooped line that was answered at `now` is at the core that asked: it came
     /// from its owner directly, while the answer went to the slice.
     pub fn snooped(&self, owner: u16, slice: u16, core: u16, now: Ps) -> Ps {
+        if self.is_core_far(slice, owner) {
+            return now + self.mesh.delay(core, slice);
+        }
         let sent = now.saturating_sub(self.mesh.delay(owner, slice));
         sent + self.mesh.between(owner, core)
     }
@@ -380,6 +420,11 @@ impl Uncore {
         // The unloaded hold includes the way here.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
         self.pmu.cores[request.thread as usize].ended(request.kind, free - request.issued);
+        let (slice, tier) = (request.slice, request.tier);
+        if self.is_far(slice, tier) {
+            return self.stream_over(id, now, free);
+        }
+        let request = &mut self.pool[id];
         let target = &mut self.targets[request.tier as usize];
         let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
         let written = (target.tier).write(request.line, there, &mut self.shared);
@@ -420,6 +465,11 @@ impl Uncore {
             (self.wheel).push(now + self.params.uncore.hit, id, &mut self.pool);
             return Some(thread);
         };
+        let slice = request.slice;
+        if self.is_far(slice, tier) {
+            return self.write_over(id, Place { tier, line }, now);
+        }
+        let request = &mut self.pool[id];
         let target = &mut self.targets[tier as usize];
         target.waiting += 1;
         request.tier = tier;

@@ -14,8 +14,21 @@ pub struct LlcConfig {
     pub ways: u32,
     /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, lie in one cluster's part.
     pub clusters: u32,
-    /// Core complexes: each has one part to itself. 1 where all cores share the cache.
+    /// Core complexes, or sockets: each has one part to itself. 1 where all cores share the cache.
     pub complexes: u32,
+    /// Slices of one such part.
+    pub slices: u32,
+}
+
+impl LlcConfig {
+    /// That of two sockets, each of which has one such cache to itself.
+    pub fn twice(self) -> Self {
+        Self {
+            lines: 2 * self.lines,
+            complexes: 2,
+            ..self
+        }
+    }
 }
 
 /// The mask of a class that may fill every way.
@@ -76,7 +89,11 @@ impl LastLevel {
         } else {
             self.sets
         };
-        slice as usize * self.stride + ((u128::from(h) * u128::from(sets)) >> 64) as usize
+        let part = match self.stride {
+            0 => 0,
+            stride => slice as usize / self.config.slices as usize * stride,
+        };
+        part + ((u128::from(h) * u128::from(sets)) >> 64) as usize
     }
 
     #[inline]
@@ -170,6 +187,7 @@ mod tests {
         ways: 8,
         clusters: 1,
         complexes: 1,
+        slices: 1,
     };
 
     proptest! {

@@ -11,6 +11,8 @@ use crate::clock::Ps;
 pub struct Mesh {
     delays: Vec<Ps>,
     slices: usize,
+    /// Cores of one socket.
+    cores: usize,
 }
 
 impl Mesh {
@@ -30,6 +32,7 @@ impl Mesh {
         Self {
             delays,
             slices: slices as usize,
+            cores: cores.max(1) as usize,
         }
     }
 
@@ -46,7 +49,18 @@ impl Mesh {
                 .flat_map(|core| (0..complexes).map(move |slice| delay(core, slice)))
                 .collect(),
             slices: complexes as usize,
+            cores: cores.max(1) as usize,
         }
+    }
+
+    /// Two sockets, each with such a mesh: cores and slices of the second are numbered on from those of the
+    /// first. Delays are known within a socket only.
+    pub fn twice(mut self) -> Self {
+        // The second socket's slices are numbered from `slices` on, a row further than its cores are.
+        let mut second = vec![0; self.slices];
+        second.extend_from_slice(&self.delays);
+        self.delays.extend(second);
+        self
     }
 
     /// One-way delay.
@@ -57,8 +71,9 @@ impl Mesh {
 
     /// One-way delay from a core to the tile of another.
     pub fn between(&self, from: u16, to: u16) -> Ps {
-        let cores = (self.delays.len() / self.slices).max(1);
-        self.delay(from, (to as usize * self.slices / cores) as u16)
+        let (socket, to) = (to as usize / self.cores, to as usize % self.cores);
+        let tile = socket * self.slices + to * self.slices / self.cores;
+        self.delay(from, tile as u16)
     }
 
     /// Mean one-way delay from a core to one of the first `among` slices.

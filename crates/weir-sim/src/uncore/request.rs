@@ -52,6 +52,8 @@ pub enum Kind {
     /// a cache, and what it writes goes there.
     IoRead,
     IoWrite,
+    /// What a request of another socket's slice, the one that `index` names, asks of a slice here (RRQ).
+    Guest,
 }
 
 impl Kind {
@@ -60,7 +62,7 @@ impl Kind {
         matches!(self, Kind::Wcilf)
     }
 
-    /// How many kinds there are.
+    /// How many kinds cores and devices send.
     pub const COUNT: usize = Kind::IoWrite as usize + 1;
 
     /// Those that leave cores, and not the last-level cache or a device.
@@ -121,6 +123,10 @@ pub enum Stage {
     Answered,
     /// The same for a write-back that memory had no room for: it gives the core's buffer back too.
     Held,
+    /// It waits for an answer from the other socket.
+    Abroad,
+    /// It is a guest, and gives its entry back.
+    Leaves,
     /// It is none: its thread wakes up.
     Wakes,
 }
@@ -189,15 +195,17 @@ impl Request {
     /// Whether its tier has to answer it, once it has a ToR entry.
     #[inline]
     pub fn waits_for_tier(&self) -> bool {
-        self.class as u8 > TorClass::Io as u8
+        self.class as u8 > TorClass::Guest as u8
     }
 
     /// Whether it holds, or waits with, a buffer of a core: a posted write and a write-back that was let
     /// in do so no longer, or have been counted to their end.
     pub fn is_the_cores(&self) -> bool {
         match self.stage {
+            _ if self.kind as usize >= Kind::COUNT => false,
             Stage::Wakes => false,
             Stage::Waits => true,
+            Stage::Abroad => !self.kind.is_posted(),
             _ => self.kind.is_read(),
         }
     }

@@ -4,17 +4,58 @@
 //! requests wait in the ingress queue in order of arrival; while that is full too, they wait where
 //! they came from and keep the core's buffer. Both waits are one line here: the first `irq` of it
 //! are in the queue, the rest are pushed back.
+//!
+//! Guests, requests of another socket's slices, take entries of the same table and wait in a line of their own
+//! (RRQ). One entry beyond the table is theirs alone: two tables full of requests that wait for each other would
+//! wait for ever. How many are kept for them in silicon is not public.
 
 use super::request::{NO_REQUEST, Pool, RequestId};
 
 /// One slice.
 pub struct Slice {
+    /// Of the table, and one more while guests are in it.
     entries: u32,
     used: u32,
     irq: u32,
+    /// Requests in both lines.
     waiting: u32,
+    own: Line,
+    guests: Line,
+    /// Guests in the line, and in the table.
+    guests_waiting: u32,
+    guests_inside: u32,
+}
+
+/// Requests in order of arrival, linked by `next`.
+struct Line {
     head: RequestId,
     tail: RequestId,
+}
+
+impl Line {
+    const EMPTY: Self = Self {
+        head: NO_REQUEST,
+        tail: NO_REQUEST,
+    };
+
+    fn push(&mut self, id: RequestId, pool: &mut Pool) {
+        debug_assert_eq!(pool[id].next, NO_REQUEST, "it is in another line");
+        if self.head == NO_REQUEST {
+            self.head = id;
+        } else {
+            pool[self.tail].next = id;
+        }
+        self.tail = id;
+    }
+
+    fn pop(&mut self, pool: &Pool) -> RequestId {
+        let id = self.head;
+        self.head = pool[id].next;
+        if self.head == NO_REQUEST {
+            self.tail = NO_REQUEST;
+        }
+        id
+    }
 }
 
 impl Slice {
@@ -25,8 +66,10 @@ impl Slice {
             used: 0,
             irq,
             waiting: 0,
-            head: NO_REQUEST,
-            tail: NO_REQUEST,
+            own: Line::EMPTY,
+            guests: Line::EMPTY,
+            guests_waiting: 0,
+            guests_inside: 0,
         }
     }
 
@@ -45,42 +88,83 @@ impl Slice {
     #[inline]
     pub fn wait(&mut self, id: RequestId, pool: &mut Pool) -> bool {
         debug_assert_eq!(self.used, self.entries, "it waits while an entry is free");
-        debug_assert_eq!(pool[id].next, NO_REQUEST, "it is in another line");
-        if self.head == NO_REQUEST {
-            self.head = id;
-        } else {
-            pool[self.tail].next = id;
-        }
-        self.tail = id;
+        self.own.push(id, pool);
         self.waiting += 1;
-        self.waiting <= self.irq
+        self.waiting - self.guests_waiting <= self.irq
     }
 
     /// An entry is given back. Returns whether a request waits for it: then the entry is its, and
     /// [`Slice::next`] says which.
     #[inline]
     pub fn release(&mut self) -> bool {
-        if self.head != NO_REQUEST {
+        if self.waiting != 0 {
             return true;
         }
         self.used -= 1;
         false
     }
 
-    /// Takes the request that has waited longest.
+    /// Takes the request that has waited longest, and gives it the entry of a core's request that left.
     pub fn next(&mut self, pool: &Pool) -> RequestId {
-        let id = self.head;
-        self.head = pool[id].next;
-        if self.head == NO_REQUEST {
-            self.tail = NO_REQUEST;
+        if self.guests_waiting > 0 && self.is_guests_turn(pool) {
+            self.used -= 1;
+            return self.let_in(pool);
         }
         self.waiting -= 1;
-        id
+        self.own.pop(pool)
     }
 
     /// Requests in the ingress queue.
     pub fn queued(&self) -> u32 {
-        self.waiting.min(self.irq)
+        (self.waiting - self.guests_waiting).min(self.irq)
+    }
+
+    /// A guest takes an entry, if there is one for it, or stands in line.
+    pub fn welcome(&mut self, id: RequestId, pool: &mut Pool) -> bool {
+        if self.guests_inside > 0 && self.used == self.entries {
+            self.guests.push(id, pool);
+            self.guests_waiting += 1;
+            self.waiting += 1;
+            return false;
+        }
+        self.seat();
+        true
+    }
+
+    /// A guest gives its entry back; returns the request that gets one now, if any does.
+    pub fn leave(&mut self, pool: &Pool) -> Option<RequestId> {
+        self.used -= 1;
+        self.guests_inside -= 1;
+        self.entries -= u32::from(self.guests_inside == 0);
+        let full = self.used == self.entries;
+        if self.guests_waiting > 0 && (full || self.is_guests_turn(pool)) {
+            return Some(self.let_in(pool));
+        }
+        if full || self.own.head == NO_REQUEST {
+            return None;
+        }
+        self.used += 1;
+        self.waiting -= 1;
+        Some(self.own.pop(pool))
+    }
+
+    /// Whether the guest that has waited longest came before the core's request that has.
+    fn is_guests_turn(&self, pool: &Pool) -> bool {
+        let came = |id: RequestId| pool[id].issued + pool[id].way;
+        self.own.head == NO_REQUEST || came(self.guests.head) <= came(self.own.head)
+    }
+
+    fn let_in(&mut self, pool: &Pool) -> RequestId {
+        self.guests_waiting -= 1;
+        self.waiting -= 1;
+        self.seat();
+        self.guests.pop(pool)
+    }
+
+    fn seat(&mut self) {
+        self.entries += u32::from(self.guests_inside == 0);
+        self.guests_inside += 1;
+        self.used += 1;
     }
 
     /// Entries in use.

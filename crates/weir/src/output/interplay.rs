@@ -59,9 +59,13 @@ fn grid(text: &mut String, victim: &TierName, aggressor: &TierName, cells: &[&Ce
 
 /// What timed accesses take, beside most threads of each aggressor.
 fn latencies(text: &mut String, timed: &[TimedPoint]) {
-    for pattern in distinct(timed.iter().map(|t| t.pattern.as_str())) {
+    let kind = |t: &TimedPoint| (t.pattern.clone(), t.socket, t.across);
+    for (pattern, socket, across) in distinct(timed.iter().map(kind)) {
         let mut table = latency_table("in", "ns");
-        let of_pattern = || timed.iter().filter(|t| t.pattern == pattern);
+        let of_pattern = || {
+            let wanted = (pattern.clone(), socket, across);
+            timed.iter().filter(move |t| kind(t) == wanted)
+        };
         for (tier, aggressor) in distinct(of_pattern().map(|t| (&t.tier, &t.aggressor))) {
             let pair = of_pattern().filter(|t| (&t.tier, &t.aggressor) == (tier, aggressor));
             let Some(most) = pair.max_by(|a, b| {
@@ -73,12 +77,16 @@ fn latencies(text: &mut String, timed: &[TimedPoint]) {
             let threads = most.aggressor_threads;
             latency_row(&mut table, tier, aggressor, threads, &most.ns, 1.0);
         }
-        let what = if pattern == Pattern::SharedLine.name() {
-            "Handing a line over between two cores, one way"
-        } else {
-            "Latency of one thread that chases pointers"
+        let what = match pattern == Pattern::SharedLine.name() {
+            true if across => "Handing a line over between cores of two sockets, one way",
+            true => "Handing a line over between two cores, one way",
+            false => "Latency of one thread that chases pointers",
         };
-        titled(text, what, &table);
+        let where_from = match socket {
+            0 => String::new(),
+            socket => format!(", on socket {socket}"),
+        };
+        titled(text, &format!("{what}{where_from}"), &table);
     }
 }
 

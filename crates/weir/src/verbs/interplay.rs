@@ -31,7 +31,8 @@ const ROUNDS_ON_HOST: u32 = 6;
 #[command(after_help = "\
 A tenant is TIER:OP, such as dram:ld or cxl0:nt_st; a tier alone means its usual
 tenants (ld, st and nt_st; of storage randread and randwrite); TIER:OP:SOURCE
-copies from SOURCE.
+copies from SOURCE. A tenant with @1 behind it runs on the other socket's cores,
+for whom the tiers keep their names: remote:ld@1 loads from its own DRAM.
 
 Examples:
   weir interplay
@@ -39,6 +40,7 @@ Examples:
   weir interplay --on emr2s+cxl-a --victims dram --aggressors cxl0:nt_st
   weir interplay --victims dram:ld --aggressors dram:st --threads 1
   weir interplay --on interplay-b --preset ssd-writes
+  weir interplay --on miku-a+micron-x8+micron-x8@remote --preset two-sockets
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
@@ -57,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", conflicts_with = "preset")]
     size: Option<Bytes>,
     /// A published case study: table3, movdir64b, ssd-writes, shared-line,
-    /// llc-fits, llc-exceeds, background.
+    /// llc-fits, llc-exceeds, background, two-sockets.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
     preset: Option<Preset>,
     /// Storage requests through the page cache: the kernel copies their data,
@@ -104,7 +106,7 @@ impl Args {
         named
             .filter_map(|company| match company {
                 Company::One(party) => Some(party),
-                Company::Tier(_) => None,
+                Company::Tier(..) => None,
             })
             .find(|party| storage::writes(party.op))
     }

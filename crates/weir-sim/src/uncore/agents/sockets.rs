@@ -1,0 +1,286 @@
+//! Two sockets whose cores both have work. A request for a line of the other socket's memory, or for one
+//! that a core there holds modified, takes an entry in the table of its own socket's slice, crosses the link,
+//! and takes one at a slice there. That is given back when memory, or the core, has answered, the first only
+//! when the answer has crossed back.
+//!
+//! While one socket only has work, requests to the other are not admitted there: its tables would hold
+//! nothing but what holds an entry of the first one's as well.
+
+use super::{Taken, Uncore, read_over};
+use crate::clock::Ps;
+use crate::core::Place;
+use crate::memory::Peers;
+use crate::params::SocketParams;
+use crate::pmu::TorClass;
+use crate::uncore::mesh::slice_of;
+use crate::uncore::request::{Kind, Request, RequestId, Sender, Stage};
+
+/// What lies between two sockets.
+pub struct Sockets {
+    params: SocketParams,
+    link: Peers,
+    /// For each tier, when its next line may be handed over, and the writes of the memory directory that are due.
+    over: Vec<(Ps, f64)>,
+    /// Lines that crossed, towards the first socket and away from it.
+    pub crossed: [u64; 2],
+}
+
+impl Sockets {
+    /// Nothing under way.
+    pub fn new(params: &SocketParams) -> Self {
+        Self {
+            link: Peers::new(params.link),
+            over: vec![(0, 0.0); params.tiers.len()],
+            crossed: [0; 2],
+            params: params.clone(),
+        }
+    }
+
+    /// Sends a message to a socket, with a line or without.
+    fn send(&mut self, to: u16, with_line: bool, at: Ps) -> Ps {
+        if !with_line {
+            return self.link.message(to, at);
+        }
+        self.crossed[usize::from(to)] += 1;
+        self.link.line(to, at)
+    }
+}
+
+impl Uncore {
+    /// The slice of a line for a core, where not all share all of them.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn slice_among(&self, core: u16, place: Place) -> u16 {
+        let first = self.params.first_slice(core);
+        match self.sockets {
+            None => first,
+            Some(_) => first + self.slice_within(place),
+        }
+    }
+
+    /// The slice of a line within a socket.
+    fn slice_within(&self, place: Place) -> u16 {
+        let spread = self.targets[place.tier as usize].spread;
+        slice_of(place.line, place.tier, spread)
+    }
+
+    /// The socket of a slice.
+    fn socket_of(&self, slice: u16) -> u16 {
+        u16::from(u32::from(slice) >= self.params.uncore.slices)
+    }
+
+    /// Whether a tier is of another socket than a slice.
+    pub(super) fn is_far(&self, slice: u16, tier: u8) -> bool {
+        let homes = self.sockets.as_ref().map(|s| &s.params.tiers);
+        homes.is_some_and(|homes| homes[tier as usize].socket != self.socket_of(slice))
+    }
+
+    /// Whether a core is of another socket than a slice.
+    pub(super) fn is_core_far(&self, slice: u16, core: u16) -> bool {
+        let home = || self.socket_of(self.params.first_slice(core));
+        self.sockets.is_some() && home() != self.socket_of(slice)
+    }
+
+    /// The ToR class of what goes to a tier.
+    fn class_from(&self, slice: u16, tier: u8) -> TorClass {
+        match self.targets[tier as usize].class {
+            TorClass::MissDdr if self.is_far(slice, tier) => TorClass::MissRemote,
+            class => class,
+        }
+    }
+
+    /// A read that misses the last-level cache, where cores do not share one way to memory.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_among(&mut self, id: RequestId, now: Ps) {
+        let Request {
+            line,
+            kind,
+            slice,
+            tier,
+            ..
+        } = self.pool[id];
+        let class = self.class_from(slice, tier);
+        let after = now + self.params.uncore.lookup;
+        self.pool[id].class = class;
+        self.targets[tier as usize].waiting += u32::from(self.pool[id].waits_for_tier());
+        self.pmu.tor(class).up(now);
+        if self.is_far(slice, tier) {
+            self.cross(id, Place { tier, line }, after);
+            return;
+        }
+        let answered = read_over(
+            self.links.get_mut(slice as usize),
+            &mut self.targets[tier as usize].tier,
+            &mut self.shared,
+            line,
+            kind.owns(),
+            after,
+        );
+        self.wheel.push(answered, id, &mut self.pool);
+    }
+
+    /// A read for ownership of a line that a core of the other socket holds modified.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn snoop_over(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        request.class = TorClass::Hit;
+        let place = request.place();
+        self.pmu.tor(TorClass::Hit).up(now);
+        let after = now + self.params.uncore.lookup;
+        self.cross(id, place, after);
+    }
+
+    /// A streaming write to the other socket, whose data its slice has pulled at `free`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn stream_over(&mut self, id: RequestId, now: Ps, free: Ps) {
+        let request = &mut self.pool[id];
+        let (place, after) = (request.place(), free + request.way);
+        request.stage = Stage::Pulled;
+        request.issued = Ps::MAX;
+        let class = self.class_from(self.pool[id].slice, place.tier);
+        self.pool[id].class = class;
+        self.targets[place.tier as usize].waiting += 1;
+        self.pmu.tor(class).up(now);
+        self.wheel.push(free, id, &mut self.pool);
+        self.cross(id, place, after);
+    }
+
+    /// A line that leaves a cache for memory of the other socket.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn write_over(&mut self, id: RequestId, place: Place, now: Ps) -> Taken {
+        let slice = self.pool[id].slice;
+        let class = match self.pool[id].kind {
+            Kind::LlcEvict => TorClass::Evict,
+            _ => self.class_from(slice, place.tier),
+        };
+        let request = &mut self.pool[id];
+        request.tier = place.tier;
+        request.class = class;
+        self.targets[place.tier as usize].waiting += 1;
+        self.pmu.tor(class).up(now);
+        let after = now + self.params.uncore.lookup;
+        self.cross(id, place, after)
+    }
+
+    /// Sends a request on to the other socket, where it becomes a guest.
+    fn cross(&mut self, id: RequestId, place: Place, at: Ps) -> Taken {
+        let near = self.pool[id];
+        let to = 1 - self.socket_of(near.slice);
+        let slice = to * self.params.uncore.slices as u16 + self.slice_within(place);
+        let Some(sockets) = &mut self.sockets else {
+            return None;
+        };
+        let hop = match near.kind {
+            Kind::RfoSnoop => sockets.params.hop,
+            _ => sockets.params.tiers[place.tier as usize].out,
+        };
+        let arrives = sockets.send(to, !near.kind.is_read(), at) + hop;
+        let from = Sender {
+            thread: near.thread,
+            core: 0,
+        };
+        let (index, kind) = (u64::from(id), Kind::Guest);
+        let guest = Request::new(from, index, place, kind, slice, Stage::Waits, arrives);
+        let guest = self.pool.insert(guest);
+        if self.slices[slice as usize].welcome(guest, &mut self.pool) {
+            return self.admit_guest(guest, arrives);
+        }
+        let request = &mut self.pool[id];
+        if request.stage != Stage::Pulled {
+            request.stage = Stage::Abroad;
+        }
+        None
+    }
+
+    /// A guest has its entry: everything up to the answer at its own socket is booked. Returns the thread
+    /// whose write-back memory has taken at once.
+    pub(super) fn admit_guest(&mut self, guest: RequestId, now: Ps) -> Taken {
+        let Request {
+            index,
+            line,
+            tier,
+            slice,
+            ..
+        } = self.pool[guest];
+        let id = index as RequestId;
+        let near = self.pool[id];
+        let here = self.socket_of(slice);
+        self.pool[guest].stage = Stage::Leaves;
+        self.pool[guest].class = TorClass::Guest;
+        self.pmu.tor(TorClass::Guest).up(now);
+        let Some(sockets) = &mut self.sockets else {
+            return None;
+        };
+        let to = 1 - here;
+        if near.kind == Kind::RfoSnoop {
+            let there = self.mesh.delay(near.index as u16, slice);
+            let done = now + there + self.params.core.l2_hit + there;
+            let back = sockets.send(to, true, done) + sockets.params.hop;
+            self.pool[id].stage = Stage::Answered;
+            self.wheel.push(done, guest, &mut self.pool);
+            self.wheel.push(back, id, &mut self.pool);
+            return None;
+        }
+        let home = &sockets.params.tiers[tier as usize];
+        let (hop, gap, writes) = (home.back, home.gap, home.directory_write);
+        let target = &mut self.targets[tier as usize].tier;
+        if near.kind.is_read() || near.kind == Kind::PciRdCur {
+            let mut data = target.read(line, near.kind.owns(), now, &mut self.shared);
+            let (next, due) = &mut sockets.over[tier as usize];
+            if near.kind.owns() {
+                *due += writes;
+                if *due >= 1.0 {
+                    *due -= 1.0;
+                    target.note_owner(line, data);
+                }
+            }
+            if gap > 0 {
+                data = data.max(*next);
+                *next = data + gap;
+            }
+            let back = sockets.send(to, true, data) + hop;
+            self.pool[id].stage = Stage::Answered;
+            self.wheel.push(data, guest, &mut self.pool);
+            self.wheel.push(back, id, &mut self.pool);
+            return None;
+        }
+        let written = target.write(line, now, &mut self.shared);
+        let back = sockets.send(to, false, written.done) + hop;
+        self.wheel.push(written.done, guest, &mut self.pool);
+        if near.stage == Stage::Pulled && near.issued == Ps::MAX {
+            // Its slice hears of the data first.
+            self.pool[id].issued = back;
+            return None;
+        }
+        let is_posted = matches!(near.kind, Kind::Wcilf | Kind::ItoM);
+        let held = near.stage == Stage::Abroad || written.waited > 0;
+        let request = &mut self.pool[id];
+        request.stage = match held && !is_posted {
+            true => Stage::Held,
+            false => Stage::Answered,
+        };
+        if !is_posted {
+            let until = if held { back } else { now };
+            self.pmu.cores[near.thread as usize].ended(near.kind, until - near.issued);
+        }
+        self.wheel.push(back, id, &mut self.pool);
+        (!held && !is_posted).then_some(near.thread)
+    }
+
+    /// A guest gives its entry back, to whoever waits for it. Returns the thread whose write-back came in.
+    #[cold]
+    #[inline(never)]
+    pub fn leave(&mut self, guest: RequestId, now: Ps) -> Taken {
+        let slice = self.pool[guest].slice;
+        self.pmu.tor(TorClass::Guest).down(now);
+        self.pool.remove(guest);
+        let queued = self.slices[slice as usize].queued();
+        let next = self.slices[slice as usize].leave(&self.pool)?;
+        let fewer = self.slices[slice as usize].queued() < queued;
+        self.admit_from_line(next, fewer, now)
+    }
+}
