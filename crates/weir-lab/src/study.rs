@@ -42,7 +42,10 @@ pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         beside.gbps = Some(GbPerSec(drawn.mean));
         beside.traffic_gbps = Some(GbPerSec(drawn.mean * traffic));
     }
-    point.theory = theory::beside(spec, &estimate, topology);
+    // Limits of tiers are known as the first socket sees them.
+    if spec.load.socket == 0 {
+        point.theory = theory::beside(spec, &estimate, topology);
+    }
     point
 }
 
