@@ -204,17 +204,22 @@ fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
     let walk = 30.0;
     let wanted = (latency_of("cxl0") - latency_of("dram")) / (latency_of("dram") + walk);
     assert!((all - wanted).abs() < 0.05 * wanted, "{all} for {wanted}");
+    // At full pace the heads of pages, which train the streamer, cost a list almost what they cost a
+    // chase; here there is time between the elements.
     let mut scan = preset("scan");
-    scan.phases[0].apki = 50.0;
+    scan.phases[0].apki = 5.0;
     let (list, _) = slowdown(&scan, "cxl0", true);
     assert!(list < all / 4.0, "{list}");
 }
 
 #[test]
 fn late_prefetches_show_where_the_processor_counts_them() {
-    // Skylake: L2. Emerald Rapids: the last-level cache (SupMario section 4.4).
+    // Skylake: L2. Emerald Rapids: the last-level cache (SupMario section 4.4). At this pace loads in the
+    // reorder buffer do not reach lines before the prefetchers do.
+    let mut work = preset("llama-decode");
+    work.phases[0].apki = 20.0;
     for (machine, tier, part) in [("skx2s", "remote", 2), (MACHINE, "cxl0", 3)] {
-        let at = |tier| counts_of(machine, &preset("llama-decode"), tier, true, 10_000).stalls();
+        let at = |tier| counts_of(machine, &work, tier, true, 10_000).stalls();
         let (local, far) = (at("dram"), at(tier));
         let grown: Vec<f64> = (1..4).map(|i| far[i] - local[i]).collect();
         let most = (1..4).max_by(|&a, &b| grown[a - 1].total_cmp(&grown[b - 1]));
@@ -222,14 +227,80 @@ fn late_prefetches_show_where_the_processor_counts_them() {
     }
 }
 
+/// Shares of a program's lines that the prefetchers of L1 and L2 bring from memory, and of its loads
+/// that find their line in a fill buffer.
+fn prefetched(machine: &str, work: &Workload, tier: &str) -> [f64; 3] {
+    let seen = counts_of(machine, work, tier, true, 20_000);
+    let all: f64 = [
+        Counter::HwpfL1d,
+        Counter::HwpfL2,
+        Counter::OffcoreDemandDataRd,
+    ]
+    .map(|counter| seen.of(counter))
+    .iter()
+    .sum();
+    let (hits, waits) = (seen.of(Counter::L1Hit), seen.of(Counter::FbHit));
+    let from_memory = seen.of(Counter::HwpfL1d) - seen.of(Counter::HwpfL1dL3Hit);
+    [
+        from_memory / all,
+        seen.of(Counter::HwpfL2) / all,
+        waits / (hits + waits),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// SupMario section 4.3.
+    #[test]
+    fn late_l2_prefetches_become_l1_prefetches(
+        (machine, tier) in prop::sample::select(&[("skx2s", "remote"), (MACHINE, "cxl0")][..]),
+        name in prop::sample::select(&["scan", "scan-column", "llama-decode"][..]),
+        apki in 2f64..40.0,
+    ) {
+        let mut work = preset(name);
+        (work.threads, work.phases[0].apki) = (1, apki);
+        let [l1, l2, waits] = prefetched(machine, &work, "dram");
+        let [far_l1, far_l2, far_waits] = prefetched(machine, &work, tier);
+        prop_assert!(l1 > 0.03 && far_l1 > l1 - 0.01, "L1: {l1} {far_l1}");
+        prop_assert!(far_l2 < l2 + 0.01, "L2: {l2} {far_l2}");
+        prop_assert!((far_l1 + far_l2 - l1 - l2).abs() < 0.02, "{l1} + {l2}, {far_l1} + {far_l2}");
+        prop_assert!(far_waits > waits - 0.01, "fill buffers: {waits} {far_waits}");
+    }
+}
+
 #[test]
-fn late_l2_prefetches_become_l1_prefetches() {
-    let at = |tier| counts(&preset("scan-column"), tier, true);
-    let (local, far) = (at("dram"), at("cxl0"));
-    let l1 = |c: &Counts| c.of(Counter::HwpfL1d) / c.of(Counter::OffcoreDataRd);
-    assert!(l1(&far) >= l1(&local));
-    let late = |c: &Counts| c.of(Counter::FbHit) / (c.of(Counter::FbHit) + c.of(Counter::L1Hit));
-    assert!(late(&far) > late(&local));
+fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
+    let mut work = preset("scan-column");
+    (work.threads, work.phases[0].apki) = (1, 50.0);
+    let [l1, l2, waits] = prefetched("skx2s", &work, "dram");
+    let [far_l1, far_l2, far_waits] = prefetched("skx2s", &work, "remote");
+    assert!(
+        far_l1 > 1.2 * l1 && far_l2 < 0.97 * l2,
+        "{l1} {l2}, {far_l1} {far_l2}"
+    );
+    assert!(far_waits > 1.2 * waits, "{waits} {far_waits}");
+}
+
+/// A round of pages that shares a factor with the distance between threads is as good as one that does
+/// not.
+#[test]
+fn threads_that_interleave_are_not_in_step() {
+    let mut work = preset("scan-column");
+    (work.threads, work.phases[0].apki) = (8, 200.0);
+    let cpi = |near, far| {
+        let tiers = vec![(TierName::dram(), near), (TierName::named("remote"), far)];
+        let cores = (0..work.threads).collect();
+        let tenant = Tenant::running(work.clone(), cores, Placement::Interleave(tiers));
+        let mut machine = SimMachine::new(&bed("skx2s"), 3);
+        machine.start(&[tenant]).unwrap();
+        machine.observe(Nanos(20_000.0)).unwrap();
+        let seen = machine.observe(Nanos(200_000.0)).unwrap();
+        let of = |counter| seen.tenants[0].counters.get(counter).unwrap() as f64;
+        of(Counter::Cycles) / of(Counter::Instructions)
+    };
+    let (even, odd) = (cpi(10, 6), cpi(8, 5));
+    assert!((even / odd - 1.0).abs() < 0.1, "{even} {odd}");
 }
 
 #[test]

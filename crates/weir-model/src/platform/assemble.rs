@@ -241,6 +241,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             l2_lines: v.get("prefetch.l2_lines")?,
             training: v.get("prefetch.training")?,
             l2_degree: v.get("prefetch.l2_degree")?,
+            l2_outstanding: v.get("prefetch.l2_outstanding")?,
             late_level: v.get("prefetch.late_level")?,
         },
         l1: Cache {

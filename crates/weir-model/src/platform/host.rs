@@ -112,6 +112,8 @@ pub struct Prefetch {
     pub training: Sourced<u32>,
     /// Lines that the streamer asks for at most when it sees a request.
     pub l2_degree: Sourced<u32>,
+    /// Lines that a core has under way when its L2 streamer stops asking for more.
+    pub l2_outstanding: Sourced<u32>,
     /// The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher,
     /// 1 to 3. It decides in which bucket late prefetches show (SupMario section 4.4: L2 on Skylake, the
     /// last-level cache since Sapphire Rapids).

@@ -86,6 +86,7 @@ impl Host {
         r.add("prefetch.l2_lines", &self.prefetch.l2_lines);
         r.add("prefetch.training", &self.prefetch.training);
         r.add("prefetch.l2_degree", &self.prefetch.l2_degree);
+        r.add("prefetch.l2_outstanding", &self.prefetch.l2_outstanding);
         r.add("prefetch.late_level", &self.prefetch.late_level);
         r.add("l1.size", &self.l1.size);
         r.add("l1.ways", &self.l1.ways);

@@ -84,6 +84,7 @@ pub const HOST_KEYS: &[Key] = keys! {
     "prefetch.l2_lines": Count 0 to 256, Defaulted, "32", "Lines the L2 prefetchers run ahead.";
     "prefetch.training": Count 1 to 64, Defaulted, "3", "Accesses in a row that train the L2 streamer.";
     "prefetch.l2_degree": Count 1 to 16, Defaulted, "2", "Lines that the L2 streamer asks for at most when it sees a request.";
+    "prefetch.l2_outstanding": Count 1 to 256, Defaulted, "33", "Lines that a core has under way when its L2 streamer stops asking for more.";
     "prefetch.late_level": Count 1 to 3, Defaulted, "2", "The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher.";
     "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
     "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";

@@ -99,6 +99,7 @@ fn ooo_params(params: &Params) -> OooParams {
         late_level: c.late_level,
         training: c.training,
         degree: c.l2_degree,
+        streamer_yields: c.l2_outstanding.min(c.super_queue),
         private: c.private,
     }
 }

@@ -88,6 +88,7 @@ pub struct CoreParams {
     pub fault: Ps,
     /// Lines that the streamer asks for at once, and what its late ones count as.
     pub l2_degree: u32,
+    pub l2_outstanding: u32,
     pub late_level: u8,
     /// What the coherence of a just-flushed line adds.
     pub flushed: Ps,
@@ -295,6 +296,7 @@ fn core_params(host: &Host) -> CoreParams {
         mispredict: ps(c.clock.time(*c.mispredict)),
         fault: ps(*host.tlb.fault),
         l2_degree: *host.prefetch.l2_degree,
+        l2_outstanding: *host.prefetch.l2_outstanding,
         late_level: *host.prefetch.late_level as u8,
         flushed: ps(*host.uncore.flushed_line),
     }

@@ -65,9 +65,11 @@ pub struct OooParams {
     pub fault: Ps,
     /// As the miss of which cache a load counts that waits for the L2 prefetcher's line.
     pub late_level: u8,
-    /// Accesses that train the L2 streamer, and the lines it asks for at once.
+    /// Accesses that train the L2 streamer, the lines it asks for at once, and those under way at which
+    /// it stops asking.
     pub training: u32,
     pub degree: u32,
+    pub streamer_yields: u32,
     pub private: PrivateConfig,
 }
 

@@ -5,6 +5,7 @@ use weir_model::workload::{Order, Phase, Region};
 
 use super::residence::{Flow, Law, characteristic_time, popularity};
 use super::script::Visit;
+use crate::rng;
 
 /// Lines of a page that an allocator hands out.
 pub const PAGE: u64 = 4096 / LINE_BYTES;
@@ -133,13 +134,15 @@ fn conditional(both: f64, l2: f64) -> f64 {
     ((both - l2) / (1.0 - l2).max(1e-9)).clamp(0.0, 1.0)
 }
 
-/// A phase as thread `number` of so many sees it; its chains have the numbers from `chains` on.
+/// A phase as thread `number` of so many sees it; its chains have the numbers from `chains` on, and
+/// `seed` says where in their parts of a region its streams start.
 pub fn stretch(
     phase: &Phase,
     base: impl Fn(&Region) -> u64,
     (number, threads): (u32, u32),
     chains: &mut u16,
     caches: Shelter,
+    seed: u64,
 ) -> Stretch {
     let gap = 1000.0 / phase.apki;
     let total: f64 = phase.regions.iter().map(|r| r.share).sum();
@@ -164,7 +167,14 @@ pub fn stretch(
         upto += weight(region) / picks;
         ups.push(upto);
         let indexed_by = region.indexed_by.as_deref().and_then(chain_of);
-        let mut part = part(region, base(region), (number, threads), *chains, indexed_by);
+        let mut part = part(
+            region,
+            base(region),
+            (number, threads),
+            *chains,
+            indexed_by,
+            seed,
+        );
         *chains += region.streams as u16;
         let touched = weight(region) / picks * part.lines_per_element as f64;
         part.flow.rate = touched * f64::from(threads);
@@ -209,6 +219,7 @@ fn part(
     (number, threads): (u32, u32),
     chain: u16,
     indexed_by: Option<u16>,
+    seed: u64,
 ) -> Part {
     let lines = region.lines();
     let run = region.order.is_run();
@@ -234,8 +245,13 @@ fn part(
     let cursor = |stream: u64| {
         let from = first(stream);
         let to = first(stream + 1).max(from + PAGE).min(lines);
+        // Threads are at no fixed distance from each other. If they started together, and their parts
+        // were whole rounds of interleaved pages, all would be on the same tier all the time.
+        let pages = (to.saturating_sub(from) / PAGE).max(1);
+        let turn = u64::from(number) * streams + stream;
+        let skipped = rng::mix(rng::mix(seed ^ base) ^ turn) % pages;
         Cursor {
-            next: from,
+            next: from + skipped * PAGE,
             from,
             to,
         }

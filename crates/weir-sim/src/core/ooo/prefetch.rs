@@ -31,22 +31,20 @@ impl Ooo {
         }
     }
 
-    /// The L2 streamer sees a request for a line and runs ahead.
+    /// The L2 streamer sees a request for a line and runs ahead. What it cannot ask for at once it never
+    /// does: those lines are left to L1's prefetchers and to demand.
     pub(super) fn stream(&mut self, line: u64, end: u64, cached: u32, kind: Kind) {
         let Some(wanted) = self.streamer.see(line) else {
             return;
         };
-        let mut ahead = wanted.from;
-        while ahead < wanted.to.min(end) {
+        for ahead in wanted.from..wanted.to.min(end) {
             if self.flights.find(ahead).is_none() && !self.caches.has_l2(ahead) {
                 if !self.spares_super_queue() || self.is_held(ahead) {
                     break;
                 }
                 self.send(ahead, kind, cached, false);
             }
-            ahead += 1;
         }
-        self.streamer.got(wanted.run, ahead);
     }
 
     /// Whether prefetches are held back from a line's tier.
@@ -61,10 +59,9 @@ impl Ooo {
         self.flights.fill_buffers + self.write_backs < buffers - buffers / 4
     }
 
-    /// The same for the streamer and the super queue: every fill buffer needs an entry too.
+    /// Whether so little is under way that the streamer may add to it. Demand and L1's prefetchers may
+    /// while the super queue has room at all.
     fn spares_super_queue(&self) -> bool {
-        let queue = self.params.super_queue;
-        self.flights.count + self.write_backs
-            < queue - (self.params.fill_buffers / 2).min(queue / 2)
+        self.flights.count + self.write_backs < self.params.streamer_yields
     }
 }

@@ -80,7 +80,14 @@ impl Script {
                     let at = names.iter().position(|name| *name == region.name);
                     at.and_then(|i| memory.get(i)).map_or(1 << 20, |m| m.0)
                 };
-                stretch(phase, base, (number, work.threads), &mut chains, caches)
+                stretch(
+                    phase,
+                    base,
+                    (number, work.threads),
+                    &mut chains,
+                    caches,
+                    seed,
+                )
             })
             .collect();
         let left = stretches.first().map_or(0.0, |s| s.instructions);
