@@ -214,7 +214,7 @@ fn check(page: &str) {
 
 #[test]
 fn every_experiment_has_its_chart_with_axes_in_units_run_and_command() {
-    let page = page(&[section("a-machine", one_of_each())]);
+    let page = page(&[section("a-machine", one_of_each())], &[]);
     check(&page);
     for title in [
         "Idle latency",
@@ -254,10 +254,13 @@ fn every_experiment_has_its_chart_with_axes_in_units_run_and_command() {
 
 #[test]
 fn machines_stand_side_by_side() {
-    let page = page(&[
-        section("one", one_of_each()),
-        section("other", one_of_each()),
-    ]);
+    let page = page(
+        &[
+            section("one", one_of_each()),
+            section("other", one_of_each()),
+        ],
+        &[],
+    );
     check(&page);
     let side = page.split("<figure>").nth(1).unwrap();
     for origin in ["run 3 · one ·", "run 3 · other ·"] {
@@ -277,10 +280,13 @@ fn a_doubtful_figure_is_marked_and_the_mark_explained() {
             steadiness: Some(steadiness),
             ..p
         };
-        let page = page(&[section(
-            "m",
-            one_of_each().into_iter().map(doubtful).collect(),
-        )]);
+        let page = page(
+            &[section(
+                "m",
+                one_of_each().into_iter().map(doubtful).collect(),
+            )],
+            &[],
+        );
         check(&page);
         for figure in page.split("<figure>").skip(1) {
             assert!(
@@ -290,7 +296,7 @@ fn a_doubtful_figure_is_marked_and_the_mark_explained() {
             assert!(figure.contains(&format!("<b>{glyph}</b> {word}")));
         }
     }
-    let clean = page(&[section("m", one_of_each())]);
+    let clean = page(&[section("m", one_of_each())], &[]);
     assert!(!clean.contains("noisy:") && !clean.contains("bimodal:"));
 }
 
@@ -301,7 +307,7 @@ fn a_large_page_stays_one_that_opens() {
         let threads = points.len() as u32 / 50 + 1;
         points.extend(one_of_each().into_iter().map(|p| Point { threads, ..p }));
     }
-    let page = page(&[section("m", points)]);
+    let page = page(&[section("m", points)], &[]);
     assert!(page.len() < 12 << 20, "{} bytes", page.len());
 }
 
@@ -371,7 +377,7 @@ proptest! {
         name in ".{0,20}",
     ) {
         prop_assume!(!name.contains("http"));
-        let page = page(&[section(&name, points)]);
+        let page = page(&[section(&name, points)], &[]);
         check(&page);
         prop_assert!(!page.contains("<script>alert"));
     }

@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::Section;
 use super::figures::{self, Drawn};
 use super::plate::plate;
+use super::{Cited, Insight, Section, Told};
 
 /// Charts that answer one question.
 pub struct Chapter {
@@ -34,8 +34,8 @@ impl Chapter {
 }
 
 /// Every chapter that has a figure.
-pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
-    let all: Vec<&Section> = sections.iter().collect();
+pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
+    let all: Vec<&dyn Cited> = sections.iter().map(|s| s as &dyn Cited).collect();
     let overall = [
         figures::idle_latencies(sections),
         figures::peak_bandwidths(sections),
@@ -50,6 +50,18 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
         };
         sections.iter().flat_map(of_one).collect()
     };
+    let of_insights = |draw: &dyn Fn(&Insight) -> Vec<Drawn>| -> Vec<Markup> {
+        let of_one = |insight| {
+            let drawn = draw(insight);
+            let plates: Vec<Markup> = drawn.iter().map(|d| plate(d, &[insight])).collect();
+            plates
+        };
+        insights.iter().flat_map(of_one).collect()
+    };
+    let explained: Vec<&dyn Cited> = (insights.iter())
+        .filter(|insight| matches!(insight.told, Told::Explained(_)))
+        .map(|insight| insight as &dyn Cited)
+        .collect();
     let mut chapters = vec![
         Chapter {
             id: "tiers",
@@ -136,6 +148,45 @@ pub fn chapters(sections: &[Section]) -> Vec<Chapter> {
             title: "Sharing a line",
             words: "Two cores take turns on one line.",
             plates: of_each(&figures::share),
+            below: Vec::new(),
+        },
+        Chapter {
+            id: "slowdown",
+            title: "Slowdown by cause",
+            words: "Cycles in which the core waits, by what it waits for: a full store buffer, a line on \
+                    its way to L1, L2, the last-level cache, memory. A slowdown is what a slower \
+                    memory adds to each, against the cycles on local memory. A part left of zero is a \
+                    cause that loses less there.",
+            plates: (figures::slowdowns(insights).iter())
+                .map(|drawn| plate(drawn, &explained))
+                .chain(of_insights(&figures::explained))
+                .collect(),
+            below: Vec::new(),
+        },
+        Chapter {
+            id: "model",
+            title: "The model of slowdown",
+            words: "Slowdown of the micro-workloads that the constants were fitted on. On the line the \
+                    fit is exact.",
+            plates: of_insights(&figures::calibrated),
+            below: Vec::new(),
+        },
+        Chapter {
+            id: "prediction",
+            title: "Predictions",
+            words: "From one run on local memory. The interval is what workloads that nothing was fitted \
+                    to were off. The model is one of latency: work that waits for bandwidth is \
+                    another colour, and is not counted among the accurate.",
+            plates: of_insights(&figures::predicted),
+            below: Vec::new(),
+        },
+        Chapter {
+            id: "interleaving",
+            title: "Interleaving",
+            words: "Run time with a share of the pages on the slower tier, against none. Best-shot needs \
+                    one run, the closed form two, Caption climbs step by step, and the proportion of \
+                    bandwidths asks nobody.",
+            plates: of_insights(&figures::interleaved),
             below: Vec::new(),
         },
     ];

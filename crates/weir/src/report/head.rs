@@ -5,7 +5,7 @@ use weir_lab::{Severity, Verdict};
 use weir_model::interplay::{Cell, ChangeClass};
 use weir_model::machine::MachineKind;
 
-use super::Section;
+use super::{Cited as _, Insight, Section, insight};
 use crate::output::{alike, figure, seconds, sentence};
 
 /// So many verdicts of a run are in sight; more wait to be unfolded.
@@ -45,7 +45,7 @@ pub fn machine(section: &Section) -> Markup {
 }
 
 /// What the figures mean, run by run, what matters most first.
-pub fn verdicts(sections: &[Section]) -> Markup {
+pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
     html! {
         section id="verdicts" {
             h2 { "What this means" }
@@ -65,6 +65,14 @@ pub fn verdicts(sections: &[Section]) -> Markup {
                             ul class="verdicts" { @for text in &harmed { li class="doubt" { (text) } } }
                         }
                         @if all.is_empty() && harmed.is_empty() { p class="small" { "Nothing can be concluded from these figures." } }
+                    }
+                }
+                @for insight in insights {
+                    section {
+                        h3 { (insight.machine()) ", run " (insight.run) }
+                        ul class="verdicts" {
+                            @for text in insight::verdicts(insight) { li class="note" { (text) } }
+                        }
                     }
                 }
             }

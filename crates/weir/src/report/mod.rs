@@ -4,6 +4,7 @@ mod chapters;
 pub mod chart;
 mod figures;
 mod head;
+mod insight;
 mod page;
 mod plate;
 
@@ -15,7 +16,17 @@ use weir_model::units::Nanos;
 
 use crate::store::RunId;
 
+pub use insight::{Insight, Told};
 pub use page::page;
+
+/// A run that figures are from.
+pub trait Cited {
+    /// What names it under each of its figures.
+    fn origin(&self) -> String;
+
+    /// The command that repeats it.
+    fn command(&self) -> &str;
+}
 
 /// One run on the page.
 #[derive(Debug, Clone)]
@@ -56,16 +67,6 @@ impl Section {
         &self.document.header.machine.name
     }
 
-    /// What names the run under each of its figures.
-    pub fn origin(&self) -> String {
-        let header = &self.document.header;
-        let partial = if header.partial { ", partial" } else { "" };
-        format!(
-            "run {}{partial} · {} · {} UTC · seed {} · Weir {}",
-            self.run, header.machine.name, self.began, header.seed, header.weir
-        )
-    }
-
     /// The points with their numbers, by which [`Section::latency`] knows them.
     fn numbered(&self) -> impl Iterator<Item = (usize, &Point)> {
         self.document.points.iter().enumerate()
@@ -74,5 +75,20 @@ impl Section {
     /// What was recorded for a point; empty where nothing was kept.
     fn latency(&self, point: usize) -> &[(Nanos, u64)] {
         self.latencies.get(point).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Cited for Section {
+    fn origin(&self) -> String {
+        let header = &self.document.header;
+        let partial = if header.partial { ", partial" } else { "" };
+        format!(
+            "run {}{partial} · {} · {} UTC · seed {} · Weir {}",
+            self.run, header.machine.name, self.began, header.seed, header.weir
+        )
+    }
+
+    fn command(&self) -> &str {
+        &self.command
     }
 }

@@ -4,9 +4,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_model::document::Point;
 
 use super::chapters::{Chapter, chapters};
-use super::{Section, head};
-use crate::output::figure;
+use super::{Cited as _, Insight, Section, head, insight};
 use crate::output::points::mix;
+use crate::output::{distinct, figure};
 
 const STYLE: &str = include_str!("page.css");
 const DARK: &str = include_str!("dark.css");
@@ -16,15 +16,15 @@ const SCRIPT: &str = include_str!("page.js");
 const LONG: usize = 4;
 
 /// The whole page.
-pub fn page(sections: &[Section]) -> String {
-    let mut machines: Vec<&str> = Vec::new();
-    for section in sections {
-        if !machines.contains(&section.machine()) {
-            machines.push(section.machine());
-        }
-    }
+pub fn page(sections: &[Section], insights: &[Insight]) -> String {
+    let named = sections.iter().map(Section::machine);
+    let machines = distinct(named.chain(insights.iter().map(Insight::machine)));
     let title = format!("Weir: {}", machines.join(", "));
-    let chapters = chapters(sections);
+    let chapters = chapters(sections, insights);
+    let about = match sections {
+        [] => "Slowdown on",
+        _ => "Memory tiers of",
+    };
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -38,17 +38,22 @@ pub fn page(sections: &[Section]) -> String {
             body {
                 header {
                     button type="button" id="theme" hidden { "dark or light" }
-                    h1 { "Memory tiers of " (machines.join(" and ")) }
-                    div class="machines" { @for section in sections { (head::machine(section)) } }
-                    @if chapters.len() >= LONG { (contents(&chapters)) }
+                    h1 { (about) " " (machines.join(" and ")) }
+                    div class="machines" {
+                        @for section in sections { (head::machine(section)) }
+                        @for insight in insights { (insight::machine(insight)) }
+                    }
+                    @if chapters.len() >= LONG { (contents(&chapters, sections)) }
                 }
                 main {
-                    (head::verdicts(sections))
+                    (head::verdicts(sections, insights))
                     @for chapter in &chapters { (chapter.draw()) }
-                    (conditions(sections))
-                    section id="figures" {
-                        h2 { "Every figure" }
-                        @for section in sections { (table(section)) }
+                    @if !sections.is_empty() {
+                        (conditions(sections))
+                        section id="figures" {
+                            h2 { "Every figure" }
+                            @for section in sections { (table(section)) }
+                        }
                     }
                 }
                 footer { "Figures with ± carry the half-width of their 95 % confidence interval. GB/s is 10⁹ bytes a second." }
@@ -73,13 +78,15 @@ fn forbidden_in_xml(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-fn contents(chapters: &[Chapter]) -> Markup {
+fn contents(chapters: &[Chapter], sections: &[Section]) -> Markup {
     html! {
         nav aria-label="contents" {
             a href="#verdicts" { "What this means" }
             @for chapter in chapters { a href={ "#" (chapter.id) } { (chapter.title) } }
-            a href="#conditions" { "Conditions" }
-            a href="#figures" { "Every figure" }
+            @if !sections.is_empty() {
+                a href="#conditions" { "Conditions" }
+                a href="#figures" { "Every figure" }
+            }
         }
     }
 }

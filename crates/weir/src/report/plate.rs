@@ -3,12 +3,12 @@
 
 use maud::{Markup, html};
 
-use super::Section;
+use super::Cited;
 use super::chart::Room;
 use super::figures::Drawn;
 
 /// A chart on the page.
-pub fn plate(drawn: &Drawn, runs: &[&Section]) -> Markup {
+pub fn plate(drawn: &Drawn, runs: &[&dyn Cited]) -> Markup {
     let Drawn {
         name,
         chart,
@@ -21,7 +21,7 @@ pub fn plate(drawn: &Drawn, runs: &[&Section]) -> Markup {
             div class="chart" { (chart.draw(Room::Wide)) (chart.draw(Room::Narrow)) }
             figcaption {
                 @for origin in &origins { p class="origin" { (origin) } }
-                @for run in runs { p { code class="again" { (run.command) } } }
+                @for run in runs { p { code class="again" { (run.command()) } } }
                 @if !sources.is_empty() { p { (sources) } }
                 @for sign in chart.signs() { p { b { (sign.glyph()) } " " (sign.meaning()) } }
             }

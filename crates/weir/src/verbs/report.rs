@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde_json::Value;
 use weir_model::document::BenchDocument;
+use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
 
-use super::interplay;
-use super::runs::{bench_document, load};
+use super::runs::{bench_document, load, understood};
+use super::{calibrate, explain, interplay, predict, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::report::{Logged, Section, page};
+use crate::report::{Insight, Logged, Section, Told, page};
 use crate::store::{Store, StoredRun};
 
 /// Arguments.
@@ -23,9 +24,11 @@ use crate::store::{Store, StoredRun};
 Examples:
   weir report                         the newest run that has figures
   weir report 3 4 -o compare.html     two runs side by side
-  weir report host emr2s+cxl-a        the newest run on each machine")]
+  weir report host emr2s+cxl-a        the newest run on each machine
+  weir report 5 6 7                   slowdown, predictions, interleaving
+                                      of such runs in one page")]
 pub struct Args {
-    /// Numbers, `last`, or beginnings of machines' names [default: the newest bench].
+    /// Numbers, `last`, or beginnings of machines' names [default: the newest that is drawn].
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     /// The page; `-` for standard output.
@@ -41,23 +44,31 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;
     let names = if args.runs.is_empty() {
-        vec![newest_bench(store.as_ref())?]
+        vec![newest_drawn(store.as_ref())?]
     } else {
         args.runs.clone()
     };
-    let mut sections = Vec::new();
+    let (mut sections, mut insights) = (Vec::new(), Vec::new());
     for name in &names {
-        sections.push(section(&load(store.as_ref(), &path, name)?)?);
+        let run = load(store.as_ref(), &path, name)?;
+        match insight(&run)? {
+            Some(insight) => insights.push(insight),
+            None => sections.push(section(&run)?),
+        }
     }
-    write(&sections, &args.output)?;
+    write(&sections, &insights, &args.output)?;
     context.note(&format!("wrote {}", args.output.display()));
     Ok(())
 }
 
-fn newest_bench(store: Option<&Store>) -> Result<String> {
+fn newest_drawn(store: Option<&Store>) -> Result<String> {
     let runs = store.map(Store::list).transpose()?.unwrap_or_default();
-    let drawn = |verb: &str| verb.starts_with("bench") || ["tour", interplay::VERB].contains(&verb);
-    let newest = runs.iter().find(|run| drawn(&run.verb) && run.kept > 0);
+    let measured =
+        |verb: &str| verb.starts_with("bench") || ["tour", interplay::VERB].contains(&verb);
+    let told = [explain::VERB, calibrate::VERB, predict::VERB, tune::VERB];
+    let newest = runs
+        .iter()
+        .find(|run| (measured(&run.verb) && run.kept > 0) || told.contains(&run.verb.as_str()));
     // Where there is none, `last` fails with the reason.
     Ok(newest.map_or_else(|| "last".into(), |run| run.id.to_string()))
 }
@@ -81,6 +92,29 @@ pub fn section(run: &StoredRun) -> Result<Section> {
         logged: logged(&document.header.machine),
         document,
     })
+}
+
+/// A stored run that explains, calibrates, predicts or advises; `None` of any other.
+///
+/// # Errors
+/// This version does not read what it holds.
+fn insight(run: &StoredRun) -> Result<Option<Insight>> {
+    let told = match run.schema() {
+        ExplainDocument::SCHEMA => Told::Explained(understood(run, run.parse())?),
+        CalibrateDocument::SCHEMA => Told::Calibrated(understood(run, run.parse())?),
+        PredictDocument::SCHEMA => Told::Predicted(understood(run, run.parse())?),
+        TuneDocument::SCHEMA => Told::Tuned(understood(run, run.parse())?),
+        _ => return Ok(None),
+    };
+    let mut insight = Insight {
+        run: run.summary.id,
+        began: run.summary.started.clone(),
+        verb: run.summary.verb.clone(),
+        command: String::new(),
+        told,
+    };
+    insight.command = command(&run.arguments, insight.head().seed);
+    Ok(Some(insight))
 }
 
 /// What repeats a run: its arguments as they were typed, with the seed.
@@ -145,12 +179,12 @@ fn logged(machine: &Identity) -> Vec<Logged> {
         .collect()
 }
 
-/// Writes sections as a page; `-` is standard output.
+/// Writes runs as a page; `-` is standard output.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(sections: &[Section], output: &PathBuf) -> Result<()> {
-    let html = page(sections);
+pub fn write(sections: &[Section], insights: &[Insight], output: &PathBuf) -> Result<()> {
+    let html = page(sections, insights);
     if output.as_os_str() == "-" {
         return crate::output::print(&html);
     }

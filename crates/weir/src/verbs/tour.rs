@@ -100,7 +100,7 @@ fn write_page(args: &Args, context: &Context, measured: &[Measured]) -> Result<(
         section.document = measured.document.clone();
         sections.push(section);
     }
-    report::write(&sections, &args.output)
+    report::write(&sections, &[], &args.output)
 }
 
 /// What the figures of the summary are.

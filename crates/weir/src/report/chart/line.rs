@@ -181,7 +181,7 @@ impl LineChart {
         (top, bottom): (f64, f64),
     ) -> Markup {
         let widest = match self.x {
-            Spread::Linear | Spread::Counts => 34.0,
+            Spread::Linear | Spread::Signed | Spread::Counts => 34.0,
             Spread::Log | Spread::Sizes | Spread::Tail => 44.0,
         };
         html! {

@@ -7,8 +7,10 @@ mod bars;
 mod heat;
 mod line;
 mod scale;
+mod scatter;
 mod sign;
 mod stack;
+mod strip;
 
 use std::collections::BTreeSet;
 
@@ -18,8 +20,10 @@ pub use bars::{Bar, BarChart, Group};
 pub use heat::{Cell, HeatChart, Panel, Reach};
 pub use line::{Limit, LineChart, Sample, Series, Wall};
 pub use scale::{Scale, Spread, quantile_name};
+pub use scatter::{Cloud, Dot, ScatterChart};
 pub use sign::Sign;
 pub use stack::{Stack, StackChart};
+pub use strip::{Stretch, Strip, StripChart};
 
 /// A drawing with the same figures as a table, for those who cannot see it.
 pub trait Chart {

@@ -7,6 +7,8 @@ use crate::output::figure;
 pub enum Spread {
     /// Evenly, from zero to a round figure.
     Linear,
+    /// Evenly, to round figures on both sides of zero, which always lies on it.
+    Signed,
     /// Evenly, whole numbers from zero to just beyond the largest.
     Counts,
     /// By factors; ticks at round figures.
@@ -37,7 +39,8 @@ impl Scale {
     ) -> Self {
         let (low, high) = figures
             .filter(|v| {
-                v.is_finite() && (*v > 0.0 || matches!(spread, Spread::Linear | Spread::Counts))
+                let even = matches!(spread, Spread::Linear | Spread::Signed | Spread::Counts);
+                v.is_finite() && (*v > 0.0 || even)
             })
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
                 (low.min(v), high.max(v))
@@ -48,6 +51,12 @@ impl Scale {
             (true, Spread::Linear) => {
                 let step = step(high.max(f64::MIN_POSITIVE) / 8.0);
                 (0.0, (high / step - 1e-9).ceil().max(1.0) * step)
+            }
+            (true, Spread::Signed) => {
+                let (low, high) = (low.min(0.0), high.max(0.0));
+                let step = step((high - low).max(f64::MIN_POSITIVE) / 8.0);
+                let out = |side: f64| (side / step - 1e-9).ceil() * step;
+                (-out(-low), if high > low { out(high) } else { 1.0 })
             }
             (true, Spread::Counts) => (0.0, high * 1.03),
             (true, Spread::Log) => {
@@ -69,6 +78,11 @@ impl Scale {
         }
     }
 
+    /// The figures at its ends.
+    pub fn reach(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
     /// Whether a figure lies on the scale.
     pub fn holds(&self, figure: f64) -> bool {
         match self.spread {
@@ -80,7 +94,9 @@ impl Scale {
     /// The place of a figure, within the paper even if the figure is beyond the scale.
     pub fn place(&self, figure: f64) -> f64 {
         let share = match self.spread {
-            Spread::Linear | Spread::Counts => (figure - self.low) / (self.high - self.low),
+            Spread::Linear | Spread::Signed | Spread::Counts => {
+                (figure - self.low) / (self.high - self.low)
+            }
             Spread::Log | Spread::Sizes => {
                 (figure.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
             }
@@ -94,16 +110,18 @@ impl Scale {
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let most = ((self.end - self.start).abs() / apart).max(2.0);
         match self.spread {
-            Spread::Linear | Spread::Counts => {
+            Spread::Linear | Spread::Signed | Spread::Counts => {
                 let step = step((self.high - self.low) / most);
                 let step = if self.spread == Spread::Counts {
                     step.max(1.0)
                 } else {
                     step
                 };
-                let count = ((self.high - self.low) / step + 1e-9).floor() as u32;
-                (0..=count)
-                    .map(|i| self.low + f64::from(i) * step)
+                // Zero is among them, wherever the axis begins.
+                let first = (self.low / step - 1e-9).ceil() as i32;
+                let last = (self.high / step + 1e-9).floor() as i32;
+                (first..=last)
+                    .map(|i| f64::from(i) * step)
                     .map(|v| (v, plain(v)))
                     .collect()
             }
@@ -237,6 +255,10 @@ mod tests {
             ["0", "5", "10", "15", "20", "25"]
         );
         assert_eq!(
+            labels(Spread::Signed, -31.0, 12.0, 60.0),
+            ["-40", "-30", "-20", "-10", "0", "10", "20"]
+        );
+        assert_eq!(
             labels(Spread::Log, 1.3, 380.0, 40.0),
             ["1", "2", "5", "10", "20", "50", "100", "200", "500"]
         );
@@ -258,6 +280,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn zero_lies_between_gains_and_losses(
+            mut figures in proptest::collection::vec(-1e6f64..1e6, 1..30),
+        ) {
+            let scale = Scale::over(Spread::Signed, figures.iter().copied(), (40.0, 500.0));
+            prop_assert!(scale.ticks(40.0).iter().any(|(v, _)| *v == 0.0));
+            figures.push(0.0);
+            figures.sort_by(f64::total_cmp);
+            prop_assert!(figures.iter().all(|f| scale.holds(*f)));
+            let places: Vec<f64> = figures.iter().map(|&f| scale.place(f)).collect();
+            prop_assert!(places.windows(2).all(|w| w[0] <= w[1]));
+        }
+
         #[test]
         fn every_figure_lies_on_the_paper_and_order_is_kept(
             mut figures in proptest::collection::vec(1e-3f64..1e9, 1..30),

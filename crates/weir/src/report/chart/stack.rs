@@ -1,4 +1,4 @@
-//! Bars made of parts, lying one above the other in pairs that are to be compared.
+//! Bars made of parts, lying one above the other where they are to be compared.
 
 use std::collections::BTreeSet;
 
@@ -25,13 +25,26 @@ pub struct StackChart {
 pub struct Stack {
     /// Its name on the left.
     pub name: String,
-    /// Its parts from the left: number in the legend, and length.
+    /// Its parts from the left: number in the legend, and length. What is below zero lies to the left
+    /// of it.
     pub parts: Vec<(usize, f64)>,
+    /// Where the end of the bar may lie; absent where it is known.
+    pub interval: Option<[f64; 2]>,
 }
 
 impl Stack {
     fn total(&self) -> f64 {
         self.parts.iter().map(|(_, length)| length).sum()
+    }
+
+    /// How far it reaches to the left and to the right.
+    fn reach(&self) -> [f64; 2] {
+        let side = |sign: fn(f64, f64) -> f64| {
+            let lengths = self.parts.iter().map(|&(_, length)| sign(length, 0.0));
+            lengths.sum::<f64>()
+        };
+        let [low, high] = self.interval.unwrap_or([0.0, 0.0]);
+        [side(f64::min).min(low), side(f64::max).max(high)]
     }
 }
 
@@ -48,7 +61,7 @@ impl Chart for StackChart {
         let (legend, legend_height) = legend(room, 2.0, &self.legend, false);
         let top = legend_height + 8.0;
         let right = room.width() - 44.0;
-        let x = Scale::over(Spread::Linear, bars().map(Stack::total), (left, right));
+        let x = Scale::over(Spread::Signed, bars().flat_map(Stack::reach), (left, right));
         let mut y = top;
         let mut drawn = Vec::new();
         for (name, bars) in &self.groups {
@@ -68,7 +81,7 @@ impl Chart for StackChart {
                 path class="grid" d={ "M" (px(at)) " " (px(top)) "V" (px(bottom)) } {}
                 text class="tick" x=(px(at)) y=(px(bottom + 15.0)) text-anchor="middle" { (label) }
             }
-            path class="axis" d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
+            path class="axis" d={ "M" (px(x.place(0.0))) " " (px(top)) "V" (px(bottom)) } {}
             @for part in &drawn { (part) }
             @let half = text_width(&self.title) / 2.0;
             text class="title" x=(px(((left + right) / 2.0).max(half))) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
@@ -80,9 +93,15 @@ impl Chart for StackChart {
         html! {
             thead { tr { th { "of" } th { "bar" } th { "part" } th { (self.title) } } }
             tbody {
-                @for (group, bars) in &self.groups { @for bar in bars { @for (part, length) in &bar.parts { tr {
-                    td { (group) } td { (bar.name) } td { (self.part(*part)) } td { (figure(*length)) }
-                } } } }
+                @for (group, bars) in &self.groups { @for bar in bars {
+                    @for (part, length) in &bar.parts { tr {
+                        td { (group) } td { (bar.name) } td { (self.part(*part)) } td { (figure(*length)) }
+                    } }
+                    @if let Some([low, high]) = bar.interval { tr {
+                        td { (group) } td { (bar.name) } td { "interval of the whole" }
+                        td { (figure(low)) " to " (figure(high)) }
+                    } }
+                } }
             }
         }
     }
@@ -100,25 +119,59 @@ impl StackChart {
 
     fn draw_bar(&self, group: &str, bar: &Stack, x: &Scale, (left, y): (f64, f64)) -> Markup {
         let middle = y + BAR / 2.0;
-        let mut sum = 0.0;
-        let parts: Vec<(f64, f64, String, String)> = (bar.parts.iter())
-            .filter_map(|&(number, length)| {
-                let (name, look) = self.legend.get(number)?;
-                let from = x.place(sum);
-                sum += length;
-                let tip = format!("{group}, {}: {} {name}", bar.name, figure(length));
-                Some((from, x.place(sum) - from, look.class(), tip))
-            })
-            .collect();
+        let mut sides = [0.0, 0.0];
+        let mut parts = Vec::new();
+        for &(number, length) in &bar.parts {
+            let Some((name, look)) = self.legend.get(number) else {
+                continue;
+            };
+            let side = &mut sides[usize::from(length >= 0.0)];
+            let (from, to) = (x.place(*side), x.place(*side + length));
+            *side += length;
+            parts.push(Part {
+                from: from.min(to),
+                width: (to - from).abs(),
+                class: look.class(),
+                inside: figure(length),
+                tip: format!("{group}, {}: {} {name}", bar.name, figure(length)),
+            });
+        }
+        let whisker = bar.interval.map(|ends| ends.map(|end| x.place(end)));
+        let end = x.place(sides[1]).max(whisker.map_or(0.0, |[_, high]| high));
         html! {
             text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
-            @for (from, width, class, tip) in &parts {
-                rect class={ "bar " (class) } x=(px(*from)) y=(px(y)) width=(px(*width)) height=(BAR)
-                    data-x=(px(from + width)) data-y=(px(middle)) { title { (tip) } }
+            @for part in &parts {
+                rect class={ "bar " (part.class) } x=(px(part.from)) y=(px(y)) width=(px(part.width)) height=(BAR)
+                    data-x=(px(part.from + part.width)) data-y=(px(middle)) { title { (part.tip) } }
             }
-            text class="tick" x=(px(x.place(sum) + 5.0)) y=(px(middle + 4.0)) { (figure(sum)) }
+            // A figure stands in its part where there is room for it, left of where the bar may end.
+            @for part in &parts {
+                @let to = part.from + part.width;
+                @let free = whisker.map_or(to, |[low, _]| low.clamp(part.from, to)) - part.from;
+                @if free > text_width(&part.inside) + 4.0 {
+                    text class="part" x=(px(part.from + free / 2.0)) y=(px(middle + 4.0)) text-anchor="middle" {
+                        (part.inside)
+                    }
+                }
+            }
+            @if let Some([low, high]) = whisker {
+                path class="whisker" d={
+                    "M" (px(low)) " " (px(y + 3.0)) "V" (px(y + BAR - 3.0)) "M" (px(low)) " " (px(middle))
+                    "H" (px(high)) "M" (px(high)) " " (px(y + 3.0)) "V" (px(y + BAR - 3.0))
+                } {}
+            }
+            text class="tick" x=(px(end + 5.0)) y=(px(middle + 4.0)) { (figure(bar.total())) }
         }
     }
+}
+
+/// A part of a bar as it is drawn.
+struct Part {
+    from: f64,
+    width: f64,
+    class: String,
+    inside: String,
+    tip: String,
 }
 
 #[cfg(test)]
@@ -139,6 +192,7 @@ mod tests {
                 vec![Stack {
                     name: "beside".into(),
                     parts: vec![(0, 10.0), (1, 30.0)],
+                    interval: None,
                 }],
             )],
         };
@@ -158,5 +212,27 @@ mod tests {
         assert!(svg.contains(">40<"), "{svg}");
         let table = chart.table().into_string();
         assert!(table.contains("<td>CXL</td><td>30"), "{table}");
+    }
+    #[test]
+    fn what_is_below_zero_lies_to_the_left_of_it_and_the_whole_is_the_sum() {
+        let bar = Stack {
+            name: "measured".into(),
+            parts: vec![(0, 40.0), (1, -10.0), (0, 5.0)],
+            interval: Some([20.0, 60.0]),
+        };
+        assert_eq!(bar.reach(), [-10.0, 60.0]);
+        assert_eq!(bar.total(), 35.0);
+        let chart = StackChart {
+            label: "slowdown".into(),
+            title: "points".into(),
+            legend: vec![
+                ("DRAM".into(), Look::solid(0)),
+                ("other".into(), Look::solid(1)),
+            ],
+            groups: vec![("all".into(), vec![bar])],
+        };
+        let svg = chart.draw(Room::Narrow).into_string();
+        assert!(svg.contains(">35.0<") && svg.contains(">-10<"), "{svg}");
+        assert!(chart.table().into_string().contains("20.0 to 60.0"));
     }
 }

@@ -7,8 +7,8 @@ use super::Drawn;
 use super::matrix::panel;
 use super::words::distinct;
 use crate::output::{figure, percent, sentence};
-use crate::report::Section;
 use crate::report::chart::{Cell, Chart, HeatChart, Look, Reach, Room, Sign, Stack, StackChart};
+use crate::report::{Cited as _, Section};
 
 /// The anchor of a cell's page of evidence.
 fn anchor(section: &Section, place: usize) -> String {
@@ -93,6 +93,7 @@ fn queues(cell: &Pair) -> StackChart {
         let mut bars = ["alone", "beside"].map(|name| Stack {
             name: name.into(),
             parts: Vec::new(),
+            interval: None,
         });
         let mut known = false;
         for queue in &cell.queues {

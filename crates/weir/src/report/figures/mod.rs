@@ -4,14 +4,18 @@
 //! has none.
 
 mod bandwidth;
+mod causes;
+mod interleave;
 mod interplay;
 mod latency;
 mod loaded;
 mod matrix;
 mod movement;
 mod overview;
+mod prediction;
 mod random;
 mod share;
+mod slowdown;
 mod stream;
 mod tail;
 mod words;
@@ -23,13 +27,16 @@ use super::Section;
 use super::chart::{Chart, Look};
 
 pub use bandwidth::by_threads;
+pub use interleave::interleaved;
 pub use interplay::{behind_cells, interplay};
 pub use latency::{single_accesses, staircase};
 pub use loaded::loaded;
 pub use movement::movement;
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
+pub use prediction::{calibrated, predicted};
 pub use random::random;
 pub use share::share;
+pub use slowdown::{explained, slowdowns};
 pub use stream::stream;
 pub use tail::tails;
 pub use words::sign;

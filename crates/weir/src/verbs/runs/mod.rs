@@ -198,7 +198,11 @@ fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
     understood(run, run.parse())
 }
 
-fn understood<D>(run: &StoredRun, parsed: serde_json::Result<D>) -> Result<D> {
+/// What a run was understood to hold.
+///
+/// # Errors
+/// It was not: this version does not read it.
+pub fn understood<D>(run: &StoredRun, parsed: serde_json::Result<D>) -> Result<D> {
     parsed.map_err(|error| {
         Failure::Request(anyhow::Error::new(error).context(format!(
             "run {} holds a document of kind {}, written by Weir {}, that this command does not read",

@@ -1,0 +1,117 @@
+//! Run time over the share of pages that lie on a slower tier, with what each method advises.
+
+use weir_model::insight::{Advice, TuneDocument};
+
+use super::Drawn;
+use crate::output::{figure, percent};
+use crate::report::chart::{Limit, LineChart, Look, Sample, Series, Spread, Stroke, Wall};
+use crate::report::{Insight, Told};
+
+/// The measured curve, that of the closed form, and the share of each method on it.
+pub fn interleaved(insight: &Insight) -> Vec<Drawn> {
+    let Told::Tuned(document) = &insight.told else {
+        return Vec::new();
+    };
+    let mut series = curves(document);
+    let mut walls = Vec::new();
+    for advice in &document.advice {
+        match advice.measured_pct.or(advice.change_pct) {
+            Some(change) => series.push(advised(advice, change)),
+            // What is only known to the right is a mark all the way up.
+            None => walls.push(Wall {
+                x: advice.share_pct,
+                name: format!("{}: {:.0} %", advice.method, advice.share_pct),
+            }),
+        }
+    }
+    let chart = LineChart {
+        label: format!("Interleaving of {}", document.workload),
+        x_title: format!(
+            "pages on {} [%], the others on {}",
+            document.to, document.from
+        ),
+        x: Spread::Linear,
+        x_reach: vec![0.0, 100.0],
+        y_title: "change of run time [%], below zero is faster".into(),
+        y: Spread::Signed,
+        y_reach: vec![0.0],
+        series,
+        walls,
+        limits: vec![Limit {
+            y: 0.0,
+            name: format!("all on {}", document.from),
+        }],
+    };
+    vec![Drawn::new(
+        format!(
+            "Interleaving of {} over {} and {}",
+            document.workload, document.from, document.to
+        ),
+        chart,
+    )]
+}
+
+fn curves(document: &TuneDocument) -> Vec<Series> {
+    let sample = |share: f64, change: f64, how: &str| Sample {
+        x: share,
+        y: change,
+        ci95: None,
+        sign: None,
+        tip: format!("{share:.0} % of the pages: {} % {how}", percent(change)),
+    };
+    let curve = |name: &str, colour, stroke, samples: Vec<Sample>| Series {
+        name: name.into(),
+        look: Look { colour, stroke },
+        samples,
+        outline: Vec::new(),
+    };
+    let tried = document.curve.iter();
+    let measured = tried.map(|t| sample(t.share_pct, t.change_pct, "measured"));
+    let tried = document.curve.iter();
+    let closed = tried.filter_map(|t| {
+        let predicted = t.predicted_pct?;
+        Some(sample(t.share_pct, predicted, "by the closed form"))
+    });
+    let curves = [
+        curve("measured", 6, Stroke::Solid, measured.collect()),
+        curve("closed form's curve", 5, Stroke::Dashed, closed.collect()),
+    ];
+    let drawn = curves.into_iter().filter(|curve| !curve.samples.is_empty());
+    drawn.collect()
+}
+
+/// A method's share, where it was measured; else where the method expects it.
+fn advised(advice: &Advice, change: f64) -> Series {
+    let how = match advice.measured_pct {
+        Some(_) => "measured",
+        None => "expected",
+    };
+    let method = advice.method.as_str();
+    let known = [
+        "best-shot",
+        "closed form",
+        "caption",
+        "bandwidth-proportional",
+    ];
+    let place = known.iter().position(|name| *name == method);
+    let share = advice.share_pct;
+    let expected = advice.change_pct.map_or(String::new(), |expected| {
+        format!("\nexpected: {} %", percent(expected))
+    });
+    Series {
+        name: format!("{method}: {share:.0} %, {} % {how}", percent(change)),
+        look: Look::solid(place.unwrap_or(7)),
+        samples: vec![Sample {
+            x: share,
+            y: change,
+            ci95: None,
+            sign: None,
+            tip: format!(
+                "{method}\n{} % of the pages\n{how}: {} %{expected}",
+                figure(share),
+                percent(change)
+            ),
+        }],
+        outline: Vec::new(),
+    }
+}

@@ -1,0 +1,294 @@
+//! A run that explains, calibrates, predicts or advises, as a part of the page.
+
+use maud::{Markup, html};
+use weir_model::insight::{
+    Bound, CalibrateDocument, ExplainDocument, Origin, PredictDocument, TuneDocument,
+};
+use weir_model::machine::MachineKind;
+
+use crate::output::{alike, figure, percent, seconds};
+use crate::store::RunId;
+
+use super::Cited;
+
+/// One such run on the page.
+#[derive(Debug, Clone)]
+pub struct Insight {
+    /// Its number in the store.
+    pub run: RunId,
+    /// When it began, in UTC.
+    pub began: String,
+    /// What was run.
+    pub verb: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// What it gave.
+    pub told: Told,
+}
+
+/// What such a run gives.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// Where cycles are lost.
+    Explained(ExplainDocument),
+    /// The constants of a model.
+    Calibrated(CalibrateDocument),
+    /// How slow workloads would be.
+    Predicted(PredictDocument),
+    /// How to interleave.
+    Tuned(TuneDocument),
+}
+
+impl Insight {
+    /// What its document starts with.
+    pub fn head(&self) -> &Origin {
+        match &self.told {
+            Told::Explained(document) => &document.origin,
+            Told::Calibrated(document) => &document.origin,
+            Told::Predicted(document) => &document.origin,
+            Told::Tuned(document) => &document.origin,
+        }
+    }
+
+    /// The machine's name; the processor's where only its counters are known.
+    pub fn machine(&self) -> &str {
+        let head = self.head();
+        head.machine
+            .as_ref()
+            .map_or(&head.processor, |machine| &machine.name)
+    }
+}
+
+impl Cited for Insight {
+    fn origin(&self) -> String {
+        let head = self.head();
+        let partial = if head.partial { ", partial" } else { "" };
+        format!(
+            "run {}{partial} · {} · {} UTC · seed {} · Weir {}",
+            self.run,
+            self.machine(),
+            self.began,
+            head.seed,
+            head.weir
+        )
+    }
+
+    fn command(&self) -> &str {
+        &self.command
+    }
+}
+
+/// The machine in a few lines, with the run.
+pub fn machine(insight: &Insight) -> Markup {
+    let head = insight.head();
+    let kind = head.machine.as_ref().map(|machine| match machine.kind {
+        MachineKind::Host => "measured",
+        MachineKind::Sim => "simulated",
+    });
+    html! {
+        section class="machine" {
+            h2 { (insight.machine()) " "
+                @if let Some(kind) = kind { span class={ "kind " (kind) } { (kind) } } }
+            p { (head.processor) ": " (subject(&insight.told)) }
+            p class="small" {
+                (insight.origin()) " · " (insight.verb) " · took " (seconds(head.elapsed_s))
+                @if let Some(machine) = &head.machine { " · digest " (machine.digest) }
+            }
+            p class="small" { code { (insight.command) } }
+            @if head.partial {
+                p class="warning" { "Stopped before the end: what is missing was never measured." }
+            }
+            @for warning in alike(head.warnings.iter().map(String::as_str)) {
+                p class="warning" { (warning) }
+            }
+        }
+    }
+}
+
+fn subject(told: &Told) -> String {
+    match told {
+        Told::Explained(document) => {
+            let runs: Vec<String> = (document.runs.iter())
+                .map(|run| match &run.tier {
+                    Some(tier) => format!("{} on {tier}", run.workload),
+                    None => run.workload.clone(),
+                })
+                .collect();
+            format!("where cycles are lost, {}", runs.join(" and "))
+        }
+        Told::Calibrated(document) => format!(
+            "the model of slowdown from {} to {}",
+            document.model.from, document.model.to
+        ),
+        Told::Predicted(document) => match document.predictions.as_slice() {
+            [only] => format!(
+                "{}, predicted from {} for {}",
+                only.workload, document.from, document.to
+            ),
+            all => format!(
+                "{} workloads, predicted from {} for {}",
+                all.len(),
+                document.from,
+                document.to
+            ),
+        },
+        Told::Tuned(document) => format!(
+            "{}, interleaved over {} and {}",
+            document.workload, document.from, document.to
+        ),
+    }
+}
+
+/// What a run means, in sentences.
+pub fn verdicts(insight: &Insight) -> Vec<String> {
+    match &insight.told {
+        Told::Explained(document) => explained(document),
+        Told::Calibrated(document) => {
+            let furthest = (document.model.fitted_on.iter())
+                .map(|point| point.fitted_pct - point.slowdown_pct)
+                .max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let mut told: Vec<String> = (furthest.iter())
+                .map(|off| {
+                    format!(
+                        "What the constants were fitted on is at most {} points off.",
+                        figure(off.abs())
+                    )
+                })
+                .collect();
+            told.extend(document.model.held_out.iter().map(|held| {
+                format!(
+                    "Intervals that hold {:.0} % are {:.0} % of the prediction and {:.0} points more, from {} \
+                     workloads that nothing was fitted to.",
+                    held.coverage_pct,
+                    held.total.relative * 100.0,
+                    held.total.floor_pct,
+                    held.workloads
+                )
+            }));
+            told.extend(document.model.notes.iter().cloned());
+            told
+        }
+        Told::Predicted(document) => predicted(document),
+        Told::Tuned(document) => tuned(document),
+    }
+}
+
+fn explained(document: &ExplainDocument) -> Vec<String> {
+    let mut told: Vec<String> = Vec::new();
+    if let (Some(difference), Some(run)) = (&document.difference, document.runs.last()) {
+        let on = run
+            .tier
+            .as_ref()
+            .map_or(String::new(), |tier| format!(" on {tier}"));
+        told.push(format!(
+            "{} takes {} % longer{on}.",
+            run.workload,
+            figure(difference.slowdown_pct)
+        ));
+    }
+    told.extend(document.runs.iter().map(|run| {
+        let name = run
+            .tier
+            .as_ref()
+            .map_or(run.workload.as_str(), |tier| tier.as_str());
+        match run.bound {
+            Some(bound) => format!("{name}: waits for {bound}: {}.", run.evidence),
+            None => format!(
+                "{name}: what it waits for cannot be told: {}.",
+                run.evidence
+            ),
+        }
+    }));
+    for run in &document.runs {
+        told.extend(run.untold.iter().map(|untold| {
+            format!(
+                "{}: {} is missing ({}): not told is {}.",
+                run.workload, untold.counter, untold.why, untold.cost
+            )
+        }));
+    }
+    told
+}
+
+fn predicted(document: &PredictDocument) -> Vec<String> {
+    let mut told = Vec::new();
+    if let [only] = document.predictions.as_slice() {
+        let mut line = format!(
+            "{} would take {} % longer on {}",
+            only.workload,
+            figure(only.slowdown_pct),
+            document.to
+        );
+        if let Some([low, high]) = only.interval_pct {
+            line.push_str(&format!(", between {} and {} %", figure(low), figure(high)));
+        }
+        if let Some(measured) = &only.measured {
+            line.push_str(&format!("; measured {} %", figure(measured.slowdown_pct)));
+        }
+        told.push(format!("{line}."));
+        if only.bound == Some(Bound::Bandwidth) {
+            told.push(format!(
+                "It waits for bandwidth ({}): the model is one of latency, and this prediction is not to be \
+                 relied on.",
+                only.evidence
+            ));
+        }
+        told.extend(only.warnings.iter().cloned());
+    }
+    if let Some(accuracy) = document.accuracy.as_ref().filter(|a| a.workloads > 1) {
+        told.push(format!(
+            "Of {} workloads, {} do not wait for bandwidth; figures of accuracy are of these.",
+            accuracy.workloads, accuracy.latency_bound
+        ));
+        if let Some(total) = accuracy.lines.iter().find(|line| line.what == "total") {
+            let r = total
+                .pearson
+                .map_or(String::new(), |r| format!(", Pearson {r:.3}"));
+            told.push(format!(
+                "{:.1} % are predicted within 5 points, {:.1} % within 10{r}.",
+                total.within_5_pct, total.within_10_pct
+            ));
+        }
+        told.extend(
+            (accuracy.covered_pct.iter()).map(|c| format!("{c:.1} % lie in their interval.")),
+        );
+        told.push(format!("Furthest off: {}.", accuracy.worst.join(", ")));
+    }
+    told
+}
+
+fn tuned(document: &TuneDocument) -> Vec<String> {
+    let mut told = vec![match document.bound {
+        Some(Bound::Latency) => format!(
+            "{} waits for latency: do not interleave it ({}).",
+            document.workload, document.evidence
+        ),
+        Some(Bound::Bandwidth) => {
+            format!(
+                "{} waits for bandwidth ({}).",
+                document.workload, document.evidence
+            )
+        }
+        None => format!(
+            "What {} waits for cannot be told ({}).",
+            document.workload, document.evidence
+        ),
+    }];
+    for advice in &document.advice {
+        let mut line = format!(
+            "{}: {:.0} % of the pages on {}",
+            advice.method, advice.share_pct, document.to
+        );
+        if let Some(expected) = advice.change_pct {
+            line.push_str(&format!(", expects {} % of run time", percent(expected)));
+        }
+        if let Some(measured) = advice.measured_pct {
+            line.push_str(&format!(", measured {} %", percent(measured)));
+        }
+        if !advice.note.is_empty() {
+            line.push_str(&format!("; {}", advice.note));
+        }
+        told.push(format!("{line}."));
+    }
+    told
+}

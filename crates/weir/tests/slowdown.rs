@@ -1,0 +1,160 @@
+//! Calibrated, predicted, measured, interleaved and drawn, by the command on a model.
+
+mod common;
+
+use std::sync::OnceLock;
+
+use common::{Place, text, with};
+
+const HERE: &[&str] = &["--on", "skx2s", "--tier", "remote", "--format", "json"];
+
+/// One place with a calibrated pair, for all tests: constants are the dear part.
+fn calibrated() -> &'static Place {
+    static PLACE: OnceLock<Place> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = Place::new();
+        let calibrate = with(&["calibrate", "--held-out", "6", "-o", "pair.json"], HERE);
+        let done = place.run(&calibrate).expect(0);
+        let document = done.json();
+        assert_eq!(document["schema"], "weir/calibrate/1");
+        assert_eq!(document["file"], "pair.json");
+        let kept: serde_json::Value =
+            serde_json::from_str(&text(&place.path("pair.json"))).unwrap();
+        assert_eq!(kept, document["model"]);
+        assert_eq!(
+            (&kept["from"], &kept["to"]),
+            (&"dram".into(), &"remote".into())
+        );
+        place
+    })
+}
+
+#[test]
+fn what_is_predicted_is_the_same_whether_it_is_verified_or_not() {
+    let place = calibrated();
+    let predict = with(&["predict", "chase", "--model", "pair.json"], HERE);
+    let alone = place.run(&predict).expect(0).json();
+    let verified = place.run(&with(&predict, &["--verify"])).expect(0).json();
+    let (alone, verified) = (&alone["predictions"][0], &verified["predictions"][0]);
+    assert!(alone["measured"].is_null());
+    assert_eq!(alone["slowdown_pct"], verified["slowdown_pct"]);
+    assert_eq!(alone["components"], verified["components"]);
+    // The other socket's memory is further away, and every lost cycle of a chase is memory's.
+    let measured = &verified["measured"];
+    let slowdown = measured["slowdown_pct"].as_f64().unwrap();
+    assert!(slowdown > 0.0);
+    let dram = measured["components"]["dram"].as_f64().unwrap();
+    assert!(dram > 0.5 * slowdown, "{measured}");
+    if let Some(interval) = alone["interval_pct"].as_array() {
+        let predicted = alone["slowdown_pct"].as_f64().unwrap();
+        assert!(interval[0].as_f64().unwrap() <= predicted);
+        assert!(interval[1].as_f64().unwrap() >= predicted);
+    }
+}
+
+#[test]
+fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
+    let place = Place::new();
+    let tune = with(&["tune", "interleave", "chase", "--verify"], HERE);
+    let done = place.run(&tune).expect(0);
+    assert!(
+        done.err().contains("no model of this pair"),
+        "{}",
+        done.err()
+    );
+    let document = done.json();
+    assert_eq!(document["bound"], "latency");
+    let curve = document["curve"].as_array().unwrap();
+    assert_eq!(curve.first().unwrap()["share_pct"], 0.0);
+    assert_eq!(curve.last().unwrap()["share_pct"], 100.0);
+    assert_eq!(curve[0]["change_pct"], 0.0);
+    assert!(curve.last().unwrap()["change_pct"].as_f64().unwrap() > 0.0);
+    for advice in document["advice"].as_array().unwrap() {
+        let (share, change) = (&advice["share_pct"], &advice["measured_pct"]);
+        if advice["method"] == "best-shot" {
+            assert_eq!(share, 0.0, "{advice}");
+        }
+        if share == 0.0 {
+            assert_eq!(change, 0.0, "{advice}");
+        } else {
+            assert!(change.as_f64().unwrap() > 0.0, "{advice}");
+        }
+    }
+    let page = place.run(&["report", "-o", "-"]).expect(0).out();
+    for told in [
+        "<h3>Interleaving of chase over dram and remote</h3>",
+        "waits for latency: do not interleave it",
+        "bandwidth-proportional: ",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn runs_that_explain_and_predict_are_drawn_on_one_page() {
+    let place = Place::new();
+    let model = calibrated().path("pair.json");
+    let model = model.display().to_string();
+    let chosen = ["--on", "skx2s", "--model", &model, "--tier", "remote"];
+    place
+        .run(&["explain", "bfs-road", "--on", "skx2s"])
+        .expect(0);
+    let population = ["predict", "--population", "4", "--export", "four.csv"];
+    place.run(&with(&population, &chosen)).expect(0);
+    let evaluate = ["predict", "--evaluate", "four.csv"];
+    let evaluated = place.run(&with(&evaluate, &chosen)).expect(0);
+    assert!(evaluated.out().contains("TMA DRAM-bound"));
+    let page = place
+        .run(&["report", "1", "2", "3", "-o", "-"])
+        .expect(0)
+        .out();
+    for told in [
+        "<h1>Slowdown on skx2s",
+        "<h3>Slowdown by cause</h3>",
+        "<h3>Cycles lost by bfs-road</h3>",
+        "<h3>Phases of bfs-road</h3>",
+        "<h3>Predicted against measured</h3>",
+        "<h3>Predicted slowdown by cause</h3>",
+        "<h3>Not to be used: LLC MPKI</h3>",
+        "weir explain bfs-road --on skx2s --seed 1",
+        "measured slowdown on remote [%]",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+    assert!(!page.contains("NaN") && !page.contains("inf\""));
+}
+
+#[test]
+fn a_model_of_another_pair_is_refused() {
+    let model = calibrated().path("pair.json");
+    let model = model.display().to_string();
+    let place = Place::new();
+    let predict = ["predict", "chase", "--model", &model];
+    let other = place.run(&with(&predict, &["--on", "emr2s+cxl-a"]));
+    other.refuses(2, &["skx2s", "emr2s+cxl-a"]);
+    // The same machine, another way round.
+    let round = ["--on", "skx2s", "--from", "remote", "--tier", "dram"];
+    place.run(&with(&predict, &round)).refuses(2, &["remote"]);
+    let none = ["predict", "chase", "--on", "skx2s", "--tier", "remote"];
+    place
+        .run(&none)
+        .refuses(2, &["there is no model", "weir calibrate"]);
+}
+
+#[test]
+fn what_holds_no_counters_or_no_model_is_named() {
+    let place = Place::new();
+    place.file("empty.csv", "");
+    place.file("prose.txt", "all is well\n");
+    for file in ["empty.csv", "prose.txt"] {
+        place
+            .run(&["explain", "--counters", file, "--cpu", "spr"])
+            .refuses(2, &[file]);
+        let predict = ["predict", "--counters", "empty.csv", "--model", file];
+        place.run(&predict).refuses(2, &[file]);
+    }
+    place
+        .run(&["explain", "chase", "--on", "skx2s", "--tiers", "dram,cxl7"])
+        .refuses(2, &["cxl7"]);
+    place.run(&["calibrate"]).refuses(3, &["--on"]);
+}
