@@ -32,7 +32,7 @@ pub enum Told {
     /// Where cycles are lost.
     Explained(ExplainDocument),
     /// The constants of a model.
-    Calibrated(CalibrateDocument),
+    Calibrated(Box<CalibrateDocument>),
     /// How slow workloads would be.
     Predicted(PredictDocument),
     /// How to interleave.

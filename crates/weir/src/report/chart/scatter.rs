@@ -86,10 +86,10 @@ impl Chart for ScatterChart {
                 (diagonal(&x, &y, *band, "wall"))
                 (diagonal(&x, &y, -band, "wall"))
             }
-            text class="note" x=(px(right - 5.0)) y=(px(bottom - 8.0)) text-anchor="end" { (self.key()) }
+            text class="note" x=(px((LEFT + right) / 2.0)) y=(px(bottom + 51.0)) text-anchor="middle" { (self.key()) }
             @for cloud in &self.clouds { (self.cloud(cloud, &x, &y, dots().count() > MANY)) }
         };
-        paper(room, bottom + 42.0, &self.label, drawing)
+        paper(room, bottom + 58.0, &self.label, drawing)
     }
 
     fn table(&self) -> Markup {
@@ -200,7 +200,8 @@ mod tests {
         for room in [Room::Wide, Room::Narrow] {
             let svg = chart.draw(room).into_string();
             let places = |key: &str| -> Vec<f64> {
-                let parts = svg.split(&format!("{key}=\"")).skip(1);
+                let key = format!("{key}=\"");
+                let parts = svg.split(key.as_str()).skip(1);
                 parts
                     .map(|part| part.split('"').next().unwrap().parse().unwrap())
                     .collect()
