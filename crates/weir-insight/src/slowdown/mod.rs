@@ -2,8 +2,8 @@
 //! §5).
 //!
 //! `S = k1 M_DRAM + k2 M_cache + k3 M_store + k4`. The [`metrics`] are read from the local run; the
-//! constants belong to a pair of processor and memory and are found by [`calibrate`] on micro-workloads
-//! that ran on both. [`predict`] puts them together; what its intervals are worth is found on workloads
+//! constants belong to a pair of processor and memory and are found by [`calibrate()`] on micro-workloads
+//! that ran on both. [`predict()`] puts them together; what its intervals are worth is found on workloads
 //! that no constant has seen. [`rejected`] has the predictors that the paper weighs and rejects.
 //!
 //! The model is one of latency. It says so where a workload waits for bandwidth, and is not to be
