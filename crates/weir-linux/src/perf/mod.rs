@@ -1,6 +1,6 @@
 //! Counting events through `perf_event_open`: of a command, a task, this thread, or the machine.
 //!
-//! [`units`] finds in sysfs what counts, [`format`] where the kernel wants the fields of an
+//! [`units`] finds in sysfs what counts, [`mod@format`] where the kernel wants the fields of an
 //! encoding, [`event`] opens and reads one event, [`session`] all that some portable counters take,
 //! and [`command`] counts a command from its first instruction. The encodings themselves are in the
 //! tables of [`weir_model::events`]. What the kernel refuses is a reason ([`refusal`]).
