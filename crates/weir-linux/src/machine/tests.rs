@@ -485,7 +485,12 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     };
     assert_eq!(machine.act(&off).unwrap().applied, off);
     assert_eq!(now(), 0x23);
-    assert_eq!(machine.stop().unwrap().warnings, Vec::<String>::new());
+    // Others may have had the processor, which is said too; of the prefetchers there is nothing to say.
+    let notes = machine.stop().unwrap();
+    assert!(
+        !notes.warnings.iter().any(|w| w.contains("prefetch")),
+        "{notes:?}"
+    );
     assert_eq!(now(), 0x20);
 
     machine.start(std::slice::from_ref(&quiet)).unwrap();
