@@ -1,0 +1,79 @@
+//! A controller: sight in, decision out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_model::units::Nanos;
+
+use crate::hold::Hold;
+use crate::sight::Sight;
+
+/// A policy as a state machine. It sees windows of equal length, one after another, and knows neither
+/// clock nor machine: the same windows give the same decisions.
+pub trait Controller {
+    /// The stable name: `weir`, `miku`, `quota` …
+    fn name(&self) -> &'static str;
+
+    /// Sees a window and says to what every tenant of [`Sight::tenants`] is held from now on, in their
+    /// order.
+    fn observe(&mut self, sight: &Sight) -> Decision;
+}
+
+/// What a controller decided, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    /// What each tenant is held to, in the order in which they were seen.
+    pub holds: Vec<Hold>,
+    /// Why.
+    pub why: Why,
+}
+
+impl Decision {
+    /// Nobody is held.
+    pub fn free(tenants: usize, why: Why) -> Self {
+        Self {
+            holds: vec![Hold::FREE; tenants],
+            why,
+        }
+    }
+}
+
+/// Why a controller decided as it did: what it compared, and the state that it is in now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Why {
+    /// The rule that applied, in words.
+    pub rule: String,
+    /// How long a request to the slow tier holds its entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<Nanos>,
+    /// What that was compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Nanos>,
+    /// The controller's level, where it has any; 0 for free.
+    pub level: u32,
+}
+
+impl Why {
+    /// A rule that compared nothing.
+    pub fn rule(rule: impl Into<String>) -> Self {
+        Self {
+            rule: rule.into(),
+            slow: None,
+            target: None,
+            level: 0,
+        }
+    }
+
+    /// A rule that compared the slow tier's residency with a target.
+    pub fn compared(rule: impl Into<String>, slow: Nanos, target: Nanos) -> Self {
+        Self {
+            slow: Some(slow),
+            target: Some(target),
+            ..Self::rule(rule)
+        }
+    }
+
+    /// The same, at a level.
+    pub fn at_level(self, level: u32) -> Self {
+        Self { level, ..self }
+    }
+}

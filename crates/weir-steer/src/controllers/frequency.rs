@@ -1,0 +1,69 @@
+//! A lower clock for the cores that load the slow tier (CXL-Interplay section V-B), to compare: whoever
+//! waits for memory hardly notices.
+
+use weir_model::units::{Gigahertz, Nanos};
+
+use super::hold_all;
+use crate::controller::{Controller, Decision, Why};
+use crate::hold::Hold;
+use crate::sight::Sight;
+
+/// What the loop is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrequencyConfig {
+    /// Residency of a request where nobody disturbs.
+    pub undisturbed: Nanos,
+    /// Impact is severe beyond so many times that.
+    pub severe: f64,
+    /// Clocks that the cores can take, highest first.
+    pub clocks: Vec<Gigahertz>,
+}
+
+/// The controller: a step down for a window with severe impact, a step up for one without.
+#[derive(Debug, Clone)]
+pub struct Frequency {
+    config: FrequencyConfig,
+    step: usize,
+}
+
+impl Frequency {
+    /// Everybody free.
+    pub fn new(config: FrequencyConfig) -> Self {
+        Self { config, step: 0 }
+    }
+}
+
+impl Controller for Frequency {
+    fn name(&self) -> &'static str {
+        "frequency"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        if !sight.protected_busy() {
+            self.step = 0;
+            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+        }
+        let why = match &sight.table {
+            Ok(table) => {
+                let target = self.config.undisturbed * self.config.severe;
+                let lowest = self.config.clocks.len().saturating_sub(1);
+                if table.mean > target {
+                    self.step = (self.step + 1).min(lowest);
+                    Why::compared("severe impact: a lower clock", table.mean, target)
+                } else {
+                    self.step = self.step.saturating_sub(1);
+                    Why::compared("no severe impact: a higher clock", table.mean, target)
+                }
+            }
+            Err(why) => Why::rule(format!("as before: {why}")),
+        };
+        let clock = (self.step > 0)
+            .then(|| self.config.clocks.get(self.step))
+            .flatten();
+        let hold = Hold {
+            clock: clock.copied(),
+            ..Hold::FREE
+        };
+        hold_all(sight, hold, why.at_level(self.step as u32))
+    }
+}

@@ -1,0 +1,23 @@
+//! A fixed number of cores for whoever uses the slow tier, whatever happens: what an operator does by hand,
+//! to compare. It conserves no work.
+
+use super::share_units;
+use crate::controller::{Controller, Decision, Why};
+use crate::sight::Sight;
+
+/// The controller, with the cores' worth of running that all who may be held share.
+#[derive(Debug, Clone)]
+pub struct Isolation {
+    /// Cores' worth of running.
+    pub units: f64,
+}
+
+impl Controller for Isolation {
+    fn name(&self) -> &'static str {
+        "isolation"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        share_units(sight, self.units, Why::rule("always"))
+    }
+}

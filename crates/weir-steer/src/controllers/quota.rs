@@ -1,0 +1,87 @@
+//! The loop of CXL-Interplay (section V-A): as long as requests stay in the Table of Requests far longer
+//! than they used to, whoever loads the slow tier gets less processor time.
+
+use weir_model::units::Nanos;
+
+use super::hold_all;
+use crate::controller::{Controller, Decision, Why};
+use crate::hold::{Hold, Share};
+use crate::sight::Sight;
+
+/// What the loop is told. The paper gives neither step nor floor nor a rule for release.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuotaConfig {
+    /// Residency of a request where nobody disturbs.
+    pub undisturbed: Nanos,
+    /// Impact is severe beyond so many times that.
+    pub severe: f64,
+    /// Processor time after a window with severe impact, of what it was.
+    pub tighten: f64,
+    /// Processor time given back by a window without.
+    pub loosen: f64,
+    /// Least processor time.
+    pub least: f64,
+}
+
+impl QuotaConfig {
+    /// Halves, gives a twentieth back, and leaves a sixteenth: the quota that the paper highlights.
+    pub fn undisturbed(undisturbed: Nanos) -> Self {
+        Self {
+            undisturbed,
+            severe: 2.0,
+            tighten: 0.5,
+            loosen: 0.05,
+            least: 1.0 / 16.0,
+        }
+    }
+}
+
+/// The controller.
+#[derive(Debug, Clone)]
+pub struct Quota {
+    config: QuotaConfig,
+    time: f64,
+}
+
+impl Quota {
+    /// Everybody free.
+    pub fn new(config: QuotaConfig) -> Self {
+        Self { config, time: 1.0 }
+    }
+}
+
+impl Controller for Quota {
+    fn name(&self) -> &'static str {
+        "quota"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        if !sight.protected_busy() {
+            self.time = 1.0;
+            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+        }
+        let why = match &sight.table {
+            Ok(table) => {
+                let target = self.config.undisturbed * self.config.severe;
+                let severe = table.mean > target;
+                self.time = if severe {
+                    (self.time * self.config.tighten).max(self.config.least)
+                } else {
+                    (self.time + self.config.loosen).min(1.0)
+                };
+                let rule = if severe {
+                    "severe impact: less processor time"
+                } else {
+                    "no severe impact: processor time given back"
+                };
+                Why::compared(rule, table.mean, target)
+            }
+            Err(why) => Why::rule(format!("as before: {why}")),
+        };
+        let hold = Hold {
+            time: Share::of(self.time),
+            ..Hold::FREE
+        };
+        hold_all(sight, hold, why)
+    }
+}

@@ -1,0 +1,128 @@
+//! What holds of every controller, whatever it decides: nobody is stopped, nothing changes faster than it
+//! can show, and when counters fall silent everybody is let go.
+
+use weir_model::units::Nanos;
+
+use crate::controller::{Controller, Decision, Why};
+use crate::hold::{Hold, Share};
+use crate::sight::{Role, Sight};
+
+/// Bounds on what a controller may do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds {
+    /// Cores' worth of running that a tenant keeps, of its own cores.
+    pub floor: Share,
+    /// Windows in a row without a usable sight after which everybody is let go.
+    pub silence: u32,
+    /// Windows that a hold stands before it may change, unless to let go.
+    pub dwell: u32,
+}
+
+impl Default for Bounds {
+    /// A hundredth of a tenant's cores, three windows of silence, and no dwelling.
+    fn default() -> Self {
+        Self {
+            floor: Share::of(0.01),
+            silence: 3,
+            dwell: 0,
+        }
+    }
+}
+
+/// A residency or wait longer than this was not measured but miscounted.
+const LONGEST: Nanos = Nanos(1e6);
+
+/// A controller within bounds.
+pub struct Guarded<C> {
+    controller: C,
+    bounds: Bounds,
+    silent: u32,
+    stands: Vec<(Hold, u32)>,
+}
+
+impl<C: Controller> Guarded<C> {
+    /// A controller within these bounds.
+    pub fn new(controller: C, bounds: Bounds) -> Self {
+        Self {
+            controller,
+            bounds,
+            silent: 0,
+            stands: Vec::new(),
+        }
+    }
+
+    /// A hold that leaves a tenant what it must be left.
+    fn floored(&self, hold: Hold, all: u32) -> Hold {
+        let floor = self.bounds.floor.get() * f64::from(all);
+        let cores = hold.cores.map(|c| c.clamp(1, all.max(1)));
+        let running = f64::from(cores.unwrap_or(all).max(1));
+        Hold {
+            cores,
+            time: Share::of(hold.time.get().max(floor / running)),
+            allocation: Share::of(hold.allocation.get().max(self.bounds.floor.get())),
+            ..hold
+        }
+    }
+
+    fn steady(&mut self, i: usize, hold: Hold) -> Hold {
+        let (standing, since) = self.stands[i];
+        if standing == hold || (since < self.bounds.dwell && !hold.is_free()) {
+            self.stands[i].1 = since.saturating_add(1);
+            return standing;
+        }
+        self.stands[i] = (hold, 0);
+        hold
+    }
+}
+
+/// Whether the window says anything that could be true.
+fn is_usable(sight: &Sight) -> bool {
+    let plausible = |ns: Nanos| ns.get().is_finite() && ns.get() >= 0.0 && ns.get() < LONGEST.get();
+    let moved = |t: f64| t.is_finite() && t >= 0.0;
+    let queues = [&sight.table, &sight.slow_table, &sight.ingress];
+    sight.length.get() > 0.0
+        && sight.table.is_ok()
+        && queues.into_iter().flatten().all(|q| plausible(q.mean))
+        && [&sight.fast, &sight.slow]
+            .into_iter()
+            .flatten()
+            .all(|t| moved(t.total().get()))
+}
+
+impl<C: Controller> Controller for Guarded<C> {
+    fn name(&self) -> &'static str {
+        self.controller.name()
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        self.stands
+            .resize(sight.tenants.len(), (Hold::FREE, u32::MAX));
+        let quiet = sight.table.is_err() && !sight.tenants.iter().any(|t| t.busy);
+        if !is_usable(sight) && !quiet {
+            self.silent = self.silent.saturating_add(1);
+            if self.silent >= self.bounds.silence {
+                self.stands.fill((Hold::FREE, u32::MAX));
+                return Decision::free(
+                    sight.tenants.len(),
+                    Why::rule("counters are silent: let go"),
+                );
+            }
+            return Decision {
+                holds: self.stands.iter().map(|&(hold, _)| hold).collect(),
+                why: Why::rule("as before: this window's counters cannot be true"),
+            };
+        }
+        self.silent = 0;
+        let decision = self.controller.observe(sight);
+        let holds = (sight.tenants.iter().zip(decision.holds).enumerate())
+            .map(|(i, (tenant, hold))| match tenant.role {
+                Role::Restrained => self.steady(i, self.floored(hold, tenant.cores)),
+                Role::Protected | Role::Bystander => Hold::FREE,
+            })
+            .collect();
+        Decision {
+            holds,
+            why: decision.why,
+        }
+    }
+}

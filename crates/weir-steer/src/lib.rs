@@ -1,0 +1,23 @@
+//! Keeping the fast tier fast: controllers that see one window after another and say to what each tenant
+//! is held.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`sight`] | what is seen of a window: Little's law at the Table of Requests, bytes by tier |
+//! | [`hold`] | what a tenant may be held to: cores, processor time, bandwidth allocation, clock |
+//! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
+//! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
+//! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
+//!
+//! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
+//! actions, and reads back what became of them.
+
+pub mod controller;
+pub mod controllers;
+pub mod guard;
+pub mod hold;
+pub mod sight;
+
+pub use controller::{Controller, Decision, Why};
+pub use hold::{Hold, Share};
+pub use sight::{Residency, Role, Sight, TenantSight, Traffic};

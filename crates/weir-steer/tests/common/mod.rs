@@ -1,0 +1,187 @@
+//! A server as a closed network: cores that keep so many requests under way, a Table of Requests with so
+//! many entries and one queue before it, two tiers that serve so many requests a nanosecond (MIKU section 2,
+//! as far as it says). Nothing of it is known to a controller but its counters.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use weir_model::capability::Unavailable;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::machine::{Observation, TenantProgress};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_steer::{Hold, Role, Sight, TenantSight};
+
+/// A quarter of a second, as on a server.
+pub const WINDOW: Nanos = Nanos(250e6);
+/// The uncore's clock.
+const GHZ: f64 = 2.0;
+
+/// A tier: residency at rest in nanoseconds, and lines that it serves a nanosecond.
+#[derive(Debug, Clone, Copy)]
+pub struct Tier {
+    pub rest: f64,
+    pub peak: f64,
+}
+
+/// The server.
+#[derive(Debug, Clone, Copy)]
+pub struct Fluid {
+    pub entries: f64,
+    pub fast: Tier,
+    pub slow: Tier,
+    /// Cores of the tenant on DRAM, and what each keeps under way.
+    pub fast_cores: u32,
+    pub fast_mlp: f64,
+    /// Cores of the tenant on the slow tier, and what each keeps under way.
+    pub slow_cores: u32,
+    pub slow_mlp: f64,
+}
+
+/// How the server runs: lines a nanosecond and entries of either tier, and the wait before the table.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Flow {
+    pub fast: f64,
+    pub slow: f64,
+    pub fast_entries: f64,
+    pub slow_entries: f64,
+    pub wait: f64,
+}
+
+impl Fluid {
+    /// MIKU's platform A in round numbers: loads of sixteen threads beside sixteen of non-temporal stores.
+    pub fn miku() -> Self {
+        Self {
+            entries: 1024.0,
+            fast: Tier {
+                rest: 110.0,
+                peak: 3.4,
+            },
+            slow: Tier {
+                rest: 250.0,
+                peak: 0.6,
+            },
+            fast_cores: 16,
+            fast_mlp: 24.0,
+            slow_cores: 16,
+            slow_mlp: 80.0,
+        }
+    }
+
+    /// Everything under way, `slow` cores of the tenant on the slow tier running.
+    fn flow(&self, fast_cores: f64, slow_cores: f64) -> Flow {
+        let (f, s) = (fast_cores * self.fast_mlp, slow_cores * self.slow_mlp);
+        // Lines a nanosecond of a tier with `n` requests that wait `w` before the table.
+        let rate = |n: f64, w: f64, tier: Tier| (n / (w + tier.rest)).min(tier.peak);
+        let in_table = |w: f64| {
+            let (x, y) = (rate(f, w, self.fast), rate(s, w, self.slow));
+            (f - x * w, s - y * w)
+        };
+        let (mut low, mut high) = (0.0, 1e7);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            let (a, b) = in_table(middle);
+            if a + b > self.entries {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let wait = if f + s > self.entries { high } else { 0.0 };
+        let (fast_entries, slow_entries) = in_table(wait);
+        Flow {
+            fast: rate(f, wait, self.fast),
+            slow: rate(s, wait, self.slow),
+            fast_entries,
+            slow_entries,
+            wait,
+        }
+    }
+
+    /// The server with the tenant on the slow tier held, averaged over its running and its pausing.
+    pub fn held(&self, hold: Hold, fast_runs: bool) -> Flow {
+        let fast_cores = if fast_runs {
+            f64::from(self.fast_cores)
+        } else {
+            0.0
+        };
+        let cores = f64::from(hold.cores.unwrap_or(self.slow_cores).min(self.slow_cores));
+        let on = self.flow(fast_cores, cores);
+        let off = self.flow(fast_cores, 0.0);
+        let time = hold.time.get();
+        let mix = |a: f64, b: f64| time * a + (1.0 - time) * b;
+        let requests = mix(on.fast + on.slow, off.fast + off.slow);
+        let waited = mix((on.fast + on.slow) * on.wait, 0.0);
+        Flow {
+            fast: mix(on.fast, off.fast),
+            slow: mix(on.slow, off.slow),
+            fast_entries: mix(on.fast_entries, off.fast_entries),
+            slow_entries: mix(on.slow_entries, off.slow_entries),
+            wait: if requests > 0.0 {
+                waited / requests
+            } else {
+                0.0
+            },
+        }
+    }
+
+    /// Lines a nanosecond of either tenant alone.
+    pub fn alone(&self) -> (f64, f64) {
+        let fast = self.flow(f64::from(self.fast_cores), 0.0).fast;
+        let slow = self.flow(0.0, f64::from(self.slow_cores)).slow;
+        (fast, slow)
+    }
+}
+
+impl Flow {
+    /// What the counters of a window say, `writes` of the slow tier's lines being written.
+    pub fn counters(&self, writes: f64) -> CounterSet {
+        let ns = WINDOW.get();
+        let mut set = CounterSet::default();
+        let mut put = |counter, value: f64| set.set(counter, value.max(0.0) as u64);
+        let cycles = ns * GHZ;
+        put(Counter::ChaClockticks, cycles);
+        put(Counter::TorInsertsIa, (self.fast + self.slow) * ns);
+        put(
+            Counter::TorOccupancyIa,
+            (self.fast_entries + self.slow_entries) * cycles,
+        );
+        put(Counter::TorInsertsIaMissDdr, self.fast * ns);
+        put(Counter::TorOccupancyIaMissDdr, self.fast_entries * cycles);
+        put(Counter::TorInsertsIaMissCxl, self.slow * ns);
+        put(Counter::TorOccupancyIaMissCxl, self.slow_entries * cycles);
+        put(Counter::IrqInserts, (self.fast + self.slow) * ns);
+        put(
+            Counter::IrqOccupancy,
+            (self.fast + self.slow) * self.wait * cycles,
+        );
+        put(Counter::CasRd, self.fast * ns);
+        put(Counter::CasWr, 0.0);
+        put(Counter::CxlRxMemData, self.slow * ns * (1.0 - writes));
+        put(Counter::CxlTxMemData, self.slow * ns * writes);
+        set
+    }
+}
+
+/// A window of these counters, with a tenant to protect and one to restrain.
+pub fn sight(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Sight {
+    let observation = Observation {
+        window: WINDOW,
+        tenants: vec![TenantProgress::default(); 2],
+        counters,
+    };
+    let tenant = |role, cores, busy| TenantSight {
+        role,
+        cores,
+        busy,
+        drew: Err(Unavailable::because("not counted")),
+    };
+    let tenants = vec![
+        tenant(Role::Protected, fluid.fast_cores, fast_runs),
+        tenant(Role::Restrained, fluid.slow_cores, true),
+    ];
+    Sight::of(&observation, tenants)
+}
+
+/// Bytes of so many lines, for those who count them.
+pub fn bytes(lines: f64) -> Bytes {
+    Bytes((lines * LINE_BYTES as f64) as u64)
+}

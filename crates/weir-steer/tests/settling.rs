@@ -1,0 +1,138 @@
+//! Controllers on a server whose law is known: where they settle, how soon, and that they let go.
+
+mod common;
+
+use proptest::prelude::*;
+use weir_model::units::Nanos;
+use weir_steer::controllers::{Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig};
+use weir_steer::guard::{Bounds, Guarded};
+use weir_steer::{Controller, Hold};
+
+use common::{Flow, Fluid, Tier, sight};
+
+/// So many windows: what was held, and how the server ran under it.
+fn run(
+    controller: &mut dyn Controller,
+    fluid: &Fluid,
+    windows: usize,
+    fast_runs: bool,
+) -> Vec<(Hold, Flow)> {
+    let mut hold = Hold::FREE;
+    (0..windows)
+        .map(|_| {
+            let flow = fluid.held(hold, fast_runs);
+            let before = hold;
+            hold = controller
+                .observe(&sight(fluid, flow.counters(0.0), fast_runs))
+                .holds[1];
+            (before, flow)
+        })
+        .collect()
+}
+
+fn weir(fluid: &Fluid, calibrated: bool) -> Guarded<Weir> {
+    let slow = calibrated.then_some(Nanos(fluid.slow.rest));
+    let config = WeirConfig::new(Nanos(fluid.fast.rest), slow);
+    Guarded::new(Weir::new(config), Bounds::default())
+}
+
+/// A server on which the slow tenant fills the table.
+fn congested() -> impl Strategy<Value = Fluid> {
+    let tiers = (80.0..130.0, 1.5..4.0, 180.0..500.0, 0.15..0.9);
+    let cores = (4u32..32, 8.0..48.0, 8u32..32, 10.0..90.0);
+    (600.0..2400.0, tiers, cores)
+        .prop_map(|(entries, t, c)| Fluid {
+            entries,
+            fast: Tier {
+                rest: t.0,
+                peak: t.1,
+            },
+            slow: Tier {
+                rest: t.2,
+                peak: t.3,
+            },
+            fast_cores: c.0,
+            fast_mlp: c.1,
+            slow_cores: c.2,
+            slow_mlp: c.3,
+        })
+        .prop_filter(
+            "the fast tenant alone fits into the table, beside what the device needs",
+            |f| {
+                let product = f.slow.rest * f.slow.peak;
+                let fast = f64::from(f.fast_cores) * f.fast_mlp;
+                // Room for twice the device's product, in whole cores.
+                fast + 2.0 * product + 2.0 * f.slow_mlp < 0.9 * f.entries
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn weir_keeps_both_tiers_busy(fluid in congested()) {
+        let (fast, slow) = fluid.alone();
+        for calibrated in [true, false] {
+            let windows = run(&mut weir(&fluid, calibrated), &fluid, 24, true);
+            let (hold, last) = windows[windows.len() - 1];
+            prop_assert!(last.fast >= 0.97 * fast, "{calibrated} {hold:?} {last:?}");
+            prop_assert!(last.slow >= 0.95 * slow, "{calibrated} {hold:?} {last:?} of {slow}");
+        }
+    }
+
+    #[test]
+    fn weir_settles_in_three_windows_once_it_knows_the_device(fluid in congested()) {
+        let windows = run(&mut weir(&fluid, true), &fluid, 24, true);
+        let settled = &windows[windows.len() - 1].0;
+        for (k, (hold, _)) in windows.iter().enumerate().skip(4) {
+            prop_assert_eq!(hold, settled, "window {}", k);
+        }
+    }
+
+    #[test]
+    fn weir_lets_go_when_nobody_is_left_to_protect(fluid in congested()) {
+        let mut weir = weir(&fluid, true);
+        run(&mut weir, &fluid, 8, true);
+        let after = run(&mut weir, &fluid, 3, false);
+        prop_assert!(after[2].0.is_free());
+    }
+
+    #[test]
+    fn weir_restrains_nobody_who_fills_no_table(fluid in congested(), cores in 1u32..3) {
+        let few = Fluid { slow_cores: cores, ..fluid };
+        let fits = f64::from(few.slow_cores) * few.slow_mlp + f64::from(few.fast_cores) * few.fast_mlp;
+        prop_assume!(fits < few.entries);
+        let windows = run(&mut weir(&few, true), &few, 8, true);
+        prop_assert!(windows.iter().all(|(hold, _)| hold.is_free()));
+    }
+}
+
+#[test]
+fn miku_jumps_to_the_narrowest_level_and_climbs_back() {
+    let fluid = Fluid::miku();
+    let config = MikuConfig::with_residencies(Nanos(fluid.fast.rest), Nanos(1.3 * fluid.slow.rest));
+    let mut miku = Miku::new(config);
+    let mut hold = Hold::FREE;
+    let mut levels = Vec::new();
+    for _ in 0..12 {
+        let flow = fluid.held(hold, true);
+        let decision = miku.observe(&sight(&fluid, flow.counters(0.0), true));
+        levels.push(decision.why.level);
+        hold = decision.holds[1];
+    }
+    assert_eq!(levels[0], 3, "{levels:?}");
+    assert!(levels.contains(&2), "{levels:?}");
+    let (fast, _) = fluid.alone();
+    assert!(fluid.held(hold, true).fast > 0.95 * fast, "{levels:?}");
+}
+
+#[test]
+fn a_quota_gives_the_fast_tier_back_what_it_takes_from_the_slow_one() {
+    let fluid = Fluid::miku();
+    let mut quota = Quota::new(QuotaConfig::undisturbed(Nanos(fluid.fast.rest)));
+    let windows = run(&mut quota, &fluid, 20, true);
+    let (fast, slow) = fluid.alone();
+    let (_, last) = windows[19];
+    assert!(last.fast > 0.8 * fast && last.slow < 0.3 * slow, "{last:?}");
+    let (_, weir) = run(&mut weir(&fluid, true), &fluid, 20, true)[19];
+    assert!(weir.fast >= last.fast && weir.slow > 3.0 * last.slow);
+}
