@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::units::{Gigahertz, Nanos};
+
 /// A change to the machine. Every machine says what it applied, which may differ from what was
 /// asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +24,50 @@ pub enum Action {
         /// One bit for each way it may fill.
         mask: u32,
     },
+    /// Let a tenant run on so many of its cores at once (cpuset).
+    Cores {
+        /// The tenant's name.
+        tenant: String,
+        /// How many, the first of its own; `None` for all.
+        cores: Option<u32>,
+    },
+    /// Let a tenant run for a part of each period (CPU quota).
+    ProcessorTime {
+        /// The tenant's name.
+        tenant: String,
+        /// The part, above 0, to 1, of what the cores that it may use have.
+        share: f64,
+        /// After how long its time is given anew.
+        period: Nanos,
+    },
+    /// Set the clock of the cores that a tenant runs on.
+    Clock {
+        /// The tenant's name.
+        tenant: String,
+        /// The clock; `None` for what it was.
+        clock: Option<Gigahertz>,
+    },
+    /// Allocate a tenant's cores a part of the bandwidth between core and mesh (MBA).
+    Bandwidth {
+        /// The tenant's name.
+        tenant: String,
+        /// Percent of the hardware's scale, 100 for all.
+        percent: u32,
+    },
+}
+
+impl Action {
+    /// The tenant that it is about, if it is about one.
+    pub fn tenant(&self) -> Option<&str> {
+        match self {
+            Action::Prefetchers { .. } => None,
+            Action::CacheWays { tenant, .. }
+            | Action::Cores { tenant, .. }
+            | Action::ProcessorTime { tenant, .. }
+            | Action::Clock { tenant, .. }
+            | Action::Bandwidth { tenant, .. } => Some(tenant),
+        }
+    }
 }
 
 /// What became of an action.

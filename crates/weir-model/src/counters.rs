@@ -316,6 +316,15 @@ impl CounterSet {
             .map(|(&counter, why)| (counter, why))
     }
 
+    /// The counts of a window so many times as long that went on like this one.
+    pub fn scaled(&self, factor: f64) -> Self {
+        let mut set = self.clone();
+        for value in set.values.values_mut() {
+            *value = (*value as f64 * factor).round() as u64;
+        }
+        set
+    }
+
     /// Adds another window's counts; a counter missing from either is missing from the sum. A sum
     /// is no better than its worse part: of two running shares the smaller stays.
     pub fn accumulate(&mut self, other: &Self) {

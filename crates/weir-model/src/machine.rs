@@ -115,6 +115,37 @@ pub struct Observation {
     pub counters: CounterSet,
 }
 
+impl Observation {
+    /// Another window right after this one, with the same tenants, as one.
+    pub fn extend(&mut self, next: Self) {
+        self.window = self.window + next.window;
+        for (tenant, more) in self.tenants.iter_mut().zip(next.tenants) {
+            tenant.bytes = Bytes(tenant.bytes.0 + more.bytes.0);
+            tenant.accesses += more.accesses;
+            match (&mut tenant.latency, more.latency) {
+                (Some(latency), Some(more)) => latency.merge(&more),
+                (none, more) => *none = more,
+            }
+            tenant.counters.accumulate(&more.counters);
+        }
+        self.counters.accumulate(&next.counters);
+    }
+
+    /// What a window of length `window` would have seen that went on like this one.
+    pub fn scaled_to(mut self, window: Nanos) -> Self {
+        let factor = window.get() / self.window.get();
+        let scale = |n: u64| (n as f64 * factor).round() as u64;
+        for tenant in &mut self.tenants {
+            tenant.bytes = Bytes(scale(tenant.bytes.0));
+            tenant.accesses = scale(tenant.accesses);
+            tenant.counters = tenant.counters.scaled(factor);
+        }
+        self.counters = self.counters.scaled(factor);
+        self.window = window;
+        self
+    }
+}
+
 /// What one tenant did in one window.
 #[derive(Debug, Clone, Default)]
 pub struct TenantProgress {

@@ -334,6 +334,7 @@ fn thread(
         next_issue: 0,
         asleep: false,
         is_plain: false,
+        paused: false,
         began: 0,
         progress: Progress {
             accesses: 0,

@@ -5,7 +5,8 @@
 //! Table of Requests, holds that entry until its tier has answered, and lets the core go on. All
 //! interference between tenants comes from sharing these queues; none of it is written down.
 //!
-//! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`),
+//! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`) and
+//! holds them back (`regulate`),
 //! `core` issues, `uncore` admits,
 //! `memory` and `storage` answer, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
@@ -21,6 +22,7 @@ pub mod machine;
 mod memory;
 mod params;
 mod pmu;
+mod regulate;
 mod rng;
 mod storage;
 mod uncore;
@@ -28,5 +30,5 @@ mod warm;
 mod wheel;
 
 pub use alone::{AloneError, MemoryAlone};
-pub use machine::{SimMachine, SimTestbed};
+pub use machine::{Sampling, SimMachine, SimTestbed};
 pub use params::SimError;

@@ -14,11 +14,12 @@ use weir_model::machine::{
 use weir_model::platform::Platform;
 use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
-use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, Gigahertz, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
+use crate::regulate::{Regulation, Stretch, stretches};
 use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
 
@@ -26,6 +27,7 @@ use crate::{check, layout, warm};
 #[derive(Clone)]
 pub struct SimTestbed {
     model: Arc<Model>,
+    sampling: Option<Sampling>,
 }
 
 struct Model {
@@ -77,7 +79,16 @@ impl SimTestbed {
                 capabilities,
                 params,
             }),
+            sampling: None,
         })
+    }
+
+    /// The same machine for long experiments: windows longer than its detail are sampled.
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self {
+            sampling: Some(sampling),
+            ..self
+        }
     }
 }
 
@@ -140,6 +151,7 @@ impl Testbed for SimTestbed {
 /// A simulated machine.
 pub struct SimMachine {
     model: Arc<Model>,
+    sampling: Option<Sampling>,
     seed: u64,
     run: Option<Run>,
 }
@@ -147,10 +159,33 @@ pub struct SimMachine {
 struct Run {
     engine: Engine,
     tenants: Vec<Tenant>,
+    regulations: Vec<Regulation>,
     accesses: Vec<u64>,
     counters: CounterSet,
     /// Each tenant's own.
     of_tenants: Vec<CounterSet>,
+    /// Whether what runs, and how, changed since the last window.
+    disturbed: bool,
+}
+
+/// How a long window is represented: so much of it is simulated, and what was counted is scaled. A
+/// change of what runs is given time to show before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Simulated after every change, and not counted.
+    pub warm_up: Nanos,
+    /// Simulated and counted of every window.
+    pub detail: Nanos,
+}
+
+impl Default for Sampling {
+    /// As long as a figure of bandwidth takes.
+    fn default() -> Self {
+        Self {
+            warm_up: Nanos::from_micros(20.0),
+            detail: Nanos::from_micros(40.0),
+        }
+    }
 }
 
 impl SimMachine {
@@ -158,6 +193,7 @@ impl SimMachine {
     pub fn new(testbed: &SimTestbed, seed: u64) -> Self {
         Self {
             model: Arc::clone(&testbed.model),
+            sampling: testbed.sampling,
             seed,
             run: None,
         }
@@ -242,6 +278,8 @@ impl Machine for SimMachine {
             accesses,
             counters,
             of_tenants,
+            regulations: vec![Regulation::NONE; tenants.len()],
+            disturbed: true,
             tenants: tenants.to_vec(),
             engine,
         });
@@ -254,41 +292,27 @@ impl Machine for SimMachine {
                 "nothing runs: start tenants first".into(),
             ));
         };
-        let from = run.engine.now();
-        run.engine.run(from + ps(window));
-        let (counters, of_tenants) = run.engine.counters(run.tenants.len());
-        let window_counters = since(&counters, &run.counters);
-        run.counters = counters;
-
-        let mut tenants = vec![TenantProgress::default(); run.tenants.len()];
-        for thread in run.engine.threads_mut() {
-            let tenant = &mut tenants[thread.tenant as usize];
-            tenant.accesses += thread.progress.accesses;
-            if let Some(latency) = &mut thread.progress.latency {
-                tenant
-                    .latency
-                    .get_or_insert_with(LatencyHistogram::new)
-                    .merge(latency);
-                latency.clear();
+        let sampling = self.sampling.filter(|s| s.detail.get() < window.get());
+        let mut observation = Observation {
+            window: Nanos(0.0),
+            tenants: vec![TenantProgress::default(); run.tenants.len()],
+            counters: CounterSet::default(),
+        };
+        for stretch in stretches(&run.regulations) {
+            let whole = window * stretch.part;
+            let changed = run.let_run(&stretch);
+            let Some(sampling) = sampling else {
+                observation.extend(run.go_on(whole));
+                continue;
+            };
+            if changed || run.disturbed {
+                run.go_on(sampling.warm_up);
             }
+            let seen = run.go_on(sampling.detail);
+            observation.extend(seen.scaled_to(whole));
         }
-        let counted = of_tenants.iter().zip(&run.of_tenants);
-        for (tenant, (later, earlier)) in tenants.iter_mut().zip(counted) {
-            tenant.counters = since(later, earlier);
-        }
-        run.of_tenants = of_tenants;
-        let patterns = run.tenants.iter().map(|tenant| tenant.pattern);
-        for ((tenant, before), pattern) in tenants.iter_mut().zip(&mut run.accesses).zip(patterns) {
-            let total = tenant.accesses;
-            tenant.accesses -= *before;
-            tenant.bytes = Bytes(tenant.accesses * bytes_of_access(pattern));
-            *before = total;
-        }
-        Ok(Observation {
-            window: nanos(run.engine.now() - from),
-            tenants,
-            counters: window_counters,
-        })
+        run.disturbed = false;
+        Ok(observation)
     }
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
@@ -311,14 +335,38 @@ impl Machine for SimMachine {
             }
             Action::CacheWays { tenant, mask } => {
                 self.model.check_ways(*mask)?;
-                let Some(i) = run.tenants.iter().position(|t| t.name == *tenant) else {
-                    return Err(MachineError::Request(format!(
-                        "no tenant is called `{tenant}`"
-                    )));
-                };
+                let i = run.tenant(tenant)?;
                 run.engine.set_mask(i as u16, *mask);
             }
+            Action::Cores { tenant, cores } => {
+                if *cores == Some(0) {
+                    return Err(MachineError::Request(format!(
+                        "`{tenant}` cannot run on no core"
+                    )));
+                }
+                run.regulation(tenant)?.cores = *cores;
+            }
+            Action::ProcessorTime { tenant, share, .. } => {
+                if !(*share > 0.0 && *share <= 1.0) {
+                    return Err(MachineError::Request(format!(
+                        "`{tenant}` cannot run for {share} of the time: above 0, up to 1"
+                    )));
+                }
+                run.regulation(tenant)?.share = *share;
+            }
+            Action::Clock { tenant, clock } => {
+                let i = run.tenant(tenant)?;
+                run.regulations[i].clock = *clock;
+                run.set_clock(i, &self.model.params, *clock);
+            }
+            Action::Bandwidth { tenant, .. } => {
+                run.regulation(tenant)?;
+                return Err(MachineError::Request(
+                    "bandwidth allocation is not modelled".into(),
+                ));
+            }
         }
+        run.disturbed = true;
         Ok(Applied {
             requested: action.clone(),
             applied: action.clone(),
@@ -328,6 +376,77 @@ impl Machine for SimMachine {
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
         self.run = None;
         Ok(RunNotes::default())
+    }
+}
+
+impl Run {
+    /// The position of the tenant of this name.
+    fn tenant(&self, name: &str) -> Result<usize, MachineError> {
+        let position = self.tenants.iter().position(|t| t.name == name);
+        position.ok_or_else(|| MachineError::Request(format!("no tenant is called `{name}`")))
+    }
+
+    fn regulation(&mut self, tenant: &str) -> Result<&mut Regulation, MachineError> {
+        let i = self.tenant(tenant)?;
+        Ok(&mut self.regulations[i])
+    }
+
+    /// Instructions of a tenant's cores take longer at a lower clock; what they wait for does not.
+    fn set_clock(&mut self, tenant: usize, params: &Params, clock: Option<Gigahertz>) {
+        let factor = clock.map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
+        let load = &self.tenants[tenant];
+        let limits = layout::limits(params, load, load.prefetch, load.prefetch);
+        for thread in self.engine.threads_mut() {
+            if usize::from(thread.tenant) == tenant {
+                thread.limits.gap = (limits.gap as f64 * factor) as u64;
+            }
+        }
+    }
+
+    /// Lets the threads of a stretch run, and says whether others did before.
+    fn let_run(&mut self, stretch: &Stretch) -> bool {
+        let running = &stretch.running;
+        (self.engine).let_run(|tenant, number| number < running[usize::from(tenant)])
+    }
+
+    /// Time passes; what happened meanwhile.
+    fn go_on(&mut self, time: Nanos) -> Observation {
+        let from = self.engine.now();
+        self.engine.run(from + ps(time));
+        let (counters, of_tenants) = self.engine.counters(self.tenants.len());
+        let counted = since(&counters, &self.counters);
+        self.counters = counters;
+
+        let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
+        for thread in self.engine.threads_mut() {
+            let tenant = &mut tenants[thread.tenant as usize];
+            tenant.accesses += thread.progress.accesses;
+            if let Some(latency) = &mut thread.progress.latency {
+                tenant
+                    .latency
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .merge(latency);
+                latency.clear();
+            }
+        }
+        let pairs = of_tenants.iter().zip(&self.of_tenants);
+        for (tenant, (later, earlier)) in tenants.iter_mut().zip(pairs) {
+            tenant.counters = since(later, earlier);
+        }
+        self.of_tenants = of_tenants;
+        let patterns = self.tenants.iter().map(|tenant| tenant.pattern);
+        for ((tenant, before), pattern) in tenants.iter_mut().zip(&mut self.accesses).zip(patterns)
+        {
+            let total = tenant.accesses;
+            tenant.accesses -= *before;
+            tenant.bytes = Bytes(tenant.accesses * bytes_of_access(pattern));
+            *before = total;
+        }
+        Observation {
+            window: nanos(self.engine.now() - from),
+            tenants,
+            counters: counted,
+        }
     }
 }
 

@@ -8,12 +8,14 @@
 //! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
 //! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
+//! | [`drive`] | a controller at the wheel of a machine, window by window |
 //!
 //! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
 //! actions, and reads back what became of them.
 
 pub mod controller;
 pub mod controllers;
+pub mod drive;
 pub mod guard;
 pub mod hold;
 pub mod sight;

@@ -328,6 +328,12 @@ impl Machine for LinuxMachine {
                     },
                 })
             }
+            Action::Cores { .. }
+            | Action::ProcessorTime { .. }
+            | Action::Clock { .. }
+            | Action::Bandwidth { .. } => Err(MachineError::Request(
+                "measuring threads of this machine are not held back; regulation acts on control groups".into(),
+            )),
         }
     }
 

@@ -125,6 +125,8 @@ pub struct Thread {
     pub asleep: bool,
     /// Whether it is a stream whose lines drive none out of a cache that keeps any.
     pub is_plain: bool,
+    /// Whether it is not let run; it is asleep then.
+    pub paused: bool,
     /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
     pub kinds: [Kind; 3],
     /// Its rounds and pauses, where it has any.

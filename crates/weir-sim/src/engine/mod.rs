@@ -130,7 +130,7 @@ impl Engine {
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
             Some(thread) => {
-                thread.asleep = false;
+                thread.asleep = thread.paused;
                 self.pump(t, time);
             }
             None => match t - self.threads.len() {
@@ -148,6 +148,33 @@ impl Engine {
     /// The threads, to change their limits or take their histograms.
     pub fn threads_mut(&mut self) -> &mut [Thread] {
         &mut self.threads
+    }
+
+    /// Lets exactly those threads run that `runs` is true of: by their tenant, and their number among its
+    /// threads. What others have under way is still answered. Says whether that changed anything.
+    pub fn let_run(&mut self, runs: impl Fn(u16, u32) -> bool) -> bool {
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut changed = false;
+        for t in 0..self.threads.len() {
+            let thread = &mut self.threads[t];
+            let tenant = usize::from(thread.tenant);
+            numbers.resize(numbers.len().max(tenant + 1), 0);
+            let number = &mut numbers[tenant];
+            let paused = !runs(thread.tenant, *number);
+            *number += 1;
+            if paused == thread.paused {
+                continue;
+            }
+            changed = true;
+            thread.paused = paused;
+            thread.asleep = paused;
+            if !paused {
+                // It does not make up for what it was not let do.
+                thread.next_issue = thread.next_issue.max(self.now);
+                self.pump(t, self.now);
+            }
+        }
+        changed
     }
 
     /// Restricts the ways of the last-level cache that a tenant's threads fill.

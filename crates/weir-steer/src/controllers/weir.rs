@@ -56,6 +56,12 @@ const LEAST: f64 = 1.0 / 16.0;
 /// A queue at a loaded device was seen to be eight to ten times its idle latency (MIKU section 3): the
 /// first guess where nothing is known.
 const LOADED: f64 = 8.0;
+/// What is seen of the fast tier's best fades by this: who is protected changes what it does as well.
+const FORGIVE: f64 = 0.98;
+/// A change of the fast tier by this factor is none by chance.
+const NOTICED: f64 = 1.02;
+/// The table is full with this share of the entries that were ever seen in use.
+const FULL: f64 = 0.9;
 /// The slow tier is to blame only if it holds this share of the table.
 const BLAME: f64 = 0.2;
 
@@ -70,110 +76,147 @@ pub struct Weir {
     units: Option<f64>,
     /// The hold that fitted last.
     remembered: Option<f64>,
-    /// The least that filled the table, and windows since.
+    /// The least that was too much, and windows since.
     too_wide: Option<(f64, u32)>,
     /// The shortest residency seen while somebody was held.
     rest: Option<Nanos>,
+    /// Entries of the table, as far as they were seen in use.
+    capacity: f64,
     /// The most that the slow tier gave.
     peak: GbPerSec,
+    /// What the fast tier gave before the last step narrower.
+    before: Option<GbPerSec>,
+    /// The most that the fast tier gave lately while somebody was held.
+    best: GbPerSec,
 }
 
-/// The slow tier in one window.
-struct Slow {
+/// The tiers in one window.
+struct View {
     residency: Nanos,
     outstanding: f64,
     gives: GbPerSec,
-    holds_the_table: bool,
+    fast: GbPerSec,
+    /// Entries in use.
+    entries: f64,
+    /// Part of them that wait for the slow tier.
+    share: f64,
 }
 
 impl Weir {
     /// Everybody free.
     pub fn new(config: WeirConfig) -> Self {
         Self {
+            config,
             units: None,
             remembered: None,
             too_wide: None,
             rest: None,
+            capacity: 0.0,
             peak: GbPerSec(0.0),
-            config,
+            before: None,
+            best: GbPerSec(0.0),
         }
     }
 
-    fn look(&self, sight: &Sight) -> Option<Slow> {
+    fn look(&self, sight: &Sight) -> Option<View> {
         let residency = sight.slow_residency(self.config.fast).ok()?;
         let gives = sight.slow.as_ref().ok()?.total();
+        let fast = sight.fast.as_ref().ok()?.total();
         // Little's law, where the table does not count by tier.
         let in_table = match &sight.slow_table {
             Ok(table) => table.entries,
             Err(_) => gives.get() / LINE_BYTES as f64 * residency.get(),
         };
-        let all = sight.table.as_ref().map_or(in_table, |t| t.entries);
-        let share = in_table / all.max(in_table);
+        let entries = sight.table.as_ref().map_or(in_table, |t| t.entries);
+        let share = in_table / entries.max(in_table);
         let waiting = sight.ingress.as_ref().map_or(0.0, |q| q.entries);
-        Some(Slow {
+        Some(View {
             residency,
             outstanding: in_table + waiting * share,
             gives,
-            holds_the_table: share > BLAME,
+            fast,
+            entries,
+            share,
         })
     }
 
-    /// Whether requests wait for entries of the table that the slow tier holds; where the ingress queues
-    /// are not counted, whether its requests stay far longer than at rest.
-    fn harmed(&self, sight: &Sight, slow: &Slow, rest: Nanos) -> bool {
-        slow.holds_the_table
-            && match &sight.ingress {
-                Ok(ingress) => ingress.mean > self.config.wait,
-                Err(_) => slow.residency > rest * (2.0 * self.config.products),
-            }
-    }
-
     /// Residency at rest: as measured, else the shortest seen; until somebody was held, a guess.
-    fn learn(&mut self, slow: &Slow) -> Nanos {
+    fn learn(&mut self, view: &View) -> Nanos {
+        self.capacity = self.capacity.max(view.entries);
+        self.peak = (self.peak * FADE).max(view.gives);
+        if self.units.is_some() {
+            self.best = (self.best * FORGIVE).max(view.fast);
+        }
         if let Some(known) = self.config.slow {
             return known;
         }
         if self.units.is_none() && self.rest.is_none() {
-            return slow.residency / LOADED;
+            return view.residency / LOADED;
         }
-        let shortest = self.rest.map_or(slow.residency, |r| r.min(slow.residency));
+        let shortest = self.rest.map_or(view.residency, |r| r.min(view.residency));
         self.rest = Some(shortest);
         shortest
     }
 
-    fn decide(&mut self, sight: &Sight, slow: &Slow) -> (&'static str, Nanos) {
-        let rest = self.learn(slow);
-        self.peak = (self.peak * FADE).max(slow.gives);
+    /// Whether requests of the slow tier fill the table, so that others wait before it; where the ingress
+    /// queues are not counted, whether they stay far longer than at rest.
+    fn fills(&self, sight: &Sight, view: &View, rest: Nanos) -> bool {
+        let crowded = match &sight.ingress {
+            Ok(ingress) => ingress.mean > self.config.wait && view.entries > FULL * self.capacity,
+            Err(_) => view.residency > rest * (2.0 * self.config.products),
+        };
+        crowded && view.share > BLAME
+    }
+
+    /// Whether fewer would help the fast tier: the last step narrower did, or it gave more before.
+    fn helps(&self, view: &View) -> bool {
+        let gained = self
+            .before
+            .is_none_or(|b| view.fast.get() > b.get() * NOTICED);
+        gained || view.fast.get() * NOTICED < self.best.get()
+    }
+
+    fn decide(&mut self, sight: &Sight, view: &View) -> (&'static str, Nanos) {
+        let rest = self.learn(view);
         let product = self.peak.get() / LINE_BYTES as f64 * rest.get();
-        let ratio = self.config.products * product / slow.outstanding.max(f64::MIN_POSITIVE);
+        let wanted = self.config.products * product / view.outstanding.max(f64::MIN_POSITIVE);
         let cores = f64::from(sight.restrained_cores());
-        let harmed = self.harmed(sight, slow, rest);
+        let full = self.fills(sight, view, rest);
+        // Of what does not fit into the table nothing is seen.
+        let narrower = if full { 0.5 * wanted } else { wanted };
         let target = rest * self.config.queued;
 
         let Some(units) = self.units else {
-            if !harmed {
+            if !full {
                 return ("the table has room", target);
             }
-            let to = cores * ratio.clamp(NARROWEST_STEP, 1.0);
-            let to = self.remembered.map_or(to.max(1.0), |r| r.min(cores));
-            self.units = Some(whole(to));
+            let to = (cores * narrower.clamp(NARROWEST_STEP, 1.0)).max(1.0);
+            self.before = Some(view.fast);
+            self.units = Some(whole(self.remembered.map_or(to, |r| r.min(cores))));
             return (
                 "the slow tier fills the table: held to what its device serves",
                 target,
             );
         };
-        if harmed {
+        if full && self.helps(view) {
             self.too_wide = Some((units, 0));
-            self.units = Some(whole(units * ratio.clamp(NARROWEST_STEP, 0.75)));
+            self.before = Some(view.fast);
+            let least_step = if units >= 2.0 {
+                units - 1.0
+            } else {
+                0.7 * units
+            };
+            let to = whole(units * narrower.clamp(NARROWEST_STEP, 1.0));
+            self.units = Some(to.min(least_step).max(LEAST));
             return ("the slow tier still fills the table: fewer", target);
         }
         self.remembered = Some(units);
         // Whoever runs a part of its time leaves a queue behind when it pauses, and no busy device.
-        let queued = units >= 1.0 && slow.residency > target;
-        if queued || slow.gives >= self.peak * self.config.full {
-            return ("the device is busy and the table has room", target);
+        let queued = units >= 1.0 && view.residency > target;
+        if queued || view.gives >= self.peak * self.config.full {
+            return ("the device is busy, and others have room", target);
         }
-        let wider = (units * ratio.clamp(1.0, WIDEST_STEP)).max(units + units.min(1.0));
+        let wider = (units * wanted.clamp(1.0, WIDEST_STEP)).max(units + units.min(1.0));
         let Some(wider) = self.below_too_wide(units, whole(wider)) else {
             return (
                 "the device could serve more, but more filled the table",
@@ -225,9 +268,9 @@ impl Controller for Weir {
             *age = age.saturating_add(1);
         }
         let why = match self.look(sight) {
-            Some(slow) => {
-                let (rule, target) = self.decide(sight, &slow);
-                Why::compared(rule, slow.residency, target)
+            Some(view) => {
+                let (rule, target) = self.decide(sight, &view);
+                Why::compared(rule, view.residency, target)
             }
             None => Why::rule("as before: nothing seen of the slow tier"),
         };

@@ -1,0 +1,94 @@
+//! What holds tenants back: how many of their cores they may use, and for which part of the time.
+//!
+//! A quota gives a tenant its time at the start of each period, to all its threads at once, and none of
+//! them runs once it is used up (cgroup v2 `cpu.max`). Periods are thousands of times longer than a
+//! queue takes to fill or to drain, so that a period is a few stretches, each of which is steady: all
+//! run; those with most time run; nobody held runs. What the stretches do is added by their lengths.
+
+use weir_model::units::Gigahertz;
+
+/// What one tenant is held to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regulation {
+    /// Threads that may run at once.
+    pub cores: Option<u32>,
+    /// Part of the time that they may.
+    pub share: f64,
+    /// Clock of its cores.
+    pub clock: Option<Gigahertz>,
+}
+
+impl Regulation {
+    /// Held to nothing.
+    pub const NONE: Regulation = Regulation {
+        cores: None,
+        share: 1.0,
+        clock: None,
+    };
+}
+
+/// A part of a period in which the same threads run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretch {
+    /// Its length, as a part of the period.
+    pub part: f64,
+    /// How many threads of each tenant run.
+    pub running: Vec<u32>,
+}
+
+/// The stretches of a period under these regulations; their parts add up to 1.
+pub fn stretches(regulations: &[Regulation]) -> Vec<Stretch> {
+    let mut ends: Vec<f64> = regulations.iter().map(|r| r.share).collect();
+    ends.push(1.0);
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    let mut from = 0.0;
+    let mut found = Vec::new();
+    for end in ends {
+        if end > from {
+            let running = |r: &Regulation| {
+                if r.share >= end {
+                    r.cores.unwrap_or(u32::MAX)
+                } else {
+                    0
+                }
+            };
+            found.push(Stretch {
+                part: end - from,
+                running: regulations.iter().map(running).collect(),
+            });
+            from = end;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn everybody_runs_for_its_share(shares in prop::collection::vec(0.001..1.0, 1..6)) {
+            let regulations: Vec<Regulation> = (shares.iter())
+                .map(|&share| Regulation { share, ..Regulation::NONE })
+                .collect();
+            let stretches = stretches(&regulations);
+            let whole: f64 = stretches.iter().map(|s| s.part).sum();
+            prop_assert!((whole - 1.0).abs() < 1e-12);
+            for (i, share) in shares.iter().enumerate() {
+                let ran: f64 = stretches.iter().filter(|s| s.running[i] > 0).map(|s| s.part).sum();
+                prop_assert!((ran - share).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_held_is_one_stretch() {
+        let stretches = stretches(&[Regulation::NONE; 3]);
+        assert_eq!(stretches.len(), 1);
+        assert_eq!(stretches[0].running, [u32::MAX; 3]);
+    }
+}
