@@ -14,7 +14,7 @@ use weir_model::machine::{
 use weir_model::platform::Platform;
 use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
-use weir_model::units::{Bytes, Gigahertz, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
@@ -355,15 +355,17 @@ impl Machine for SimMachine {
                 run.regulation(tenant)?.share = *share;
             }
             Action::Clock { tenant, clock } => {
-                let i = run.tenant(tenant)?;
-                run.regulations[i].clock = *clock;
-                run.set_clock(i, &self.model.params, *clock);
+                run.regulation(tenant)?.clock = *clock;
+                run.set_pace(&self.model.params);
             }
-            Action::Bandwidth { tenant, .. } => {
-                run.regulation(tenant)?;
-                return Err(MachineError::Request(
-                    "bandwidth allocation is not modelled".into(),
-                ));
+            Action::Bandwidth { tenant, percent } => {
+                if !(1..=100).contains(percent) {
+                    return Err(MachineError::Request(format!(
+                        "`{tenant}` cannot be given {percent} percent of its bandwidth: 1 to 100"
+                    )));
+                }
+                run.regulation(tenant)?.bandwidth = *percent;
+                run.set_pace(&self.model.params);
             }
         }
         run.disturbed = true;
@@ -391,15 +393,22 @@ impl Run {
         Ok(&mut self.regulations[i])
     }
 
-    /// Instructions of a tenant's cores take longer at a lower clock; what they wait for does not.
-    fn set_clock(&mut self, tenant: usize, params: &Params, clock: Option<Gigahertz>) {
-        let factor = clock.map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
-        let load = &self.tenants[tenant];
-        let limits = layout::limits(params, load, load.prefetch, load.prefetch);
+    /// The time between two requests of every core: instructions take longer at a lower clock, and the
+    /// delay of a bandwidth allocation is such that a core gets so much of what it draws at most.
+    fn set_pace(&mut self, params: &Params) {
         for thread in self.engine.threads_mut() {
-            if usize::from(thread.tenant) == tenant {
-                thread.limits.gap = (limits.gap as f64 * factor) as u64;
-            }
+            let i = usize::from(thread.tenant);
+            let (load, held) = (&self.tenants[i], &self.regulations[i]);
+            let limits = layout::limits(params, load, load.prefetch, load.prefetch);
+            let slower = held
+                .clock
+                .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
+            let gap = (limits.gap as f64 * slower) as u64;
+            let allocated = match held.bandwidth {
+                100 => 0,
+                percent => params.core.load_gap * 100 / u64::from(percent),
+            };
+            thread.limits.gap = gap.max(allocated);
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Regulation {
     pub share: f64,
     /// Clock of its cores.
     pub clock: Option<Gigahertz>,
+    /// Percent of the bandwidth between its cores and the mesh.
+    pub bandwidth: u32,
 }
 
 impl Regulation {
@@ -24,6 +26,7 @@ impl Regulation {
         cores: None,
         share: 1.0,
         clock: None,
+        bandwidth: 100,
     };
 }
 

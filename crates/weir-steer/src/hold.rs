@@ -57,23 +57,34 @@ impl Hold {
         *self == Self::FREE
     }
 
-    /// Held to so many cores' worth of running: whole cores, and of the last one a share of its time.
-    /// More than `all` cores is free.
-    pub fn to_units(units: f64, all: u32) -> Self {
+    /// Held to so many cores' worth of running, of `all`: whole cores, and of all of them a part of their
+    /// bandwidth where the machine allocates it in steps of `step`, else of their time. More than `all`
+    /// cores is free.
+    pub fn to_units(units: f64, all: u32, step: Option<Share>) -> Self {
         if units.is_nan() || units >= f64::from(all) {
             return Self::FREE;
         }
         let cores = units.ceil().max(1.0);
-        Self {
+        let part = units / cores;
+        let held = Self {
             cores: Some(cores as u32),
-            time: Share::of(units / cores),
             ..Self::FREE
+        };
+        match step {
+            Some(Share(step)) if step > 0.0 && part < 1.0 => Self {
+                allocation: Share::of(((part / step).round() * step).max(step)),
+                ..held
+            },
+            _ => Self {
+                time: Share::of(part),
+                ..held
+            },
         }
     }
 
     /// Cores' worth of running that it leaves a tenant with `all` cores.
     pub fn units(&self, all: u32) -> f64 {
-        f64::from(self.cores.map_or(all, |c| c.min(all))) * self.time.get()
+        f64::from(self.cores.map_or(all, |c| c.min(all))) * self.time.get() * self.allocation.get()
     }
 }
 
@@ -84,11 +95,16 @@ mod tests {
     #[test]
     fn units_are_what_was_asked_for() {
         for units in [0.2, 1.0, 1.5, 7.25] {
-            let hold = Hold::to_units(units, 16);
+            let hold = Hold::to_units(units, 16, None);
             assert!((hold.units(16) - units).abs() < 1e-12, "{hold:?}");
+            let tenths = Hold::to_units(units, 16, Some(Share::of(0.1)));
+            assert!(
+                (tenths.units(16) - units).abs() < 0.05 * units.ceil(),
+                "{tenths:?}"
+            );
         }
-        assert!(Hold::to_units(16.0, 16).is_free());
-        assert!(Hold::to_units(f64::NAN, 16).is_free());
+        assert!(Hold::to_units(16.0, 16, None).is_free());
+        assert!(Hold::to_units(f64::NAN, 16, None).is_free());
     }
 
     #[test]

@@ -72,21 +72,36 @@ fn probe() {
             let a = run(&[&fast], &mut Free, 2.0)[1].drew[0].get();
             let b = run(&[&slow], &mut Free, 2.0)[1].drew[0].get();
             let co = run(&[&fast, &slow], &mut Free, 2.0);
-            let mut weir = Guarded::new(
-                Weir::new(WeirConfig::new(
-                    Nanos(111.0),
-                    std::env::var("REST")
-                        .ok()
-                        .map(|r| Nanos(r.parse().unwrap())),
-                )),
-                Bounds::default(),
-            );
+            let rest = std::env::var("REST")
+                .ok()
+                .map(|r| Nanos(r.parse().unwrap()));
+            let mut config = WeirConfig::new(Nanos(111.0), rest);
+            config.step = std::env::var("MBA")
+                .ok()
+                .map(|_| weir_steer::Share::of(0.1));
+            let mut weir = Guarded::new(Weir::new(config), Bounds::default());
+            let steps = run(&[&fast, &slow], &mut weir, 12.0);
+            let share = |s: &weir_steer::drive::Step| (s.drew[0].get() / a, s.drew[1].get() / b);
+            let end: Vec<_> = steps[8..].iter().map(share).collect();
+            let mean =
+                |f: fn(&(f64, f64)) -> f64| end.iter().map(f).sum::<f64>() / end.len() as f64;
+            let (f, c) = (mean(|x| x.0), mean(|x| x.1));
+            let settled = (0..steps.len()).rev().find(|&k| {
+                let (x, y) = share(&steps[k]);
+                (x - f).abs() > 0.03 || (y - c).abs() > 0.03
+            });
             println!(
-                "{name} {op}: alone {a:.1} {b:.1}; together {:.1} {:.1}",
-                co[1].drew[0].get(),
-                co[1].drew[1].get()
+                "{name:14} {op:6} alone {a:6.1} {b:5.1} together {:5.1} {:5.1}  weir {:6.1} % {:6.1} %  settled {:?}",
+                co[1].drew[0].get() / a * 100.0,
+                co[1].drew[1].get() / b * 100.0,
+                f * 100.0,
+                c * 100.0,
+                settled.map(|k| k + 1)
             );
-            for s in run(&[&fast, &slow], &mut weir, 10.0) {
+            if std::env::var("DETAIL").is_err() {
+                continue;
+            }
+            for s in steps {
                 println!(
                     "  {:5.1} %  {:5.1} %  held {:5.2}  slow {:6.0} ns n {:6.0} of {:6.0} irq {:6.1} ns  {}",
                     s.drew[0].get() / a * 100.0,

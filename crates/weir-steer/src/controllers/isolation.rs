@@ -18,6 +18,6 @@ impl Controller for Isolation {
     }
 
     fn observe(&mut self, sight: &Sight) -> Decision {
-        share_units(sight, self.units, Why::rule("always"))
+        share_units(sight, self.units, None, Why::rule("always"))
     }
 }

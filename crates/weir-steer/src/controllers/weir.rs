@@ -11,6 +11,7 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Why};
+use crate::hold::Share;
 use crate::sight::Sight;
 
 /// What the controller is told of a machine.
@@ -26,6 +27,9 @@ pub struct WeirConfig {
     pub products: f64,
     /// A device whose requests stay this many times as long as at rest has a queue, and is busy.
     pub queued: f64,
+    /// Step of the hardware's bandwidth allocation, if it has any; a part of a core is a part of its time
+    /// otherwise.
+    pub step: Option<Share>,
     /// It is busy as well with this share of the most that it was seen to give.
     pub full: f64,
 }
@@ -40,6 +44,7 @@ impl WeirConfig {
             wait: fast * 0.02,
             products: 2.0,
             queued: 1.5,
+            step: None,
             full: 0.97,
         }
     }
@@ -192,7 +197,7 @@ impl Weir {
             }
             let to = (cores * narrower.clamp(NARROWEST_STEP, 1.0)).max(1.0);
             self.before = Some(view.fast);
-            self.units = Some(whole(self.remembered.map_or(to, |r| r.min(cores))));
+            self.units = Some(self.whole(self.remembered.map_or(to, |r| r.min(cores))));
             return (
                 "the slow tier fills the table: held to what its device serves",
                 target,
@@ -206,18 +211,19 @@ impl Weir {
             } else {
                 0.7 * units
             };
-            let to = whole(units * narrower.clamp(NARROWEST_STEP, 1.0));
+            let to = self.whole(units * narrower.clamp(NARROWEST_STEP, 1.0));
             self.units = Some(to.min(least_step).max(LEAST));
             return ("the slow tier still fills the table: fewer", target);
         }
         self.remembered = Some(units);
         // Whoever runs a part of its time leaves a queue behind when it pauses, and no busy device.
-        let queued = units >= 1.0 && view.residency > target;
+        let pauses = units < 1.0 && self.config.step.is_none();
+        let queued = !pauses && view.residency > target;
         if queued || view.gives >= self.peak * self.config.full {
             return ("the device is busy, and others have room", target);
         }
         let wider = (units * wanted.clamp(1.0, WIDEST_STEP)).max(units + units.min(1.0));
-        let Some(wider) = self.below_too_wide(units, whole(wider)) else {
+        let Some(wider) = self.below_too_wide(units, self.whole(wider)) else {
             return (
                 "the device could serve more, but more filled the table",
                 target,
@@ -225,6 +231,16 @@ impl Weir {
         };
         self.units = (wider < cores).then_some(wider);
         ("the device could serve more", target)
+    }
+
+    /// What can be held: any part where bandwidth is allocated, else whole cores or a part of one, since
+    /// cores that run a part of their time run it together.
+    fn whole(&self, units: f64) -> f64 {
+        if units < 1.0 || self.config.step.is_some() {
+            units.max(LEAST)
+        } else {
+            units.round()
+        }
     }
 
     /// `wider`, or half of the way to what was too wide; nothing if that is next to `units` already.
@@ -239,17 +255,8 @@ impl Weir {
             self.too_wide = None;
             return Some(wider);
         }
-        let middle = whole(0.5 * (units + bad));
+        let middle = self.whole(0.5 * (units + bad));
         (middle > units * 1.1 && middle < bad).then_some(middle)
-    }
-}
-
-/// Whole cores, or a part of one: cores that run part of their time run it together.
-fn whole(units: f64) -> f64 {
-    if units < 1.0 {
-        units.max(LEAST)
-    } else {
-        units.round()
     }
 }
 
@@ -277,6 +284,6 @@ impl Controller for Weir {
         let Some(units) = self.units else {
             return Decision::free(tenants, why);
         };
-        share_units(sight, units, why.at_level(1))
+        share_units(sight, units, self.config.step, why.at_level(1))
     }
 }
