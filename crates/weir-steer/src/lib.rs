@@ -8,7 +8,8 @@
 //! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
 //! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
-//! | [`drive`] | a controller at the wheel of a machine, window by window |
+//! | [`plant`] | what is regulated: a model, or this host |
+//! | [`drive`] | a controller at the wheel of a plant, window by window |
 //!
 //! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
 //! actions, and reads back what became of them.
@@ -18,8 +19,10 @@ pub mod controllers;
 pub mod drive;
 pub mod guard;
 pub mod hold;
+pub mod plant;
 pub mod sight;
 
 pub use controller::{Controller, Decision, Why};
 pub use hold::{Hold, Share};
+pub use plant::{Plant, PlantError};
 pub use sight::{Residency, Role, Sight, TenantSight, Traffic};

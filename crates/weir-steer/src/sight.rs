@@ -4,6 +4,8 @@
 //! counted by the tier that a request waits for, the slow tier's residency can be read off. Where a
 //! processor counts all requests together it follows from the mix (MIKU section 4.1, Eq. 1).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Observation;
@@ -68,7 +70,8 @@ impl Traffic {
 }
 
 /// What a tenant is to a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Whose fast tier is kept fast; never held.
     Protected,

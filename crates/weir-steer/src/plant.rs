@@ -1,0 +1,101 @@
+//! What is regulated: a model, or this host.
+//!
+//! A plant is a machine seen from a controller: windows come out, holds go in. How a hold becomes a cgroup's
+//! quota or a simulated core's pause, and how it is undone, is the plant's own affair.
+
+mod model;
+
+pub use model::Model;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_model::machine::MachineError;
+use weir_model::units::{Gigahertz, Nanos};
+
+use crate::hold::{Hold, Share};
+use crate::sight::{Role, Sight};
+
+/// Something that can be regulated.
+pub trait Plant {
+    /// The tenants. A tenant keeps its place for as long as the plant lives, gone or not; new ones come
+    /// last, and only in [`Plant::observe`].
+    fn tenants(&self) -> &[TenantOf];
+
+    /// Waits for a window and says what was seen of it, its tenants in the order of [`Plant::tenants`]. On a
+    /// model, time passes here.
+    ///
+    /// # Errors
+    /// The machine failed, or the wait was broken off. What could merely not be counted is
+    /// unavailable in the sight, and no error.
+    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError>;
+
+    /// Holds each tenant to this, in the order of [`Plant::tenants`]; whoever has no hold in `holds` is let
+    /// go. Says for each tenant what is in force now, read back.
+    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold>;
+
+    /// Lets everybody go and puts everything back as it was found. Returns what could not be put back;
+    /// releasing twice is no error.
+    fn release(&mut self) -> Vec<NotPutBack>;
+}
+
+/// A tenant of a plant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TenantOf {
+    /// Its name, unique in the plant: a scope on a host, a load's name on a model.
+    pub name: String,
+    /// What it is to a controller.
+    pub role: Role,
+    /// Cores that it has when nobody holds it.
+    pub cores: u32,
+    /// By what it can be held.
+    pub means: Means,
+}
+
+/// By what a tenant can be held.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Means {
+    /// By the number of its cores (cpuset).
+    pub cores: bool,
+    /// By processor time (CPU quota).
+    pub time: bool,
+    /// By allocating bandwidth, in steps of this share of the hardware's scale (MBA, SMBA).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Share>,
+    /// By the clock of its cores: what they can take, highest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<Gigahertz>,
+}
+
+/// What became of a hold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AppliedHold {
+    /// What was asked for.
+    pub requested: Hold,
+    /// What is in force, read back.
+    pub applied: Hold,
+    /// What was refused, each with its reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+}
+
+/// Something that is not as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotPutBack {
+    /// Whose it is.
+    pub tenant: String,
+    /// What: a file or a setting.
+    pub what: String,
+    /// Why it could not be put back.
+    pub reason: String,
+}
+
+/// Why a plant could not be observed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlantError {
+    /// The machine failed.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// Somebody asked to end while a window was waited for.
+    #[error("asked to end")]
+    Interrupted,
+}

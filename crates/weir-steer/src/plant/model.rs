@@ -1,0 +1,262 @@
+//! A model as a plant: phases of tenants on a machine that has no journal to keep.
+
+use weir_model::action::{Action, Applied};
+use weir_model::capability::Unavailable;
+use weir_model::counters::CounterSet;
+use weir_model::machine::{Machine, MachineError, Observation};
+use weir_model::tenant::Tenant;
+use weir_model::units::Nanos;
+
+use super::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf};
+use crate::drive::{Party, Phase};
+use crate::hold::{Hold, Share};
+use crate::sight::{Sight, TenantSight};
+
+/// Phases, one after another, on a machine. The last one goes on for as long as it is looked at.
+pub struct Model<'a> {
+    machine: &'a mut dyn Machine,
+    phases: Vec<Phase>,
+    quota_period: Nanos,
+    tenants: Vec<TenantOf>,
+    /// To what each tenant is held, whether it runs or not.
+    held: Vec<Hold>,
+    /// The phase that runs, and when it ends.
+    running: Option<(usize, Nanos)>,
+    now: Nanos,
+}
+
+impl<'a> Model<'a> {
+    /// A plant of whoever runs in any of the phases. A tenant of several phases is one tenant, known by its
+    /// name, with the role and cores of its first.
+    pub fn new(machine: &'a mut dyn Machine, phases: Vec<Phase>, quota_period: Nanos) -> Self {
+        let mut tenants: Vec<TenantOf> = Vec::new();
+        for party in phases.iter().flat_map(|p| &p.parties) {
+            if !tenants.iter().any(|t| t.name == party.tenant.name) {
+                tenants.push(TenantOf {
+                    name: party.tenant.name.clone(),
+                    role: party.role,
+                    cores: party.tenant.cores.len() as u32,
+                    means: Means {
+                        cores: true,
+                        time: true,
+                        ..Means::default()
+                    },
+                });
+            }
+        }
+        Self {
+            machine,
+            held: vec![Hold::FREE; tenants.len()],
+            tenants,
+            phases,
+            quota_period,
+            running: None,
+            now: Nanos(0.0),
+        }
+    }
+
+    /// The same plant, whose tenants can be held by these means.
+    #[must_use]
+    pub fn with_means(mut self, means: &Means) -> Self {
+        for tenant in &mut self.tenants {
+            tenant.means = means.clone();
+        }
+        self
+    }
+
+    /// How much time has passed.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn parties(&self) -> &[Party] {
+        self.running.map_or(&[], |(k, _)| &self.phases[k].parties)
+    }
+
+    /// The phase of the next window: puts its tenants on the machine if they are not there yet, held as
+    /// they were.
+    fn enter_phase(&mut self) -> Result<(), MachineError> {
+        let (mut k, mut end) = match self.running {
+            Some((_, end)) if self.now < end => return Ok(()),
+            Some((k, _)) if k + 1 >= self.phases.len() => return Ok(()),
+            Some((k, end)) => (k + 1, end),
+            None => (0, Nanos(0.0)),
+        };
+        while let Some(phase) = self.phases.get(k) {
+            end = end + phase.lasts;
+            if self.now < end || k + 1 == self.phases.len() {
+                break;
+            }
+            k += 1;
+        }
+        let Some(phase) = self.phases.get(k) else {
+            return Ok(());
+        };
+        let tenants: Vec<Tenant> = phase.parties.iter().map(|p| p.tenant.clone()).collect();
+        self.machine.stop()?;
+        if !tenants.is_empty() {
+            self.machine.start(&tenants)?;
+        }
+        self.running = Some((k, end));
+        for i in 0..self.tenants.len() {
+            let hold = self.held[i];
+            // A refusal was reported when the hold was new.
+            self.change(i, Hold::FREE, hold);
+        }
+        Ok(())
+    }
+
+    /// Takes a tenant from one hold to another, if it runs; says what is in force.
+    fn change(&mut self, tenant: usize, from: Hold, to: Hold) -> AppliedHold {
+        let name = self.tenants[tenant].name.clone();
+        let mut after = AppliedHold {
+            requested: to,
+            applied: to,
+            refused: Vec::new(),
+        };
+        if !self.parties().iter().any(|p| p.tenant.name == name) {
+            return after;
+        }
+        for action in changes(&name, from, to, self.quota_period) {
+            match self.machine.act(&action) {
+                Ok(Applied { applied, .. }) => take_over(&mut after.applied, &applied),
+                Err(why) => {
+                    undo(&mut after.applied, &action, from);
+                    after.refused.push(why.to_string());
+                }
+            }
+        }
+        after
+    }
+
+    fn sights(&self, seen: &Observation) -> Vec<TenantSight> {
+        let of = |tenant: &TenantOf| {
+            let k = (self.parties().iter()).position(|p| p.tenant.name == tenant.name)?;
+            Some((&self.parties()[k], seen.tenants.get(k)?))
+        };
+        (self.tenants.iter())
+            .map(|tenant| {
+                let Some((party, progress)) = of(tenant) else {
+                    return TenantSight {
+                        role: tenant.role,
+                        cores: tenant.cores,
+                        busy: false,
+                        drew: Err(Unavailable::because("it had nothing to run")),
+                    };
+                };
+                TenantSight {
+                    role: party.role,
+                    cores: party.tenant.cores.len() as u32,
+                    busy: true,
+                    drew: if progress.accesses > 0 {
+                        Ok(progress.bandwidth(seen.window))
+                    } else {
+                        Err(Unavailable::because("it touched nothing"))
+                    },
+                }
+            })
+            .collect()
+    }
+}
+
+impl Plant for Model<'_> {
+    fn tenants(&self) -> &[TenantOf] {
+        &self.tenants
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+        self.enter_phase()?;
+        let seen = if self.parties().is_empty() {
+            Observation {
+                window,
+                tenants: Vec::new(),
+                counters: CounterSet::default(),
+            }
+        } else {
+            self.machine.observe(window)?
+        };
+        self.now = self.now + window;
+        Ok(Sight::of(&seen, self.sights(&seen)))
+    }
+
+    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
+        (0..self.tenants.len())
+            .map(|i| {
+                let to = holds.get(i).copied().unwrap_or(Hold::FREE);
+                let after = self.change(i, self.held[i], to);
+                self.held[i] = after.applied;
+                after
+            })
+            .collect()
+    }
+
+    fn release(&mut self) -> Vec<NotPutBack> {
+        self.held.fill(Hold::FREE);
+        self.running = None;
+        let Err(why) = self.machine.stop() else {
+            return Vec::new();
+        };
+        let left = |tenant: &TenantOf| NotPutBack {
+            tenant: tenant.name.clone(),
+            what: "its run".to_owned(),
+            reason: why.to_string(),
+        };
+        self.tenants.iter().map(left).collect()
+    }
+}
+
+/// The actions that take a tenant from one hold to another.
+fn changes(tenant: &str, from: Hold, to: Hold, period: Nanos) -> Vec<Action> {
+    let name = || tenant.to_owned();
+    let mut actions = Vec::new();
+    if from.cores != to.cores {
+        actions.push(Action::Cores {
+            tenant: name(),
+            cores: to.cores,
+        });
+    }
+    if from.time != to.time {
+        actions.push(Action::ProcessorTime {
+            tenant: name(),
+            share: to.time.get(),
+            period,
+        });
+    }
+    if from.clock != to.clock {
+        actions.push(Action::Clock {
+            tenant: name(),
+            clock: to.clock,
+        });
+    }
+    if from.allocation != to.allocation {
+        actions.push(Action::Bandwidth {
+            tenant: name(),
+            percent: (to.allocation.get() * 100.0).round() as u32,
+        });
+    }
+    actions
+}
+
+/// A hold as the machine says it is.
+fn take_over(hold: &mut Hold, applied: &Action) {
+    match *applied {
+        Action::Cores { cores, .. } => hold.cores = cores,
+        Action::ProcessorTime { share, .. } => hold.time = Share::of(share),
+        Action::Clock { clock, .. } => hold.clock = clock,
+        Action::Bandwidth { percent, .. } => {
+            hold.allocation = Share::of(f64::from(percent) / 100.0)
+        }
+        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
+    }
+}
+
+/// A hold without what was refused.
+fn undo(hold: &mut Hold, refused: &Action, from: Hold) {
+    match refused {
+        Action::Cores { .. } => hold.cores = from.cores,
+        Action::ProcessorTime { .. } => hold.time = from.time,
+        Action::Clock { .. } => hold.clock = from.clock,
+        Action::Bandwidth { .. } => hold.allocation = from.allocation,
+        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
+    }
+}

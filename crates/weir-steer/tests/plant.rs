@@ -1,0 +1,95 @@
+//! A model as a plant: phases come and go, holds stay, and what is in force is what is said.
+
+use weir_model::access::{Op, Pattern};
+use weir_model::machine::Testbed;
+use weir_model::platform::Library;
+use weir_model::tenant::Tenant;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+use weir_sim::{Sampling, SimTestbed};
+use weir_steer::drive::{Party, Phase};
+use weir_steer::plant::Model;
+use weir_steer::{Hold, Plant, Role, Share};
+
+const WINDOW: Nanos = Nanos(250e6);
+
+fn party(name: &str, tier: &str, first: u32, role: Role) -> Party {
+    let tier = TierName::named(tier);
+    let mut tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 4, Bytes::mib(64));
+    tenant.name = name.to_owned();
+    tenant.cores = (first..first + 4).collect();
+    Party { tenant, role }
+}
+
+fn phases() -> Vec<Phase> {
+    let fast = party("fast", "dram", 0, Role::Protected);
+    let slow = party("slow", "cxl0", 4, Role::Restrained);
+    let both = vec![fast.clone(), slow.clone()];
+    [both, vec![fast], Vec::new(), vec![slow]]
+        .into_iter()
+        .map(|parties| Phase {
+            lasts: WINDOW,
+            parties,
+        })
+        .collect()
+}
+
+fn testbed() -> SimTestbed {
+    let platform = Library::builtin().compose("miku-a").unwrap();
+    SimTestbed::new(&platform)
+        .unwrap()
+        .sampled(Sampling::default())
+}
+
+#[test]
+fn tenants_keep_their_place_and_their_hold_when_they_pause() {
+    let mut machine = testbed().open(1).unwrap();
+    let mut plant = Model::new(machine.as_mut(), phases(), Nanos(100e6));
+    let names: Vec<_> = plant.tenants().iter().map(|t| t.name.clone()).collect();
+    assert_eq!(names, ["fast", "slow"]);
+
+    let free = plant.observe(WINDOW).unwrap();
+    let held = Hold {
+        cores: Some(1),
+        time: Share::of(0.5),
+        ..Hold::FREE
+    };
+    let applied = plant.apply(&[Hold::FREE, held]);
+    assert_eq!(applied[1].applied, held, "{applied:?}");
+
+    let busy = |plant: &mut Model<'_>| -> Vec<bool> {
+        let sight = plant.observe(WINDOW).unwrap();
+        sight.tenants.iter().map(|t| t.busy).collect()
+    };
+    assert_eq!(busy(&mut plant), [true, false]);
+    assert_eq!(busy(&mut plant), [false, false]);
+    let last = plant.observe(WINDOW).unwrap();
+    let drew = |i: usize, sight: &weir_steer::Sight| sight.tenants[i].drew.clone().unwrap().get();
+    assert!(
+        drew(1, &last) < 0.3 * drew(1, &free),
+        "held when it came back"
+    );
+    assert_eq!(plant.now(), WINDOW * 4.0);
+
+    plant.apply(&[]);
+    let free_again = plant.observe(WINDOW).unwrap();
+    assert!(
+        drew(1, &free_again) > 0.9 * drew(1, &free),
+        "the last phase goes on"
+    );
+    assert!(plant.release().is_empty());
+    assert!(plant.release().is_empty(), "twice is no error");
+}
+
+#[test]
+fn what_the_machine_refuses_is_reported_and_not_in_force() {
+    let mut machine = testbed().open(1).unwrap();
+    let mut plant = Model::new(machine.as_mut(), phases(), Nanos(100e6));
+    plant.observe(WINDOW).unwrap();
+    let none = Hold {
+        cores: Some(0),
+        ..Hold::FREE
+    };
+    let applied = plant.apply(&[Hold::FREE, none]);
+    assert_ne!(applied[1].applied.cores, Some(0), "{applied:?}");
+}
