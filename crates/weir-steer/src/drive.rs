@@ -1,11 +1,12 @@
 //! A controller at the wheel: windows observed, decisions applied, and read back.
 
+use weir_model::machine::Machine;
 use weir_model::tenant::Tenant;
-use weir_model::units::Nanos;
+use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
 use crate::hold::Hold;
-use crate::plant::{AppliedHold, Plant, PlantError};
+use crate::plant::{AppliedHold, Model, Plant, PlantError};
 use crate::sight::{Role, Sight};
 
 /// A tenant and what it is to a controller.
@@ -41,6 +42,14 @@ pub struct Step {
     pub applied: Vec<AppliedHold>,
 }
 
+impl Step {
+    /// Bandwidth that a tenant drew; zero where it ran nothing, or where that cannot be told.
+    pub fn drew(&self, tenant: usize) -> GbPerSec {
+        let drew = (self.sight.tenants.get(tenant)).and_then(|t| t.drew.clone().ok());
+        drew.unwrap_or(GbPerSec(0.0))
+    }
+}
+
 /// A controller at the wheel of a plant.
 pub struct Drive<'a> {
     plant: &'a mut dyn Plant,
@@ -74,6 +83,11 @@ impl<'a> Drive<'a> {
         let sight = self.plant.observe(self.window)?;
         self.at = self.at + sight.length;
         self.held.resize(sight.tenants.len(), Hold::FREE);
+        for (held, tenant) in self.held.iter_mut().zip(&sight.tenants) {
+            if tenant.role == Role::Protected {
+                *held = Hold::FREE;
+            }
+        }
         let decision = self.controller.observe(&sight);
         let applied = self.plant.apply(&decision.holds);
         let next = applied.iter().map(|a| a.applied).collect();
@@ -97,4 +111,29 @@ impl<'a> Drive<'a> {
         }
         steps
     }
+}
+
+/// Plays phases on a machine under a controller, from the first to the end of the last.
+///
+/// # Errors
+/// The machine cannot run a phase's tenants, or failed under them.
+pub fn drive(
+    machine: &mut dyn Machine,
+    controller: &mut dyn Controller,
+    phases: &[Phase],
+    window: Nanos,
+    quota_period: Nanos,
+) -> Result<Vec<Step>, PlantError> {
+    let windows = windows(phases, window);
+    let mut plant = Model::new(machine, phases.to_vec(), quota_period);
+    let steps = Drive::new(&mut plant, controller, window).steps(windows)?;
+    plant.release();
+    Ok(steps)
+}
+
+/// Windows from the first phase to the end of the last.
+pub fn windows(phases: &[Phase], window: Nanos) -> usize {
+    let whole: f64 = phases.iter().map(|phase| phase.lasts.get()).sum();
+    // A window that ends a rounding error late is none.
+    (whole / window.get() - 1e-6).ceil().max(0.0) as usize
 }

@@ -10,7 +10,7 @@ use weir_model::units::Nanos;
 use super::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf};
 use crate::drive::{Party, Phase};
 use crate::hold::{Hold, Share};
-use crate::sight::{Sight, TenantSight};
+use crate::sight::{Role, Sight, TenantSight};
 
 /// Phases, one after another, on a machine. The last one goes on for as long as it is looked at.
 pub struct Model<'a> {
@@ -74,7 +74,7 @@ impl<'a> Model<'a> {
     }
 
     /// The phase of the next window: puts its tenants on the machine if they are not there yet, held as
-    /// they were.
+    /// they were, unless they are protected now.
     fn enter_phase(&mut self) -> Result<(), MachineError> {
         let (mut k, mut end) = match self.running {
             Some((_, end)) if self.now < end => return Ok(()),
@@ -100,6 +100,12 @@ impl<'a> Model<'a> {
         self.running = Some((k, end));
         for i in 0..self.tenants.len() {
             let hold = self.held[i];
+            let name = &self.tenants[i].name;
+            let mut parties = self.parties().iter().filter(|p| p.tenant.name == *name);
+            if parties.any(|p| p.role == Role::Protected) {
+                self.held[i] = Hold::FREE;
+                continue;
+            }
             // A refusal was reported when the hold was new.
             self.change(i, Hold::FREE, hold);
         }
