@@ -10,6 +10,7 @@
 //! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
 //! | [`plant`] | what is regulated: a model, or this host |
 //! | [`drive`] | a controller at the wheel of a plant, window by window |
+//! | [`scenario`] | who runs beside whom, and for how long |
 //!
 //! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
 //! actions, and reads back what became of them.
@@ -20,6 +21,7 @@ pub mod drive;
 pub mod guard;
 pub mod hold;
 pub mod plant;
+pub mod scenario;
 pub mod sight;
 
 pub use controller::{Controller, Decision, Why};

@@ -1,0 +1,103 @@
+//! Scenarios of programs, from the workload library, at the sizes of MIKU's evaluation (section 6).
+
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::units::Bytes;
+use weir_model::workload::{Workload, Workloads};
+
+use super::ScenarioError;
+use super::room::{Room, phase, protected, restrained};
+use crate::drive::Phase;
+
+type Phases = Result<Vec<Phase>, ScenarioError>;
+
+/// How long both run.
+const TOGETHER: f64 = 30.0;
+/// How long the one on the slow tier runs on alone.
+const AFTER: f64 = 10.0;
+
+/// LLaMA 3.1: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a while the first is
+/// done.
+pub fn llm_decode(room: &Room) -> Phases {
+    let large = decode("large", Bytes((70e9 * 4.5 / 8.0) as u64))?;
+    let small = decode("small", Bytes(8_000_000_000 * 2))?;
+    let large = tenant(large, room.first_half(), room.fast_tier());
+    let small = tenant(small, room.second_half(), room.one_device());
+    Ok(pair_then_alone(large, small))
+}
+
+/// A predicate over a column on each tier.
+pub fn sql_scan(room: &Room) -> Phases {
+    let query = preset("spark-scan")?;
+    both(room, |name| named(query.clone(), name))
+}
+
+pub fn hash_map_inserts(room: &Room) -> Phases {
+    hash_map(room, 0.0)
+}
+
+pub fn hash_map_even(room: &Room) -> Phases {
+    hash_map(room, 1.0)
+}
+
+pub fn hash_map_reads(room: &Room) -> Phases {
+    hash_map(room, 4.0)
+}
+
+/// A hash map of 7 GB on each tier, with so many reads for an insert.
+fn hash_map(room: &Room, reads: f64) -> Phases {
+    let mut map = preset("hash-join-build")?;
+    for region in map.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
+        match region.name.as_str() {
+            "buckets" => {
+                region.bytes = Bytes(7_000_000_000);
+                // An insert finds the place first: a load and a store.
+                region.stores = 0.5 / (1.0 + reads);
+            }
+            _ => region.bytes = Bytes::mib(512),
+        }
+    }
+    both(room, |name| named(map.clone(), name))
+}
+
+/// A decoding model whose weights are so large.
+fn decode(name: &str, weights: Bytes) -> Result<Workload, ScenarioError> {
+    let mut model = preset("llama-decode")?;
+    for region in model.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
+        if region.name == "weights" {
+            region.bytes = weights;
+        }
+    }
+    Ok(named(model, name))
+}
+
+fn both(room: &Room, program: impl Fn(&str) -> Workload) -> Phases {
+    let fast = tenant(program("fast"), room.first_half(), room.fast_tier());
+    let slow = tenant(program("slow"), room.second_half(), room.slow_tier());
+    Ok(pair_then_alone(fast, slow))
+}
+
+fn pair_then_alone(fast: Tenant, slow: Tenant) -> Vec<Phase> {
+    vec![
+        phase(TOGETHER, vec![protected(fast), restrained(slow.clone())]),
+        phase(AFTER, vec![restrained(slow)]),
+    ]
+}
+
+fn preset(name: &'static str) -> Result<Workload, ScenarioError> {
+    let known = Workloads::builtin();
+    known
+        .get(name)
+        .cloned()
+        .ok_or(ScenarioError::NoWorkload(name))
+}
+
+fn named(mut work: Workload, name: &str) -> Workload {
+    work.name = name.into();
+    work
+}
+
+/// A program with a thread on each of these cores.
+fn tenant(mut work: Workload, cores: Vec<u32>, placement: Placement) -> Tenant {
+    work.threads = cores.len() as u32;
+    Tenant::running(work, cores, placement)
+}

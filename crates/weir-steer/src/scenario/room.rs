@@ -1,0 +1,112 @@
+//! Where the parties of a scenario find room.
+
+use weir_model::access::{Op, Pattern};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::units::{Bytes, Nanos};
+
+use super::ScenarioError;
+use crate::drive::{Party, Phase};
+use crate::sight::Role;
+
+/// Threads of a party: those of the papers' bandwidth tests.
+const THREADS: u32 = 16;
+/// Fewer cores than this leave no room for a small tenant beside the others.
+const LEAST_CORES: u32 = 16;
+/// What a thread of a bandwidth test touches: out of every cache's reach.
+const WORKING_SET: Bytes = Bytes::mib(64);
+
+/// A machine, seen as room for two groups of tenants.
+pub struct Room {
+    cores: Vec<u32>,
+    half: usize,
+    slow: Vec<TierName>,
+}
+
+impl Room {
+    /// Of a machine with a CXL tier.
+    pub fn on(topology: &Topology) -> Result<Self, ScenarioError> {
+        let slow: Vec<TierName> = (topology.tiers.iter())
+            .filter(|tier| tier.kind == TierKind::Cxl)
+            .map(|tier| tier.name.clone())
+            .collect();
+        if slow.is_empty() {
+            return Err(ScenarioError::NoSlowTier);
+        }
+        let there = topology.cores.len() as u32;
+        if there < LEAST_CORES {
+            return Err(ScenarioError::TooFewCores {
+                needed: LEAST_CORES,
+                there,
+            });
+        }
+        Ok(Self {
+            cores: topology.cores.clone(),
+            half: (there / 2).min(THREADS) as usize,
+            slow,
+        })
+    }
+
+    /// Cores of the group on the fast tier.
+    pub fn first_half(&self) -> Vec<u32> {
+        self.cores[..self.half].to_vec()
+    }
+
+    /// Cores of the group on the slow tier.
+    pub fn second_half(&self) -> Vec<u32> {
+        self.cores[self.half..2 * self.half].to_vec()
+    }
+
+    /// Pages on DRAM.
+    pub fn fast_tier(&self) -> Placement {
+        Placement::Bind(TierName::dram())
+    }
+
+    /// Pages in turn on every device of the slow tier (weighted interleave).
+    pub fn slow_tier(&self) -> Placement {
+        match self.slow.as_slice() {
+            [only] => Placement::Bind(only.clone()),
+            several => Placement::Interleave(several.iter().map(|t| (t.clone(), 1)).collect()),
+        }
+    }
+
+    /// Pages on the first device of the slow tier alone.
+    pub fn one_device(&self) -> Placement {
+        Placement::Bind(self.slow[0].clone())
+    }
+}
+
+/// A bandwidth test: every thread goes through an array of its own, as fast as it can.
+pub fn stream(name: &str, op: Op, cores: Vec<u32>, placement: Placement) -> Tenant {
+    let tier = TierName::dram();
+    Tenant {
+        name: name.into(),
+        cores,
+        placement,
+        ..Tenant::on_first_cores(op, Pattern::Sequential, &tier, 1, WORKING_SET)
+    }
+}
+
+/// Whose fast tier is kept fast.
+pub fn protected(tenant: Tenant) -> Party {
+    Party {
+        tenant,
+        role: Role::Protected,
+    }
+}
+
+/// Who may be held.
+pub fn restrained(tenant: Tenant) -> Party {
+    Party {
+        tenant,
+        role: Role::Restrained,
+    }
+}
+
+/// Parties that run beside each other for so many seconds.
+pub fn phase(seconds: f64, parties: Vec<Party>) -> Phase {
+    Phase {
+        lasts: Nanos(seconds * 1e9),
+        parties,
+    }
+}

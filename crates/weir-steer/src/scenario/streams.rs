@@ -1,0 +1,98 @@
+//! Scenarios of bandwidth tests.
+
+use weir_model::access::Op;
+use weir_model::units::Nanos;
+
+use super::ScenarioError;
+use super::room::{Room, phase, protected, restrained, stream};
+use crate::drive::Phase;
+
+/// How long each of MIKU's bandwidth tests stays on a tier (section 6).
+const TURN: f64 = 100.0;
+/// How long the bully does one thing.
+const MOOD: f64 = 5.0;
+/// Small tenants beside the bully.
+const SMALL: usize = 6;
+/// A small tenant is busy elsewhere for so long between two lines: it draws a sixth of a GB/s.
+const THINKS: Nanos = Nanos(400.0);
+
+type Phases = Result<Vec<Phase>, ScenarioError>;
+
+pub fn alternate(room: &Room) -> Phases {
+    let turns = [Op::Ld, Op::St, Op::NtSt].map(|op| turns(room, op));
+    Ok(turns.into_iter().flatten().collect())
+}
+
+pub fn alternate_ld(room: &Room) -> Phases {
+    Ok(turns(room, Op::Ld))
+}
+
+pub fn alternate_st(room: &Room) -> Phases {
+    Ok(turns(room, Op::St))
+}
+
+pub fn alternate_nt_st(room: &Room) -> Phases {
+    Ok(turns(room, Op::NtSt))
+}
+
+/// Two tests, each on either tier in turn.
+fn turns(room: &Room, op: Op) -> Vec<Phase> {
+    let first = |placement| stream("first", op, room.first_half(), placement);
+    let second = |placement| stream("second", op, room.second_half(), placement);
+    vec![
+        phase(
+            TURN,
+            vec![
+                protected(first(room.fast_tier())),
+                restrained(second(room.slow_tier())),
+            ],
+        ),
+        phase(
+            TURN,
+            vec![
+                restrained(first(room.slow_tier())),
+                protected(second(room.fast_tier())),
+            ],
+        ),
+    ]
+}
+
+/// Six tenants with a core each, which hardly load the device, and one that fills the table.
+pub fn small_and_bully(room: &Room) -> Phases {
+    let mut cores = room.second_half();
+    let of_small = cores.split_off(cores.len() - SMALL);
+    let mut parties = vec![
+        protected(stream("fast", Op::Ld, room.first_half(), room.fast_tier())),
+        restrained(stream("bully", Op::NtSt, cores, room.slow_tier())),
+    ];
+    for (i, core) in of_small.into_iter().enumerate() {
+        let mut small = stream(&format!("small{i}"), Op::Ld, vec![core], room.slow_tier());
+        small.pause = THINKS;
+        parties.push(restrained(small));
+    }
+    Ok(vec![phase(20.0, parties)])
+}
+
+/// As soon as a controller has found the right hold for what it does, it does something else.
+pub fn adaptive_bully(room: &Room) -> Phases {
+    let all = room.second_half();
+    let half = all[..all.len() / 2].to_vec();
+    let moods = [
+        (Op::Ld, &all),
+        (Op::NtSt, &all),
+        (Op::St, &half),
+        (Op::NtSt, &half),
+        (Op::Ld, &all),
+        (Op::St, &all),
+    ];
+    let mood = |(op, cores): (Op, &Vec<u32>)| {
+        phase(
+            MOOD,
+            vec![
+                protected(stream("fast", Op::Ld, room.first_half(), room.fast_tier())),
+                restrained(stream("bully", op, cores.clone(), room.slow_tier())),
+            ],
+        )
+    };
+    Ok(moods.into_iter().map(mood).collect())
+}
