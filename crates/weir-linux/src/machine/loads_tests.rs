@@ -2,7 +2,7 @@
 
 use weir_model::access::{Dataflow, Locality, Op, Pattern, Timing};
 use weir_model::capability::Feature;
-use weir_model::machine::{Machine, MachineError, Observation, RunNotes, Testbed};
+use weir_model::machine::{Machine, MachineError, Observation, RunNotes, TenantProgress, Testbed};
 use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
@@ -42,7 +42,11 @@ fn run(
     machine.start(&[tenant])?;
     let mut seen = machine.observe(Nanos(ms * 1e6))?;
     for _ in 0..100 {
-        if seen.tenants[0].accesses > 0 {
+        // Beside other work a window may hold nothing, or nothing that was not disturbed.
+        let TenantProgress {
+            accesses, latency, ..
+        } = &seen.tenants[0];
+        if *accesses > 0 && latency.as_ref().is_none_or(|l| !l.is_empty()) {
             break;
         }
         seen = machine.observe(Nanos(ms * 1e6))?;
@@ -124,30 +128,36 @@ fn a_pause_slows_a_load_down_to_what_it_leaves_time_for() {
 #[test]
 fn single_hops_take_as_long_as_hops_in_a_row() {
     let mut machine = machine();
-    let mut means = Vec::new();
-    for timing in [Timing::Averaged, Timing::Each] {
-        let tenant = Tenant {
-            timing,
-            ..tenant(machine.as_ref(), Op::Ld, CHASE, Bytes::mib(256))
-        };
-        let (seen, notes) = run(machine.as_mut(), tenant, 60.0).unwrap();
-        let latency = seen.tenants[0].latency.clone().unwrap();
-        means.push(latency.quantile(0.5).get());
-        if timing == Timing::Each {
-            let said = notes.conditions.join("\n");
-            for part in [
-                "each hop timed alone",
-                "subtracted",
-                "steps of",
-                "one random cycle",
-            ] {
-                assert!(said.contains(part), "{said}");
+    // The least of a few rounds: other work on the machine makes either figure greater, never smaller.
+    let mut least = [f64::MAX; 2];
+    for _ in 0..5 {
+        for (timing, least) in [Timing::Averaged, Timing::Each].into_iter().zip(&mut least) {
+            let tenant = Tenant {
+                timing,
+                ..tenant(machine.as_ref(), Op::Ld, CHASE, Bytes::mib(64))
+            };
+            let (seen, notes) = run(machine.as_mut(), tenant, 30.0).unwrap();
+            let latency = seen.tenants[0].latency.clone().unwrap();
+            *least = least.min(latency.quantile(0.5).get());
+            if timing == Timing::Each {
+                let said = notes.conditions.join("\n");
+                for part in [
+                    "each hop timed alone",
+                    "subtracted",
+                    "steps of",
+                    "one random cycle",
+                ] {
+                    assert!(said.contains(part), "{said}");
+                }
             }
         }
+        // Loose: what is held is that no fence, timer or ring is left in the figure, nor too much
+        // taken out of it.
+        if (least[1] / least[0] - 1.0).abs() < 0.35 {
+            return;
+        }
     }
-    // Loose: what is held is that no fence, timer or ring is left in the figure, nor too much
-    // taken out of it.
-    assert!((means[1] / means[0] - 1.0).abs() < 0.35, "{means:?}");
+    panic!("{least:?}");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Engine {
                 let device = requests.device;
                 // The doorbell goes there, and the device's read of the command comes here.
                 let rung = Happens::Rung((t as u16, task.slot));
-                self.expect(device, time + 2 * io.way, rung);
+                self.schedule(device, time + 2 * io.way, rung);
             }
             Work::Complete => {
                 let took = requests.end(task.slot, time);
@@ -171,8 +171,8 @@ impl Engine {
     }
 
     /// Notes what will happen at a device, and when to look.
-    fn expect(&mut self, device: usize, at: Ps, what: Happens) {
-        self.drives[device].expect(at, what);
+    fn schedule(&mut self, device: usize, at: Ps, what: Happens) {
+        self.drives[device].schedule(at, what);
         let after = self.threads.len() + 1 + device;
         self.uncore.wake_at(after as u16, at);
     }
@@ -250,7 +250,7 @@ impl Engine {
             let drive = &mut self.drives[device];
             drive.taken += 1;
             let ready = drive.drive.take(command, time);
-            self.expect(device, ready + way, Happens::Ready((t, slot)));
+            self.schedule(device, ready + way, Happens::Ready((t, slot)));
         }
     }
 
@@ -278,7 +278,7 @@ impl Engine {
                     let t = line.thread as usize;
                     self.port_sends(t, line.slot, line.next as u32, kind, time);
                 }
-                Next::Later(at) => return self.expect(device, at, again),
+                Next::Later(at) => return self.schedule(device, at, again),
                 Next::Nothing => return,
             }
         }
@@ -310,12 +310,12 @@ impl Engine {
         };
         let device = requests.device;
         if line == COMMAND {
-            return self.expect(device, at + way, Happens::Known(whose));
+            return self.schedule(device, at + way, Happens::Known(whose));
         }
         if requests.crossed(slot) {
             // To the device, through it, and the completion back.
             let pass = self.drives[device].params.write_pass;
-            self.expect(device, at + 2 * way + pass, Happens::Finished(whose));
+            self.schedule(device, at + 2 * way + pass, Happens::Finished(whose));
         }
         self.lane(device, false).done();
         self.pump_lane(device, false, at);
@@ -331,9 +331,9 @@ impl Engine {
         };
         let device = requests.device;
         if line == COMPLETION {
-            self.expect(device, at + interrupt, Happens::Interrupt(whose));
+            self.schedule(device, at + interrupt, Happens::Interrupt(whose));
         } else if requests.crossed(slot) {
-            self.expect(device, at, Happens::Finished(whose));
+            self.schedule(device, at, Happens::Finished(whose));
         }
         self.lane(device, true).done();
         self.pump_lane(device, true, at);

@@ -71,7 +71,7 @@ impl Attached {
     }
 
     /// Notes what will happen.
-    pub fn expect(&mut self, at: Ps, what: Happens) {
+    pub fn schedule(&mut self, at: Ps, what: Happens) {
         self.number += 1;
         self.events.push(Reverse((at, self.number, what)));
     }

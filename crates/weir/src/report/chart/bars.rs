@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::{Chart, Look, Room, Scale, Sign, Spread, legend, paper, px, text_width};
+use super::lying::{BAR, Frame, Row};
+use super::{Chart, Look, Room, Scale, Sign, Spread, px, text_width};
 use crate::output::figure;
 
 /// A chart of bars in groups.
@@ -50,40 +51,22 @@ pub struct Bar {
     pub tip: String,
 }
 
-const BAR: f64 = 16.0;
-const PITCH: f64 = 21.0;
-const HEADING: f64 = 20.0;
-const GAP: f64 = 10.0;
-
 impl Chart for BarChart {
     fn draw(&self, room: Room) -> Markup {
-        let bars = || self.groups.iter().flat_map(|g| &g.bars);
-        let longest = bars().map(|b| text_width(&b.name)).fold(0.0, f64::max);
-        let left = 10.0 + longest.min(room.width() * 0.35);
-        let (legend, legend_height) = legend(room, 2.0, &self.legend, false);
-        let top = legend_height + 8.0;
-        let right = room.width() - 44.0;
-        let figures = bars()
-            .flat_map(|b| [Some(b.value), b.limit, b.reach])
-            .flatten();
-        let x = Scale::over(Spread::Linear, figures, (left, right));
-        let height: f64 = (self.groups.iter())
-            .map(|g| HEADING + PITCH * g.bars.len() as f64 + GAP)
-            .sum();
-        let bottom = top + height;
-        let drawing = html! {
-            (legend)
-            @for (value, label) in x.ticks(54.0) {
-                @let at = x.place(value);
-                path class="grid" d={ "M" (px(at)) " " (px(top)) "V" (px(bottom)) } {}
-                text class="tick" x=(px(at)) y=(px(bottom + 15.0)) text-anchor="middle" { (label) }
-            }
-            path class="axis" d={ "M" (px(left)) " " (px(top)) "V" (px(bottom)) } {}
-            (self.groups(&x, left, top))
-            @let half = text_width(&self.title) / 2.0;
-            text class="title" x=(px(((left + right) / 2.0).max(half))) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
+        let frame = Frame {
+            label: &self.label,
+            title: &self.title,
+            legend: &self.legend,
+            spread: Spread::Linear,
         };
-        paper(room, bottom + 38.0, &self.label, drawing)
+        let mut groups = Vec::new();
+        for group in &self.groups {
+            groups.push((
+                group.name.as_str(),
+                group.bars.iter().map(Bar::row).collect(),
+            ));
+        }
+        frame.draw(room, &groups)
     }
 
     fn table(&self) -> Markup {
@@ -115,55 +98,40 @@ impl Chart for BarChart {
     }
 }
 
-impl BarChart {
-    fn groups(&self, x: &Scale, left: f64, top: f64) -> Markup {
-        let mut y = top;
-        let mut drawn = Vec::new();
-        for group in &self.groups {
-            let heading = y + 14.0;
-            y += HEADING;
-            let bars: Vec<Markup> = group
-                .bars
-                .iter()
-                .map(|bar| {
-                    let at = y;
-                    y += PITCH;
-                    draw_bar(bar, x, left, at)
-                })
-                .collect();
-            y += GAP;
-            drawn.push(html! {
-                text class="heading" x="2" y=(px(heading)) { (group.name) }
-                @for bar in &bars { (bar) }
-            });
+impl Bar {
+    fn row(&self) -> Row<'_> {
+        Row {
+            name: &self.name,
+            reach: ([Some(self.value), self.limit, self.reach].into_iter())
+                .flatten()
+                .collect(),
+            draw: Box::new(|x, left, y| self.draw(x, left, y)),
         }
-        html! { @for group in &drawn { (group) } }
     }
-}
 
-fn draw_bar(bar: &Bar, x: &Scale, left: f64, y: f64) -> Markup {
-    let end = x.place(bar.value);
-    let words = match bar.sign {
-        Some(sign) => format!("{} {}", bar.figure, sign.glyph()),
-        None => bar.figure.clone(),
-    };
-    let middle = y + BAR / 2.0;
-    let behind = figure_at(
-        end.max(bar.reach.map_or(end, |reach| x.place(reach) + 2.0)),
-        bar.limit.map(|limit| x.place(limit)),
-        text_width(&words),
-    );
-    html! {
-        text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
-        rect class={ "bar " (bar.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
-            data-x=(px(end)) data-y=(px(middle)) { title { (bar.tip) } }
-        @if let Some(reach) = bar.reach {
-            path class={ "whisker " (bar.look.class()) } d={ "M" (px(end)) " " (px(middle)) "H" (px(x.place(reach))) "m0 -4v8" } {}
+    fn draw(&self, x: &Scale, left: f64, y: f64) -> Markup {
+        let end = x.place(self.value);
+        let words = match self.sign {
+            Some(sign) => format!("{} {}", self.figure, sign.glyph()),
+            None => self.figure.clone(),
+        };
+        let middle = y + BAR / 2.0;
+        let behind = figure_at(
+            end.max(self.reach.map_or(end, |reach| x.place(reach) + 2.0)),
+            self.limit.map(|limit| x.place(limit)),
+            text_width(&words),
+        );
+        html! {
+            rect class={ "bar " (self.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
+                data-x=(px(end)) data-y=(px(middle)) { title { (self.tip) } }
+            @if let Some(reach) = self.reach {
+                path class={ "whisker " (self.look.class()) } d={ "M" (px(end)) " " (px(middle)) "H" (px(x.place(reach))) "m0 -4v8" } {}
+            }
+            @if let Some(limit) = self.limit {
+                path class="theory" d={ "M" (px(x.place(limit))) " " (px(y - 2.0)) "v" (BAR + 4.0) } {}
+            }
+            text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (words) }
         }
-        @if let Some(limit) = bar.limit {
-            path class="theory" d={ "M" (px(x.place(limit))) " " (px(y - 2.0)) "v" (BAR + 4.0) } {}
-        }
-        text class="tick" x=(px(behind)) y=(px(middle + 4.0)) { (words) }
     }
 }
 

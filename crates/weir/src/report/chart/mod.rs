@@ -6,6 +6,7 @@
 mod bars;
 mod heat;
 mod line;
+mod lying;
 mod scale;
 mod scatter;
 mod sign;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-use super::{Chart, Look, Room, Scale, Sign, Spread, legend, paper, px, text_width};
+use super::lying::{BAR, Frame, Row};
+use super::{Chart, Look, Room, Scale, Sign, Spread, px, text_width};
 use crate::output::figure;
 
 /// A chart of bars that are made of parts.
@@ -48,45 +49,20 @@ impl Stack {
     }
 }
 
-const BAR: f64 = 16.0;
-const PITCH: f64 = 19.0;
-const HEADING: f64 = 20.0;
-const GAP: f64 = 8.0;
-
 impl Chart for StackChart {
     fn draw(&self, room: Room) -> Markup {
-        let bars = || self.groups.iter().flat_map(|(_, bars)| bars);
-        let longest = bars().map(|b| text_width(&b.name)).fold(0.0, f64::max);
-        let left = 10.0 + longest.min(room.width() * 0.35);
-        let (legend, legend_height) = legend(room, 2.0, &self.legend, false);
-        let top = legend_height + 8.0;
-        let right = room.width() - 44.0;
-        let x = Scale::over(Spread::Signed, bars().flat_map(Stack::reach), (left, right));
-        let mut y = top;
-        let mut drawn = Vec::new();
-        for (name, bars) in &self.groups {
-            drawn.push(html! { text class="heading" x="2" y=(px(y + 14.0)) { (name) } });
-            y += HEADING;
-            for bar in bars {
-                drawn.push(self.draw_bar(name, bar, &x, (left, y)));
-                y += PITCH;
-            }
-            y += GAP;
-        }
-        let bottom = y;
-        let drawing = html! {
-            (legend)
-            @for (value, label) in x.ticks(54.0) {
-                @let at = x.place(value);
-                path class="grid" d={ "M" (px(at)) " " (px(top)) "V" (px(bottom)) } {}
-                text class="tick" x=(px(at)) y=(px(bottom + 15.0)) text-anchor="middle" { (label) }
-            }
-            path class="axis" d={ "M" (px(x.place(0.0))) " " (px(top)) "V" (px(bottom)) } {}
-            @for part in &drawn { (part) }
-            @let half = text_width(&self.title) / 2.0;
-            text class="title" x=(px(((left + right) / 2.0).max(half))) y=(px(bottom + 32.0)) text-anchor="middle" { (self.title) }
+        let frame = Frame {
+            label: &self.label,
+            title: &self.title,
+            legend: &self.legend,
+            spread: Spread::Signed,
         };
-        paper(room, bottom + 38.0, &self.label, drawing)
+        let mut groups = Vec::new();
+        for (heading, bars) in &self.groups {
+            let row = |bar| self.row(heading, bar);
+            groups.push((heading.as_str(), bars.iter().map(row).collect()));
+        }
+        frame.draw(room, &groups)
     }
 
     fn table(&self) -> Markup {
@@ -117,7 +93,15 @@ impl StackChart {
         self.legend.get(number).map_or("", |(name, _)| name)
     }
 
-    fn draw_bar(&self, group: &str, bar: &Stack, x: &Scale, (left, y): (f64, f64)) -> Markup {
+    fn row<'a>(&'a self, group: &'a str, bar: &'a Stack) -> Row<'a> {
+        Row {
+            name: &bar.name,
+            reach: bar.reach().to_vec(),
+            draw: Box::new(move |x, _, y| self.draw_bar(group, bar, x, y)),
+        }
+    }
+
+    fn draw_bar(&self, group: &str, bar: &Stack, x: &Scale, y: f64) -> Markup {
         let middle = y + BAR / 2.0;
         let mut sides = [0.0, 0.0];
         let mut parts = Vec::new();
@@ -139,7 +123,6 @@ impl StackChart {
         let whisker = bar.interval.map(|ends| ends.map(|end| x.place(end)));
         let end = x.place(sides[1]).max(whisker.map_or(0.0, |[_, high]| high));
         html! {
-            text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (bar.name) }
             @for part in &parts {
                 rect class={ "bar " (part.class) } x=(px(part.from)) y=(px(y)) width=(px(part.width)) height=(BAR)
                     data-x=(px(part.from + part.width)) data-y=(px(middle)) { title { (part.tip) } }
