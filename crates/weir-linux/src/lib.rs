@@ -1,6 +1,6 @@
 //! The real machine: what this Linux server is made of, and loads in real instructions on it.
 //!
-//! Two halves, which meet in [`machine`]:
+//! Three parts, of which the first two meet in [`machine`]:
 //!
 //! - **Looking.** [`topology::discover`] reads `sysfs` and `procfs` below a [`root::Root`], which
 //!   is `/` for this server and a file for a recorded one ([`recording`]). What is absent is a
@@ -11,6 +11,8 @@
 //!   really are; [`pin`] and [`clock`] hold them on a core and time them; [`prefetch`] switches
 //!   the prefetchers for as long as they run; [`storage`] has `fio` put requests to a device;
 //!   [`resctrl`] divides the last-level cache between tenants.
+//! - **Steering.** [`steer`] sees who presses on which tier, holds tenants of this host, and puts
+//!   everything back.
 //!
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
@@ -27,9 +29,11 @@ pub mod memory;
 pub mod perf;
 pub mod pin;
 pub mod prefetch;
+mod process;
 pub mod recording;
 pub mod resctrl;
 pub mod root;
+pub mod steer;
 pub mod storage;
 pub mod topology;
 

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -315,6 +316,15 @@ impl Root {
             trace.there(path);
         }
         from_io(path, target)
+    }
+
+    /// The number of a path in its file system: of a control group, its id. Another thing of the same
+    /// name has another. A recording has none.
+    pub(crate) fn number_of(&self, path: &str) -> Option<u64> {
+        match &self.source {
+            Source::Folder(_) => Some(std::fs::metadata(self.resolve(path).ok()?).ok()?.ino()),
+            Source::Recorded(_) => None,
+        }
     }
 
     /// Where the link at a path leads, if it is one; its target without further links.

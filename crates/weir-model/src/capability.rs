@@ -29,6 +29,12 @@ pub enum Feature {
     CorePmu,
     /// Performance counters of the uncore (CHA, memory controllers, CXL ports).
     UncorePmu,
+    /// Performance counters of a CXL device itself.
+    CxlPmu,
+    /// Bytes to and from memory counted for each group of threads (MBM).
+    BandwidthMonitoring,
+    /// Weights by which pages are interleaved over nodes.
+    InterleaveWeights,
     /// Control of the hardware prefetchers.
     PrefetchControl,
     /// Cache and bandwidth allocation through resctrl.
@@ -66,6 +72,9 @@ impl Feature {
             Feature::InvariantTsc => "invariant_tsc",
             Feature::CorePmu => "core_pmu",
             Feature::UncorePmu => "uncore_pmu",
+            Feature::CxlPmu => "cxl_pmu",
+            Feature::BandwidthMonitoring => "bandwidth_monitoring",
+            Feature::InterleaveWeights => "interleave_weights",
             Feature::PrefetchControl => "prefetch_control",
             Feature::Resctrl => "resctrl",
             Feature::MultipleNodes => "multiple_nodes",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use weir_model::capability::Unavailable;
 
 use super::{MOUNT, Resctrl, Resource, Setting};
-use crate::root::Root;
+use crate::process::started;
 
 /// What the names of our groups begin with.
 const OURS: &str = "weir-";
@@ -122,14 +122,6 @@ fn whose(name: &str) -> Option<(u32, u64)> {
     let start = parts.next()?.parse().ok()?;
     let _number: u32 = parts.next()?.parse().ok()?;
     parts.next().is_none().then_some((process, start))
-}
-
-/// When a process began, in clock ticks since the machine did (proc(5), field 22 of `stat`); `None`
-/// if there is none. The second field may hold anything in its brackets.
-fn started(root: &Root, process: u32) -> Option<u64> {
-    let stat = root.text(&format!("/proc/{process}/stat"));
-    let (_, rest) = stat.known()?.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Resource {
     }
 
     /// The line that gives one domain a value.
-    pub(super) fn assign(self, domain: u32, value: u64) -> String {
+    pub(crate) fn assign(self, domain: u32, value: u64) -> String {
         if self.is_cache() {
             format!("{self}:{domain}={value:x}")
         } else {

@@ -1,0 +1,149 @@
+//! The control group (version 2) behind a scope: its files, processors and threads (kernel
+//! documentation, admin-guide/cgroup-v2).
+
+use weir_model::capability::Unavailable;
+
+use super::ledger::{Ledger, Wrote};
+use super::scope::groups_in;
+use crate::root::Root;
+use crate::topology::list;
+
+/// Where the kernel's documentation has version 2 mounted.
+pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Whether a path is a control group.
+pub(crate) fn is_group(root: &Root, path: &str) -> bool {
+    root.exists(&format!("{path}/cgroup.procs"))
+        && root.exists(&format!("{path}/cgroup.controllers"))
+}
+
+/// Whether this host has control groups of version 2.
+///
+/// # Errors
+/// Why not, and what to do.
+pub fn version_2(root: &Root) -> Result<(), Unavailable> {
+    if root.exists(&format!("{MOUNT}/cgroup.controllers")) {
+        return Ok(());
+    }
+    let unified = format!("{MOUNT}/unified/cgroup.controllers");
+    let why = if root.exists(&unified) {
+        "control groups of version 2 are mounted without controllers beside those of version 1; boot with systemd.unified_cgroup_hierarchy=1"
+    } else if root.exists(&format!("{MOUNT}/cpu")) || root.exists(&format!("{MOUNT}/cpu,cpuacct")) {
+        "control groups are of version 1 here, whose limits cannot be put back exactly; boot with systemd.unified_cgroup_hierarchy=1 (cgroup_no_v1=all without systemd)"
+    } else {
+        "no control groups are mounted; as root: mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+    };
+    Err(Unavailable::because(why))
+}
+
+/// The path of a file of a group.
+pub(crate) fn file(group: &str, name: &str) -> String {
+    format!("{group}/{name}")
+}
+
+/// The group above, unless it is the root of all.
+pub(crate) fn above(group: &str) -> Option<&str> {
+    let (above, _) = group.rsplit_once('/')?;
+    above.starts_with(MOUNT).then_some(above)
+}
+
+/// Every thread of a group and of those below it.
+pub(crate) fn threads(root: &Root, group: &str) -> Vec<u32> {
+    numbers_below(root, group, "cgroup.threads")
+}
+
+/// Every process of a group and of those below it.
+pub(crate) fn processes(root: &Root, group: &str) -> Vec<u32> {
+    numbers_below(root, group, "cgroup.procs")
+}
+
+fn numbers_below(root: &Root, group: &str, name: &str) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut open = vec![group.to_owned()];
+    while let Some(group) = open.pop() {
+        // The processes of a threaded group are listed at its root only, and cannot be read here.
+        let text = root.text(&file(&group, name));
+        let lines = text.known().map_or("", String::as_str).lines();
+        all.extend(lines.filter_map(|line| line.trim().parse::<u32>().ok()));
+        let below = groups_in(root, &group);
+        open.extend(below.iter().map(|name| format!("{group}/{name}")));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The processors that a group may run on now: its own, or those of the nearest group above that
+/// says (`cpuset.cpus.effective`), or all.
+///
+/// # Errors
+/// The kernel does not say, or says what is no list.
+pub(crate) fn processors(root: &Root, group: &str) -> Result<Vec<u32>, Unavailable> {
+    let mut at = Some(group);
+    while let Some(group) = at {
+        let text = root.text(&file(group, "cpuset.cpus.effective"));
+        if let Some(text) = text.known() {
+            return list::parse(text);
+        }
+        at = above(group);
+    }
+    let online = root.text("/sys/devices/system/cpu/online");
+    list::parse(online.get()?)
+}
+
+/// Whether a group has a controller, or may be given it.
+///
+/// # Errors
+/// The kernel has none of the name.
+pub(crate) fn may_have(root: &Root, group: &str, controller: &str) -> Result<(), Unavailable> {
+    let text = root.text(&file(MOUNT, "cgroup.controllers"));
+    let all = text.get()?;
+    if group == MOUNT {
+        return Err(Unavailable::because(
+            "the root of all control groups is the whole machine, and cannot be held",
+        ));
+    }
+    if all.split_whitespace().any(|name| name == controller) {
+        return Ok(());
+    }
+    Err(Unavailable::because(format!(
+        "this kernel offers no controller `{controller}` to control groups (it has: {all})"
+    )))
+}
+
+/// Gives a group a controller, through all groups above it.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn give(
+    root: &Root,
+    ledger: &mut Ledger,
+    group: &str,
+    controller: &str,
+) -> Result<Vec<Wrote>, Unavailable> {
+    let mut way: Vec<&str> = Vec::new();
+    let mut at = above(group);
+    while let Some(group) = at {
+        way.push(group);
+        at = above(group);
+    }
+    let mut all = Vec::new();
+    for group in way.into_iter().rev() {
+        let path = file(group, "cgroup.subtree_control");
+        let text = root.text(&path);
+        let has = |text: &str| text.split_whitespace().any(|name| name == controller);
+        if text.known().is_some_and(|text| has(text)) {
+            continue;
+        }
+        let wrote = ledger.set(&path, &format!("+{controller}"));
+        match &wrote.applied {
+            Ok(found) if has(found) => all.push(wrote),
+            Ok(_) => {
+                let why = format!("{path} did not take +{controller}");
+                return Err(Unavailable::because(why));
+            }
+            Err(why) => return Err(why.clone()),
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,365 @@
+//! This host, for a controller: tenants seen window by window, and held.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_model::action::{Action, Applied};
+use weir_model::capability::{Capability, Unavailable};
+use weir_model::counters::CounterSet;
+use weir_model::events::EventLibrary;
+use weir_model::units::{GbPerSec, Nanos};
+
+use super::ledger::{JournalError, Ledger, Restored, Wrote};
+use super::means::Means;
+use super::restore::{Cause, NotPutBack};
+use super::scope::Scope;
+use super::sight::busy::Ran;
+use super::sight::residency::Residency;
+use super::sight::uncore::Uncore;
+use super::tenant::{Refusals, Tenant};
+use crate::root::Root;
+
+/// A tenant as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantScope {
+    /// What it is called.
+    pub name: String,
+    /// Whom it means.
+    pub scope: Scope,
+    /// Whether it may be held. Nobody else is ever touched.
+    pub restrain: bool,
+}
+
+/// What is steered, and within which bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostConfig {
+    /// The tenants.
+    pub tenants: Vec<TenantScope>,
+    /// By what they may be held.
+    pub means: Vec<Means>,
+    /// Whether a process that shares its control group with others may be put into one of its own,
+    /// below that, for as long as it is steered.
+    pub own_groups: bool,
+    /// Whether monitoring groups may be made, to count each tenant's bytes.
+    pub monitor: bool,
+    /// Whether what holds for the whole machine may be changed: the weights of interleaving.
+    pub machine_wide: bool,
+    /// The part of its processors' time, bandwidth and clock that a tenant keeps, whatever is asked.
+    pub floor: f64,
+    /// The least time between two changes of one tenant by one means, unless to let go.
+    pub dwell: Nanos,
+    /// All of the memory bandwidth, where resctrl counts in MB/s.
+    pub full: Option<GbPerSec>,
+    /// The nodes of the slow tier.
+    pub slow_nodes: Vec<u32>,
+    /// Windows from one look at a tenant's pages to the next; 0 for none.
+    pub look_at_pages: u32,
+}
+
+impl Default for HostConfig {
+    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second.
+    fn default() -> Self {
+        Self {
+            tenants: Vec::new(),
+            means: vec![Means::Cores, Means::ProcessorTime, Means::Bandwidth],
+            own_groups: false,
+            monitor: true,
+            machine_wide: false,
+            floor: 0.01,
+            dwell: Nanos(100e6),
+            full: None,
+            slow_nodes: Vec::new(),
+            look_at_pages: 8,
+        }
+    }
+}
+
+/// Why a host is not steered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum HostError {
+    /// The request makes no sense here; each reason with what to do.
+    #[error("{}", .0.join("\n"))]
+    Refused(Vec<String>),
+    /// What it takes is not there.
+    #[error("{0}")]
+    Missing(Unavailable),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// What is seen of a tenant in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantSeen {
+    /// Processors that it has when nobody holds it.
+    pub cores: u32,
+    /// What it ran.
+    pub ran: Result<Ran, Unavailable>,
+    /// Whether that is anything; a tenant that cannot be seen is taken to be at work.
+    pub busy: bool,
+    /// Bytes to and from memory, of all tiers.
+    pub drew: Result<GbPerSec, Unavailable>,
+    /// Where its pages lie, when they were last looked at.
+    pub pages: Result<Arc<Residency>, Unavailable>,
+}
+
+/// What is seen in a window.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// How long it was.
+    pub window: Nanos,
+    /// What the machine counted.
+    pub counters: CounterSet,
+    /// The tenants, in the order in which they were given.
+    pub tenants: Vec<TenantSeen>,
+}
+
+/// This host.
+#[derive(Debug)]
+pub struct Host {
+    root: Root,
+    config: HostConfig,
+    tenants: Vec<Tenant>,
+    uncore: Uncore,
+    /// None in a dry run.
+    ledger: Option<Arc<Mutex<Ledger>>>,
+    wrote: Vec<Wrote>,
+    capabilities: Vec<Capability>,
+    last: Option<Instant>,
+    windows: u64,
+    buffer: Vec<u8>,
+}
+
+/// Puts everything back from another thread, such as a watchdog's.
+#[derive(Debug, Clone)]
+pub struct Release(Option<Arc<Mutex<Ledger>>>);
+
+impl Host {
+    /// Finds the tenants, takes the journal of a folder, and puts back what an earlier process left.
+    /// Without a folder it is a dry run: nothing is ever written.
+    ///
+    /// # Errors
+    /// A scope names nothing, scopes overlap, or no means is left for a tenant that is to be held:
+    /// each with what to do. Another process steers this host.
+    pub fn open(
+        root: &Root,
+        config: HostConfig,
+        library: &EventLibrary,
+        journal: Option<&Path>,
+    ) -> Result<(Self, Restored), HostError> {
+        // What an earlier process left may be in the way of what is looked for.
+        let (ledger, restored) = match journal {
+            Some(folder) => {
+                let (ledger, restored) = Ledger::open(root, folder)?;
+                (Some(Arc::new(Mutex::new(ledger))), restored)
+            }
+            None => (None, Restored::default()),
+        };
+        super::group::version_2(root).map_err(HostError::Missing)?;
+        let mut refusals = Refusals::default();
+        let tenants = Tenant::find_all(root, &config, &mut refusals);
+        refusals.end()?;
+        let uncore = Uncore::open(root, library);
+        let capabilities = super::capabilities::all(root, &config, &uncore);
+        let mut host = Self {
+            root: root.clone(),
+            config,
+            tenants,
+            uncore,
+            ledger,
+            wrote: Vec::new(),
+            capabilities,
+            last: None,
+            windows: 0,
+            buffer: Vec::new(),
+        };
+        host.settle();
+        Ok((host, restored))
+    }
+
+    /// Makes what is needed to see and hold tenants; what cannot be made is missed later, and said.
+    fn settle(&mut self) {
+        let Self {
+            root,
+            config,
+            tenants,
+            ledger,
+            wrote,
+            ..
+        } = self;
+        if let Some(ledger) = ledger {
+            let mut ledger = lock(ledger);
+            for tenant in tenants {
+                tenant.settle(root, &mut ledger, config, wrote);
+            }
+        }
+    }
+
+    /// The tenants, in the order in which they were given.
+    pub fn tenants(&self) -> &[Tenant] {
+        &self.tenants
+    }
+
+    /// What this host offers and what it lacks.
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.capabilities
+    }
+
+    /// Waits until a window has passed since the last one, and says what was seen in it.
+    pub fn observe(&mut self, window: Nanos) -> Seen {
+        let length = Duration::from_nanos(window.get().max(0.0) as u64);
+        let began = self.last.unwrap_or_else(Instant::now);
+        std::thread::sleep(length.saturating_sub(began.elapsed()));
+        let now = Instant::now();
+        let window = Nanos(now.duration_since(began).as_nanos() as f64);
+        self.last = Some(now);
+        let counters = self.uncore.window();
+        let every = u64::from(self.config.look_at_pages);
+        let count = self.tenants.len() as u64;
+        let mut seen = Vec::with_capacity(self.tenants.len());
+        for (tenant, place) in self.tenants.iter_mut().zip(0..) {
+            // Tenants take turns, so that no window pays for all of them.
+            if every > 0 && self.windows % every == place % every.max(1).min(count.max(1)) {
+                tenant.look_at_pages(&self.root);
+            }
+            seen.push(tenant.window(&self.root, window, &mut self.buffer));
+        }
+        self.windows += 1;
+        Seen {
+            window,
+            counters,
+            tenants: seen,
+        }
+    }
+
+    /// Holds a tenant, or lets it go, and says what is in force.
+    ///
+    /// # Errors
+    /// There is no such tenant, it may not be held, it may not be held by this, or the kernel
+    /// refused: the reason. What was not refused stands.
+    pub fn act(&mut self, action: &Action) -> Result<Applied, Unavailable> {
+        let Some(ledger) = &self.ledger else {
+            return Err(Unavailable::because("this is a dry run"));
+        };
+        let name = action.tenant().ok_or_else(|| {
+            Unavailable::because("only tenants are steered, and not the machine as a whole")
+        })?;
+        let others: Vec<Vec<u32>> = (self.tenants.iter())
+            .filter(|tenant| tenant.name() != name)
+            .map(|tenant| tenant.cpus().to_vec())
+            .collect();
+        let tenant = self.tenants.iter_mut().find(|tenant| tenant.name() == name);
+        let tenant =
+            tenant.ok_or_else(|| Unavailable::because(format!("there is no tenant `{name}`")))?;
+        let mut ledger = lock(ledger);
+        let mut hands = super::means::Hands {
+            root: &self.root,
+            ledger: &mut ledger,
+            wrote: &mut self.wrote,
+        };
+        let applied = tenant.act(&mut hands, action, &self.config, &others)?;
+        Ok(Applied {
+            requested: action.clone(),
+            applied,
+        })
+    }
+
+    /// Sets the weights by which pages are interleaved over nodes, for the whole machine; none puts
+    /// back what they were.
+    ///
+    /// # Errors
+    /// That was not allowed, the kernel has no such weights, or it refused.
+    pub fn interleave(
+        &mut self,
+        weights: Option<&[(u32, u8)]>,
+    ) -> Result<Vec<(u32, u8)>, Unavailable> {
+        if !self.config.machine_wide {
+            return Err(Unavailable::because(
+                "the weights of interleaving hold for the whole machine, and it was not allowed to change them",
+            ));
+        }
+        let Some(ledger) = &self.ledger else {
+            return Err(Unavailable::because("this is a dry run"));
+        };
+        let mut ledger = lock(ledger);
+        let mut hands = super::means::Hands {
+            root: &self.root,
+            ledger: &mut ledger,
+            wrote: &mut self.wrote,
+        };
+        match weights {
+            Some(weights) => super::means::weights::hold(&mut hands, weights),
+            None => super::means::weights::let_go(&mut hands).map(|()| Vec::new()),
+        }
+    }
+
+    /// What was written since the last call, requested and applied, also what was refused.
+    pub fn take_writes(&mut self) -> Vec<Wrote> {
+        std::mem::take(&mut self.wrote)
+    }
+
+    /// Puts everything back, and says what could not be.
+    pub fn release(&mut self) -> Vec<NotPutBack> {
+        for tenant in &mut self.tenants {
+            tenant.forget();
+        }
+        self.releaser().release()
+    }
+
+    /// A way to put everything back from another thread.
+    pub fn releaser(&self) -> Release {
+        Release(self.ledger.clone())
+    }
+}
+
+impl Release {
+    /// Puts everything back, and says what could not be. Whoever holds the machine meanwhile finds
+    /// its values changed by somebody else, and leaves them.
+    pub fn release(&self) -> Vec<NotPutBack> {
+        self.0
+            .as_ref()
+            .map_or_else(Vec::new, |ledger| lock(ledger).release())
+    }
+
+    /// The same, but gives up where another thread does not let go of the journal for so long:
+    /// a write that the kernel does not answer. Ending the process, and restoring, is all that is
+    /// left then.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub fn release_within(&self, patience: Duration) -> Result<Vec<NotPutBack>, Unavailable> {
+        let Some(ledger) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        let began = Instant::now();
+        loop {
+            match ledger.try_lock() {
+                Ok(mut ledger) => return Ok(ledger.release()),
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => {
+                    return Ok(poisoned.into_inner().release());
+                }
+                Err(std::sync::TryLockError::WouldBlock) if began.elapsed() < patience => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(std::sync::TryLockError::WouldBlock) => {
+                    return Err(Unavailable::because(
+                        "a write to the kernel has not come back; end the process and restore",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// A ledger is whole between any two of its calls, also where a caller panicked.
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Whoever wants to know what could not be put back calls `release`.
+        let _: Vec<Cause> = self.release().into_iter().map(|not| not.cause).collect();
+    }
+}

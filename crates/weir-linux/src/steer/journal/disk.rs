@@ -1,0 +1,135 @@
+//! Where a journal lies: a file in a folder, with another that says who keeps it.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that grows at its end, or is replaced as a whole.
+pub(crate) trait Storage: std::fmt::Debug + Send {
+    /// All of it; nothing where there is none yet.
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Puts bytes at its end, and `sync` says whether they are to be on disk when this returns.
+    /// Where that fails the file is as it was.
+    fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<()>;
+
+    /// Makes these bytes all of it, on disk: whoever comes later finds either the old or the new.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A folder of this machine's disks.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    folder: PathBuf,
+    file: Option<File>,
+    /// Held for as long as this is.
+    _lock: File,
+}
+
+/// Why a folder cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotOurs {
+    /// Another process keeps the journal.
+    #[error("{0}")]
+    Kept(String),
+    /// A call failed.
+    #[error("{0}: {1}")]
+    Failed(String, io::Error),
+}
+
+const JOURNAL: &str = "journal";
+
+impl Disk {
+    /// Takes a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// Another process has it, or a call failed.
+    pub fn take(folder: &Path) -> Result<Self, NotOurs> {
+        let failed = |what: &str| {
+            let what = format!("{what} {}", folder.display());
+            move |error| NotOurs::Failed(what, error)
+        };
+        if !folder.is_dir() {
+            std::fs::create_dir_all(folder).map_err(failed("making"))?;
+            let above = folder.parent().filter(|above| *above != Path::new(""));
+            let above = File::open(above.unwrap_or(Path::new(".")));
+            above
+                .and_then(|above| above.sync_all())
+                .map_err(failed("syncing the folder above"))?;
+        }
+        let mut lock = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(folder.join("lock"))
+            .map_err(failed("opening the lock in"))?;
+        if let Err(error) = lock.try_lock() {
+            let TryLockError::WouldBlock = error else {
+                return Err(failed("locking")(error.into()));
+            };
+            let mut who = String::new();
+            // Whoever locks it may not have signed yet.
+            let _ = lock.read_to_string(&mut who);
+            let who = who.trim();
+            let who = if who.is_empty() { "another one" } else { who };
+            return Err(NotOurs::Kept(format!(
+                "{who} steers this host, by the lock in {}: end it first",
+                folder.display()
+            )));
+        }
+        let sign = |lock: &mut File| {
+            lock.set_len(0)?;
+            lock.seek(SeekFrom::Start(0))?;
+            writeln!(lock, "process {}", std::process::id())
+        };
+        // A signature is for people; on a full disk there is none.
+        let _ = sign(&mut lock);
+        Ok(Self {
+            folder: folder.to_owned(),
+            file: None,
+            _lock: lock,
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(JOURNAL)
+    }
+}
+
+impl Storage for Disk {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        match std::fs::read(self.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            result => result,
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<()> {
+        let path = self.path();
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(File::options().append(true).open(path)?),
+        };
+        let length = file.metadata()?.len();
+        let put = |file: &mut File| {
+            file.write_all(bytes)?;
+            if sync { file.sync_data() } else { Ok(()) }
+        };
+        put(file).inspect_err(|_| {
+            // Half a line would spoil the next one.
+            let _ = file.set_len(length);
+        })
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let new = self.folder.join("journal.new");
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, self.path())?;
+        File::open(&self.folder)?.sync_all()?;
+        self.file = None;
+        Ok(())
+    }
+}

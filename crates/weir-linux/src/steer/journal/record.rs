@@ -1,0 +1,194 @@
+//! One line of the journal: a checksum, and what is about to happen or has happened.
+
+use serde::{Deserialize, Serialize};
+
+/// The form of the records below. A journal of another form is not replayed, and that is said.
+pub(crate) const FORM: u32 = 1;
+
+/// A thread, and when it began: numbers come again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Task {
+    /// Its number.
+    pub id: u32,
+    /// When it began, in clock ticks since the machine did (proc(5), field 22 of `stat`).
+    pub start: u64,
+}
+
+/// What is about to happen to the machine, or what became of it. Whatever is about to happen is on
+/// disk before it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// A process began to keep this journal.
+    Began {
+        /// [`FORM`].
+        form: u32,
+        /// The kernel's name for this time between two boots.
+        boot: String,
+        /// The process, and when it began.
+        keeper: Task,
+    },
+    /// A value is about to be written.
+    Writing {
+        /// The file.
+        path: String,
+        /// The number of its folder: another folder of the same name is another thing.
+        folder: Option<u64>,
+        /// What it said before anything was written to it.
+        before: String,
+        /// What is about to be written.
+        text: String,
+    },
+    /// It was written.
+    Wrote {
+        /// The file.
+        path: String,
+        /// What it says now.
+        found: String,
+    },
+    /// It was not written; the kernel refused.
+    Refused {
+        /// The file.
+        path: String,
+    },
+    /// A folder of the kernel's is about to be made.
+    Making {
+        /// Which; no other process makes one of this name.
+        path: String,
+        /// The file in it that lists its members.
+        members: String,
+    },
+    /// Threads are about to be moved into a folder that was made.
+    Moving {
+        /// The folder.
+        to: String,
+        /// The file that lists them now.
+        from: String,
+        /// Which.
+        tasks: Vec<Task>,
+    },
+    /// A value or folder is as it was found.
+    Back {
+        /// Which.
+        path: String,
+    },
+}
+
+impl Record {
+    /// The record as a line, with its end.
+    pub fn line(&self) -> String {
+        // A record is strings and numbers; nothing in it can fail to become JSON.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        format!("{:08x} {text}\n", checksum(text.as_bytes()))
+    }
+
+    /// The record of a line without its end; `None` where it is torn or damaged.
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(line).ok()?;
+        let (sum, text) = line.split_at_checked(8)?;
+        let text = text.strip_prefix(' ')?;
+        if u32::from_str_radix(sum, 16).ok()? != checksum(text.as_bytes()) {
+            return None;
+        }
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// What a journal's bytes say, and which of its lines say nothing.
+pub(crate) fn parse(bytes: &[u8]) -> (Vec<Record>, Vec<usize>) {
+    let (mut records, mut damaged) = (Vec::new(), Vec::new());
+    let mut lines = bytes.split(|&b| b == b'\n').enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        // What comes after the last end of a line was being written when the writer ended, before
+        // anything was done about it.
+        if lines.peek().is_none() {
+            break;
+        }
+        match Record::of_line(line) {
+            Some(record) => records.push(record),
+            None => damaged.push(number + 1),
+        }
+    }
+    (records, damaged)
+}
+
+/// CRC-32 as in IEEE 802.3, bit by bit: a journal is short.
+fn checksum(bytes: &[u8]) -> u32 {
+    let byte = |crc: u32, &byte: &u8| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record() -> impl Strategy<Value = Record> {
+        let text = || "[ -~\\n\u{e4}]{0,20}";
+        prop_oneof![
+            (text(), any::<Option<u64>>(), text(), text()).prop_map(
+                |(path, folder, before, text)| Record::Writing {
+                    path,
+                    folder,
+                    before,
+                    text
+                }
+            ),
+            (text(), text()).prop_map(|(path, found)| Record::Wrote { path, found }),
+            (
+                text(),
+                text(),
+                prop::collection::vec(any::<(u32, u64)>(), 0..4)
+            )
+                .prop_map(|(to, from, tasks)| {
+                    let tasks = tasks.into_iter().map(|(id, start)| Task { id, start });
+                    let tasks = tasks.collect();
+                    Record::Moving { to, from, tasks }
+                }),
+            text().prop_map(|path| Record::Back { path }),
+        ]
+    }
+
+    #[test]
+    fn the_checksum_is_the_standards() {
+        // The check value of CRC-32/ISO-HDLC.
+        assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_and_a_torn_tail_takes_nothing_with_it(
+            records in prop::collection::vec(record(), 0..8),
+            cut: prop::sample::Index,
+        ) {
+            let text: String = records.iter().map(Record::line).collect();
+            prop_assert_eq!(parse(text.as_bytes()), (records.clone(), vec![]));
+            let cut = cut.index(text.len() + 1);
+            let (kept, damaged) = parse(&text.as_bytes()[..cut]);
+            prop_assert!(damaged.is_empty());
+            let whole = text.as_bytes()[..cut].iter().filter(|&&b| b == b'\n').count();
+            prop_assert_eq!(&kept[..], &records[..whole]);
+        }
+
+        #[test]
+        fn one_byte_that_changed_is_noticed(record in record(), place: prop::sample::Index, bit in 0_u8..8) {
+            let mut bytes = record.line().into_bytes();
+            let place = place.index(bytes.len() - 1);
+            bytes[place] ^= 1_u8 << bit;
+            let (records, damaged) = parse(&bytes);
+            // The other spelling of a hexadecimal digit is the same digit.
+            prop_assert!(records.is_empty() && !damaged.is_empty() || records == [record]);
+        }
+
+        #[test]
+        fn garbage_is_no_record(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let (records, _) = parse(&bytes);
+            prop_assert!(records.is_empty());
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What stands changed, by the records of a journal.
+
+use super::record::{Record, Task};
+
+/// Something that was changed and is to be as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A file's value.
+    Value(Value),
+    /// A folder of the kernel's.
+    Folder(Folder),
+}
+
+/// A value that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub path: String,
+    /// The number of its folder when it was found.
+    pub folder: Option<u64>,
+    /// What it said.
+    pub before: String,
+    /// What it said when it was last written, as read back.
+    pub ours: Option<String>,
+    /// What was about to be written when the journal ended.
+    pub pending: Option<String>,
+}
+
+/// A folder that was made, and the threads that were moved into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Folder {
+    pub path: String,
+    /// The file in it that lists its members.
+    pub members: String,
+    /// Who is in it, and the file that listed them before.
+    pub moved: Vec<(String, Vec<Task>)>,
+}
+
+impl Standing {
+    pub fn path(&self) -> &str {
+        match self {
+            Standing::Value(value) => &value.path,
+            Standing::Folder(folder) => &folder.path,
+        }
+    }
+}
+
+/// All that stands changed, in the order in which it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes(Vec<Standing>);
+
+impl Changes {
+    /// What the records of a journal leave, and who began the last part of it.
+    pub fn replay(records: &[Record]) -> Self {
+        let mut changes = Self::default();
+        for record in records {
+            changes.note(record);
+        }
+        changes
+    }
+
+    /// Takes one more record in.
+    pub fn note(&mut self, record: &Record) {
+        match record {
+            Record::Began { .. } => {}
+            Record::Writing {
+                path,
+                folder,
+                before,
+                text,
+            } => {
+                if self.value(path).is_none() {
+                    self.0.push(Standing::Value(Value {
+                        path: path.clone(),
+                        folder: *folder,
+                        before: before.clone(),
+                        ours: None,
+                        pending: None,
+                    }));
+                }
+                if let Some(value) = self.value_mut(path) {
+                    value.pending = Some(text.clone());
+                }
+            }
+            Record::Wrote { path, found } => {
+                if let Some(value) = self.value_mut(path) {
+                    value.ours = Some(found.clone());
+                    value.pending = None;
+                }
+            }
+            Record::Refused { path } => {
+                if let Some(value) = self.value_mut(path) {
+                    value.pending = None;
+                }
+                // Nothing of it was ever written.
+                self.0.retain(
+                    |s| !matches!(s, Standing::Value(v) if v.path == *path && v.ours.is_none()),
+                );
+            }
+            Record::Making { path, members } => {
+                if self.folder_mut(path).is_none() {
+                    self.0.push(Standing::Folder(Folder {
+                        path: path.clone(),
+                        members: members.clone(),
+                        moved: Vec::new(),
+                    }));
+                }
+            }
+            Record::Moving { to, from, tasks } => {
+                if let Some(folder) = self.folder_mut(to) {
+                    folder.moved.push((from.clone(), tasks.clone()));
+                }
+            }
+            Record::Back { path } => self.0.retain(|standing| standing.path() != path),
+        }
+    }
+
+    /// Records that leave the same.
+    pub fn records(&self) -> Vec<Record> {
+        let mut records = Vec::new();
+        for standing in &self.0 {
+            match standing {
+                Standing::Value(value) => {
+                    let writing = |text: &String| Record::Writing {
+                        path: value.path.clone(),
+                        folder: value.folder,
+                        before: value.before.clone(),
+                        text: text.clone(),
+                    };
+                    if let Some(ours) = &value.ours {
+                        records.push(writing(ours));
+                        records.push(Record::Wrote {
+                            path: value.path.clone(),
+                            found: ours.clone(),
+                        });
+                    }
+                    records.extend(value.pending.as_ref().map(writing));
+                }
+                Standing::Folder(folder) => {
+                    records.push(Record::Making {
+                        path: folder.path.clone(),
+                        members: folder.members.clone(),
+                    });
+                    records.extend(folder.moved.iter().map(|(from, tasks)| Record::Moving {
+                        to: folder.path.clone(),
+                        from: from.clone(),
+                        tasks: tasks.clone(),
+                    }));
+                }
+            }
+        }
+        records
+    }
+
+    /// The values and folders, the last first: what came later may rest on what came before.
+    pub fn backwards(&self) -> impl Iterator<Item = &Standing> {
+        self.0.iter().rev()
+    }
+
+    /// What was changed at a path.
+    pub fn get(&self, path: &str) -> Option<&Standing> {
+        self.0.iter().find(|standing| standing.path() == path)
+    }
+
+    /// A value that was changed.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.0.iter().find_map(|standing| match standing {
+            Standing::Value(value) if value.path == path => Some(value),
+            _ => None,
+        })
+    }
+
+    /// A folder that was made.
+    pub fn folder(&self, path: &str) -> Option<&Folder> {
+        self.0.iter().find_map(|standing| match standing {
+            Standing::Folder(folder) if folder.path == path => Some(folder),
+            _ => None,
+        })
+    }
+
+    fn value_mut(&mut self, path: &str) -> Option<&mut Value> {
+        self.0.iter_mut().find_map(|standing| match standing {
+            Standing::Value(value) if value.path == path => Some(value),
+            _ => None,
+        })
+    }
+
+    fn folder_mut(&mut self, path: &str) -> Option<&mut Folder> {
+        self.0.iter_mut().find_map(|standing| match standing {
+            Standing::Folder(folder) if folder.path == path => Some(folder),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record() -> impl Strategy<Value = Record> {
+        let path = || "[ab]";
+        let text = || "[12]";
+        prop_oneof![
+            (path(), text(), text()).prop_map(|(path, before, text)| Record::Writing {
+                path,
+                folder: None,
+                before,
+                text
+            }),
+            (path(), text()).prop_map(|(path, found)| Record::Wrote { path, found }),
+            path().prop_map(|path| Record::Refused { path }),
+            "[cd]".prop_map(|path| Record::Making {
+                path,
+                members: "tasks".into()
+            }),
+            ("[cd]", text(), 0_u32..3).prop_map(|(to, from, id)| Record::Moving {
+                to,
+                from,
+                tasks: vec![Task { id, start: 1 }]
+            }),
+            "[a-d]".prop_map(|path| Record::Back { path }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_journal_written_anew_says_the_same(records in prop::collection::vec(record(), 0..20)) {
+            let changes = Changes::replay(&records);
+            prop_assert_eq!(Changes::replay(&changes.records()), changes);
+        }
+
+        #[test]
+        fn the_first_thing_found_is_what_comes_back(records in prop::collection::vec(record(), 0..20)) {
+            let changes = Changes::replay(&records);
+            for value in ["a", "b"].iter().filter_map(|path| changes.value(path)) {
+                let (mut first, mut written) = (None, false);
+                for record in &records {
+                    match record {
+                        Record::Writing { path, before, .. } if *path == value.path => {
+                            first.get_or_insert(before);
+                        }
+                        Record::Wrote { path, .. } if *path == value.path => written |= first.is_some(),
+                        Record::Refused { path } if *path == value.path && !written => first = None,
+                        Record::Back { path } if *path == value.path => (first, written) = (None, false),
+                        _ => {}
+                    }
+                }
+                prop_assert_eq!(first, Some(&value.before));
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The only way to change anything: found, said on disk, written, read back.
+
+use std::path::Path;
+
+use serde::Serialize;
+use weir_model::capability::Unavailable;
+
+use super::journal::{self, Changes, Journal, Left, NotOurs, Record, Storage, Task};
+use super::restore::{Cause, NotPutBack, folder_of, is_controllers, put_back};
+use crate::process::started;
+use crate::root::Root;
+
+/// A value that was written, or was not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wrote {
+    /// The file.
+    pub path: String,
+    /// What it said.
+    pub before: String,
+    /// What was asked for.
+    pub requested: String,
+    /// What it says now, read back; or why it is as before.
+    pub applied: Result<String, Unavailable>,
+}
+
+/// Why a host cannot be steered, or a journal not be replayed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// Another process steers this host.
+    #[error("{0}")]
+    Kept(String),
+    /// The journal cannot be read or written.
+    #[error("the journal in {folder}: {why}")]
+    Failed {
+        /// Where.
+        folder: String,
+        /// What failed.
+        why: String,
+    },
+}
+
+/// What was put back of what an earlier process had changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Restored {
+    /// Files and folders that are as they were found, and were not before.
+    pub put_back: Vec<String>,
+    /// What is not as it was found, and why.
+    pub not: Vec<NotPutBack>,
+    /// What else is to be known: a reboot, a damaged journal.
+    pub notes: Vec<String>,
+}
+
+impl Restored {
+    /// Whether everything is as it was found, or is left to somebody else for a reason.
+    pub fn is_whole(&self) -> bool {
+        let refused = |not: &NotPutBack| matches!(not.cause, Cause::Refused { .. });
+        !self.not.iter().any(refused)
+    }
+}
+
+/// The journal and the machine, changed together.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    root: Root,
+    journal: Journal,
+}
+
+impl Ledger {
+    /// Takes the journal of a folder, puts back what it says, and begins anew.
+    pub fn open(root: &Root, folder: &Path) -> Result<(Self, Restored), JournalError> {
+        let storage = journal::take(folder).map_err(|error| match error {
+            NotOurs::Kept(why) => JournalError::Kept(why),
+            NotOurs::Failed(..) => failed(folder)(error.to_string()),
+        })?;
+        Self::on(root, storage).map_err(failed(folder))
+    }
+
+    /// The same, on any storage.
+    pub fn on(root: &Root, mut storage: Box<dyn Storage>) -> Result<(Self, Restored), String> {
+        let left = Left::read(storage.as_mut()).map_err(|error| error.to_string())?;
+        let boot = boot(root);
+        let (restored, standing) = replay(root, &left, &boot)?;
+        let keeper = std::process::id();
+        let keeper = Task {
+            id: keeper,
+            start: started(root, keeper).unwrap_or(0),
+        };
+        let journal = Journal::begin(storage, boot, keeper, standing)
+            .map_err(|error| format!("it cannot be written, and so nothing is changed: {error}"))?;
+        let root = root.clone();
+        Ok((Self { root, journal }, restored))
+    }
+
+    /// Writes a value and reads it back.
+    pub fn set(&mut self, path: &str, text: &str) -> Wrote {
+        let mut wrote = Wrote {
+            path: path.to_owned(),
+            before: String::new(),
+            requested: text.to_owned(),
+            applied: Ok(String::new()),
+        };
+        wrote.applied = self.set_value(path, text, &mut wrote.before);
+        wrote
+    }
+
+    fn set_value(
+        &mut self,
+        path: &str,
+        text: &str,
+        found: &mut String,
+    ) -> Result<String, Unavailable> {
+        let now = self.root.text(path).get()?.clone();
+        found.clone_from(&now);
+        let folder = self.root.number_of(folder_of(path));
+        let mut before = now.clone();
+        if let Some(known) = self.journal.changes().value(path) {
+            if known.folder != folder {
+                return Err(Unavailable::because(format!(
+                    "{path} is another than it was: its folder was made anew, and is left alone"
+                )));
+            }
+            let ours = [&known.ours, &known.pending];
+            let ours = ours.into_iter().flatten().any(|ours| *ours == now);
+            if !ours && !is_controllers(path) {
+                return Err(Unavailable::because(format!(
+                    "somebody else made {path} `{now}` meanwhile, and so it is left alone"
+                )));
+            }
+            before.clone_from(&known.before);
+        }
+        if is_said(path, &now, text) {
+            return Ok(now);
+        }
+        self.journal.ahead(&Record::Writing {
+            path: path.to_owned(),
+            folder,
+            before,
+            text: text.to_owned(),
+        })?;
+        if let Err(error) = self.root.write(path, &format!("{text}\n")) {
+            let path = path.to_owned();
+            let why = format!("writing `{text}` to {path}: {error}");
+            self.journal.after(&Record::Refused { path });
+            return Err(Unavailable::because(why));
+        }
+        let found = self.root.text(path).get()?.clone();
+        self.journal.after(&Record::Wrote {
+            path: path.to_owned(),
+            found: found.clone(),
+        });
+        Ok(found)
+    }
+
+    /// Makes a folder of the kernel's, with a file that lists its members.
+    pub fn make(&mut self, path: &str, members: &str) -> Result<(), Unavailable> {
+        if self.root.exists(path) {
+            return Err(Unavailable::because(format!("{path} is there already")));
+        }
+        self.journal.ahead(&Record::Making {
+            path: path.to_owned(),
+            members: members.to_owned(),
+        })?;
+        self.root.make_folder(path).map_err(|error| {
+            let path = path.to_owned();
+            let why = format!("making {path}: {error}");
+            self.journal.after(&Record::Back { path });
+            Unavailable::because(why)
+        })
+    }
+
+    /// Writes a value in a folder that was made here, and reads it back: it goes with the folder.
+    pub fn set_own(&mut self, path: &str, text: &str) -> Wrote {
+        let before = self.root.text(path).known().cloned().unwrap_or_default();
+        let write = || {
+            if self.journal.changes().folder(folder_of(path)).is_none() {
+                let why = format!("{path} is in no folder that was made here");
+                return Err(Unavailable::because(why));
+            }
+            self.root
+                .write(path, &format!("{text}\n"))
+                .map_err(|error| {
+                    Unavailable::because(format!("writing `{text}` to {path}: {error}"))
+                })?;
+            self.root.text(path).get().cloned()
+        };
+        Wrote {
+            path: path.to_owned(),
+            before,
+            requested: text.to_owned(),
+            applied: write(),
+        }
+    }
+
+    /// Moves threads into a folder that was made here, and says how many are in it.
+    pub fn take(&mut self, to: &str, from: &str, ids: &[u32]) -> Result<usize, Unavailable> {
+        let Some(folder) = self.journal.changes().folder(to) else {
+            let why = format!("{to} is no folder that was made here");
+            return Err(Unavailable::because(why));
+        };
+        let members = format!("{to}/{}", folder.members);
+        let task = |&id: &u32| started(&self.root, id).map(|start| Task { id, start });
+        let tasks: Vec<Task> = ids.iter().filter_map(task).collect();
+        if tasks.is_empty() {
+            return Ok(0);
+        }
+        self.journal.ahead(&Record::Moving {
+            to: to.to_owned(),
+            from: from.to_owned(),
+            tasks: tasks.clone(),
+        })?;
+        let mut moved = 0;
+        for task in tasks {
+            match self.root.write(&members, &format!("{}\n", task.id)) {
+                Ok(()) => moved += 1,
+                // It has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => {
+                    let why = format!("moving thread {} to {members}: {error}", task.id);
+                    return Err(Unavailable::because(why));
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// What a value said before anything was written to it, if it stands changed.
+    pub fn before(&self, path: &str) -> Option<&str> {
+        let value = self.journal.changes().value(path);
+        value.map(|value| value.before.as_str())
+    }
+
+    /// Puts one value or folder back.
+    pub fn put_back(&mut self, path: &str) -> Vec<NotPutBack> {
+        let Some(standing) = self.journal.changes().get(path) else {
+            return Vec::new();
+        };
+        let outcome = put_back(&self.root, standing);
+        if outcome.settled {
+            let path = path.to_owned();
+            self.journal.after(&Record::Back { path });
+        }
+        outcome.not
+    }
+
+    /// Puts everything back, the last change first. What the kernel refuses stays in the journal.
+    pub fn release(&mut self) -> Vec<NotPutBack> {
+        let paths: Vec<String> = (self.journal.changes().backwards())
+            .map(|standing| standing.path().to_owned())
+            .collect();
+        paths.iter().flat_map(|path| self.put_back(path)).collect()
+    }
+}
+
+/// Puts back what the journal in a folder says. Every start does the same.
+///
+/// # Errors
+/// A daemon is at work, or the journal cannot be read or written.
+pub fn restore(root: &Root, folder: &Path) -> Result<Restored, JournalError> {
+    Ok(Ledger::open(root, folder)?.1)
+}
+
+/// Puts back what an earlier process left; with what the kernel refused, which still stands.
+fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), String> {
+    let mut restored = Restored::default();
+    if let Some(form) = left.form {
+        return Err(format!(
+            "it is of form {form}, and this Weir knows form {}: restore with the Weir that wrote it",
+            journal::FORM
+        ));
+    }
+    if !left.damaged.is_empty() {
+        let lines: Vec<String> = left.damaged.iter().map(usize::to_string).collect();
+        restored.notes.push(format!(
+            "lines {} of the journal are damaged; what they said is not known",
+            lines.join(", ")
+        ));
+    }
+    if left.boot.as_deref().is_some_and(|before| before != boot) {
+        let changes: Vec<&str> = left.changes.backwards().map(|s| s.path()).collect();
+        if !changes.is_empty() {
+            restored.notes.push(format!(
+                "the machine was started anew since; what was changed went with it: {}",
+                changes.join(", ")
+            ));
+        }
+        return Ok((restored, Changes::default()));
+    }
+    let mut standing = left.changes.clone();
+    for change in left.changes.backwards() {
+        let outcome = put_back(root, change);
+        let path = change.path().to_owned();
+        if outcome.touched && outcome.settled {
+            restored.put_back.push(path.clone());
+        }
+        restored.not.extend(outcome.not);
+        if outcome.settled {
+            standing.note(&Record::Back { path });
+        }
+    }
+    Ok((restored, standing))
+}
+
+/// Whether a file says already what is asked of it.
+fn is_said(path: &str, now: &str, text: &str) -> bool {
+    if !is_controllers(path) {
+        return now == text;
+    }
+    text.split_whitespace().all(|word| {
+        let name = word.trim_start_matches('+');
+        now.split_whitespace().any(|known| known == name)
+    })
+}
+
+/// The kernel's name for the time between two boots.
+fn boot(root: &Root) -> String {
+    let id = root.text("/proc/sys/kernel/random/boot_id");
+    id.known().cloned().unwrap_or_default()
+}
+
+fn failed(folder: &Path) -> impl Fn(String) -> JournalError {
+    let folder = folder.display().to_string();
+    move |why| JournalError::Failed {
+        folder: folder.clone(),
+        why,
+    }
+}

@@ -1,0 +1,219 @@
+//! Bandwidth and cache ways: a resctrl group of the tenant's own, with its threads in it (kernel
+//! documentation, filesystems/resctrl).
+//!
+//! Where the processor can bound the bandwidth of slow memory by itself (AMD's SMBA), that is what is
+//! bounded. A thread that begins later is in the group of the thread that began it.
+
+use std::collections::BTreeMap;
+
+use weir_model::capability::Unavailable;
+use weir_model::units::GbPerSec;
+
+use super::Hands;
+use crate::process::started;
+use crate::resctrl::{Resctrl, Resource};
+use crate::root::Root;
+use crate::steer::group;
+
+const MOUNT: &str = "/sys/fs/resctrl";
+
+/// What a bandwidth is in, of 100 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    pub resource: Resource,
+    /// The value for all of it.
+    pub all: f64,
+    pub least: u64,
+}
+
+/// By what bandwidth can be bounded here.
+///
+/// # Errors
+/// By nothing; or resctrl counts in MB/s and nobody said how many are all.
+pub(crate) fn scale(root: &Root, full: Option<GbPerSec>) -> Result<Scale, Unavailable> {
+    let resctrl = Resctrl::find(root)?;
+    let schemata = resctrl.schemata("")?;
+    let mut both = [Resource::Smba, Resource::Mb].into_iter();
+    let resource = both.find(|r| schemata.resources().any(|known| known == *r));
+    let resource = resource.ok_or_else(|| {
+        Unavailable::because(
+            "this processor does not allocate bandwidth (no MB in resctrl's schemata)",
+        )
+    })?;
+    let least = resctrl.bandwidth_limits(resource)?.least;
+    let of_default = schemata.iter().filter(|(known, ..)| *known == resource);
+    let most = of_default.map(|(.., value)| value).max().unwrap_or(100);
+    let all = if in_megabytes(root) && resource == Resource::Mb {
+        let full = full.ok_or_else(|| {
+            Unavailable::because(
+                "resctrl is mounted with mba_MBps: say what all of the bandwidth is, in GB/s, or mount it without",
+            )
+        })?;
+        full.get() * 1e9 / f64::from(1 << 20)
+    } else {
+        most as f64
+    };
+    Ok(Scale {
+        resource,
+        all,
+        least,
+    })
+}
+
+/// Whether bandwidths are in MB/s, and the kernel regulates towards them.
+fn in_megabytes(root: &Root) -> bool {
+    let mounts = root.text("/proc/mounts");
+    mounts.known().is_some_and(|mounts| {
+        (mounts.lines())
+            .filter(|line| line.split_whitespace().nth(2) == Some("resctrl"))
+            .any(|line| line.contains("mba_MBps"))
+    })
+}
+
+/// A tenant's own group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Own {
+    path: String,
+}
+
+impl Own {
+    /// Makes one; `number` tells it from others of this process.
+    pub fn make(hands: &mut Hands<'_>, number: usize) -> Result<Self, Unavailable> {
+        let path = format!("{MOUNT}/{}", own_name(hands.root, number));
+        hands.ledger.make(&path, "tasks").map_err(|why| {
+            let status = hands.root.text(&format!("{MOUNT}/info/last_cmd_status"));
+            let said = status.known().filter(|said| *said != "ok");
+            let said = said.map_or_else(String::new, |said| format!(" ({said})"));
+            Unavailable::because(format!("{why}{said}"))
+        })?;
+        Ok(Self { path })
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Takes in the threads of a control group that are not in yet, each remembered with the group
+    /// that it was in.
+    pub fn gather(&self, hands: &mut Hands<'_>, of: &str) -> Result<(), Unavailable> {
+        let lists = lists(hands.root);
+        let mut from: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mine = format!("{}/tasks", self.path);
+        let first = format!("{MOUNT}/tasks");
+        for thread in group::threads(hands.root, of) {
+            let known = lists.get(&thread).map_or(first.as_str(), String::as_str);
+            if known != mine {
+                from.entry(known).or_default().push(thread);
+            }
+        }
+        for (list, threads) in from {
+            hands.ledger.take(&self.path, list, &threads)?;
+        }
+        Ok(())
+    }
+
+    /// Sets a resource of every domain, and says what the least of them has.
+    pub fn set(
+        &self,
+        hands: &mut Hands<'_>,
+        resource: Resource,
+        value: u64,
+    ) -> Result<u64, Unavailable> {
+        let resctrl = Resctrl::find(hands.root)?;
+        let domains: Vec<u32> = (resctrl.schemata(self.name())?.iter())
+            .filter(|(known, ..)| *known == resource)
+            .map(|(_, domain, _)| domain)
+            .collect();
+        let path = format!("{}/schemata", self.path);
+        let mut least = None;
+        for domain in domains {
+            hands.set_own(&path, &resource.assign(domain, value))?;
+            let now = resctrl.value(self.name(), resource, domain)?;
+            least = Some(least.map_or(now, |least: u64| least.min(now)));
+        }
+        least.ok_or_else(|| Unavailable::because(format!("{path} has no {resource}")))
+    }
+}
+
+/// Makes a monitoring group for the threads of a control group, and says its path.
+///
+/// # Errors
+/// A thread is in a group of somebody's, which counts its bytes already; or the kernel refuses.
+pub(crate) fn make_monitor(
+    hands: &mut Hands<'_>,
+    number: usize,
+    of: &str,
+) -> Result<String, Unavailable> {
+    let lists = lists(hands.root);
+    let threads = group::threads(hands.root, of);
+    if let Some(list) = threads.iter().find_map(|thread| lists.get(thread)) {
+        return Err(Unavailable::because(format!(
+            "its threads are in {list}, a group of somebody else's"
+        )));
+    }
+    let path = format!("{MOUNT}/mon_groups/{}", own_name(hands.root, number));
+    hands.ledger.make(&path, "tasks")?;
+    let list = format!("{MOUNT}/tasks");
+    hands.ledger.take(&path, &list, &threads)?;
+    Ok(path)
+}
+
+/// A name that no other process gives a group.
+fn own_name(root: &Root, number: usize) -> String {
+    let process = std::process::id();
+    let start = started(root, process).unwrap_or(0);
+    format!("weir-steer-{process}-{start}-{number}")
+}
+
+/// Bounds a group's bandwidth to so many percent of the scale; says how many it has.
+pub(crate) fn bandwidth(
+    hands: &mut Hands<'_>,
+    own: &Own,
+    scale: Scale,
+    percent: u32,
+) -> Result<u32, Unavailable> {
+    let wanted = (f64::from(percent.min(100)) / 100.0 * scale.all).round() as u64;
+    let found = own.set(hands, scale.resource, wanted.max(scale.least).max(1))?;
+    Ok((found as f64 / scale.all * 100.0).round() as u32)
+}
+
+/// Bounds the ways that a group's lines fill; says which it has.
+pub(crate) fn ways(hands: &mut Hands<'_>, own: &Own, mask: u64) -> Result<u64, Unavailable> {
+    let resctrl = Resctrl::find(hands.root)?;
+    let mut found = mask;
+    for resource in resctrl.last_level()? {
+        resctrl.cache_limits(resource)?.check(mask)?;
+        found = own.set(hands, resource, mask)?;
+    }
+    Ok(found)
+}
+
+/// The list of every thread that is in a group other than the first, as resctrl has it.
+fn lists(root: &Root) -> BTreeMap<u32, String> {
+    let mut all = BTreeMap::new();
+    let mut read = |folder: &str, deeper: bool| {
+        let names = root.list(folder);
+        for name in names.known().map_or(&[][..], Vec::as_slice) {
+            let path = format!("{folder}/{name}/tasks");
+            let text = root.text(&path);
+            let Some(text) = text.known() else { continue };
+            for thread in text.lines().filter_map(|line| line.trim().parse().ok()) {
+                // A monitoring group's threads are in the list of the group above too.
+                if deeper || !all.contains_key(&thread) {
+                    all.insert(thread, path.clone());
+                }
+            }
+        }
+    };
+    read(MOUNT, false);
+    let groups = root.list(MOUNT);
+    read(&format!("{MOUNT}/mon_groups"), true);
+    for name in groups.known().map_or(&[][..], Vec::as_slice) {
+        read(&format!("{MOUNT}/{name}/mon_groups"), true);
+    }
+    all
+}

@@ -1,0 +1,73 @@
+//! The clock of a tenant's processors: `scaling_max_freq` of their cpufreq policies (kernel
+//! documentation, admin-guide/pm/cpufreq), in kHz.
+
+use std::collections::BTreeSet;
+
+use weir_model::capability::Unavailable;
+use weir_model::units::Gigahertz;
+
+use super::Hands;
+use crate::root::Root;
+use crate::topology::list;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The policies of some processors, if they are of no others.
+///
+/// # Errors
+/// A processor has none, or shares it with processors that are not among these.
+pub(crate) fn policies(root: &Root, cpus: &[u32]) -> Result<Vec<String>, Unavailable> {
+    let mut all = BTreeSet::new();
+    for cpu in cpus {
+        let policy = root.target(&format!("{CPUS}/cpu{cpu}/cpufreq"));
+        let Some(policy) = policy.known() else {
+            return Err(Unavailable::because(format!(
+                "the kernel does not scale the clock of processor {cpu} (no {CPUS}/cpu{cpu}/cpufreq)"
+            )));
+        };
+        let policy = policy.display().to_string();
+        let of = root.text(&format!("{policy}/related_cpus"));
+        let of = of.get()?.replace(' ', ",");
+        if let Some(other) = list::parse(&of)?.iter().find(|other| !cpus.contains(other)) {
+            return Err(Unavailable::because(format!(
+                "processor {cpu} has one clock with processor {other}, which is not the tenant's alone"
+            )));
+        }
+        all.insert(policy);
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Bounds the clock of some processors, and says what the fastest of them may have now.
+pub(crate) fn hold(
+    hands: &mut Hands<'_>,
+    cpus: &[u32],
+    clock: Gigahertz,
+) -> Result<Gigahertz, Unavailable> {
+    let mut fastest = 0;
+    for policy in policies(hands.root, cpus)? {
+        let number = |name: &str| hands.root.value::<u64>(&format!("{policy}/{name}"));
+        let least = *number("cpuinfo_min_freq").get()?;
+        let path = format!("{policy}/scaling_max_freq");
+        let before = match hands.ledger.before(&path) {
+            Some(before) => before.parse().unwrap_or(u64::MAX),
+            None => *number("scaling_max_freq").get()?,
+        };
+        let wanted = ((clock.get() * 1e6).round() as u64).max(least).min(before);
+        let found = hands.set(&path, &wanted.to_string())?;
+        let found: u64 = found.parse().map_err(|_| {
+            Unavailable::because(format!("{path} says `{found}`, which is no clock"))
+        })?;
+        fastest = fastest.max(found);
+    }
+    Ok(Gigahertz(fastest as f64 / 1e6))
+}
+
+/// Lets the clocks run as they did.
+pub(crate) fn let_go(hands: &mut Hands<'_>, cpus: &[u32]) -> Result<(), Unavailable> {
+    let mut result = Ok(());
+    for policy in policies(hands.root, cpus)? {
+        result = result.and(hands.put_back(&format!("{policy}/scaling_max_freq")));
+    }
+    result
+}

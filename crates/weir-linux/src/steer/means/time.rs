@@ -1,0 +1,135 @@
+//! Processor time: `cpu.max` of a control group, a quota and the period after which it is given anew
+//! (kernel documentation, admin-guide/cgroup-v2, and scheduler/sched-bwc for the least of both).
+
+use weir_model::capability::Unavailable;
+use weir_model::units::Nanos;
+
+use super::Hands;
+use crate::steer::group::{self, file};
+
+/// The kernel refuses less (`min_cfs_quota_period`) and periods beyond a second.
+const LEAST: u64 = 1_000;
+const LONGEST: u64 = 1_000_000;
+
+/// A quota in a period, both in microseconds; no quota is all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quota {
+    pub quota: Option<u64>,
+    pub period: u64,
+}
+
+impl Quota {
+    /// Reads `max 100000` or `50000 100000`.
+    pub fn parse(text: &str) -> Result<Self, Unavailable> {
+        let quota = || {
+            let (quota, period) = text.split_once(' ')?;
+            let quota = match quota {
+                "max" => None,
+                number => Some(number.parse().ok()?),
+            };
+            let period = period.trim().parse().ok().filter(|&period| period > 0)?;
+            Some(Self { quota, period })
+        };
+        quota().ok_or_else(|| Unavailable::because(format!("`{text}` is no quota and period")))
+    }
+
+    /// Processors' worth of time; `None` for no bound.
+    pub fn processors(&self) -> Option<f64> {
+        self.quota.map(|quota| quota as f64 / self.period as f64)
+    }
+
+    /// So many processors' worth of time in each period, and no more than there was before.
+    pub fn of(processors: f64, period: Nanos, before: Quota) -> Self {
+        let period = ((period.get() / 1e3).round() as u64).clamp(LEAST, LONGEST);
+        let processors = before
+            .processors()
+            .map_or(processors, |b| processors.min(b));
+        let quota = ((processors * period as f64).round() as u64).max(LEAST);
+        Self {
+            quota: Some(quota),
+            period,
+        }
+    }
+}
+
+impl std::fmt::Display for Quota {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.quota {
+            Some(quota) => write!(f, "{quota} {}", self.period),
+            None => write!(f, "max {}", self.period),
+        }
+    }
+}
+
+/// Gives a group a share of the time of some processors, and says which share it has.
+pub(crate) fn hold(
+    hands: &mut Hands<'_>,
+    group: &str,
+    share: f64,
+    processors: u32,
+    period: Nanos,
+) -> Result<f64, Unavailable> {
+    let path = file(group, "cpu.max");
+    if !hands.root.exists(&path) {
+        let given = group::give(hands.root, hands.ledger, group, "cpu")?;
+        hands.wrote.extend(given);
+    }
+    let before = match hands.ledger.before(&path) {
+        Some(before) => Quota::parse(before)?,
+        None => Quota::parse(hands.root.text(&path).get()?)?,
+    };
+    let all = f64::from(processors.max(1));
+    let quota = Quota::of(share * all, period, before);
+    let found = Quota::parse(&hands.set(&path, &quota.to_string())?)?;
+    Ok(found.processors().map_or(1.0, |p| (p / all).min(1.0)))
+}
+
+/// Lets a group have the time that it had.
+pub(crate) fn let_go(hands: &mut Hands<'_>, group: &str) -> Result<(), Unavailable> {
+    hands.put_back(&file(group, "cpu.max"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_quota_is_one_that_the_kernel_takes_and_never_wider_than_before(
+            processors in 0.0..64.0_f64,
+            period in 0.0..1e10_f64,
+            before in prop::option::of(1_000_u64..10_000_000),
+        ) {
+            let before = Quota { quota: before, period: 100_000 };
+            let quota = Quota::of(processors, Nanos(period), before);
+            prop_assert!((LEAST..=LONGEST).contains(&quota.period));
+            prop_assert!(quota.quota >= Some(LEAST));
+            prop_assert_eq!(Quota::parse(&quota.to_string()), Ok(quota));
+            let step = 1.0 / quota.period as f64;
+            let given = quota.processors().unwrap();
+            if quota.quota > Some(LEAST) {
+                prop_assert!(given <= processors + step);
+                prop_assert!(before.processors().is_none_or(|b| given <= b + step));
+            }
+        }
+
+        #[test]
+        fn garbage_is_told(text in "([0-9max ]|.){0,20}") {
+            if let Err(why) = Quota::parse(&text) {
+                prop_assert!(why.reason.contains("no quota"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_writes_is_read() {
+        let none = Quota::parse("max 100000").unwrap();
+        assert_eq!((none.quota, none.processors()), (None, None));
+        assert_eq!(
+            Quota::parse("150000 100000").unwrap().processors(),
+            Some(1.5)
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! How pages are interleaved over nodes: `/sys/kernel/mm/mempolicy/weighted_interleave/nodeN`, which
+//! holds for every task of the machine that asks for weighted interleaving (kernel documentation,
+//! ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave).
+
+use weir_model::capability::Unavailable;
+
+use super::Hands;
+use crate::root::Root;
+
+const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+/// Whether the kernel has weights.
+///
+/// # Errors
+/// It is older than Linux 6.9.
+pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
+    if root.exists(FOLDER) {
+        return Ok(());
+    }
+    Err(Unavailable::because(format!(
+        "there is no {FOLDER}: weighted interleaving is in Linux since 6.9"
+    )))
+}
+
+/// Gives nodes their weights, and says what they have.
+pub(crate) fn hold(
+    hands: &mut Hands<'_>,
+    weights: &[(u32, u8)],
+) -> Result<Vec<(u32, u8)>, Unavailable> {
+    find(hands.root)?;
+    // Where the kernel makes the weights itself (Linux 6.16), a weight that is written ends that.
+    let auto = format!("{FOLDER}/auto");
+    if hands.root.exists(&auto) {
+        hands.set(&auto, "false")?;
+    }
+    let one = |&(node, weight): &(u32, u8)| {
+        let path = format!("{FOLDER}/node{node}");
+        let found = hands.set(&path, &weight.max(1).to_string())?;
+        let found = found.parse().map_err(|_| {
+            Unavailable::because(format!("{path} says `{found}`, which is no weight"))
+        })?;
+        Ok((node, found))
+    };
+    weights.iter().map(one).collect()
+}
+
+/// Lets every node have the weight that it had.
+pub(crate) fn let_go(hands: &mut Hands<'_>) -> Result<(), Unavailable> {
+    let nodes = hands.root.numbered(FOLDER, "node");
+    let nodes = nodes.known().map_or(&[][..], Vec::as_slice);
+    let mut result = Ok(());
+    for (_, name) in nodes {
+        result = result.and(hands.put_back(&format!("{FOLDER}/{name}")));
+    }
+    result.and(hands.put_back(&format!("{FOLDER}/auto")))
+}

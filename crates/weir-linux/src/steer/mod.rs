@@ -1,0 +1,41 @@
+//! Steering this host: who presses on which tier, what holds them back, and how everything comes
+//! back as it was.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`scope`] | whom: a control group, a systemd unit, a container, a process |
+//! | [`group`] | the control group (version 2) behind a scope |
+//! | `journal` | what was there before, on disk before anything is changed |
+//! | `ledger` | the only way to change anything: found, said on disk, written, read back |
+//! | [`mod@restore`] | putting back what stands changed, or saying exactly what could not be |
+//! | [`means`] | by what a tenant is held, a file for each |
+//! | [`sight`] | what is seen in a window, a file for each source |
+//! | [`tenant`] | a tenant: found by its scope, seen, held |
+//! | [`host`] | this host for a controller: tenants seen window by window, and held |
+//! | `capabilities` | what a host lacks to be steered, and what each loss costs |
+//! | [`watchdog`] | a loop that stands still lets go |
+//!
+//! Nothing outside of the scopes given is changed, but for the controllers of the groups above them
+//! (`cgroup.subtree_control`), which are put back too.
+
+mod capabilities;
+pub mod group;
+pub mod host;
+mod journal;
+mod ledger;
+pub mod means;
+pub mod restore;
+pub mod scope;
+pub mod sight;
+pub mod tenant;
+pub mod watchdog;
+
+pub use host::{Host, HostConfig, HostError, Release, Seen, TenantScope, TenantSeen};
+pub use ledger::{JournalError, Restored, Wrote, restore};
+pub use means::Means;
+pub use restore::{Cause, NotPutBack};
+pub use scope::Scope;
+pub use sight::busy::Ran;
+pub use sight::residency::Residency;
+pub use tenant::Tenant;
+pub use watchdog::Watchdog;

@@ -1,0 +1,308 @@
+//! Putting back what stands changed, or saying exactly what could not be.
+//!
+//! A file that says neither what was found nor what Weir wrote was changed by somebody else
+//! meanwhile, and is left to them. A folder that has gone took its values with it, also where another
+//! of its name has come: its number tells (of a control group, its id).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+
+use serde::Serialize;
+
+use super::journal::{Folder, Standing, Task, Value};
+use crate::process::{leader, started};
+use crate::root::{Reading, Root};
+
+/// Where what is steered lies. A journal that names anything else is not obeyed.
+const OURS: [&str; 4] = [
+    "/sys/fs/cgroup/",
+    "/sys/fs/resctrl/",
+    "/sys/devices/system/cpu/",
+    "/sys/kernel/mm/mempolicy/weighted_interleave/",
+];
+
+/// How often a folder is emptied before it is given up: threads begin while others leave.
+const TURNS: usize = 8;
+
+/// Why something is not as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// It is there no longer, and its value went with it.
+    Gone,
+    /// Somebody else changed it meanwhile, and it is left to them.
+    Changed {
+        /// What it says.
+        found: String,
+    },
+    /// It was being written when Weir ended, and said something that may be somebody else's. It has
+    /// been put back.
+    Uncertain {
+        /// What it said.
+        found: String,
+    },
+    /// The kernel refused. The journal keeps it.
+    Refused {
+        /// What was said.
+        why: String,
+    },
+    /// The journal names it, but it is nothing that Weir steers.
+    Foreign,
+}
+
+/// Something that is not as it was found, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotPutBack {
+    /// The file or folder.
+    pub path: String,
+    /// What it said before Weir, or where threads were.
+    pub before: String,
+    /// Why it does not now.
+    #[serde(flatten)]
+    pub cause: Cause,
+}
+
+impl fmt::Display for NotPutBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, before, .. } = self;
+        match &self.cause {
+            Cause::Gone => write!(f, "{path} is gone, and `{before}` with it"),
+            Cause::Changed { found } => write!(
+                f,
+                "{path} was `{before}`; somebody else made it `{found}`, and so it is left"
+            ),
+            Cause::Uncertain { found } => write!(
+                f,
+                "{path} was being written when Weir ended and said `{found}`; it is `{before}` again"
+            ),
+            Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
+            Cause::Foreign => write!(
+                f,
+                "{path} is in the journal, but is nothing that Weir steers; left alone"
+            ),
+        }
+    }
+}
+
+/// What became of one thing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Whether anything was written.
+    pub touched: bool,
+    /// Whether the journal may forget it.
+    pub settled: bool,
+    /// What is to be said.
+    pub not: Vec<NotPutBack>,
+}
+
+impl Outcome {
+    fn well(touched: bool) -> Self {
+        Self {
+            touched,
+            settled: true,
+            not: Vec::new(),
+        }
+    }
+
+    fn told(touched: bool, path: &str, before: &str, cause: Cause) -> Self {
+        Self {
+            touched,
+            settled: !matches!(cause, Cause::Refused { .. }),
+            not: vec![NotPutBack {
+                path: path.to_owned(),
+                before: before.to_owned(),
+                cause,
+            }],
+        }
+    }
+}
+
+/// Makes one thing as it was found.
+pub(crate) fn put_back(root: &Root, standing: &Standing) -> Outcome {
+    let path = standing.path();
+    if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
+        return Outcome::told(false, path, "", Cause::Foreign);
+    }
+    match standing {
+        Standing::Value(value) => value_back(root, value),
+        Standing::Folder(folder) => folder_back(root, folder),
+    }
+}
+
+/// Whether the kernel may make another value of what is written: it rounds a clock to one that the
+/// processor has. All other files that are steered say what was written, or refuse it.
+fn is_rounded(path: &str) -> bool {
+    path.ends_with("/scaling_max_freq")
+}
+
+fn value_back(root: &Root, value: &Value) -> Outcome {
+    let Value { path, before, .. } = value;
+    let told = |cause| Outcome::told(false, path, before, cause);
+    let now = match root.text(path) {
+        Reading::Known(now) => now,
+        Reading::Absent(_) => return told(Cause::Gone),
+        Reading::Unreadable(why) => return told(Cause::Refused { why: why.reason }),
+    };
+    if value.folder.is_some() && root.number_of(folder_of(path)) != value.folder {
+        return told(Cause::Gone);
+    }
+    if is_controllers(path) {
+        return controllers_back(root, value, &now);
+    }
+    if now == *before {
+        return Outcome::well(false);
+    }
+    let ours = [&value.ours, &value.pending];
+    let mut not = Vec::new();
+    if !ours.into_iter().flatten().any(|ours| *ours == now) {
+        if value.pending.is_none() || !is_rounded(path) {
+            return told(Cause::Changed { found: now });
+        }
+        let cause = Cause::Uncertain { found: now };
+        not = told(cause).not;
+    }
+    let refused = |why: String| Outcome::told(true, path, before, Cause::Refused { why });
+    // The kernel takes no empty write, and an empty line for nothing.
+    if let Err(error) = root.write(path, &format!("{before}\n")) {
+        let why = format!("writing that again: {error}");
+        return refused(why);
+    }
+    match root.text(path).get() {
+        Ok(found) if found == before => Outcome {
+            not,
+            ..Outcome::well(true)
+        },
+        Ok(found) => refused(format!("writing that again made it `{found}`")),
+        Err(why) => refused(why.reason),
+    }
+}
+
+/// Whether a file says which controllers the groups below have: `+NAME` and `-NAME` are written to
+/// it, and names are read.
+pub(crate) fn is_controllers(path: &str) -> bool {
+    path.ends_with("/cgroup.subtree_control")
+}
+
+/// Takes away the controllers that were not there before, and that nobody else can have added.
+fn controllers_back(root: &Root, value: &Value, now: &str) -> Outcome {
+    let Value { path, before, .. } = value;
+    let has = |text: &str, name: &str| text.split_whitespace().any(|known| known == name);
+    let of_ours = value.ours.iter().flat_map(|text| text.split_whitespace());
+    let asked = value
+        .pending
+        .iter()
+        .flat_map(|text| text.split_whitespace());
+    let asked = asked.filter_map(|word| word.strip_prefix('+'));
+    let mut added: Vec<&str> = of_ours
+        .chain(asked)
+        .filter(|name| !has(before, name) && has(now, name))
+        .collect();
+    added.sort_unstable();
+    added.dedup();
+    if added.is_empty() {
+        return Outcome::well(false);
+    }
+    let text: Vec<String> = added.iter().map(|name| format!("-{name}")).collect();
+    match root.write(path, &text.join(" ")) {
+        Ok(()) => Outcome::well(true),
+        Err(error) => {
+            let why = format!("writing `{}`: {error}", text.join(" "));
+            Outcome::told(true, path, before, Cause::Refused { why })
+        }
+    }
+}
+
+/// Moves a folder's threads back and removes it.
+fn folder_back(root: &Root, folder: &Folder) -> Outcome {
+    let Folder { path, members, .. } = folder;
+    if !root.exists(path) {
+        return Outcome::well(false);
+    }
+    let listed = format!("{path}/{members}");
+    let homes: HashMap<Task, &str> = (folder.moved.iter())
+        .flat_map(|(from, tasks)| tasks.iter().map(|&task| (task, from.as_str())))
+        .collect();
+    let mut not = Vec::new();
+    for _ in 0..TURNS {
+        let text = root.text(&listed);
+        let ids: Vec<u32> = (text.known().map_or("", String::as_str).lines())
+            .filter_map(|line| line.trim().parse().ok())
+            .collect();
+        if ids.is_empty() {
+            break;
+        }
+        not.clear();
+        for id in ids {
+            let Some(home) = home_of(root, folder, &homes, id) else {
+                // Whoever came by itself goes where the kernel puts those without a group.
+                continue;
+            };
+            match move_to(root, home, id) {
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => not.push(NotPutBack {
+                    path: listed.clone(),
+                    before: format!("thread {id} in {home}"),
+                    cause: Cause::Refused {
+                        why: error.to_string(),
+                    },
+                }),
+            }
+        }
+        if !not.is_empty() {
+            break;
+        }
+        if path.starts_with("/sys/fs/resctrl/") {
+            // Those that begin now go with the folder.
+            break;
+        }
+    }
+    if let Err(error) = root.remove_folder(path) {
+        let why = format!("removing it: {error}");
+        not.push(
+            Outcome::told(true, path, "not there", Cause::Refused { why })
+                .not
+                .remove(0),
+        );
+    }
+    Outcome {
+        touched: true,
+        settled: not.is_empty() || !root.exists(path),
+        not,
+    }
+}
+
+/// Moves a thread to a list. Into a monitoring group of resctrl's it comes by way of the group that
+/// this is a part of.
+fn move_to(root: &Root, list: &str, id: u32) -> io::Result<()> {
+    let text = format!("{id}\n");
+    if let Some((above, _)) = list.split_once("/mon_groups/") {
+        root.write(&format!("{above}/tasks"), &text)?;
+    }
+    root.write(list, &text)
+}
+
+/// The file that listed a thread before. One that began in the folder belongs where its process, or
+/// whoever was moved with it, came from.
+fn home_of<'f>(
+    root: &Root,
+    folder: &'f Folder,
+    homes: &HashMap<Task, &'f str>,
+    id: u32,
+) -> Option<&'f str> {
+    let start = started(root, id)?;
+    if let Some(home) = homes.get(&Task { id, start }) {
+        return Some(home);
+    }
+    let with_leader = leader(root, id).and_then(|id| {
+        let start = started(root, id)?;
+        homes.get(&Task { id, start }).copied()
+    });
+    with_leader.or_else(|| folder.moved.first().map(|(from, _)| from.as_str()))
+}
+
+/// The folder that a file is in.
+pub(crate) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("/", |(folder, _)| folder)
+}
