@@ -8,7 +8,7 @@ use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Unavailable};
 use weir_model::counters::CounterSet;
 use weir_model::events::EventLibrary;
-use weir_model::units::{GbPerSec, Nanos};
+use weir_model::units::{GbPerSec, Gigahertz, Nanos};
 
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
@@ -199,6 +199,24 @@ impl Host {
     /// The tenants, in the order in which they were given.
     pub fn tenants(&self) -> &[Tenant] {
         &self.tenants
+    }
+
+    /// The step in which a tenant's bandwidth can be allocated, of all of it; none if it cannot be held
+    /// by that.
+    pub fn allocation_step(&self, tenant: &Tenant) -> Option<f64> {
+        let scale = super::means::allocation::scale(&self.root, self.config.full).ok()?;
+        let step = scale.step.max(1) as f64 / scale.all;
+        tenant.can(Means::Bandwidth).then_some(step)
+    }
+
+    /// The clocks that a tenant's processors can be bounded to, the highest first; none if it cannot
+    /// be held by that.
+    pub fn clocks(&self, tenant: &Tenant) -> Vec<Gigahertz> {
+        if tenant.can(Means::Clock) {
+            super::means::clock::clocks(&self.root, tenant.cpus())
+        } else {
+            Vec::new()
+        }
     }
 
     /// What this host offers and what it lacks.

@@ -207,6 +207,17 @@ impl Tenant {
         &self.means
     }
 
+    /// Whether it can be held by this.
+    pub fn can(&self, means: Means) -> bool {
+        let mut means_of = self.means.iter();
+        means_of.any(|(known, allowed)| *known == means && allowed.is_ok())
+    }
+
+    /// Whether it may be held at all.
+    pub fn is_restrained(&self) -> bool {
+        self.restrain
+    }
+
     /// Makes the groups that it takes to see and hold it.
     pub(super) fn settle(
         &mut self,

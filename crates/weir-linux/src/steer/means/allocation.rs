@@ -24,6 +24,8 @@ pub(crate) struct Scale {
     /// The value for all of it.
     pub all: f64,
     pub least: u64,
+    /// What values are rounded to.
+    pub step: u64,
 }
 
 /// By what bandwidth can be bounded here.
@@ -40,7 +42,7 @@ pub(crate) fn scale(root: &Root, full: Option<GbPerSec>) -> Result<Scale, Unavai
             "this processor does not allocate bandwidth (no MB in resctrl's schemata)",
         )
     })?;
-    let least = resctrl.bandwidth_limits(resource)?.least;
+    let limits = resctrl.bandwidth_limits(resource)?;
     let of_default = schemata.iter().filter(|(known, ..)| *known == resource);
     let most = of_default.map(|(.., value)| value).max().unwrap_or(100);
     let all = if in_megabytes(root) && resource == Resource::Mb {
@@ -56,7 +58,8 @@ pub(crate) fn scale(root: &Root, full: Option<GbPerSec>) -> Result<Scale, Unavai
     Ok(Scale {
         resource,
         all,
-        least,
+        least: limits.least,
+        step: limits.step,
     })
 }
 

@@ -38,6 +38,32 @@ pub(crate) fn policies(root: &Root, cpus: &[u32]) -> Result<Vec<String>, Unavail
     Ok(all.into_iter().collect())
 }
 
+/// The clocks that some processors can be bounded to, the highest first; where the kernel lists none,
+/// both ends of their range.
+pub(crate) fn clocks(root: &Root, cpus: &[u32]) -> Vec<Gigahertz> {
+    let Ok(policies) = policies(root, cpus) else {
+        return Vec::new();
+    };
+    let Some(policy) = policies.first() else {
+        return Vec::new();
+    };
+    let of = |name: &str| root.text(&format!("{policy}/{name}")).known().cloned();
+    let listed = of("scaling_available_frequencies").unwrap_or_else(|| {
+        let ends =
+            ["scaling_max_freq", "cpuinfo_min_freq"].map(|name| of(name).unwrap_or_default());
+        ends.join(" ")
+    });
+    let numbers = listed
+        .split_whitespace()
+        .filter_map(|word| word.parse::<u64>().ok());
+    let mut all: Vec<u64> = numbers.collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.dedup();
+    all.into_iter()
+        .map(|khz| Gigahertz(khz as f64 / 1e6))
+        .collect()
+}
+
 /// Bounds the clock of some processors, and says what the fastest of them may have now.
 pub(crate) fn hold(
     hands: &mut Hands<'_>,
