@@ -34,12 +34,14 @@ impl Share {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
     /// Cores that it may run on at once (cpuset).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
     /// Processor time, as a share of what those cores give (CPU quota).
     pub time: Share,
     /// Memory bandwidth allocation, as a share of the hardware's scale (MBA; SMBA for slow memory).
     pub allocation: Share,
     /// Clock of its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Gigahertz>,
 }
 

@@ -11,16 +11,24 @@
 //! | [`plant`] | what is regulated: a model, or this host |
 //! | [`drive`] | a controller at the wheel of a plant, window by window |
 //! | [`scenario`] | who runs beside whom, and for how long |
+//! | [`calibrate`], [`roster`] | what controllers are told of a machine, and controllers by name |
+//! | [`play`] | a scenario under a controller, beside no control and beside each side alone |
+//! | [`record`], [`document`] | a window and a scenario as they are written down |
 //!
 //! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
 //! actions, and reads back what became of them.
 
+pub mod calibrate;
 pub mod controller;
 pub mod controllers;
+pub mod document;
 pub mod drive;
 pub mod guard;
 pub mod hold;
 pub mod plant;
+pub mod play;
+pub mod record;
+pub mod roster;
 pub mod scenario;
 pub mod sight;
 

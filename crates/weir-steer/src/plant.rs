@@ -3,8 +3,10 @@
 //! A plant is a machine seen from a controller: windows come out, holds go in. How a hold becomes a cgroup's
 //! quota or a simulated core's pause, and how it is undone, is the plant's own affair.
 
+mod dry;
 mod model;
 
+pub use dry::Dry;
 pub use model::Model;
 
 use schemars::JsonSchema;

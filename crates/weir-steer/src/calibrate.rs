@@ -1,0 +1,162 @@
+//! What controllers are told of a machine, measured there with each tier alone (MIKU section 4.1).
+
+use weir_model::access::{Op, Pattern};
+use weir_model::machine::{MachineError, Testbed};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
+
+use crate::sight::Sight;
+
+/// Residencies in the Table of Requests of a machine, each with nobody else on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    /// Of a request for DRAM at rest.
+    pub fast: Nanos,
+    /// Of a request for DRAM while it is loaded.
+    pub fast_loaded: Nanos,
+    /// Of a request for the slow tier at rest, where it is known.
+    pub slow: Option<Nanos>,
+    /// Of a load from the slow tier from which on more threads bring no more bandwidth.
+    pub slow_read: Nanos,
+    /// The same of a non-temporal store.
+    pub slow_write: Nanos,
+    /// Clock of the cores, where it is known.
+    pub clock: Option<Gigahertz>,
+}
+
+/// Why a machine cannot be calibrated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CalibrateError {
+    /// It has no memory behind CXL on this socket.
+    #[error("this machine has no CXL tier on its first socket, and so nothing to hold back")]
+    NoSlowTier,
+    /// It failed.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// What is needed was not counted.
+    #[error("the machine cannot be calibrated: {0}")]
+    NotCounted(String),
+}
+
+/// Beyond every cache's reach.
+const WORKING_SET: Bytes = Bytes::mib(64);
+/// A thread that is so long busy elsewhere between two lines finds the memory at rest.
+const REST: Nanos = Nanos(1_000.0);
+/// With so much of the most bandwidth, more threads bring no more.
+const ENOUGH: f64 = 0.97;
+
+/// Measures a machine, a window for each point.
+///
+/// # Errors
+/// The machine has no slow tier, cannot run a thread on its tiers, or does not count its table.
+pub fn calibrate(
+    testbed: &dyn Testbed,
+    seed: u64,
+    window: Nanos,
+) -> Result<Calibration, CalibrateError> {
+    let bench = Bench {
+        testbed,
+        seed,
+        window,
+    };
+    let topology = testbed.open(seed)?.topology().clone();
+    let fast = Placement::Bind(TierName::dram());
+    let slow = slow_placement(&topology).ok_or(CalibrateError::NoSlowTier)?;
+    let half = &topology.cores[..topology.cores.len().div_ceil(2)];
+    let one = &half[..half.len().min(1)];
+    let resting = |placement: &Placement| {
+        let mut tenant = stream(Op::Ld, one, placement.clone());
+        tenant.pause = REST;
+        tenant.prefetch = false;
+        tenant
+    };
+    let rest = bench.look(resting(&fast))?;
+    let loaded = bench.look(stream(Op::Ld, half, fast))?;
+    let slow_rest = bench.look(resting(&slow))?;
+    Ok(Calibration {
+        fast: rest.mean()?,
+        fast_loaded: loaded.mean()?,
+        slow: Some(slow_rest.slow(rest.mean()?)?),
+        slow_read: bench.knee(Op::Ld, half, &slow)?,
+        slow_write: bench.knee(Op::NtSt, half, &slow)?,
+        clock: topology.clock,
+    })
+}
+
+/// Pages in turn on every CXL device of the first socket.
+pub fn slow_placement(topology: &Topology) -> Option<Placement> {
+    let slow: Vec<TierName> = (topology.tiers.iter())
+        .filter(|tier| tier.kind == TierKind::Cxl)
+        .map(|tier| tier.name.clone())
+        .collect();
+    match slow.as_slice() {
+        [] => None,
+        [only] => Some(Placement::Bind(only.clone())),
+        all => Some(Placement::Interleave(
+            all.iter().map(|tier| (tier.clone(), 1)).collect(),
+        )),
+    }
+}
+
+fn stream(op: Op, cores: &[u32], placement: Placement) -> Tenant {
+    Tenant {
+        name: "calibration".into(),
+        cores: cores.to_vec(),
+        placement,
+        ..Tenant::on_first_cores(op, Pattern::Sequential, &TierName::dram(), 1, WORKING_SET)
+    }
+}
+
+struct Bench<'a> {
+    testbed: &'a dyn Testbed,
+    seed: u64,
+    window: Nanos,
+}
+
+/// A tenant alone.
+struct Seen {
+    sight: Sight,
+    drew: GbPerSec,
+}
+
+impl Bench<'_> {
+    fn look(&self, tenant: Tenant) -> Result<Seen, CalibrateError> {
+        let mut machine = self.testbed.open(self.seed)?;
+        machine.start(&[tenant])?;
+        let seen = machine.observe(self.window)?;
+        machine.stop()?;
+        Ok(Seen {
+            drew: (seen.tenants.iter())
+                .map(|t| t.bandwidth(seen.window))
+                .sum(),
+            sight: Sight::of(&seen, Vec::new()),
+        })
+    }
+
+    /// Residency with the fewest threads that draw about as much as any number of them.
+    fn knee(&self, op: Op, cores: &[u32], placement: &Placement) -> Result<Nanos, CalibrateError> {
+        let counts = std::iter::successors(Some(1), |n| Some(n * 2));
+        let counts = counts.take_while(|&n| n <= cores.len());
+        let seen = counts
+            .map(|n| self.look(stream(op, &cores[..n], placement.clone())))
+            .collect::<Result<Vec<Seen>, _>>()?;
+        let most = seen.iter().fold(0.0, |most, s| s.drew.get().max(most));
+        let fewest = seen.iter().find(|s| s.drew.get() >= ENOUGH * most);
+        let fewest = fewest.ok_or(CalibrateError::NoSlowTier)?;
+        fewest.slow(Nanos(0.0))
+    }
+}
+
+impl Seen {
+    fn mean(&self) -> Result<Nanos, CalibrateError> {
+        let table = self.sight.table.as_ref();
+        let table = table.map_err(|why| CalibrateError::NotCounted(why.to_string()))?;
+        Ok(table.mean)
+    }
+
+    fn slow(&self, fast: Nanos) -> Result<Nanos, CalibrateError> {
+        let slow = self.sight.slow_residency(fast);
+        slow.map_err(|why| CalibrateError::NotCounted(why.to_string()))
+    }
+}

@@ -1,0 +1,274 @@
+//! A scenario under a controller, beside no control and beside each side alone.
+
+use weir_model::machine::Testbed;
+use weir_model::topology::{TierKind, Topology};
+use weir_model::units::{GbPerSec, Nanos};
+
+use crate::controller::Controller;
+use crate::document::{PhaseSummary, SideSummary, SteerSummary};
+use crate::drive::{Drive, Party, Phase, Step, drive, windows};
+use crate::plant::{Dry, Means, Model, Plant, PlantError};
+use crate::record::{TierNames, WindowRecord};
+use crate::roster::Policy;
+use crate::sight::Role;
+
+/// How a scenario is played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manner {
+    /// The window of the controller.
+    pub window: Nanos,
+    /// The period of CPU quotas.
+    pub quota_period: Nanos,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// By what tenants can be held.
+    pub means: Means,
+    /// Whether decisions are only written down.
+    pub dry: bool,
+}
+
+/// A scenario that was played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Played {
+    /// Its windows.
+    pub windows: Vec<WindowRecord>,
+    /// Its phases.
+    pub phases: Vec<PhaseSummary>,
+    /// All together.
+    pub summary: SteerSummary,
+}
+
+/// Windows from which a side alone, or without control, is known; the first is left out.
+const REFERENCE: usize = 4;
+
+/// Windows that [`play`] takes to observe.
+pub fn length(phases: &[Phase], window: Nanos) -> usize {
+    windows(phases, window) + phases.len() * 3 * REFERENCE
+}
+
+/// Plays phases under a controller. `go_on` is called before each window with how many are done of
+/// [`length`]; once it says no, what was played so far is returned.
+///
+/// # Errors
+/// The machine cannot run the tenants, or failed under them.
+pub fn play(
+    testbed: &dyn Testbed,
+    phases: &[Phase],
+    controller: &mut dyn Controller,
+    manner: &Manner,
+    go_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<Played, PlantError> {
+    let mut machine = testbed.open(manner.seed)?;
+    let tiers = tier_names(machine.topology());
+    let plant = Model::new(machine.as_mut(), phases.to_vec(), manner.quota_period);
+    let mut plant = plant.with_means(&manner.means);
+    let whole = windows(phases, manner.window);
+    let records = if manner.dry {
+        steps(
+            &mut Dry::new(&mut plant),
+            controller,
+            whole,
+            manner,
+            &tiers,
+            go_on,
+        )
+    } else {
+        steps(&mut plant, controller, whole, manner, &tiers, go_on)
+    };
+    plant.release();
+    let records = records?;
+
+    let mut summaries = Vec::new();
+    let mut from = Nanos(0.0);
+    for (k, phase) in phases.iter().enumerate() {
+        let to = from + phase.lasts;
+        let within = |r: &&WindowRecord| {
+            let middle = r.t_s - 0.5 * r.window_s;
+            (from.as_secs()..to.as_secs()).contains(&middle)
+        };
+        let seen: Vec<&WindowRecord> = records.iter().filter(within).collect();
+        if seen.is_empty() || !go_on(whole + k * 3 * REFERENCE) {
+            break;
+        }
+        let mut summary = PhaseSummary {
+            from_s: from.as_secs(),
+            to_s: seen[seen.len() - 1].t_s,
+            protected: alone(testbed, phase, Role::Protected, manner)?,
+            restrained: alone(testbed, phase, Role::Restrained, manner)?,
+            settle_s: None,
+            release_s: None,
+        };
+        judge(&mut summary, &seen);
+        summaries.push(summary);
+        from = to;
+    }
+    Ok(Played {
+        summary: together(&summaries),
+        windows: records,
+        phases: summaries,
+    })
+}
+
+/// What the tiers of a machine are called in records.
+pub fn tier_names(topology: &Topology) -> TierNames {
+    let slow: Vec<&str> = (topology.tiers.iter())
+        .filter(|tier| tier.kind == TierKind::Cxl)
+        .map(|tier| tier.name.as_str())
+        .collect();
+    TierNames {
+        fast: "dram".into(),
+        slow: if slow.is_empty() {
+            "cxl".into()
+        } else {
+            slow.join("+")
+        },
+    }
+}
+
+fn steps(
+    plant: &mut dyn Plant,
+    controller: &mut dyn Controller,
+    whole: usize,
+    manner: &Manner,
+    tiers: &TierNames,
+    go_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<Vec<WindowRecord>, PlantError> {
+    let tenants = plant.tenants().to_vec();
+    let mut drive = Drive::new(plant, controller, manner.window);
+    let mut records = Vec::new();
+    for done in 0..whole {
+        if !go_on(done) {
+            break;
+        }
+        records.push(WindowRecord::of(&drive.step()?, &tenants, tiers));
+    }
+    Ok(records)
+}
+
+/// One side of a phase: its bandwidth alone, and beside the other where nobody is held.
+fn alone(
+    testbed: &dyn Testbed,
+    phase: &Phase,
+    role: Role,
+    manner: &Manner,
+) -> Result<SideSummary, PlantError> {
+    let of_role = |party: &&Party| party.role == role;
+    let names: Vec<String> = (phase.parties.iter().filter(of_role))
+        .map(|party| party.tenant.name.clone())
+        .collect();
+    if names.is_empty() {
+        return Ok(SideSummary::default());
+    }
+    let only = phase.parties.iter().filter(of_role).cloned().collect();
+    let bandwidth = |parties: Vec<Party>| -> Result<GbPerSec, PlantError> {
+        let mine: Vec<usize> = (0..parties.len())
+            .filter(|&i| parties[i].role == role)
+            .collect();
+        let phase = Phase {
+            lasts: manner.window * REFERENCE as f64,
+            parties,
+        };
+        let mut machine = testbed.open(manner.seed)?;
+        let mut nobody = Policy::free();
+        let steps = drive(
+            machine.as_mut(),
+            nobody.as_mut(),
+            &[phase],
+            manner.window,
+            manner.quota_period,
+        )?;
+        let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
+        let steady = &steps[1..];
+        Ok(steady.iter().map(drew).sum::<GbPerSec>() * (1.0 / steady.len() as f64))
+    };
+    Ok(SideSummary {
+        tenants: names,
+        alone_gbps: Some(bandwidth(only)?),
+        free_gbps: Some(bandwidth(phase.parties.clone())?),
+        ..SideSummary::default()
+    })
+}
+
+/// Points of alone within which a phase has settled.
+const SETTLED: f64 = 3.0;
+
+/// What the windows of a phase came to.
+fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) {
+    let shares = [
+        percent(&phase.protected, seen, Role::Protected),
+        percent(&phase.restrained, seen, Role::Restrained),
+    ];
+    let half = seen.len() / 2;
+    let near = |series: &[f64]| {
+        let end = mean(&series[half..]);
+        let far = |&x: &f64| (x - end).abs() > SETTLED;
+        series.iter().rposition(far).map_or(0, |last| last + 1)
+    };
+    let settled = match &shares {
+        [Some(fast), Some(slow)] => Some(near(fast).max(near(slow))).filter(|&k| k < seen.len()),
+        _ => None,
+    };
+    let until = |k: usize| match k {
+        0 => 0.0,
+        k => seen[k - 1].t_s - phase.from_s,
+    };
+    phase.settle_s = settled.map(until);
+    let from = settled.unwrap_or(half);
+    for (side, series) in [&mut phase.protected, &mut phase.restrained]
+        .into_iter()
+        .zip(&shares)
+    {
+        let (Some(alone), Some(series)) = (side.alone_gbps, series) else {
+            continue;
+        };
+        let end = mean(&series[half..]);
+        let swing = series[half..].iter().map(|x| (x - end).abs());
+        let settled = mean(&series[from..]);
+        side.gbps = Some(alone * (mean(series) / 100.0));
+        side.settled_gbps = Some(alone * (settled / 100.0));
+        side.settled_pct_of_alone = Some(settled);
+        side.swing_pct = Some(swing.fold(0.0, f64::max));
+    }
+    if phase.protected.tenants.is_empty() {
+        let held = |r: &&WindowRecord| r.quota_pct < 100.0;
+        let last = seen.iter().rposition(held).map_or(0, |last| last + 1);
+        phase.release_s = (last < seen.len()).then(|| until(last));
+    }
+}
+
+/// Bandwidth of a side in each window, in percent of alone; nothing where one window cannot be told.
+fn percent(side: &SideSummary, seen: &[&WindowRecord], role: Role) -> Option<Vec<f64>> {
+    let alone = side.alone_gbps.filter(|g| g.get() > 0.0)?;
+    seen.iter()
+        .map(|record| Some(100.0 * record.drew(role)?.get() / alone.get()))
+        .collect()
+}
+
+fn mean(series: &[f64]) -> f64 {
+    series.iter().sum::<f64>() / series.len().max(1) as f64
+}
+
+fn together(phases: &[PhaseSummary]) -> SteerSummary {
+    let both: Vec<&PhaseSummary> = (phases.iter())
+        .filter(|p| !p.protected.tenants.is_empty() && !p.restrained.tenants.is_empty())
+        .collect();
+    let longest = |times: Vec<Option<f64>>| {
+        let known: Option<Vec<f64>> = times.into_iter().collect();
+        known?.into_iter().reduce(f64::max)
+    };
+    let weighted = |side: fn(&PhaseSummary) -> &SideSummary| {
+        let shares: Option<Vec<(f64, f64)>> = (both.iter())
+            .map(|p| Some((side(p).settled_pct_of_alone?, p.to_s - p.from_s)))
+            .collect();
+        let shares = shares.filter(|s| !s.is_empty())?;
+        let time: f64 = shares.iter().map(|(_, time)| time).sum();
+        Some(shares.iter().map(|(x, time)| x * time).sum::<f64>() / time)
+    };
+    let unprotected = phases.iter().filter(|p| p.protected.tenants.is_empty());
+    SteerSummary {
+        settle_s: longest(both.iter().map(|p| p.settle_s).collect()),
+        protected_pct_of_solo: weighted(|p| &p.protected),
+        restrained_pct_of_solo: weighted(|p| &p.restrained),
+        release_s: longest(unprotected.map(|p| p.release_s).collect()),
+    }
+}

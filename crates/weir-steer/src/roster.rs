@@ -1,0 +1,150 @@
+//! Controllers by name, made from what is known of a machine.
+
+use weir_model::units::Gigahertz;
+
+use crate::calibrate::Calibration;
+use crate::controller::{Controller, Decision, Why};
+use crate::controllers::{
+    Allocation, AllocationConfig, Frequency, FrequencyConfig, Isolation, Miku, MikuConfig, Quota,
+    QuotaConfig, Weir, WeirConfig,
+};
+use crate::guard::{Bounds, Guarded};
+use crate::hold::Share;
+use crate::plant::Means;
+use crate::sight::Sight;
+
+/// Which controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Ours.
+    Weir,
+    /// As published.
+    Miku,
+    /// The loop of CXL-Interplay.
+    Quota,
+    /// A lower clock.
+    Frequency,
+    /// Memory bandwidth allocation.
+    Allocation,
+    /// A fixed number of cores.
+    Isolation,
+    /// Nobody is held.
+    None,
+}
+
+/// Cores' worth of running that static isolation leaves: what an operator would try first.
+const ISOLATED: f64 = 2.0;
+/// Steps of bandwidth allocation where a machine does not say (Intel MBA).
+const ALLOCATION_STEP: f64 = 0.1;
+/// Windows that a setting of bandwidth allocation takes to show.
+const ALLOCATION_SETTLING: u32 = 4;
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 7] = [
+        Policy::Weir,
+        Policy::Miku,
+        Policy::Quota,
+        Policy::Frequency,
+        Policy::Allocation,
+        Policy::Isolation,
+        Policy::None,
+    ];
+
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Weir => "weir",
+            Policy::Miku => "miku",
+            Policy::Quota => "quota",
+            Policy::Frequency => "frequency",
+            Policy::Allocation => "allocation",
+            Policy::Isolation => "isolation",
+            Policy::None => "none",
+        }
+    }
+
+    /// The policy of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+
+    /// The controller, within bounds, for a machine whose tenants can be held by these means.
+    pub fn controller(
+        self,
+        known: &Calibration,
+        means: &Means,
+        bounds: Bounds,
+    ) -> Box<dyn Controller> {
+        match self {
+            Policy::Weir => {
+                let mut config = WeirConfig::new(known.fast, known.slow);
+                config.step = means.allocation;
+                guarded(Weir::new(config), bounds)
+            }
+            Policy::Miku => guarded(
+                Miku::new(MikuConfig {
+                    slow_write: known.slow_write,
+                    ..MikuConfig::with_residencies(known.fast, known.slow_read)
+                }),
+                bounds,
+            ),
+            Policy::Quota => guarded(
+                Quota::new(QuotaConfig::undisturbed(known.fast_loaded)),
+                bounds,
+            ),
+            Policy::Frequency => {
+                let mut config = FrequencyConfig {
+                    undisturbed: known.fast_loaded,
+                    severe: 2.0,
+                    clocks: means.clocks.clone(),
+                };
+                if config.clocks.is_empty() {
+                    config.clocks = tenths(known.clock);
+                }
+                guarded(Frequency::new(config), bounds)
+            }
+            Policy::Allocation => {
+                let step = means.allocation.map_or(ALLOCATION_STEP, Share::get);
+                let config = AllocationConfig {
+                    fast: known.fast,
+                    target: known.slow_read,
+                    step,
+                    least: step,
+                    settling: ALLOCATION_SETTLING,
+                };
+                guarded(Allocation::new(config), bounds)
+            }
+            Policy::Isolation => guarded(Isolation { units: ISOLATED }, bounds),
+            Policy::None => Self::free(),
+        }
+    }
+
+    /// No control.
+    pub fn free() -> Box<dyn Controller> {
+        Box::new(Free)
+    }
+}
+
+/// A clock and less of it, a tenth at a time, down to four tenths; nothing where it is not known.
+fn tenths(clock: Option<Gigahertz>) -> Vec<Gigahertz> {
+    let of = |clock: Gigahertz| (4..=10).rev().map(move |n| clock * (f64::from(n) / 10.0));
+    clock.map_or_else(Vec::new, |clock| of(clock).collect())
+}
+
+fn guarded<C: Controller + 'static>(controller: C, bounds: Bounds) -> Box<dyn Controller> {
+    Box::new(Guarded::new(controller, bounds))
+}
+
+/// No control.
+struct Free;
+
+impl Controller for Free {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        Decision::free(sight.tenants.len(), Why::rule("nobody is ever held"))
+    }
+}
