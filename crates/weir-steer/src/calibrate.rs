@@ -4,7 +4,7 @@ use weir_model::access::{Op, Pattern};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
-use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use crate::sight::Sight;
 
@@ -21,8 +21,6 @@ pub struct Calibration {
     pub slow_read: Nanos,
     /// The same of a non-temporal store.
     pub slow_write: Nanos,
-    /// Clock of the cores, where it is known.
-    pub clock: Option<Gigahertz>,
 }
 
 /// Why a machine cannot be calibrated.
@@ -39,8 +37,8 @@ pub enum CalibrateError {
     NotCounted(String),
 }
 
-/// Beyond every cache's reach.
-const WORKING_SET: Bytes = Bytes::mib(64);
+/// So many last-level caches are out of a single thread's reach.
+const CACHES: u64 = 4;
 /// A thread that is so long busy elsewhere between two lines finds the memory at rest.
 const REST: Nanos = Nanos(1_000.0);
 /// With so much of the most bandwidth, more threads bring no more.
@@ -55,24 +53,25 @@ pub fn calibrate(
     seed: u64,
     window: Nanos,
 ) -> Result<Calibration, CalibrateError> {
+    let topology = testbed.open(seed)?.topology().clone();
     let bench = Bench {
         testbed,
         seed,
         window,
+        working_set: Bytes(topology.last_level_cache().get() * CACHES),
     };
-    let topology = testbed.open(seed)?.topology().clone();
     let fast = Placement::Bind(TierName::dram());
     let slow = slow_placement(&topology).ok_or(CalibrateError::NoSlowTier)?;
     let half = &topology.cores[..topology.cores.len().div_ceil(2)];
     let one = &half[..half.len().min(1)];
     let resting = |placement: &Placement| {
-        let mut tenant = stream(Op::Ld, one, placement.clone());
+        let mut tenant = bench.stream(Op::Ld, one, placement);
         tenant.pause = REST;
         tenant.prefetch = false;
         tenant
     };
     let rest = bench.look(resting(&fast))?;
-    let loaded = bench.look(stream(Op::Ld, half, fast))?;
+    let loaded = bench.look(bench.stream(Op::Ld, half, &fast))?;
     let slow_rest = bench.look(resting(&slow))?;
     Ok(Calibration {
         fast: rest.mean()?,
@@ -80,7 +79,6 @@ pub fn calibrate(
         slow: Some(slow_rest.slow(rest.mean()?)?),
         slow_read: bench.knee(Op::Ld, half, &slow)?,
         slow_write: bench.knee(Op::NtSt, half, &slow)?,
-        clock: topology.clock,
     })
 }
 
@@ -99,19 +97,11 @@ pub fn slow_placement(topology: &Topology) -> Option<Placement> {
     }
 }
 
-fn stream(op: Op, cores: &[u32], placement: Placement) -> Tenant {
-    Tenant {
-        name: "calibration".into(),
-        cores: cores.to_vec(),
-        placement,
-        ..Tenant::on_first_cores(op, Pattern::Sequential, &TierName::dram(), 1, WORKING_SET)
-    }
-}
-
 struct Bench<'a> {
     testbed: &'a dyn Testbed,
     seed: u64,
     window: Nanos,
+    working_set: Bytes,
 }
 
 /// A tenant alone.
@@ -121,6 +111,16 @@ struct Seen {
 }
 
 impl Bench<'_> {
+    fn stream(&self, op: Op, cores: &[u32], placement: &Placement) -> Tenant {
+        let tier = TierName::dram();
+        Tenant {
+            name: "calibration".into(),
+            cores: cores.to_vec(),
+            placement: placement.clone(),
+            ..Tenant::on_first_cores(op, Pattern::Sequential, &tier, 1, self.working_set)
+        }
+    }
+
     fn look(&self, tenant: Tenant) -> Result<Seen, CalibrateError> {
         let mut machine = self.testbed.open(self.seed)?;
         machine.start(&[tenant])?;
@@ -139,7 +139,7 @@ impl Bench<'_> {
         let counts = std::iter::successors(Some(1), |n| Some(n * 2));
         let counts = counts.take_while(|&n| n <= cores.len());
         let seen = counts
-            .map(|n| self.look(stream(op, &cores[..n], placement.clone())))
+            .map(|n| self.look(self.stream(op, &cores[..n], placement)))
             .collect::<Result<Vec<Seen>, _>>()?;
         let most = seen.iter().fold(0.0, |most, s| s.drew.get().max(most));
         let fewest = seen.iter().find(|s| s.drew.get() >= ENOUGH * most);

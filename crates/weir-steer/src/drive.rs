@@ -6,7 +6,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
 use crate::hold::Hold;
-use crate::plant::{AppliedHold, Model, Plant, PlantError};
+use crate::plant::{AppliedHold, Model, Plant, PlantError, TenantOf};
 use crate::sight::{Role, Sight};
 
 /// A tenant and what it is to a controller.
@@ -73,6 +73,11 @@ impl<'a> Drive<'a> {
             window,
             at: Nanos(0.0),
         }
+    }
+
+    /// The plant's tenants.
+    pub fn tenants(&self) -> &[TenantOf] {
+        self.plant.tenants()
     }
 
     /// One window: observes it, decides, applies.

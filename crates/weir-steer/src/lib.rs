@@ -14,23 +14,31 @@
 //! | [`calibrate`], [`roster`] | what controllers are told of a machine, and controllers by name |
 //! | [`play`] | a scenario under a controller, beside no control and beside each side alone |
 //! | [`record`], [`document`] | a window and a scenario as they are written down |
+//! | [`daemon`] | the loop that one leaves running, which puts everything back whatever ends it |
+//! | [`config`], [`scope`] | the file that says what is steered, and what a tenant is on a host |
+//! | [`log`], [`status`] | the decision log, a decision in words, and how it is |
 //!
 //! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
 //! actions, and reads back what became of them.
 
 pub mod calibrate;
+pub mod config;
 pub mod controller;
 pub mod controllers;
+pub mod daemon;
 pub mod document;
 pub mod drive;
 pub mod guard;
 pub mod hold;
+pub mod log;
 pub mod plant;
 pub mod play;
 pub mod record;
 pub mod roster;
 pub mod scenario;
+pub mod scope;
 pub mod sight;
+pub mod status;
 
 pub use controller::{Controller, Decision, Why};
 pub use hold::{Hold, Share};

@@ -3,14 +3,17 @@
 //! A plant is a machine seen from a controller: windows come out, holds go in. How a hold becomes a cgroup's
 //! quota or a simulated core's pause, and how it is undone, is the plant's own affair.
 
+mod change;
 mod dry;
 mod model;
 
+pub use change::change;
 pub use dry::Dry;
 pub use model::Model;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::action::Action;
 use weir_model::machine::MachineError;
 use weir_model::units::{Gigahertz, Nanos};
 
@@ -66,6 +69,31 @@ pub struct Means {
     /// By the clock of its cores: what they can take, highest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<Gigahertz>,
+}
+
+impl Means {
+    /// What tenants of a model can be held by: everything, bandwidth in tenths as Intel's processors allocate
+    /// it, and the clock in tenths down to four of them.
+    pub fn of_model(clock: Option<Gigahertz>) -> Self {
+        let tenths = |clock: Gigahertz| (4..=10).rev().map(move |n| clock * (f64::from(n) / 10.0));
+        Self {
+            cores: true,
+            time: true,
+            allocation: Some(Share::of(0.1)),
+            clocks: clock.map_or_else(Vec::new, |clock| tenths(clock).collect()),
+        }
+    }
+
+    /// Whether a tenant can be held by this.
+    pub fn can(&self, action: &Action) -> bool {
+        match action {
+            Action::Cores { .. } => self.cores,
+            Action::ProcessorTime { .. } => self.time,
+            Action::Bandwidth { .. } => self.allocation.is_some(),
+            Action::Clock { .. } => !self.clocks.is_empty(),
+            Action::Prefetchers { .. } | Action::CacheWays { .. } => false,
+        }
+    }
 }
 
 /// What became of a hold.

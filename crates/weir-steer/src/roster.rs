@@ -1,7 +1,5 @@
 //! Controllers by name, made from what is known of a machine.
 
-use weir_model::units::Gigahertz;
-
 use crate::calibrate::Calibration;
 use crate::controller::{Controller, Decision, Why};
 use crate::controllers::{
@@ -94,14 +92,11 @@ impl Policy {
                 bounds,
             ),
             Policy::Frequency => {
-                let mut config = FrequencyConfig {
+                let config = FrequencyConfig {
                     undisturbed: known.fast_loaded,
                     severe: 2.0,
                     clocks: means.clocks.clone(),
                 };
-                if config.clocks.is_empty() {
-                    config.clocks = tenths(known.clock);
-                }
                 guarded(Frequency::new(config), bounds)
             }
             Policy::Allocation => {
@@ -124,12 +119,6 @@ impl Policy {
     pub fn free() -> Box<dyn Controller> {
         Box::new(Free)
     }
-}
-
-/// A clock and less of it, a tenth at a time, down to four tenths; nothing where it is not known.
-fn tenths(clock: Option<Gigahertz>) -> Vec<Gigahertz> {
-    let of = |clock: Gigahertz| (4..=10).rev().map(move |n| clock * (f64::from(n) / 10.0));
-    clock.map_or_else(Vec::new, |clock| of(clock).collect())
 }
 
 fn guarded<C: Controller + 'static>(controller: C, bounds: Bounds) -> Box<dyn Controller> {

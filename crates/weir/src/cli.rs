@@ -109,6 +109,8 @@ pub enum Verb {
     Predict(verbs::predict::Args),
     /// Say what share of a workload's pages should lie on a slower tier.
     Tune(verbs::tune::Args),
+    /// Keep the fast tier fast: hold back who uses the slow one.
+    Steer(verbs::steer::Args),
     /// Take a first look at this machine and a simulated CXL server, and leave a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.
@@ -117,6 +119,8 @@ pub enum Verb {
     Runs(verbs::runs::Args),
     /// Write runs as one HTML page with charts.
     Report(verbs::report::Args),
+    /// Print a page of the manual, for `man`.
+    Man(verbs::man::Args),
     /// Print a completion script for a shell.
     Completions(verbs::completions::Args),
 }

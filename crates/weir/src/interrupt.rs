@@ -28,6 +28,11 @@ impl Stop {
         Ok(stop)
     }
 
+    /// Asks the work to end, as a signal would.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -83,10 +83,12 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Calibrate(args) => verbs::calibrate::run(&args, &context),
         Verb::Predict(args) => verbs::predict::run(&args, &context),
         Verb::Tune(args) => verbs::tune::run(&args, &context),
+        Verb::Steer(args) => verbs::steer::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),
         Verb::Report(args) => verbs::report::run(&args, &context),
+        Verb::Man(args) => verbs::man::run(&args),
         Verb::Completions(args) => verbs::completions::run(&args),
     }
 }

@@ -12,7 +12,7 @@ use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, Testbed};
 use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
 use weir_model::topology::{TierName, Topology};
-use weir_sim::SimTestbed;
+use weir_sim::{Sampling, SimTestbed};
 
 use crate::failure::{Failure, Result};
 
@@ -116,6 +116,25 @@ pub fn simulate(on: &str) -> Result<Box<dyn Testbed>> {
         Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
     })?;
     Ok(Box::new(testbed))
+}
+
+/// The model of a platform for long experiments, whose windows are sampled.
+///
+/// # Errors
+/// As [`simulate`], or this host was named.
+pub fn choose_sampled(on: &str, sampling: Sampling) -> Result<Chosen> {
+    let testbed = SimTestbed::new(&compose(on)?).map_err(|error| {
+        Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
+    })?;
+    let machine = testbed.open(0)?;
+    Ok(Chosen {
+        named: on.to_owned(),
+        identity: machine.identity(),
+        topology: machine.topology().clone(),
+        capabilities: machine.capabilities().to_vec(),
+        testbed: Box::new(testbed.sampled(sampling)),
+        only_reads: None,
+    })
 }
 
 /// A value of a host or device, as its file would have it, in place of the usual one.

@@ -12,6 +12,7 @@ use weir::documents::{
     RecordDocument, RunsDocument, TopoDocument, WorkloadDocument, WorkloadRunDocument,
     WorkloadsDocument,
 };
+use weir::verbs::steer::RestoreDocument;
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
@@ -19,6 +20,9 @@ use weir_model::insight::{
     CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
 };
 use weir_model::interplay::InterplayDocument;
+use weir_steer::document::SteerDocument;
+use weir_steer::log::LogLine;
+use weir_steer::status::StatusDocument;
 
 const HEAD: &str = "\
 # The JSON that Weir prints and keeps
@@ -74,6 +78,30 @@ fn page() -> String {
     document::<TuneDocument>(
         "weir tune interleave",
         TuneDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<SteerDocument>(
+        "weir steer run --on PLATFORM",
+        SteerDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<StatusDocument>(
+        "weir steer status, and the status socket",
+        StatusDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<RestoreDocument>(
+        "weir steer restore",
+        RestoreDocument::SCHEMA,
+        &mut text,
+        &mut parts,
+    );
+    document::<LogLine>(
+        "weir steer explain, and a line of the decision log",
+        LogLine::SCHEMA,
         &mut text,
         &mut parts,
     );

@@ -1,15 +1,15 @@
 //! A model as a plant: phases of tenants on a machine that has no journal to keep.
 
-use weir_model::action::{Action, Applied};
+use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::counters::CounterSet;
 use weir_model::machine::{Machine, MachineError, Observation};
 use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 
-use super::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf};
+use super::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf, change};
 use crate::drive::{Party, Phase};
-use crate::hold::{Hold, Share};
+use crate::hold::Hold;
 use crate::sight::{Role, Sight, TenantSight};
 
 /// Phases, one after another, on a machine. The last one goes on for as long as it is looked at.
@@ -29,6 +29,7 @@ impl<'a> Model<'a> {
     /// A plant of whoever runs in any of the phases. A tenant of several phases is one tenant, known by its
     /// name, with the role and cores of its first.
     pub fn new(machine: &'a mut dyn Machine, phases: Vec<Phase>, quota_period: Nanos) -> Self {
+        let means = Means::of_model(machine.topology().clock);
         let mut tenants: Vec<TenantOf> = Vec::new();
         for party in phases.iter().flat_map(|p| &p.parties) {
             if !tenants.iter().any(|t| t.name == party.tenant.name) {
@@ -36,11 +37,7 @@ impl<'a> Model<'a> {
                     name: party.tenant.name.clone(),
                     role: party.role,
                     cores: party.tenant.cores.len() as u32,
-                    means: Means {
-                        cores: true,
-                        time: true,
-                        ..Means::default()
-                    },
+                    means: means.clone(),
                 });
             }
         }
@@ -55,7 +52,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The same plant, whose tenants can be held by these means.
+    /// The same plant, whose tenants can be held by these means alone.
     #[must_use]
     pub fn with_means(mut self, means: &Means) -> Self {
         for tenant in &mut self.tenants {
@@ -115,24 +112,19 @@ impl<'a> Model<'a> {
     /// Takes a tenant from one hold to another, if it runs; says what is in force.
     fn change(&mut self, tenant: usize, from: Hold, to: Hold) -> AppliedHold {
         let name = self.tenants[tenant].name.clone();
-        let mut after = AppliedHold {
-            requested: to,
-            applied: to,
-            refused: Vec::new(),
-        };
         if !self.parties().iter().any(|p| p.tenant.name == name) {
-            return after;
+            return AppliedHold {
+                requested: to,
+                applied: to,
+                refused: Vec::new(),
+            };
         }
-        for action in changes(&name, from, to, self.quota_period) {
-            match self.machine.act(&action) {
-                Ok(Applied { applied, .. }) => take_over(&mut after.applied, &applied),
-                Err(why) => {
-                    undo(&mut after.applied, &action, from);
-                    after.refused.push(why.to_string());
-                }
-            }
-        }
-        after
+        let (machine, means) = (&mut *self.machine, &self.tenants[tenant].means);
+        let act = |action: &Action| match means.can(action) {
+            true => machine.act(action).map_err(|why| why.to_string()),
+            false => Err("tenants of this model cannot be held by that".to_owned()),
+        };
+        change(&name, from, to, self.quota_period, act)
     }
 
     fn sights(&self, seen: &Observation) -> Vec<TenantSight> {
@@ -208,61 +200,5 @@ impl Plant for Model<'_> {
             reason: why.to_string(),
         };
         self.tenants.iter().map(left).collect()
-    }
-}
-
-/// The actions that take a tenant from one hold to another.
-fn changes(tenant: &str, from: Hold, to: Hold, period: Nanos) -> Vec<Action> {
-    let name = || tenant.to_owned();
-    let mut actions = Vec::new();
-    if from.cores != to.cores {
-        actions.push(Action::Cores {
-            tenant: name(),
-            cores: to.cores,
-        });
-    }
-    if from.time != to.time {
-        actions.push(Action::ProcessorTime {
-            tenant: name(),
-            share: to.time.get(),
-            period,
-        });
-    }
-    if from.clock != to.clock {
-        actions.push(Action::Clock {
-            tenant: name(),
-            clock: to.clock,
-        });
-    }
-    if from.allocation != to.allocation {
-        actions.push(Action::Bandwidth {
-            tenant: name(),
-            percent: (to.allocation.get() * 100.0).round() as u32,
-        });
-    }
-    actions
-}
-
-/// A hold as the machine says it is.
-fn take_over(hold: &mut Hold, applied: &Action) {
-    match *applied {
-        Action::Cores { cores, .. } => hold.cores = cores,
-        Action::ProcessorTime { share, .. } => hold.time = Share::of(share),
-        Action::Clock { clock, .. } => hold.clock = clock,
-        Action::Bandwidth { percent, .. } => {
-            hold.allocation = Share::of(f64::from(percent) / 100.0)
-        }
-        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
-    }
-}
-
-/// A hold without what was refused.
-fn undo(hold: &mut Hold, refused: &Action, from: Hold) {
-    match refused {
-        Action::Cores { .. } => hold.cores = from.cores,
-        Action::ProcessorTime { .. } => hold.time = from.time,
-        Action::Clock { .. } => hold.clock = from.clock,
-        Action::Bandwidth { .. } => hold.allocation = from.allocation,
-        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
     }
 }

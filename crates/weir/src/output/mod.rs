@@ -7,6 +7,7 @@ mod number;
 mod parquet;
 pub mod points;
 mod prose;
+mod steer;
 mod table;
 
 use std::io::{self, Write};
@@ -23,6 +24,7 @@ pub use insight::{
 pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds};
 pub use prose::{WIDTH, alike, wrap};
+pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};
 
 /// The values in the order in which they first occur.

@@ -189,6 +189,15 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             plates: of_insights(&figures::interleaved),
             below: Vec::new(),
         },
+        Chapter {
+            id: "steering",
+            title: "Steering",
+            words: "A scenario under a controller, window by window. Dashed is what the same tenants have alone, \
+                    dotted what they have beside each other while nobody is held. What is left is the running \
+                    of those who may be held.",
+            plates: of_insights(&figures::steered),
+            below: Vec::new(),
+        },
     ];
     chapters.retain(|chapter| !chapter.plates.is_empty());
     chapters

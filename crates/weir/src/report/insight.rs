@@ -5,6 +5,7 @@ use weir_model::insight::{
     Bound, CalibrateDocument, ExplainDocument, Origin, PredictDocument, TuneDocument,
 };
 use weir_model::machine::MachineKind;
+use weir_steer::document::SteerDocument;
 
 use crate::output::{alike, figure, percent, seconds};
 use crate::store::RunId;
@@ -37,6 +38,8 @@ pub enum Told {
     Predicted(PredictDocument),
     /// How to interleave.
     Tuned(TuneDocument),
+    /// A scenario under a controller.
+    Steered(Box<SteerDocument>),
 }
 
 impl Insight {
@@ -47,6 +50,7 @@ impl Insight {
             Told::Calibrated(document) => &document.origin,
             Told::Predicted(document) => &document.origin,
             Told::Tuned(document) => &document.origin,
+            Told::Steered(document) => &document.origin,
         }
     }
 
@@ -136,6 +140,9 @@ fn subject(told: &Told) -> String {
             "{}, interleaved over {} and {}",
             document.workload, document.from, document.to
         ),
+        Told::Steered(document) => {
+            format!("{} under {}", document.scenario, document.controller)
+        }
     }
 }
 
@@ -170,6 +177,7 @@ pub fn verdicts(insight: &Insight) -> Vec<String> {
         }
         Told::Predicted(document) => predicted(document),
         Told::Tuned(document) => tuned(document),
+        Told::Steered(document) => steered(document),
     }
 }
 
@@ -289,6 +297,31 @@ fn tuned(document: &TuneDocument) -> Vec<String> {
             line.push_str(&format!("; {}", advice.note));
         }
         told.push(format!("{line}."));
+    }
+    told
+}
+
+fn steered(document: &SteerDocument) -> Vec<String> {
+    let summary = &document.summary;
+    let mut told = Vec::new();
+    if let (Some(fast), Some(slow)) = (
+        summary.protected_pct_of_solo,
+        summary.restrained_pct_of_solo,
+    ) {
+        told.push(format!(
+            "Under {}, the protected have {fast:.1} % of what they have alone once settled, those who may be \
+             held {slow:.1} %.",
+            document.controller
+        ));
+    }
+    told.push(match summary.settle_s {
+        Some(settle) => format!("Every phase settled within {settle:.2} s."),
+        None => "Not every phase settled.".into(),
+    });
+    if let Some(release) = summary.release_s {
+        told.push(format!(
+            "With nobody left to protect, everybody was let go within {release:.2} s."
+        ));
     }
     told
 }

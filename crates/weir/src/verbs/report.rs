@@ -10,9 +10,10 @@ use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, T
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
+use weir_steer::document::SteerDocument;
 
 use super::runs::{bench_document, load, understood};
-use super::{calibrate, explain, interplay, predict, tune};
+use super::{calibrate, explain, interplay, predict, steer, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::report::{Insight, Logged, Section, Told, page};
@@ -65,7 +66,13 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
     let runs = store.map(Store::list).transpose()?.unwrap_or_default();
     let measured =
         |verb: &str| verb.starts_with("bench") || ["tour", interplay::VERB].contains(&verb);
-    let told = [explain::VERB, calibrate::VERB, predict::VERB, tune::VERB];
+    let told = [
+        explain::VERB,
+        calibrate::VERB,
+        predict::VERB,
+        tune::VERB,
+        steer::VERB,
+    ];
     let newest = runs
         .iter()
         .find(|run| (measured(&run.verb) && run.kept > 0) || told.contains(&run.verb.as_str()));
@@ -104,6 +111,7 @@ fn insight(run: &StoredRun) -> Result<Option<Insight>> {
         CalibrateDocument::SCHEMA => Told::Calibrated(understood(run, run.parse())?),
         PredictDocument::SCHEMA => Told::Predicted(understood(run, run.parse())?),
         TuneDocument::SCHEMA => Told::Tuned(understood(run, run.parse())?),
+        SteerDocument::SCHEMA => Told::Steered(Box::new(understood(run, run.parse())?)),
         _ => return Ok(None),
     };
     let mut insight = Insight {

@@ -10,6 +10,8 @@ use clap::Subcommand;
 use weir_model::document::{BenchDocument, ReproduceDocument};
 use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 
+use weir_steer::document::SteerDocument;
+
 use super::{bench, interplay, reproduce};
 use crate::cli::Format;
 use crate::context::Context;
@@ -177,6 +179,7 @@ fn describe(run: &StoredRun) -> Result<String> {
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
         PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
         TuneDocument::SCHEMA => output::tune(&understood(run, run.parse())?),
+        SteerDocument::SCHEMA => output::steer(&understood(run, run.parse())?),
         other => wrap(
             &format!("a document of kind {other}; see it with --format json"),
             "",
@@ -242,6 +245,10 @@ fn insight_csv(run: &StoredRun) -> Result<Option<String>> {
         TuneDocument::SCHEMA => {
             let document: TuneDocument = understood(run, run.parse())?;
             to_csv(document.advice.iter().map(output::advice_row))?
+        }
+        SteerDocument::SCHEMA => {
+            let document: SteerDocument = understood(run, run.parse())?;
+            to_csv(output::steer_rows(&document))?
         }
         _ => return Ok(None),
     }))

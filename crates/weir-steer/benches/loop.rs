@@ -1,0 +1,109 @@
+//! What a window costs with 64 tenants, the plant left out: sight from counters, decision, record, line of
+//! the log.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use weir_model::capability::Unavailable;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::machine::Observation;
+use weir_model::units::{GbPerSec, Nanos};
+use weir_steer::controllers::{Weir, WeirConfig};
+use weir_steer::drive::Drive;
+use weir_steer::guard::{Bounds, Guarded};
+use weir_steer::log::News;
+use weir_steer::plant::{AppliedHold, Means, NotPutBack, TenantOf};
+use weir_steer::record::{TierNames, WindowRecord};
+use weir_steer::{Hold, Plant, PlantError, Role, Sight, TenantSight};
+
+const TENANTS: usize = 64;
+const WINDOW: Nanos = Nanos(250e6);
+
+/// A plant that costs nothing: the same counters each window, twice as many every other time, so that there
+/// is something to decide.
+struct Nothing {
+    tenants: Vec<TenantOf>,
+    windows: u64,
+}
+
+impl Nothing {
+    fn new() -> Self {
+        let tenant = |i| TenantOf {
+            name: format!("cgroup:/batch.slice/tenant-{i}.scope"),
+            role: match i {
+                0 => Role::Protected,
+                _ => Role::Restrained,
+            },
+            cores: 4,
+            means: Means::of_model(None),
+        };
+        Self {
+            tenants: (0..TENANTS).map(tenant).collect(),
+            windows: 0,
+        }
+    }
+}
+
+impl Plant for Nothing {
+    fn tenants(&self) -> &[TenantOf] {
+        &self.tenants
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+        self.windows += 1;
+        let mut counters = CounterSet::default();
+        for counter in Counter::ALL {
+            counters.set(counter, 1_000_000 * (1 + self.windows % 2));
+        }
+        let seen = Observation {
+            window,
+            tenants: Vec::new(),
+            counters,
+        };
+        let sight = |tenant: &TenantOf| TenantSight {
+            role: tenant.role,
+            cores: tenant.cores,
+            busy: true,
+            drew: match tenant.role {
+                Role::Protected => Err(Unavailable::because("not counted")),
+                _ => Ok(GbPerSec(1.0)),
+            },
+        };
+        Ok(Sight::of(&seen, self.tenants.iter().map(sight).collect()))
+    }
+
+    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
+        let after = |&hold: &Hold| AppliedHold {
+            requested: hold,
+            applied: hold,
+            refused: Vec::new(),
+        };
+        holds.iter().map(after).collect()
+    }
+
+    fn release(&mut self) -> Vec<NotPutBack> {
+        Vec::new()
+    }
+}
+
+fn window(c: &mut Criterion) {
+    let tiers = TierNames {
+        fast: "dram".into(),
+        slow: "cxl0".into(),
+    };
+    let mut plant = Nothing::new();
+    let tenants = plant.tenants().to_vec();
+    let weir = Weir::new(WeirConfig::new(Nanos(110.0), Some(Nanos(260.0))));
+    let mut controller = Guarded::new(weir, Bounds::default());
+    let mut drive = Drive::new(&mut plant, &mut controller, WINDOW);
+    let mut news = News::default();
+    c.bench_function("a window of 64 tenants", |b| {
+        b.iter(|| {
+            let step = drive.step().expect("it never fails");
+            let record = WindowRecord::of(&step, &tenants, &tiers);
+            let line = serde_json::to_string(&record).expect("it is JSON");
+            (news.is_new(&record), line.len())
+        });
+    });
+}
+
+criterion_group!(benches, window);
+criterion_main!(benches);

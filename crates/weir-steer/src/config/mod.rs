@@ -1,0 +1,188 @@
+//! The file that says what is steered: `kind = "steer"`.
+
+mod read;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use weir_model::diagnostic::{Collector, Mistakes};
+use weir_model::units::{Bytes, Nanos};
+
+use crate::calibrate::Calibration;
+use crate::guard::Bounds;
+use crate::hold::Share;
+use crate::roster::Policy;
+use crate::scope::Scope;
+
+/// What is steered, by whom, and where it is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Who decides.
+    pub policy: Policy,
+    /// How long a window is.
+    pub window: Nanos,
+    /// After how long a tenant's processor time is given anew.
+    pub period: Nanos,
+    /// What holds whatever is decided.
+    pub bounds: Bounds,
+    /// Whose fast tier is kept fast.
+    pub protect: Vec<Scope>,
+    /// Who may be held.
+    pub restrain: Vec<Scope>,
+    /// What is known of the machine.
+    pub known: Known,
+    /// Where decisions are written down.
+    pub log: Option<LogConfig>,
+    /// The socket that tells how it is.
+    pub socket: PathBuf,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// The folder of the journal.
+    pub journal: PathBuf,
+}
+
+/// Residencies in the Table of Requests, as measured on the machine. What is not known is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Known {
+    /// Of a request for DRAM at rest.
+    pub fast: Option<Nanos>,
+    /// Of a request for DRAM while it is loaded.
+    pub fast_loaded: Option<Nanos>,
+    /// Of a request for the slow tier at rest.
+    pub slow: Option<Nanos>,
+    /// Of a load from the slow tier when its device is just busy.
+    pub slow_read: Option<Nanos>,
+    /// The same of a write.
+    pub slow_write: Option<Nanos>,
+}
+
+/// A controller needs a residency that nobody has measured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the controller `{controller}` has to know `{key}` of [machine]; add it to the configuration, or take \
+     `weir`, which needs `fast` alone"
+)]
+pub struct NotKnown {
+    /// Who has to know.
+    pub controller: &'static str,
+    /// What.
+    pub key: &'static str,
+}
+
+impl Known {
+    /// What a controller has to know of the machine.
+    ///
+    /// # Errors
+    /// It is not known.
+    pub fn calibration(&self, policy: Policy) -> Result<Calibration, NotKnown> {
+        let missing = |key| NotKnown {
+            controller: policy.name(),
+            key,
+        };
+        let unused = Nanos(0.0);
+        let need = |wanted: bool, value: Option<Nanos>, key| match value {
+            Some(value) => Ok(value),
+            None if wanted => Err(missing(key)),
+            None => Ok(unused),
+        };
+        let miku = policy == Policy::Miku;
+        let by_knee = miku || policy == Policy::Allocation;
+        let by_load = matches!(policy, Policy::Quota | Policy::Frequency);
+        let slow_read = need(by_knee, self.slow_read, "slow_read")?;
+        Ok(Calibration {
+            fast: need(by_knee || policy == Policy::Weir, self.fast, "fast")?,
+            fast_loaded: need(by_load, self.fast_loaded, "fast_loaded")?,
+            slow: self.slow,
+            slow_read,
+            // The paper finds twice that of a load.
+            slow_write: self.slow_write.unwrap_or(slow_read * 2.0),
+        })
+    }
+}
+
+/// Where decisions are written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// It is begun anew when it has this size.
+    pub most: Bytes,
+    /// So many older files are kept.
+    pub keep: u32,
+}
+
+impl LogConfig {
+    /// A log at this place, of the usual size.
+    pub fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            most: Bytes::mib(16),
+            keep: 3,
+        }
+    }
+}
+
+/// The port that OpenMetrics is served on unless told otherwise.
+const PORT: u16 = 9464;
+
+impl Default for Config {
+    /// Weir's controller at windows of 250 ms, nobody named yet.
+    fn default() -> Self {
+        Self {
+            policy: Policy::Weir,
+            window: Nanos(250e6),
+            period: Nanos(100e6),
+            bounds: Bounds {
+                floor: Share::of(0.05),
+                ..Bounds::default()
+            },
+            protect: Vec::new(),
+            restrain: Vec::new(),
+            known: Known::default(),
+            log: None,
+            socket: PathBuf::from("/run/weir/steer.sock"),
+            metrics: None,
+            journal: PathBuf::from("/var/lib/weir/steer"),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file's text. `file` is its name, for messages.
+    ///
+    /// # Errors
+    /// Every mistake, with its line and key.
+    pub fn read(file: &str, text: &str) -> Result<Self, Mistakes> {
+        let mut mistakes = Collector::new(file, text);
+        let config = read::read(text, &mut mistakes);
+        mistakes.finish(Some(config))
+    }
+
+    /// The loopback address that metrics are served on where only that they are is said.
+    pub fn usual_metrics() -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)
+    }
+
+    /// Scopes that contradict each other, in words; nothing where none do.
+    pub fn contradiction(&self) -> Option<String> {
+        let protected = self.protect.iter().map(|scope| (scope, "protected"));
+        let restrained = self.restrain.iter().map(|scope| (scope, "restrained"));
+        let all: Vec<(&Scope, &str)> = protected.chain(restrained).collect();
+        for (i, (a, of_a)) in all.iter().enumerate() {
+            for (b, of_b) in &all[..i] {
+                if a.overlaps(b) {
+                    return Some(contradiction(a, of_a, b, of_b));
+                }
+            }
+        }
+        None
+    }
+}
+
+fn contradiction(a: &Scope, of_a: &str, b: &Scope, of_b: &str) -> String {
+    match (a == b, of_a == of_b) {
+        (true, true) => format!("`{a}` is {of_a} twice"),
+        (true, false) => format!("`{a}` cannot be both {of_b} and {of_a}"),
+        (false, _) => format!("`{a}`, {of_a}, overlaps `{b}`, {of_b}"),
+    }
+}

@@ -1,0 +1,350 @@
+//! Reading the file. Every mistake is collected.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use toml_edit::{Item, TableLike, Value};
+use weir_model::diagnostic::{Collector, closest, did_you_mean, quote};
+use weir_model::recover;
+use weir_model::units::{Bytes, Nanos};
+
+use super::{Config, LogConfig, contradiction};
+use crate::hold::Share;
+use crate::roster::Policy;
+use crate::scope::Scope;
+
+/// A file larger than this is no configuration.
+const MOST_BYTES: usize = 1 << 20;
+/// Scopes that a list may have.
+const MOST_SCOPES: usize = 1024;
+
+/// The keys of each table.
+const TABLES: [(&str, &[&str]); 8] = [
+    (
+        "",
+        &[
+            "kind", "control", "tenants", "machine", "log", "status", "metrics", "journal",
+        ],
+    ),
+    (
+        "control",
+        &[
+            "controller",
+            "window",
+            "period",
+            "floor_pct",
+            "dwell",
+            "silence",
+        ],
+    ),
+    ("tenants", &["protect", "restrain"]),
+    (
+        "machine",
+        &["fast", "fast_loaded", "slow", "slow_read", "slow_write"],
+    ),
+    ("log", &["path", "most", "keep"]),
+    ("status", &["socket"]),
+    ("metrics", &["listen", "anywhere"]),
+    ("journal", &["folder"]),
+];
+
+/// Reads a file; what is missing or wrong is as usual, and was reported if it is wrong.
+pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
+    let mut config = Config::default();
+    if text.len() > MOST_BYTES {
+        mistakes.report(0..0, None, "the file is larger than 1 MiB", None);
+        return config;
+    }
+    let Some(parsed) = recover::parse(text, mistakes) else {
+        return config;
+    };
+    let root: &dyn TableLike = parsed.document.as_table();
+    let mut file = File {
+        root,
+        is_whole: parsed.is_whole,
+        mistakes,
+    };
+    file.refuse_others();
+    file.expect_kind();
+    file.control(&mut config);
+    file.tenants(&mut config);
+    file.machine(&mut config);
+    file.places(&mut config);
+    config
+}
+
+struct File<'p, 't> {
+    root: &'p dyn TableLike,
+    is_whole: bool,
+    mistakes: &'p mut Collector<'t>,
+}
+
+impl<'p> File<'p, '_> {
+    fn table(&self, name: &str) -> Option<&'p dyn TableLike> {
+        if name.is_empty() {
+            return Some(self.root);
+        }
+        self.root.get(name)?.as_table_like()
+    }
+
+    fn report(&mut self, span: Range<usize>, key: &str, message: String, help: Option<String>) {
+        self.mistakes.report(span, Some(key), message, help);
+    }
+
+    fn refuse_others(&mut self) {
+        for (name, keys) in TABLES {
+            if let Some(item) = self.root.get(name)
+                && item.as_table_like().is_none()
+            {
+                let span = item.span().unwrap_or(0..0);
+                let message = format!("`{name}` is a table");
+                self.report(span, name, message, Some(format!("write `[{name}]`")));
+            }
+            let Some(table) = self.table(name) else {
+                continue;
+            };
+            for (key, item) in table.iter() {
+                if keys.contains(&key) {
+                    continue;
+                }
+                let span = table.get_key_value(key).and_then(|(key, _)| key.span());
+                let span = span.or(item.span()).unwrap_or(0..0);
+                let path = path(name, key);
+                let message = format!("`{}` is not a key of a steering file", quote(&path));
+                let help = did_you_mean(&closest(key, keys.iter().copied()));
+                self.report(span, &path, message, help);
+            }
+        }
+    }
+
+    fn expect_kind(&mut self) {
+        let help = Some("write `kind = \"steer\"`".to_owned());
+        match self.root.get("kind").map(Item::as_str) {
+            Some(Some("steer")) => {}
+            Some(_) => {
+                let span = self.root.get("kind").and_then(Item::span).unwrap_or(0..0);
+                self.report(
+                    span,
+                    "kind",
+                    "this file does not say how to steer".into(),
+                    help,
+                );
+            }
+            None if self.is_whole => self.report(0..0, "kind", "missing key `kind`".into(), help),
+            None => {}
+        }
+    }
+
+    /// A value, read by `read`; nothing where it is not there or was wrong.
+    fn value<T>(
+        &mut self,
+        table: &str,
+        key: &str,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        let item = self.table(table)?.get(key)?;
+        let read = match item.as_value() {
+            Some(value) => read(value),
+            None => Err("is a table, not a value".into()),
+        };
+        match read {
+            Ok(value) => Some(value),
+            Err(why) => {
+                let path = path(table, key);
+                let span = item.span().unwrap_or(0..0);
+                self.report(span, &path, format!("`{path}` {why}"), None);
+                None
+            }
+        }
+    }
+
+    fn time(&mut self, table: &str, key: &str, low: Nanos, high: Nanos) -> Option<Nanos> {
+        self.value(table, key, |value| {
+            let time: Nanos = quantity(value, "a time as in \"250 ms\"")?;
+            if (low..=high).contains(&time) {
+                return Ok(time);
+            }
+            Err(format!("lies between {low} and {high}"))
+        })
+    }
+
+    fn number(&mut self, table: &str, key: &str, low: f64, high: f64) -> Option<f64> {
+        self.value(table, key, |value| {
+            let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+            let number = number.ok_or("is not a number")?;
+            if (low..=high).contains(&number) {
+                return Ok(number);
+            }
+            Err(format!(
+                "lies between {low} and {high}, and so is not {number}"
+            ))
+        })
+    }
+
+    fn path(&mut self, table: &str, key: &str) -> Option<PathBuf> {
+        self.value(table, key, |value| match value.as_str() {
+            Some(text) if text.starts_with('/') => Ok(PathBuf::from(text)),
+            Some(_) => Err("starts at the root: a service has no folder of its own".into()),
+            None => Err("is not a path in quotes".into()),
+        })
+    }
+
+    fn control(&mut self, config: &mut Config) {
+        let policy = self.value("control", "controller", |value| {
+            let name = value.as_str().ok_or("is not text in quotes")?;
+            Policy::named(name).ok_or_else(|| {
+                let names = Policy::ALL.map(Policy::name);
+                format!("knows {}, and not `{}`", names.join(", "), quote(name))
+            })
+        });
+        let millisecond = Nanos(1e6);
+        let window = self.time("control", "window", millisecond * 10.0, millisecond * 6e4);
+        // What `cpu.max` takes.
+        let period = self.time("control", "period", millisecond, millisecond * 1e3);
+        let floor = self.number("control", "floor_pct", 1.0, 100.0);
+        let dwell = self.number("control", "dwell", 0.0, 1000.0);
+        let silence = self.number("control", "silence", 1.0, 1000.0);
+        config.policy = policy.unwrap_or(config.policy);
+        config.window = window.unwrap_or(config.window);
+        config.period = period.unwrap_or(config.period);
+        let bounds = &mut config.bounds;
+        bounds.floor = floor.map_or(bounds.floor, |percent| Share::of(percent / 100.0));
+        bounds.dwell = dwell.map_or(bounds.dwell, |n| n as u32);
+        bounds.silence = silence.map_or(bounds.silence, |n| n as u32);
+    }
+
+    fn tenants(&mut self, config: &mut Config) {
+        let protect = self.scopes("protect");
+        let restrain = self.scopes("restrain");
+        let of_all = |scopes: &[(Scope, Range<usize>)], what| {
+            let with = |(scope, span): &(Scope, Range<usize>)| (scope.clone(), span.clone(), what);
+            scopes.iter().map(with).collect::<Vec<_>>()
+        };
+        let mut all = of_all(&protect, "protected");
+        all.extend(of_all(&restrain, "restrained"));
+        for (i, (scope, span, what)) in all.iter().enumerate() {
+            let earlier = all[..i].iter().find(|(other, ..)| scope.overlaps(other));
+            if let Some((other, _, of_other)) = earlier {
+                let message = contradiction(scope, what, other, of_other);
+                self.report(span.clone(), "tenants", message, None);
+            }
+        }
+        config.protect = protect.into_iter().map(|(scope, _)| scope).collect();
+        config.restrain = restrain.into_iter().map(|(scope, _)| scope).collect();
+    }
+
+    fn scopes(&mut self, key: &str) -> Vec<(Scope, Range<usize>)> {
+        let Some(item) = self.table("tenants").and_then(|t| t.get(key)) else {
+            return Vec::new();
+        };
+        let name = path("tenants", key);
+        let span = item.span().unwrap_or(0..0);
+        let Some(list) = item.as_array() else {
+            let help = Some(format!("write `{key} = [\"unit:a.service\"]`"));
+            self.report(
+                span,
+                &name,
+                format!("`{name}` is not a list of scopes"),
+                help,
+            );
+            return Vec::new();
+        };
+        if list.len() > MOST_SCOPES {
+            self.report(
+                span,
+                &name,
+                format!("`{name}` has more than {MOST_SCOPES} entries"),
+                None,
+            );
+            return Vec::new();
+        }
+        let mut scopes = Vec::new();
+        for value in list {
+            let span = value.span().unwrap_or_else(|| span.clone());
+            match value.as_str().map(Scope::from_str) {
+                Some(Ok(scope)) => scopes.push((scope, span)),
+                Some(Err(why)) => self.report(
+                    span,
+                    &name,
+                    "this names no tenant".into(),
+                    Some(why.to_string()),
+                ),
+                None => self.report(span, &name, "a scope is text in quotes".into(), None),
+            }
+        }
+        scopes
+    }
+
+    fn machine(&mut self, config: &mut Config) {
+        let mut residency = |key| self.time("machine", key, Nanos(1.0), Nanos(1e6));
+        let known = &mut config.known;
+        known.fast = residency("fast");
+        known.fast_loaded = residency("fast_loaded");
+        known.slow = residency("slow");
+        known.slow_read = residency("slow_read");
+        known.slow_write = residency("slow_write");
+    }
+
+    fn places(&mut self, config: &mut Config) {
+        let log = self.path("log", "path");
+        let most = self.value("log", "most", |value| {
+            let most: Bytes = quantity(value, "a size as in \"16 MiB\"")?;
+            match (Bytes::kib(64)..=Bytes::gib(16)).contains(&most) {
+                true => Ok(most),
+                false => Err("lies between 64 KiB and 16 GiB".into()),
+            }
+        });
+        let keep = self.number("log", "keep", 0.0, 100.0);
+        config.log = log.map(|path| {
+            let usual = LogConfig::at(path);
+            LogConfig {
+                most: most.unwrap_or(usual.most),
+                keep: keep.map_or(usual.keep, |n| n as u32),
+                path: usual.path,
+            }
+        });
+        let socket = self.path("status", "socket");
+        config.socket = socket.unwrap_or_else(|| config.socket.clone());
+        let folder = self.path("journal", "folder");
+        config.journal = folder.unwrap_or_else(|| config.journal.clone());
+        self.metrics(config);
+    }
+
+    fn metrics(&mut self, config: &mut Config) {
+        let anywhere = self.value("metrics", "anywhere", |value| {
+            value.as_bool().ok_or_else(|| "is not true or false".into())
+        });
+        let anywhere = anywhere.unwrap_or(false);
+        let listen = self.value("metrics", "listen", |value| {
+            let text = value.as_str().ok_or("is not an address in quotes")?;
+            let address: SocketAddr = (text.parse()).map_err(|_| {
+                format!(
+                    "is an address and a port as in \"127.0.0.1:9464\", not `{}`",
+                    quote(text)
+                )
+            })?;
+            if address.ip().is_loopback() || anywhere {
+                return Ok(address);
+            }
+            Err("can be reached from elsewhere; add `anywhere = true` if that is wanted".into())
+        });
+        let asked = self.root.get("metrics").is_some();
+        config.metrics = listen.or(asked.then(Config::usual_metrics));
+    }
+}
+
+fn path(table: &str, key: &str) -> String {
+    if table.is_empty() {
+        return key.to_owned();
+    }
+    format!("{table}.{key}")
+}
+
+fn quantity<Q: FromStr<Err: std::fmt::Display>>(value: &Value, form: &str) -> Result<Q, String> {
+    let text = value.as_str().ok_or_else(|| format!("is {form}"))?;
+    quote(text)
+        .parse()
+        .map_err(|why| format!("is {form}: {why}"))
+}

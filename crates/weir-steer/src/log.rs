@@ -1,0 +1,123 @@
+//! The decision log: a line of JSON for each window in which something was decided anew.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::hold::{Hold, Share};
+use crate::record::{ActionRecord, WindowRecord};
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LogLine {
+    /// `weir/steer-log/1`.
+    pub schema: String,
+    /// Its number since the controller began, from 1.
+    pub n: u64,
+    /// When, in UTC: `2026-03-01T14:05:09Z`.
+    pub at: String,
+    /// Who decided.
+    pub controller: String,
+    /// Whether nobody was held.
+    pub dry: bool,
+    /// The window that was seen, and what was done.
+    pub window: WindowRecord,
+}
+
+/// Tells windows in which something was decided anew from those that went on as before.
+#[derive(Debug, Clone, Default)]
+pub struct News {
+    last: Option<(String, u32, Vec<ActionRecord>)>,
+}
+
+impl News {
+    /// Whether this window has another rule, another level, or other actions than the one before.
+    pub fn is_new(&mut self, window: &WindowRecord) -> bool {
+        let rule = &window.why.rule;
+        let same = (self.last.as_ref()).is_some_and(|(last, level, actions)| {
+            last == rule && *level == window.level && *actions == window.actions
+        });
+        if !same {
+            self.last = Some((rule.clone(), window.level, window.actions.clone()));
+        }
+        !same
+    }
+}
+
+impl LogLine {
+    /// The value of `schema` in lines that this version writes.
+    pub const SCHEMA: &'static str = "weir/steer-log/1";
+
+    /// The decision in words: what was seen, what it was compared with, and what was done.
+    pub fn explain(&self) -> String {
+        let window = &self.window;
+        let mut text = format!(
+            "Decision {} of {}, {}, {:.2} s after it began.\n",
+            self.n, self.controller, self.at, window.t_s
+        );
+        let _ = writeln!(text, "Because: {}.", window.why.rule);
+        if let (Some(slow), Some(target)) = (window.why.slow, window.why.target) {
+            let than = if slow > target { "more" } else { "no more" };
+            let _ = writeln!(
+                text,
+                "A request stayed {slow:.0} in the Table of Requests: {than} than {target:.0}, with which it \
+                 was compared."
+            );
+        }
+        for (tier, gbps) in &window.gbps {
+            let stayed = window.tor_ns.get(tier);
+            let stayed =
+                stayed.map_or_else(String::new, |ns| format!(", a request stayed {ns:.0}"));
+            let _ = writeln!(text, "Seen: {tier} moved {gbps:.1}{stayed}.");
+        }
+        for unseen in &window.unseen {
+            let _ = writeln!(text, "Not seen: {unseen}.");
+        }
+        if window.actions.is_empty() {
+            text.push_str("Nothing was changed.\n");
+        }
+        for action in &window.actions {
+            let before = window.tenants.iter().find(|t| t.name == action.tenant);
+            let before = before.map_or(Hold::FREE, |t| t.held);
+            let _ = writeln!(
+                text,
+                "{}: {}, before {}.",
+                action.tenant,
+                words(&action.requested),
+                words(&before)
+            );
+            if action.applied != action.requested {
+                let _ = writeln!(text, "  In force: {}.", words(&action.applied));
+            }
+            for refused in &action.refused {
+                let _ = writeln!(text, "  Refused: {refused}.");
+            }
+        }
+        text
+    }
+}
+
+/// A hold in words: `2 cores, 50 % of their time`.
+pub fn words(hold: &Hold) -> String {
+    if hold.is_free() {
+        return "free".into();
+    }
+    let percent = |share: Share| (share.get() * 1000.0).round() / 10.0;
+    let mut parts = Vec::new();
+    match hold.cores {
+        Some(1) => parts.push("1 core".to_owned()),
+        Some(cores) => parts.push(format!("{cores} cores")),
+        None => {}
+    }
+    if hold.time != Share::ALL {
+        parts.push(format!("{} % of the time", percent(hold.time)));
+    }
+    if hold.allocation != Share::ALL {
+        parts.push(format!("{} % of the bandwidth", percent(hold.allocation)));
+    }
+    if let Some(clock) = hold.clock {
+        parts.push(format!("{clock:.1}"));
+    }
+    parts.join(", ")
+}

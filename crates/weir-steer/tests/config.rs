@@ -1,0 +1,210 @@
+//! The configuration: what is right is read as it stands, what is wrong is told with its line and key, and
+//! garbage is no more than a list of mistakes.
+
+use proptest::prelude::*;
+use weir_model::units::{Bytes, Nanos};
+use weir_steer::Share;
+use weir_steer::config::{Config, NotKnown};
+use weir_steer::roster::Policy;
+
+const WHOLE: &str = r#"
+kind = "steer"
+
+[control]
+controller = "miku"
+window = "500 ms"
+period = "20 ms"
+floor_pct = 10
+dwell = 2
+silence = 4
+
+[tenants]
+protect = ["unit:db.service"]
+restrain = ["cgroup:/batch.slice", "container:3f2a91c4d07b", "pid:4711"]
+
+[machine]
+fast = "110 ns"
+slow_read = "300 ns"
+
+[log]
+path = "/var/log/weir/steer.jsonl"
+most = "1 MiB"
+keep = 2
+
+[status]
+socket = "/run/weir/a.sock"
+
+[metrics]
+listen = "127.0.0.1:9999"
+
+[journal]
+folder = "/var/lib/weir/a"
+"#;
+
+#[test]
+fn a_whole_file_is_read_as_it_stands() {
+    let config = Config::read("steer.toml", WHOLE).unwrap();
+    assert_eq!(config.policy, Policy::Miku);
+    assert_eq!(config.window, Nanos(5e8));
+    assert_eq!(config.period, Nanos(2e7));
+    assert_eq!(config.bounds.floor, Share::of(0.1));
+    assert_eq!((config.bounds.dwell, config.bounds.silence), (2, 4));
+    let restrain: Vec<String> = config.restrain.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        restrain,
+        ["cgroup:/batch.slice", "container:3f2a91c4d07b", "pid:4711"]
+    );
+    let log = config.log.as_ref().unwrap();
+    assert_eq!((log.most, log.keep), (Bytes::mib(1), 2));
+    assert_eq!(config.metrics.unwrap().port(), 9999);
+    let known = config.known.calibration(config.policy).unwrap();
+    assert_eq!(known.slow_write, Nanos(600.0), "twice that of a load");
+}
+
+#[test]
+fn the_example_in_the_documentation_is_right() {
+    let text = include_str!("../../../docs/steer/steer.toml");
+    let config = Config::read("steer.toml", text).unwrap();
+    let usual = Config::default();
+    assert_eq!(config.bounds, usual.bounds, "its values are the usual ones");
+    assert_eq!((config.window, config.period), (usual.window, usual.period));
+    assert_eq!(
+        (config.socket, config.journal),
+        (usual.socket, usual.journal)
+    );
+    assert_eq!(config.metrics, Some(Config::usual_metrics()));
+}
+
+#[test]
+fn what_is_left_out_is_as_usual() {
+    let config = Config::read("steer.toml", "kind = \"steer\"\n[metrics]\n").unwrap();
+    assert_eq!(config.policy, Policy::Weir);
+    assert!(config.metrics.unwrap().ip().is_loopback());
+    let missing = config.known.calibration(Policy::Weir).unwrap_err();
+    assert_eq!(
+        missing,
+        NotKnown {
+            controller: "weir",
+            key: "fast"
+        }
+    );
+    assert!(config.known.calibration(Policy::Isolation).is_ok());
+}
+
+/// Each mistake by itself: what stands in the file, and what has to be told, with its line.
+#[test]
+fn every_mistake_is_told_with_its_line_and_key() {
+    for (text, line, told) in [
+        ("", 1, "missing key `kind`"),
+        ("kind = \"host\"\n", 1, "does not say how to steer"),
+        (
+            "kind = \"steer\"\nwindow = \"1 s\"\n",
+            2,
+            "`window` is not a key",
+        ),
+        (
+            "kind = \"steer\"\n[control]\nfloor_pct = 101\n",
+            3,
+            "`control.floor_pct` lies between 1 and 100",
+        ),
+        (
+            "kind = \"steer\"\n[control]\nwindow = 250\n",
+            3,
+            "`control.window` is a time as in \"250 ms\"",
+        ),
+        (
+            "kind = \"steer\"\n[control]\nwindow = \"1 ns\"\n",
+            3,
+            "`control.window` lies between",
+        ),
+        (
+            "kind = \"steer\"\n[control]\ncontroler = \"weir\"\n",
+            3,
+            "did you mean `controller`?",
+        ),
+        (
+            "kind = \"steer\"\n[control]\ncontroller = \"wier\"\n",
+            3,
+            "knows weir, miku",
+        ),
+        ("kind = \"steer\"\ncontrol = 3\n", 2, "`control` is a table"),
+        (
+            "kind = \"steer\"\n[tenants]\nprotect = \"unit:a.service\"\n",
+            3,
+            "is not a list of scopes",
+        ),
+        (
+            "kind = \"steer\"\n[tenants]\nprotect = [\"a\"]\n",
+            3,
+            "cgroup:/PATH",
+        ),
+        (
+            "kind = \"steer\"\n[tenants]\nprotect = [\"pid:7\"]\nrestrain = [\"pid:7\"]\n",
+            4,
+            "`pid:7` cannot be both protected and restrained",
+        ),
+        (
+            "kind = \"steer\"\n[tenants]\nrestrain = [\"cgroup:/a\",\n \"cgroup:/a/b\"]\n",
+            4,
+            "`cgroup:/a/b`, restrained, overlaps `cgroup:/a`, restrained",
+        ),
+        (
+            "kind = \"steer\"\n[tenants]\nrestrain = [\"pid:7\", \"pid:7\"]\n",
+            3,
+            "`pid:7` is restrained twice",
+        ),
+        (
+            "kind = \"steer\"\n[metrics]\nlisten = \"0.0.0.0:1\"\n",
+            3,
+            "add `anywhere = true`",
+        ),
+        (
+            "kind = \"steer\"\n[metrics]\nlisten = \"here\"\n",
+            3,
+            "is an address and a port",
+        ),
+        (
+            "kind = \"steer\"\n[log]\npath = \"steer.jsonl\"\n",
+            3,
+            "starts at the root",
+        ),
+        (
+            "kind = \"steer\"\n[log]\nmost = \"1 B\"\npath = \"/a\"\n",
+            3,
+            "lies between 64 KiB and 16 GiB",
+        ),
+        ("kind = \"steer\"\n[control\n", 2, "this is not TOML"),
+    ] {
+        let mistakes = Config::read("steer.toml", text).unwrap_err();
+        let all = mistakes.to_string();
+        assert!(all.contains(told), "{text:?}:\n{all}");
+        let found = mistakes.shown.iter().any(|m| m.line == line);
+        assert!(found, "line {line} of {text:?}:\n{all}");
+    }
+}
+
+#[test]
+fn metrics_may_be_reached_from_elsewhere_if_that_is_wanted() {
+    let text = "kind = \"steer\"\n[metrics]\nlisten = \"0.0.0.0:1\"\nanywhere = true\n";
+    assert!(Config::read("steer.toml", text).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_a_list_of_mistakes(text in "\\PC{0,200}") {
+        if let Err(mistakes) = Config::read("steer.toml", &text) {
+            prop_assert!(!mistakes.shown.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_cut_or_altered_never_panics(at in 0usize..700, with in "\\PC{0,6}") {
+        let at = (0..=at.min(WHOLE.len())).rev().find(|&i| WHOLE.is_char_boundary(i)).unwrap_or(0);
+        let cut = Config::read("steer.toml", &WHOLE[..at]);
+        let altered = Config::read("steer.toml", &format!("{}{with}{}", &WHOLE[..at], &WHOLE[at..]));
+        for mistakes in [cut.err(), altered.err()].into_iter().flatten() {
+            let lines = WHOLE.lines().count() + 1;
+            prop_assert!(mistakes.shown.iter().all(|m| (1..=lines).contains(&m.line)));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `weir man`: the manual, made from what `--help` says.
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::cli::Cli;
+use crate::failure::{Failure, Result};
+use crate::output::print;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir man | man -l -
+  weir man steer run > /usr/local/share/man/man1/weir-steer-run.1")]
+pub struct Args {
+    /// The verb, with what follows it: `steer run` [default: the whole command].
+    verb: Vec<String>,
+}
+
+/// Prints a page as troff.
+///
+/// # Errors
+/// There is no such verb, or standard output cannot be written to.
+pub fn run(args: &Args) -> Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let mut found = &command;
+    for word in &args.verb {
+        let next = found.find_subcommand(word);
+        found = next.ok_or_else(|| {
+            Failure::request(format!("no page is about `{}`", args.verb.join(" ")))
+        })?;
+    }
+    let mut named = vec!["weir".to_owned()];
+    named.extend(args.verb.iter().cloned());
+    let page = Man::new(found.clone()).title(named.join("-"));
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    print(&String::from_utf8_lossy(&text))
+}

@@ -1,0 +1,261 @@
+//! This host, steered: from the request to the loop, and everything put back at its end.
+
+mod plant;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use sd_notify::NotifyState;
+use weir_linux::steer::{Cause, Host, HostConfig, HostError, TenantScope, Watchdog};
+use weir_linux::{Root, topology};
+use weir_model::events::EventLibrary;
+use weir_model::topology::{TierKind, Topology};
+use weir_steer::config::{Config, LogConfig};
+use weir_steer::daemon::{Ended, steer};
+use weir_steer::log::words;
+use weir_steer::plant::Dry;
+use weir_steer::play::tier_names;
+use weir_steer::roster::Policy;
+use weir_steer::scope::Scope;
+
+use super::keeper::{Beginning, Keeper, Told, notify};
+use super::log_file::LogFile;
+use super::{RunArgs, config_file, scrape, socket};
+use crate::context::{Context, say};
+use crate::failure::{Failure, Result};
+use crate::output::print;
+use plant::HostPlant;
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Refused(_) => Failure::Request(error.into()),
+            HostError::Missing(_) => Failure::Missing(error.into()),
+            HostError::Journal(_) => Failure::Work(error.into()),
+        }
+    }
+}
+
+/// The configuration that a request comes to: its file, and what the arguments say in place of it.
+pub(super) fn config(args: &RunArgs) -> Result<Config> {
+    if args.scenario.is_some() {
+        return Err(Failure::request(
+            "a scenario is played on a model; name one with --on, as in --on miku-a",
+        ));
+    }
+    let mut config = match &args.config {
+        Some(path) => config_file::read(path)?,
+        None => Config::default(),
+    };
+    if let Some(name) = &args.controller {
+        config.policy = Policy::named(name).unwrap_or(config.policy);
+    }
+    config.window = args.window.unwrap_or(config.window);
+    config.period = args.period.unwrap_or(config.period);
+    config.known.fast = args.fast.or(config.known.fast);
+    if !args.protect.is_empty() {
+        config.protect.clone_from(&args.protect);
+    }
+    if !args.restrain.is_empty() {
+        config.restrain.clone_from(&args.restrain);
+    }
+    if let Some(log) = &args.log {
+        config.log = Some(LogConfig::at(log.clone()));
+    }
+    if let Some(socket) = &args.socket {
+        config.socket.clone_from(socket);
+    }
+    if let Some(journal) = &args.journal {
+        config.journal.clone_from(journal);
+    }
+    if config.protect.is_empty() || config.restrain.is_empty() {
+        return Err(Failure::request(
+            "who is protected and who may be held? name both, with --protect and --restrain or in \
+             [tenants] of a configuration: cgroup:/PATH, unit:NAME.service, container:ID or pid:NUMBER",
+        ));
+    }
+    if let Some(why) = config.contradiction() {
+        return Err(Failure::request(why));
+    }
+    Ok(config)
+}
+
+/// Steers this host until somebody asks to end.
+pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
+    let config = config(args)?;
+    let known = config.known.calibration(config.policy);
+    let known = known.map_err(|error| Failure::Request(error.into()))?;
+    let root = Root::live();
+    let topology = topology::discover(&root).topology()?;
+    let journal = (!dry).then_some(config.journal.as_path());
+    let library = EventLibrary::builtin();
+    let (host, restored) = Host::open(&root, host_config(&config, &topology)?, &library, journal)?;
+    for path in &restored.put_back {
+        context.note(&format!("put back what an earlier run had left: {path}"));
+    }
+    let left = restored.not.iter().map(ToString::to_string);
+    for told in left.chain(restored.notes.iter().cloned()) {
+        say(&format!("weir: warning: {told}"));
+    }
+    for missing in host.capabilities().iter().filter(|c| !c.present) {
+        context.note(&format!(
+            "{} is missing: {}; it costs {}",
+            missing.feature, missing.detail, missing.cost
+        ));
+    }
+    let patience = patience(&config);
+    let releaser = host.releaser();
+    let watchdog = Watchdog::start(patience, move || {
+        say("weir: the loop stands still: everybody is let go");
+        if let Err(why) = releaser.release_within(patience) {
+            say(&format!("weir: {why}"));
+        }
+    })
+    .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
+    let mut plant = HostPlant::new(host, &config);
+    let means = plant.means();
+    let controller = (config.policy).controller(&known, &means, config.bounds.clone());
+    let tiers = tier_names(&topology);
+    let told = Told::new(Beginning {
+        plant: "host".into(),
+        controller: config.policy.name(),
+        dry,
+        window: Duration::from_nanos(config.window.get() as u64),
+        tiers: tiers.clone(),
+        pid: Some(std::process::id()),
+    });
+    let (log, _socket) = publish(&config, &told);
+    let end = (args.lasts).map(|lasts| Instant::now() + Duration::from_secs_f64(lasts.as_secs()));
+    let quiet = context.global.quiet;
+    let watched = sd_notify::watchdog_enabled().is_some();
+    let each = |told: &Told| {
+        watchdog.turn();
+        if watched {
+            notify(NotifyState::Watchdog);
+        }
+        if dry && !quiet {
+            tell(told);
+        }
+    };
+    let mut keeper = Keeper::new(told, log, &context.stop, end, each);
+    notify(NotifyState::Ready);
+    let ended = if dry {
+        let mut dry = Dry::new(&mut plant);
+        steer(&mut dry, controller, config.window, &tiers, &mut keeper)
+    } else {
+        steer(&mut plant, controller, config.window, &tiers, &mut keeper)
+    };
+    notify(NotifyState::Stopping);
+    finish(ended)
+}
+
+/// So long the loop may stand still: three windows, as long as counters may be silent, and a second for
+/// a busy machine.
+fn patience(config: &Config) -> Duration {
+    Duration::from_nanos(config.window.get() as u64) * 3 + Duration::from_secs(1)
+}
+
+fn finish(ended: Ended) -> Result<()> {
+    let left: Vec<&weir_steer::plant::NotPutBack> = ended.not_put_back.iter().collect();
+    for not in &left {
+        say(&format!(
+            "weir: {}: {}: {}",
+            not.tenant, not.what, not.reason
+        ));
+    }
+    if let Some(why) = ended.failure {
+        return Err(why.into());
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::work(format!(
+        "{} things are not as they were found",
+        left.len()
+    )))
+}
+
+/// The log, the metrics and the status socket. What cannot be had is a trouble, and steering goes on.
+fn publish(config: &Config, told: &Told) -> (Option<LogFile>, Option<socket::Socket>) {
+    let troubled = told.clone();
+    let log = config.log.as_ref().and_then(|log| {
+        let opened = LogFile::open(log, move |what| troubled.trouble(what));
+        let path = log.path.display();
+        opened
+            .map_err(|error| told.trouble(format!("the decision log {path}: {error}")))
+            .ok()
+    });
+    let metrics = config.metrics.and_then(|at| {
+        let scraped = told.clone();
+        let text = move || super::metrics::exposition(&scraped.lock().clone());
+        scrape::serve(at, text)
+            .map_err(|error| told.trouble(format!("metrics at {at}: {error}")))
+            .ok()
+    });
+    let asked = told.clone();
+    let socket = socket::serve(&config.socket, move || asked.json());
+    let path = config.socket.display();
+    let socket = socket
+        .map_err(|error| told.trouble(format!("the status socket {path}: {error}")))
+        .ok();
+    let log_path: Option<PathBuf> = log
+        .as_ref()
+        .and_then(|_| config.log.as_ref().map(|log| log.path.clone()));
+    told.keeps(log_path, metrics.map(|at| at.to_string()));
+    (log, socket)
+}
+
+/// A decision of a dry run, in a line.
+fn tell(told: &Told) {
+    let status = told.lock();
+    let Some(window) = status.last() else {
+        return;
+    };
+    let mut line = format!("{:8.2} s  {}", window.t_s, window.why.rule);
+    for action in &window.actions {
+        line += &format!("; {}: {}", action.tenant, words(&action.requested));
+    }
+    line.push('\n');
+    drop(status);
+    // Who has stopped reading is no reason to end: the log goes on.
+    let _ = print(&line);
+}
+
+fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
+    let protect = config.protect.iter().map(|scope| (scope, false));
+    let restrain = config.restrain.iter().map(|scope| (scope, true));
+    let tenants = protect
+        .chain(restrain)
+        .map(|(scope, restrain)| {
+            Ok(TenantScope {
+                name: scope.to_string(),
+                scope: of_host(scope)?,
+                restrain,
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let slow = topology.tiers.iter().filter(|tier| {
+        matches!(
+            tier.kind,
+            TierKind::Cxl | TierKind::RemoteCxl | TierKind::CpuLess
+        )
+    });
+    Ok(HostConfig {
+        tenants,
+        floor: config.bounds.floor.get(),
+        slow_nodes: slow.filter_map(|tier| tier.node).collect(),
+        ..HostConfig::default()
+    })
+}
+
+fn of_host(scope: &Scope) -> Result<weir_linux::steer::Scope> {
+    let text = scope.to_string();
+    text.parse()
+        .map_err(|why: weir_model::capability::Unavailable| Failure::request(why.to_string()))
+}
+
+/// Whether something that is not as it was found is somebody else's now, and so is nothing to mend.
+pub(super) fn is_settled(cause: &Cause) -> bool {
+    !matches!(cause, Cause::Refused { .. })
+}

@@ -1,0 +1,171 @@
+//! Who is told of each window: the status, the log, the service manager.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sd_notify::NotifyState;
+use weir_steer::daemon::Witness;
+use weir_steer::log::{LogLine, News};
+use weir_steer::plant::TenantOf;
+use weir_steer::record::{TierNames, WindowRecord};
+use weir_steer::status::StatusDocument;
+
+use super::clock;
+use super::log_file::LogFile;
+use crate::interrupt::Stop;
+
+/// The status of a running controller, for the threads that tell it.
+#[derive(Clone)]
+pub struct Told(Arc<Mutex<StatusDocument>>);
+
+/// What is known of a run before it begins.
+pub struct Beginning {
+    /// What is steered.
+    pub plant: String,
+    /// Who decides.
+    pub controller: &'static str,
+    /// Whether nobody is held.
+    pub dry: bool,
+    /// How long a window is.
+    pub window: Duration,
+    /// What the tiers are called.
+    pub tiers: TierNames,
+    /// The process, where it is one that can be found again.
+    pub pid: Option<u32>,
+}
+
+impl Told {
+    /// Nothing has been seen yet.
+    pub fn new(beginning: Beginning) -> Self {
+        Self(Arc::new(Mutex::new(StatusDocument {
+            schema: StatusDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            pid: beginning.pid,
+            since: clock::now(),
+            plant: beginning.plant,
+            controller: beginning.controller.into(),
+            dry: beginning.dry,
+            window_s: beginning.window.as_secs_f64(),
+            windows: 0,
+            decisions: 0,
+            refusals: 0,
+            tiers: beginning.tiers,
+            tenants: Vec::new(),
+            troubles: Default::default(),
+            log: None,
+            metrics: None,
+            recent: Default::default(),
+        })))
+    }
+
+    /// The document, to look at or to change.
+    pub fn lock(&self) -> MutexGuard<'_, StatusDocument> {
+        // The document is whole between any two of its calls.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The document as text; nothing where it cannot be written, which is never.
+    pub fn json(&self) -> String {
+        let document = self.lock().clone();
+        serde_json::to_string(&document).unwrap_or_default()
+    }
+
+    /// Something went wrong beside steering.
+    pub fn trouble(&self, what: String) {
+        crate::context::say(&format!("weir: warning: {what}"));
+        self.lock().trouble(what);
+    }
+
+    /// The log and the metrics that are kept.
+    pub fn keeps(&self, log: Option<PathBuf>, metrics: Option<String>) {
+        let mut document = self.lock();
+        document.log = log;
+        document.metrics = metrics;
+    }
+}
+
+/// The witness of a run.
+pub struct Keeper<'a> {
+    told: Told,
+    news: News,
+    log: Option<LogFile>,
+    stop: &'a Stop,
+    end: Option<Instant>,
+    /// Called after each window.
+    each: Box<dyn FnMut(&Told) + 'a>,
+}
+
+impl<'a> Keeper<'a> {
+    /// A witness that goes on until somebody asks to end, or until `end`.
+    pub fn new(
+        told: Told,
+        log: Option<LogFile>,
+        stop: &'a Stop,
+        end: Option<Instant>,
+        each: impl FnMut(&Told) + 'a,
+    ) -> Self {
+        Self {
+            told,
+            news: News::default(),
+            log,
+            stop,
+            end,
+            each: Box::new(each),
+        }
+    }
+
+    fn write(&mut self, n: u64, window: &WindowRecord) {
+        let Some(log) = &mut self.log else {
+            return;
+        };
+        let (controller, dry) = {
+            let status = self.told.lock();
+            (status.controller.clone(), status.dry)
+        };
+        let line = LogLine {
+            schema: LogLine::SCHEMA.into(),
+            n,
+            at: clock::now(),
+            controller,
+            dry,
+            window: window.clone(),
+        };
+        let Ok(mut line) = serde_json::to_string(&line) else {
+            return;
+        };
+        line.push('\n');
+        if log.add(line) == Some(1) {
+            self.told.trouble(
+                "the disk of the decision log is slow; decisions are missing in it".into(),
+            );
+        }
+    }
+}
+
+impl Witness for Keeper<'_> {
+    fn saw(&mut self, window: WindowRecord, tenants: &[TenantOf]) {
+        let is_new = self.news.is_new(&window);
+        if is_new {
+            let n = self.told.lock().decisions + 1;
+            self.write(n, &window);
+        }
+        {
+            let mut status = self.told.lock();
+            if status.tenants != tenants {
+                status.tenants = tenants.to_vec();
+            }
+            status.saw(window, is_new);
+        }
+        (self.each)(&self.told);
+    }
+
+    fn go_on(&mut self) -> bool {
+        !self.stop.requested() && self.end.is_none_or(|end| Instant::now() < end)
+    }
+}
+
+/// Tells the service manager something, if there is one; it is no matter where it does not listen.
+pub fn notify(state: NotifyState<'_>) {
+    let _ = sd_notify::notify(&[state]);
+}

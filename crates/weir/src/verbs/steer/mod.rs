@@ -1,0 +1,159 @@
+//! `weir steer`: keeping the fast tier fast.
+//!
+//! | file | is |
+//! |---|---|
+//! | `model` | a scenario on a model: played, kept and printed |
+//! | `host` | this host, from the request to the loop |
+//! | `restore`, `explain`, `top` | what the other verbs do; `status` is one look of `top` |
+//! | `config_file` | the configuration as a file |
+//! | `keeper` | who is told of each window |
+//! | `log_file`, `socket`, `scrape`, `metrics` | where it is told: a file, a socket, a port |
+//! | `view`, `clock` | how it is on a terminal; the time of day |
+
+mod clock;
+mod config_file;
+mod explain;
+mod host;
+mod keeper;
+mod log_file;
+mod metrics;
+mod model;
+mod restore;
+mod scrape;
+mod socket;
+mod top;
+mod view;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use weir_model::units::Nanos;
+use weir_steer::roster::Policy;
+use weir_steer::scenario::Scenario;
+use weir_steer::scope::Scope;
+
+use crate::context::Context;
+use crate::failure::Result;
+use crate::machine::HOST;
+use crate::output::{Column, Table, print};
+
+pub use restore::RestoreDocument;
+
+/// The verb as the store has it.
+pub const VERB: &str = "steer run";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir steer run --on miku-a --scenario alternate100s
+  weir steer run --on emr2s+cxl-a --scenario llm-decode --controller miku
+  weir steer run --config /etc/weir/steer.toml
+  weir steer dry-run --protect unit:db.service --restrain cgroup:/batch.slice \
+      --fast '110 ns'
+  weir steer top
+  weir steer scenarios")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Hold back who uses the slow tier, as far as others need the fast one.
+    Run(RunArgs),
+    /// The same without a write: every decision, and nobody is held.
+    DryRun(RunArgs),
+    /// Say how a running controller is doing.
+    Status(top::Asked),
+    /// Show live who is held at what, and why: of this host, or of a scenario.
+    Top(RunArgs),
+    /// Put back what a run that was killed has left changed.
+    Restore(restore::Args),
+    /// Say why something was decided.
+    Explain(explain::Args),
+    /// List the scenarios that a model can play.
+    Scenarios,
+}
+
+/// Arguments of a run.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir steer run --on miku-a --scenario alternate100s
+  weir steer run --on miku-a --scenario small-and-bully --controller quota \\
+      --for '10 s' --format json
+  weir steer run --config /etc/weir/steer.toml
+
+On this host it runs until it is asked to end (Ctrl-C, SIGTERM), and puts
+everything back then. A scope is cgroup:/PATH, unit:NAME.service, container:ID
+or pid:NUMBER. Arguments go before the configuration.")]
+pub struct RunArgs {
+    /// What to play on a model: `weir steer scenarios` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "protect", "restrain"])]
+    scenario: Option<String>,
+    /// On this host: a configuration, as docs/steer.md describes it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Whose fast tier is kept fast.
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
+    protect: Vec<Scope>,
+    /// Who may be held.
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
+    restrain: Vec<Scope>,
+    /// How long a request for DRAM at rest stays in the Table of Requests here.
+    #[arg(long, value_name = "TIME")]
+    fast: Option<Nanos>,
+    /// The decision log.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// The status socket [default: /run/weir/steer.sock].
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The folder of the journal [default: /var/lib/weir/steer].
+    #[arg(long, value_name = "FOLDER")]
+    journal: Option<PathBuf>,
+    /// On a model: by what tenants can be held.
+    #[arg(long, value_name = "MEANS", value_delimiter = ',', default_value = "cores,time,allocation,clock",
+        value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
+    means: Vec<String>,
+    /// Who decides [default: weir].
+    #[arg(long, value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
+    controller: Option<String>,
+    /// How long a window is [default: 250 ms].
+    #[arg(long, value_name = "TIME")]
+    window: Option<Nanos>,
+    /// After how long a tenant's processor time is given anew [default: 100 ms].
+    #[arg(long, value_name = "TIME")]
+    period: Option<Nanos>,
+    /// End after so long [default: at the end of the scenario; on this host, never].
+    #[arg(long = "for", value_name = "TIME")]
+    lasts: Option<Nanos>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// The request was wrong, or the machine failed.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    match &args.what {
+        What::Run(args) if context.global.on == HOST => host::run(args, context, false),
+        What::DryRun(args) if context.global.on == HOST => host::run(args, context, true),
+        What::Run(args) => model::run(args, context, false),
+        What::DryRun(args) => model::run(args, context, true),
+        What::Status(args) => top::status(args, context),
+        What::Top(args) => top::top(args, context),
+        What::Restore(args) => restore::run(args, context),
+        What::Explain(args) => explain::run(args, context),
+        What::Scenarios => scenarios(),
+    }
+}
+
+fn scenarios() -> Result<()> {
+    let mut table = Table::new(&[Column::words("scenario"), Column::words("what happens")]);
+    for (name, about) in Scenario::list() {
+        table.row([name.to_owned(), about.to_owned()]);
+    }
+    print(&table.to_string())
+}

@@ -1,0 +1,210 @@
+//! A scenario on a model: played, kept and printed.
+
+use std::time::Instant;
+
+use weir_model::units::{Gigahertz, Nanos};
+use weir_sim::Sampling;
+use weir_steer::calibrate::{CalibrateError, Calibration, calibrate};
+use weir_steer::document::SteerDocument;
+use weir_steer::drive::Phase;
+use weir_steer::guard::Bounds;
+use weir_steer::plant::{Means, PlantError};
+use weir_steer::play::{self, Manner, play, tier_names};
+use weir_steer::roster::Policy;
+use weir_steer::scenario::{Scenario, ScenarioError};
+
+use super::{RunArgs, VERB};
+use crate::cli::Format;
+use crate::context::{Context, say};
+use crate::failure::{Failure, Result};
+use crate::insight::{keep, origin};
+use crate::machine::{self, Chosen};
+use crate::output::{self, print, to_csv, to_json};
+use crate::progress::Progress;
+
+/// A window, and the period of CPU quotas, unless others are asked for.
+const WINDOW: Nanos = Nanos(250e6);
+const PERIOD: Nanos = Nanos(100e6);
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Failure::Request(error.into())
+    }
+}
+
+impl From<PlantError> for Failure {
+    fn from(error: PlantError) -> Self {
+        match error {
+            PlantError::Machine(error) => error.into(),
+            PlantError::Interrupted => Failure::Partial(error.to_string()),
+        }
+    }
+}
+
+impl From<CalibrateError> for Failure {
+    fn from(error: CalibrateError) -> Self {
+        match error {
+            CalibrateError::Machine(error) => error.into(),
+            CalibrateError::NoSlowTier | CalibrateError::NotCounted(_) => {
+                Failure::Missing(error.into())
+            }
+        }
+    }
+}
+
+/// A scenario that can be played, and by whom.
+pub(super) struct Cast {
+    /// The model.
+    pub chosen: Chosen,
+    /// Its phases, as far as they are played.
+    pub phases: Vec<Phase>,
+    /// The scenario's name.
+    pub scenario: &'static str,
+    /// The controller.
+    pub policy: Policy,
+    /// How it is played.
+    pub manner: Manner,
+}
+
+impl Cast {
+    /// What the arguments ask for.
+    pub fn of(args: &RunArgs, context: &Context, dry: bool) -> Result<Self> {
+        let Some(name) = &args.scenario else {
+            return Err(Failure::request(
+                "a model has no tenants of its own; name what to play with --scenario \
+                 (`weir steer scenarios` lists them)",
+            ));
+        };
+        let chosen = machine::choose_sampled(&context.global.on, Sampling::default())?;
+        let clock = chosen.topology.clock;
+        let scenario = Scenario::builtin(name, &chosen.topology)?;
+        let window = args.window.unwrap_or(WINDOW);
+        let period = args.period.unwrap_or(PERIOD);
+        for (flag, time) in [("--window", window), ("--period", period)] {
+            if time.get() < 1e6 {
+                return Err(Failure::request(format!(
+                    "{flag} {time} is too short; 1 ms is the least"
+                )));
+            }
+        }
+        let phases = match args.lasts {
+            Some(lasts) => first(scenario.phases, lasts),
+            None => scenario.phases,
+        };
+        if phases.is_empty() {
+            return Err(Failure::request("--for leaves nothing to play"));
+        }
+        Ok(Self {
+            chosen,
+            phases,
+            scenario: scenario.name,
+            // clap has let nothing else pass.
+            policy: (args.controller.as_deref())
+                .and_then(Policy::named)
+                .unwrap_or(Policy::Weir),
+            manner: Manner {
+                window,
+                quota_period: period,
+                seed: context.global.seed,
+                means: means(&args.means, clock),
+                dry,
+            },
+        })
+    }
+
+    /// What the controller is told of the model: measured on it.
+    pub fn calibrate(&self) -> Result<Calibration> {
+        let testbed = self.chosen.testbed.as_ref();
+        Ok(calibrate(testbed, self.manner.seed, self.manner.window)?)
+    }
+}
+
+/// What tenants of a model can be held by, of what a model has.
+fn means(named: &[String], clock: Option<Gigahertz>) -> Means {
+    let has = |name: &str| named.iter().any(|named| named == name);
+    let all = Means::of_model(clock);
+    Means {
+        cores: has("cores"),
+        time: has("time"),
+        allocation: all.allocation.filter(|_| has("allocation")),
+        clocks: match has("clock") {
+            true => all.clocks,
+            false => Vec::new(),
+        },
+    }
+}
+
+/// The beginning of a scenario.
+fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
+    let mut left = lasts;
+    let mut kept = Vec::new();
+    for phase in phases {
+        if left.get() <= 0.0 {
+            break;
+        }
+        let part = phase.lasts.min(left);
+        left = left - part;
+        kept.push(Phase {
+            lasts: part,
+            ..phase
+        });
+    }
+    kept
+}
+
+/// Plays, keeps and prints.
+pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
+    let began = Instant::now();
+    let cast = Cast::of(args, context, dry)?;
+    let Cast {
+        chosen,
+        phases,
+        manner,
+        ..
+    } = &cast;
+    let testbed = chosen.testbed.as_ref();
+    let known = cast.calibrate()?;
+    let mut controller = (cast.policy).controller(&known, &manner.means, Bounds::default());
+    let of = play::length(phases, manner.window);
+    let mut progress = Progress::begin("steer", of, context.global.quiet);
+    let mut go_on = |done| {
+        progress.step(done, of);
+        !context.stop.requested()
+    };
+    let played = play(testbed, phases, controller.as_mut(), manner, &mut go_on);
+    progress.end();
+    let played = played?;
+    let topology = &chosen.topology;
+    let mut document = SteerDocument {
+        origin: origin(
+            SteerDocument::SCHEMA,
+            context,
+            Some(chosen),
+            &topology.processor,
+            began,
+        ),
+        scenario: cast.scenario.into(),
+        controller: cast.policy.name().into(),
+        dry,
+        tiers: tier_names(topology),
+        windows: played.windows,
+        phases: played.phases,
+        summary: played.summary,
+    };
+    document.origin.partial = context.stop.requested();
+    for warning in &document.origin.warnings {
+        say(&format!("weir: warning: {warning}"));
+    }
+    let list = ("windows", document.windows.as_slice());
+    let run = keep(context, VERB, &document.origin, &document, list)?;
+    print(&match context.global.format {
+        Format::Table => output::steer(&document),
+        Format::Json => to_json(&document)?,
+        Format::Csv => to_csv(output::steer_rows(&document))?,
+    })?;
+    context.note(&format!("kept as run {run}; `weir report {run}` draws it"));
+    if document.origin.partial {
+        return Err(Failure::Partial("stopped before the end".into()));
+    }
+    Ok(())
+}

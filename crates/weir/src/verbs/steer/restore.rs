@@ -1,0 +1,102 @@
+//! `weir steer restore`: what a run that was killed left changed, put back.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_linux::Root;
+use weir_linux::steer::restore;
+
+use super::config_file;
+use super::host::is_settled;
+use crate::cli::Format;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::output::{print, to_json, wrap};
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir steer restore
+  weir steer restore --config /etc/weir/steer.toml
+
+The journal says what was there before. What somebody else has changed
+meanwhile is left to them, and told.")]
+pub struct Args {
+    /// The configuration that names the journal.
+    #[arg(long, value_name = "FILE", conflicts_with = "journal")]
+    config: Option<PathBuf>,
+    /// The journal's folder [default: /var/lib/weir/steer].
+    #[arg(long, value_name = "FOLDER")]
+    journal: Option<PathBuf>,
+}
+
+/// A `steer restore` document: `weir/steer-restore/1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreDocument {
+    /// `weir/steer-restore/1`.
+    pub schema: String,
+    /// The version of Weir that wrote this.
+    pub weir: String,
+    /// Files and folders that were changed, and are as they were found.
+    pub put_back: Vec<String>,
+    /// What is not as it was found, and why.
+    pub not_put_back: Vec<String>,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+}
+
+impl RestoreDocument {
+    /// The value of `schema` in documents that this version writes.
+    pub const SCHEMA: &'static str = "weir/steer-restore/1";
+}
+
+/// Puts everything back that the journal names.
+///
+/// # Errors
+/// Another process steers this host, the journal cannot be read, or the kernel refused to take
+/// something back.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let folder = match (&args.config, &args.journal) {
+        (Some(config), _) => config_file::read(config)?.journal,
+        (None, Some(folder)) => folder.clone(),
+        (None, None) => weir_steer::config::Config::default().journal,
+    };
+    let restored = match folder.exists() {
+        true => restore(&Root::live(), &folder).map_err(|error| Failure::Work(error.into()))?,
+        false => weir_linux::steer::Restored::default(),
+    };
+    let document = RestoreDocument {
+        schema: RestoreDocument::SCHEMA.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        put_back: restored.put_back.clone(),
+        not_put_back: restored.not.iter().map(ToString::to_string).collect(),
+        notes: restored.notes.clone(),
+    };
+    print(&match context.global.format {
+        Format::Json => to_json(&document)?,
+        Format::Table | Format::Csv => table(&document),
+    })?;
+    let refused = restored.not.iter().filter(|not| !is_settled(&not.cause));
+    match refused.count() {
+        0 => Ok(()),
+        n => Err(Failure::work(format!(
+            "{n} things could not be put back; the journal keeps them"
+        ))),
+    }
+}
+
+fn table(document: &RestoreDocument) -> String {
+    let mut text = String::new();
+    for path in &document.put_back {
+        text += &wrap(&format!("put back: {path}"), "", "  ");
+    }
+    for not in document.not_put_back.iter().chain(&document.notes) {
+        text += &wrap(not, "", "  ");
+    }
+    if text.is_empty() {
+        text.push_str("nothing was left changed\n");
+    }
+    text
+}

@@ -1,0 +1,91 @@
+//! The socket that tells how it is: who connects is sent one document.
+
+use std::fs;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use weir_steer::status::StatusDocument;
+
+use crate::failure::{Failure, Result};
+
+/// Who reads slower than this is left.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// No status is longer than this.
+const LONGEST: u64 = 16 << 20;
+
+/// A socket that is taken away with this.
+pub struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // It may have been taken away already.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Tells everybody who connects what `text` gives. Only the owner and the group may connect.
+///
+/// # Errors
+/// Another process listens there, or the socket cannot be made.
+pub fn serve(at: &Path, text: impl Fn() -> String + Send + 'static) -> io::Result<Socket> {
+    if let Some(folder) = at.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    clear(at)?;
+    let listener = UnixListener::bind(at)?;
+    fs::set_permissions(at, fs::Permissions::from_mode(0o660))?;
+    thread::Builder::new()
+        .name("weir-status".into())
+        .spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                // Who goes away, or does not read, misses the answer.
+                let _ = stream
+                    .set_write_timeout(Some(PATIENCE))
+                    .and_then(|()| stream.write_all(text().as_bytes()));
+            }
+        })?;
+    Ok(Socket(at.to_owned()))
+}
+
+/// Takes away the socket of a process that has gone, and nothing else.
+fn clear(at: &Path) -> io::Result<()> {
+    let Ok(found) = fs::symlink_metadata(at) else {
+        return Ok(());
+    };
+    if !found.file_type().is_socket() {
+        let why = format!("{} is there and is no socket", at.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+    }
+    if UnixStream::connect(at).is_ok() {
+        let why = format!("another process listens at {}", at.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+    }
+    fs::remove_file(at)
+}
+
+/// Asks how it is.
+///
+/// # Errors
+/// Nobody listens there, or what was sent is no status.
+pub fn ask(at: &Path) -> Result<StatusDocument> {
+    let told = |error: io::Error| {
+        Failure::Work(anyhow::Error::new(error).context(format!(
+            "nobody tells at {} how it is; is `weir steer run` at work, and may you ask it?",
+            at.display()
+        )))
+    };
+    let stream = UnixStream::connect(at).map_err(told)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    let mut text = String::new();
+    stream
+        .take(LONGEST)
+        .read_to_string(&mut text)
+        .map_err(told)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Work(anyhow::Error::new(error).context(format!("{} sent no status", at.display())))
+    })
+}

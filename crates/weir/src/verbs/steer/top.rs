@@ -1,0 +1,192 @@
+//! `weir steer top` and `status`: how it is, live and once.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use console::Term;
+use weir_steer::config::Config;
+use weir_steer::daemon::steer;
+use weir_steer::drive::windows;
+use weir_steer::guard::Bounds;
+use weir_steer::plant::Model;
+use weir_steer::play::tier_names;
+use weir_steer::status::StatusDocument;
+
+use super::keeper::{Beginning, Keeper, Told};
+use super::model::Cast;
+use super::view::view;
+use super::{RunArgs, config_file, socket};
+use crate::cli::Format;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::machine::HOST;
+use crate::output::{print, to_json};
+
+/// Lines of a look that is no terminal's.
+const LINES: usize = 64;
+/// From one look at a host to the next.
+const OFTEN: Duration = Duration::from_millis(500);
+/// A model is no faster than this to look at.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Where a running controller tells how it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir steer status
+  weir steer status --config /etc/weir/steer.toml --format json")]
+pub struct Asked {
+    /// The configuration that names the socket.
+    #[arg(long, value_name = "FILE", conflicts_with = "socket")]
+    config: Option<PathBuf>,
+    /// The status socket [default: /run/weir/steer.sock].
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl Asked {
+    fn path(&self) -> Result<PathBuf> {
+        Ok(match (&self.config, &self.socket) {
+            (Some(config), _) => config_file::read(config)?.socket,
+            (None, Some(socket)) => socket.clone(),
+            (None, None) => Config::default().socket,
+        })
+    }
+}
+
+/// Says how it is, once.
+///
+/// # Errors
+/// Nobody steers this host, or it may not be asked.
+pub fn status(args: &Asked, context: &Context) -> Result<()> {
+    let status = socket::ask(&args.path()?)?;
+    print(&match context.global.format {
+        Format::Json => to_json(&status)?,
+        Format::Table | Format::Csv => look(&status),
+    })
+}
+
+fn look(status: &StatusDocument) -> String {
+    let mut text = view(status, LINES).join("\n");
+    text.push('\n');
+    text
+}
+
+/// Shows how it is until somebody asks to end: of this host, or of a scenario on a model.
+///
+/// # Errors
+/// Nobody steers this host, or the scenario cannot be played.
+pub fn top(args: &RunArgs, context: &Context) -> Result<()> {
+    let screen = Screen::new();
+    if context.global.on != HOST {
+        return of_model(args, context, &screen);
+    }
+    let asked = Asked {
+        config: args.config.clone(),
+        socket: args.socket.clone(),
+    };
+    let path = asked.path()?;
+    loop {
+        screen.show(&socket::ask(&path)?)?;
+        if context.stop.requested() || screen.is_paper() {
+            return Ok(());
+        }
+        thread::sleep(OFTEN);
+    }
+}
+
+fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
+    let cast = Cast::of(args, context, false)?;
+    let known = cast.calibrate()?;
+    let manner = &cast.manner;
+    let controller = (cast.policy).controller(&known, &manner.means, Bounds::default());
+    let mut machine = cast.chosen.testbed.open(manner.seed)?;
+    let tiers = tier_names(machine.topology());
+    let told = Told::new(Beginning {
+        plant: format!("{}, {}", cast.chosen.named, cast.scenario),
+        controller: cast.policy.name(),
+        dry: false,
+        window: Duration::from_nanos(manner.window.get() as u64),
+        tiers: tiers.clone(),
+        pid: None,
+    });
+    let mut left = windows(&cast.phases, manner.window);
+    let stop = context.stop.clone();
+    let mut failed = None;
+    let each = |told: &Told| {
+        left = left.saturating_sub(1);
+        let status = told.lock().clone();
+        if screen.is_paper() {
+            if left == 0 {
+                failed = print(&look(&status)).err();
+            }
+        } else {
+            failed = screen.show(&status).err();
+            thread::sleep(PACE);
+        }
+        if left == 0 || failed.is_some() {
+            stop.request();
+        }
+    };
+    let mut plant = Model::new(machine.as_mut(), cast.phases.clone(), manner.quota_period);
+    let mut keeper = Keeper::new(told, None, &context.stop, None, each);
+    let ended = steer(&mut plant, controller, manner.window, &tiers, &mut keeper);
+    drop(keeper);
+    match (failed, ended.failure) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(why)) => Err(why.into()),
+        (None, None) => Ok(()),
+    }
+}
+
+/// A terminal that is drawn on, or what stands in its place.
+struct Screen {
+    term: Option<Term>,
+}
+
+impl Screen {
+    fn new() -> Self {
+        let term = std::io::stdout().is_terminal().then(Term::stdout);
+        if let Some(term) = &term {
+            // A terminal that cannot do this shows the picture below the last one.
+            let _ = term.hide_cursor().and_then(|()| term.clear_screen());
+        }
+        Self { term }
+    }
+
+    /// Whether nothing can be drawn over.
+    fn is_paper(&self) -> bool {
+        self.term.is_none()
+    }
+
+    fn show(&self, status: &StatusDocument) -> Result<()> {
+        let Some(term) = &self.term else {
+            return print(&look(status));
+        };
+        let (height, _) = term.size();
+        let mut lines = view(status, usize::from(height).saturating_sub(1));
+        lines.push("Ctrl-C ends the look, and nothing else".into());
+        let draw = || {
+            term.move_cursor_to(0, 0)?;
+            let (last, others) = lines.split_last().map_or(("", &[][..]), |(l, o)| (l, o));
+            for line in others {
+                term.clear_line()?;
+                term.write_line(line)?;
+            }
+            term.clear_to_end_of_screen()?;
+            term.write_str(last)
+        };
+        draw().map_err(Failure::from)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if let Some(term) = &self.term {
+            // Nobody is left to tell.
+            let _ = term.show_cursor().and_then(|()| term.write_line(""));
+        }
+    }
+}

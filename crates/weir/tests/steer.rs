@@ -1,0 +1,321 @@
+//! `weir steer` as a process.
+
+mod common;
+
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::{Place, signal};
+
+/// A scenario on a model, played for so long.
+fn play<'a>(what: &'a str, lasts: &'a str) -> [&'a str; 8] {
+    [
+        "steer",
+        what,
+        "--on",
+        "miku-a",
+        "--scenario",
+        "adaptive-bully",
+        "--for",
+        lasts,
+    ]
+}
+
+#[test]
+fn a_scenario_is_played_kept_explained_and_drawn() {
+    let place = Place::new();
+    let arguments = [&play("run", "6 s")[..], &["--format", "json"]].concat();
+    let done = place.run(&arguments);
+    assert_eq!(done.code(), 0, "{}", done.err());
+    let document = done.json();
+    assert_eq!(document["schema"], "weir/steer/1");
+    let windows = document["windows"].as_array().unwrap();
+    assert_eq!(windows.len(), 24, "6 s of 250 ms");
+    for (k, window) in windows.iter().enumerate() {
+        let t = window["t_s"].as_f64().unwrap();
+        assert!((t - 0.25 * (k + 1) as f64).abs() < 1e-6, "{t}");
+        assert!(window["gbps"]["dram"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(
+        document["phases"].as_array().unwrap().len(),
+        2,
+        "5 s, and 1 s of the next"
+    );
+    let first = &windows[0];
+    assert_eq!(
+        first["quota_pct"], 100.0,
+        "nobody is held before anything is seen"
+    );
+    let held = windows
+        .iter()
+        .any(|w| w["quota_pct"].as_f64() < Some(100.0));
+    assert!(held, "somebody is held later");
+
+    let again = place.run(&arguments).json();
+    assert_eq!(
+        again["windows"], document["windows"],
+        "the same seed, the same windows"
+    );
+
+    let table = place.run(&["runs", "show", "1"]);
+    assert_eq!(table.code(), 0, "{}", table.err());
+    assert!(table.out().contains("adaptive-bully on miku-a under weir"));
+    assert!(table.out().lines().all(|line| line.chars().count() <= 80));
+    let csv = place.run(&["runs", "export", "1", "--format", "csv"]);
+    assert_eq!(csv.out().lines().count(), 25, "{}", csv.out());
+
+    let explained = place.run(&["steer", "explain", "2", "--run", "1"]);
+    assert_eq!(explained.code(), 0, "{}", explained.err());
+    assert!(explained.out().contains("Because:"), "{}", explained.out());
+    let none = place.run(&["steer", "explain", "99999", "--run", "1"]);
+    assert_eq!(none.code(), 2);
+
+    let report = place.run(&["report", "1", "-o", "-"]);
+    assert_eq!(report.code(), 0, "{}", report.err());
+    assert!(
+        report
+            .out()
+            .contains("Residency: adaptive-bully under weir")
+    );
+}
+
+#[test]
+fn a_dry_run_decides_and_holds_nobody() {
+    let place = Place::new();
+    let arguments = [&play("dry-run", "2 s")[..], &["--format", "json"]].concat();
+    let done = place.run(&arguments);
+    assert_eq!(done.code(), 0, "{}", done.err());
+    let document = done.json();
+    assert_eq!(document["dry"], true);
+    let windows = document["windows"].as_array().unwrap();
+    assert!(windows.iter().all(|w| w["quota_pct"] == 100.0));
+    let decided = windows
+        .iter()
+        .any(|w| !w["actions"].as_array().unwrap().is_empty());
+    assert!(decided, "what would have been done is written down");
+}
+
+#[test]
+fn top_draws_a_scenario_where_there_is_no_terminal() {
+    let place = Place::new();
+    let done = place.run(&play("top", "1 s"));
+    assert_eq!(done.code(), 0, "{}", done.err());
+    assert!(
+        done.out().starts_with("miku-a, adaptive-bully under weir"),
+        "{}",
+        done.out()
+    );
+    assert!(done.out().contains("4 windows"), "{}", done.out());
+    assert!(done.out().lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn what_cannot_be_steered_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let config = place.file(
+        "steer.toml",
+        "kind = \"steer\"\n[control]\nfloor_pct = 140\nwindwo = \"1 s\"\n",
+    );
+    let config = config.to_str().unwrap();
+    for (arguments, code, told) in [
+        (vec!["steer", "run", "--on", "miku-a"], 2, "--scenario"),
+        (
+            vec!["steer", "run", "--on", "miku-a", "--scenario", "tetris"],
+            2,
+            "alternate100s",
+        ),
+        (
+            vec!["steer", "run", "--on", "skx2s", "--scenario", "sql-scan"],
+            2,
+            "CXL tier",
+        ),
+        (vec!["steer", "run", "--scenario", "sql-scan"], 2, "--on"),
+        (vec!["steer", "run"], 2, "--protect"),
+        (
+            vec!["steer", "run", "--config", config],
+            2,
+            "control.floor_pct",
+        ),
+        (
+            vec!["steer", "run", "--config", config],
+            2,
+            "did you mean `window`?",
+        ),
+        (
+            vec!["steer", "run", "--config", "absent.toml"],
+            2,
+            "absent.toml",
+        ),
+        (
+            vec![
+                "steer",
+                "run",
+                "--protect",
+                "pid:4000000",
+                "--restrain",
+                "pid:4000000",
+                "--fast",
+                "110 ns",
+            ],
+            2,
+            "both protected and restrained",
+        ),
+        (
+            vec![
+                "steer",
+                "run",
+                "--protect",
+                "cgroup:/a",
+                "--restrain",
+                "cgroup:/a/b",
+                "--fast",
+                "110 ns",
+            ],
+            2,
+            "overlaps",
+        ),
+        (
+            vec!["steer", "run", "--protect", "a", "--restrain", "b"],
+            2,
+            "cgroup:/PATH",
+        ),
+        (
+            vec![
+                "steer",
+                "run",
+                "--protect",
+                "cgroup:/a",
+                "--restrain",
+                "cgroup:/b",
+            ],
+            2,
+            "`fast`",
+        ),
+        (
+            vec!["steer", "status", "--socket", "nobody.sock"],
+            1,
+            "nobody.sock",
+        ),
+        (
+            vec!["steer", "explain", "--log", "absent.jsonl"],
+            2,
+            "absent.jsonl",
+        ),
+        (
+            vec!["steer", "explain", "soon", "--log", "absent.jsonl"],
+            2,
+            "`soon`",
+        ),
+    ] {
+        let done = place.run(&arguments);
+        assert_eq!(done.code(), code, "{arguments:?}: {}", done.err());
+        assert!(done.err().contains(told), "{arguments:?}: {}", done.err());
+        assert!(done.out().is_empty(), "{arguments:?}");
+    }
+}
+
+/// On this machine two processes are watched, and nothing is written; where even that is not to be had, the
+/// command says what is missing and ends with the code for it.
+#[test]
+fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
+    let place = Place::new();
+    let mut loads: Vec<std::process::Child> = (0..2)
+        .map(|_| {
+            std::process::Command::new("sleep")
+                .arg("60")
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let scopes: Vec<String> = loads
+        .iter()
+        .map(|load| format!("pid:{}", load.id()))
+        .collect();
+    let socket = place.path("steer.sock");
+    let log = place.path("steer.jsonl");
+    let mut child = place.start(&[
+        "steer",
+        "dry-run",
+        "--protect",
+        &scopes[0],
+        "--restrain",
+        &scopes[1],
+        "--controller",
+        "isolation",
+        "--window",
+        "50 ms",
+        "--socket",
+        socket.to_str().unwrap(),
+        "--log",
+        log.to_str().unwrap(),
+    ]);
+    let answered = answer(&socket, &mut child);
+    for load in &mut loads {
+        load.kill().unwrap();
+        load.wait().unwrap();
+    }
+    match answered {
+        Some(text) => {
+            let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(status["schema"], "weir/steer-status/1");
+            assert_eq!(status["dry"], true);
+            let looked = place.run(&["steer", "status", "--socket", socket.to_str().unwrap()]);
+            assert_eq!(looked.code(), 0, "{}", looked.err());
+            assert!(looked.out().contains("isolation"), "{}", looked.out());
+            signal(&child, "TERM");
+            let ended = child.wait().unwrap();
+            assert!(ended.success(), "{ended}");
+            assert!(!socket.exists(), "the socket is taken away");
+            let last = place.run(&["steer", "explain", "--log", log.to_str().unwrap()]);
+            assert!(last.code() == 0 || last.err().contains("nothing was decided"));
+        }
+        None => {
+            let output = child.wait_with_output().unwrap();
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(matches!(output.status.code(), Some(2 | 3)), "{told}");
+            assert!(!told.is_empty());
+        }
+    }
+}
+
+/// What is told at a socket that tells of at least one window; nothing if the process ends instead.
+fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < patience {
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        if let Ok(mut stream) = UnixStream::connect(socket) {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            if !text.contains("\"windows\":0,") {
+                return Some(text);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nobody told how it is");
+}
+
+#[test]
+fn nothing_is_left_to_restore_where_nothing_was_changed() {
+    let place = Place::new();
+    let journal = place.path("journal");
+    let done = place.run(&["steer", "restore", "--journal", journal.to_str().unwrap()]);
+    assert_eq!(done.code(), 0, "{}", done.err());
+    assert_eq!(done.out(), "nothing was left changed\n");
+    assert!(!journal.exists());
+}
+
+#[test]
+fn there_is_a_page_of_the_manual_for_every_verb() {
+    let place = Place::new();
+    let whole = place.run(&["man"]);
+    assert_eq!(whole.code(), 0);
+    assert!(whole.out().contains(".TH weir 1"), "{}", whole.out());
+    let run = place.run(&["man", "steer", "run"]);
+    assert!(run.out().contains("scenario"), "{}", run.out());
+    assert_eq!(place.run(&["man", "stear"]).code(), 2);
+}
