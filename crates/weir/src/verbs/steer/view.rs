@@ -58,24 +58,20 @@ fn tiers(status: &StatusDocument, window: &WindowRecord) -> Vec<String> {
         let tor = |w: &WindowRecord| w.tor_ns.get(of).map(|ns| ns.get());
         let mut line = fit(of, 10);
         line += &match gbps(window) {
-            Some(now) => format!("{:>6} GB/s {}", figure(now), bars(back().map(gbps))),
+            Some(now) => format!("{:>6} GB/s {}", figure(now), bars(0.0, back().map(gbps))),
             None => " ".repeat(12 + BACK),
         };
         line += &match tor(window) {
-            Some(now) => format!("  ToR {:>6} ns {}", figure(now), bars(back().map(tor))),
+            Some(now) => format!("  ToR {:>6} ns {}", figure(now), bars(0.0, back().map(tor))),
             None => "  ToR not counted".into(),
         };
         lines.push(line);
     }
-    let left = back().map(|w| Some(w.quota_pct));
     lines.push(format!(
         "{}{:>6} %    {}  level {}",
         fit("left", 10),
         figure(window.quota_pct),
-        bars(left.chain([Some(0.0)]))
-            .chars()
-            .take(BACK)
-            .collect::<String>(),
+        bars(100.0, back().map(|w| Some(w.quota_pct))),
         window.level
     ));
     lines
@@ -129,13 +125,14 @@ fn tenants(window: &WindowRecord, room: usize) -> Vec<String> {
     lines
 }
 
-/// A line of bars, the highest as high as the largest; a gap where nothing is known.
-fn bars(values: impl Iterator<Item = Option<f64>>) -> String {
+/// A line of bars, the highest as high as the largest, or as `full` if that is larger; a gap where nothing is
+/// known.
+fn bars(full: f64, values: impl Iterator<Item = Option<f64>>) -> String {
     let values: Vec<Option<f64>> = values.collect();
     let most = values
         .iter()
         .flatten()
-        .fold(0.0, |most: f64, &v| most.max(v));
+        .fold(full, |most: f64, &v| most.max(v));
     let bar = |value: &Option<f64>| match value {
         Some(v) if most > 0.0 => {
             let step = (v / most * (BARS.len() - 1) as f64).round();
@@ -263,7 +260,7 @@ host under weir · 250 ms · 2 windows, 1 decisions, 0 refusals
 dram        84.2 GB/s ██                ToR    121 ns ██
 cxl0        24.1 GB/s ██                ToR not counted
 all                                     ToR    204 ns ██
-left        12.5 %    ██▁               level 1
+left        12.5 %    ▂▂                level 1
 
 because: the slow tier fills the table
          1912 ns in the table, compared with 480 ns
