@@ -51,7 +51,7 @@ impl Plant for Nothing {
         self.windows += 1;
         let mut counters = CounterSet::default();
         for counter in Counter::ALL {
-            counters.set(counter, 1_000_000 * (1 + self.windows % 2));
+            counters.set(*counter, 1_000_000 * (1 + self.windows % 2));
         }
         let seen = Observation {
             window,
