@@ -333,6 +333,7 @@ fn thread(
         unobserved: 0,
         next_issue: 0,
         asleep: false,
+        allocated: 0,
         is_plain: false,
         paused: false,
         began: 0,

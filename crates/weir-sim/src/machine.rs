@@ -403,12 +403,11 @@ impl Run {
             let slower = held
                 .clock
                 .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
-            let gap = (limits.gap as f64 * slower) as u64;
-            let allocated = match held.bandwidth {
+            thread.limits.gap = (limits.gap as f64 * slower) as u64;
+            thread.allocated = match held.bandwidth {
                 100 => 0,
                 percent => params.core.load_gap * 100 / u64::from(percent),
             };
-            thread.limits.gap = gap.max(allocated);
         }
     }
 

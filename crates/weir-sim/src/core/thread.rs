@@ -2,6 +2,7 @@
 
 use weir_model::access::{Op, Pattern};
 use weir_model::latency::LatencyHistogram;
+use weir_model::units::LINE_BYTES;
 
 use super::offload::Offload;
 use super::ooo::Ooo;
@@ -97,6 +98,28 @@ pub struct Turns {
     pub due: bool,
 }
 
+/// Lines of a page.
+const PAGE: Ps = 4096 / LINE_BYTES;
+
+/// When a thread that may issue from `next` on and does so at `time` may issue again. The gap is that
+/// of a core's measured peak, which is a mean: what a thread lost while it waited for answers it makes
+/// up for, within the lines of a page. What its allocation did not let pass it does not make up for.
+#[inline]
+pub fn paced(next: Ps, time: Ps, gap: Ps, allocated: Ps) -> Ps {
+    if allocated == 0 {
+        next.max(time.saturating_sub(gap * PAGE)) + gap
+    } else {
+        next.max(time) + gap.max(allocated)
+    }
+}
+
+/// Whether an allocation lets no request pass at `time`. Without one, a request may be sent a little before
+/// it leaves: the gaps are short.
+#[inline]
+pub fn is_held_back(next: Ps, time: Ps, allocated: Ps) -> bool {
+    allocated > 0 && next > time
+}
+
 /// A thread. What every access of a stream touches comes first, in as few lines of the processor's
 /// cache as it fits into.
 #[repr(C, align(64))]
@@ -127,6 +150,8 @@ pub struct Thread {
     pub is_plain: bool,
     /// Whether it is not let run; it is asleep then.
     pub paused: bool,
+    /// Least time between two requests that its bandwidth allocation lets pass; 0 for no allocation.
+    pub allocated: Ps,
     /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
     pub kinds: [Kind; 3],
     /// Its rounds and pauses, where it has any.

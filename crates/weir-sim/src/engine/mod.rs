@@ -15,11 +15,10 @@ use std::sync::Arc;
 
 use weir_model::access::Op;
 use weir_model::counters::CounterSet;
-use weir_model::units::LINE_BYTES;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Style, Tally, Thread};
+use crate::core::{Level, Place, Private, Style, Tally, Thread, is_held_back, paced};
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
@@ -29,8 +28,6 @@ use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 /// Accesses that hit private caches are worked off in batches of this many, so that other cores get
 /// their turn.
 const BATCH: u32 = 64;
-/// Lines of a page.
-const PAGE: Ps = 4096 / LINE_BYTES;
 /// Core cycles of an atomic itself, beyond getting the line.
 const ATOMIC_CYCLES: f64 = 20.0;
 
@@ -456,6 +453,10 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             // Its demand goes on, and wakes it.
             break;
         }
+        if is_held_back(thread.next_issue, time, thread.allocated) {
+            thread.asleep = true;
+            return uncore.wake_at(from.thread, thread.next_issue);
+        }
         let index = thread.window.next();
         let place = thread.walk.follow(&mut thread.cursor, index);
         let at = thread.next_issue.max(time);
@@ -472,7 +473,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             }
             continue;
         }
-        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap);
+        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap, thread.allocated);
         let kind = match ahead {
             false => thread.kinds[0],
             true => thread.kinds[1 + usize::from(thread.is_far_ahead())],
@@ -491,14 +492,6 @@ fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
         }
         _ => None,
     }
-}
-
-/// When a thread that may issue from `next` on and does so at `time` may issue again. The gap is that
-/// of a core's measured peak, which is a mean: what a thread lost while it waited for answers it makes
-/// up for, within the lines of a page.
-#[inline]
-fn paced(next: Ps, time: Ps, gap: Ps) -> Ps {
-    next.max(time.saturating_sub(gap * PAGE)) + gap
 }
 
 /// Time between accesses that hit: two full-line loads or one store a cycle from L1, a line every

@@ -3,7 +3,7 @@
 
 use weir_model::access::Op;
 
-use super::{BATCH, Engine, find, hit_gap, paced};
+use super::{BATCH, Engine, find, hit_gap, is_held_back, paced};
 use crate::clock::Ps;
 use crate::core::{Entry, Place, Private};
 use crate::uncore::{Kind, Sender};
@@ -45,6 +45,13 @@ impl Engine {
             if !has_buffer || !(goes_on || prefetches) {
                 break;
             }
+            if is_held_back(thread.next_issue, time, thread.allocated) {
+                let wake = thread.next_issue;
+                if !thread.asleep {
+                    self.sleep(t, wake);
+                }
+                return;
+            }
             thread.window.start();
             if goes_on {
                 program.go_on(&mut thread.window, time);
@@ -83,7 +90,7 @@ impl Engine {
             } else {
                 kinds[1 + usize::from(ahead >= limits.l1_ahead)]
             };
-            thread.next_issue = paced(thread.next_issue, time, gap);
+            thread.next_issue = paced(thread.next_issue, time, gap, thread.allocated);
             thread.outstanding += 1;
             let from = Sender {
                 thread: t as u16,
@@ -123,7 +130,7 @@ impl Engine {
             }
             let place = thread.walk.follow(&mut thread.cursor, element);
             let at = program.store_after.max(time);
-            program.store_after = at + thread.limits.gap;
+            program.store_after = at + thread.limits.gap.max(thread.allocated);
             program.store_leaves();
             thread.outstanding += 1;
             thread.unobserved += 1;
