@@ -30,6 +30,23 @@ impl Share {
     }
 }
 
+/// What a part of a core is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Grain {
+    /// Processor time: whole cores, and less than one core is a part of its time.
+    Time,
+    /// Memory bandwidth allocation in such steps, over as many cores as there are, so that each of them asks
+    /// seldom.
+    Wide(Share),
+    /// The same over few cores, so that runs of lines reach the device one after another: one that keeps few
+    /// rows of its DRAM open serves them better.
+    Narrow(Share),
+}
+
+/// The most that few cores are allocated: a core that waits for a slow tier never draws more than about half
+/// of its peak, so that more would hold nothing back.
+const NARROW: f64 = 0.5;
+
 /// What one tenant is held to. Whatever is `None` or [`Share::ALL`] is left as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
@@ -59,29 +76,65 @@ impl Hold {
         *self == Self::FREE
     }
 
-    /// Held to so many cores' worth of running, of `all`: whole cores, and of all of them a part of their
-    /// bandwidth where the machine allocates it in steps of `step`, else of their time. More than `all`
-    /// cores is free.
-    pub fn to_units(units: f64, all: u32, step: Option<Share>) -> Self {
+    /// Held to about so many cores' worth of running, of `all`; more than those is free.
+    pub fn to_units(units: f64, all: u32, grain: Grain) -> Self {
         if units.is_nan() || units >= f64::from(all) {
             return Self::FREE;
         }
-        let cores = units.ceil().max(1.0);
-        let part = units / cores;
-        let held = Self {
-            cores: Some(cores as u32),
-            ..Self::FREE
-        };
-        match step {
-            Some(Share(step)) if step > 0.0 && part < 1.0 => Self {
-                allocation: Share::of(((part / step).round() * step).max(step)),
-                ..held
-            },
-            _ => Self {
-                time: Share::of(part),
-                ..held
-            },
+        match grain {
+            Grain::Time => Self::to_time(units),
+            Grain::Wide(Share(step)) | Grain::Narrow(Share(step)) if step <= 0.0 => {
+                Self::to_time(units)
+            }
+            Grain::Wide(Share(step)) => {
+                let most = (1.0 / step).round().max(1.0);
+                let fewest = (units / step / f64::from(all)).ceil().clamp(1.0, most);
+                let steps = (0..3).map(|n| (fewest + f64::from(n)).min(most));
+                let of = |steps: f64| (units / step / steps).round();
+                Self::nearest(units, all, step, steps.map(|k| (of(k), k)))
+            }
+            Grain::Narrow(Share(step)) => {
+                let most = (NARROW / step).round().max(1.0);
+                let fewest = (units / step / most).ceil().max(1.0);
+                let cores = (0..3).map(|n| fewest + f64::from(n));
+                let of = |cores: f64| (units / step / cores).round().min(most);
+                Self::nearest(units, all, step, cores.map(|c| (c, of(c))))
+            }
         }
+    }
+
+    /// Whole cores, and of all of them a part of their time.
+    fn to_time(units: f64) -> Self {
+        let cores = units.ceil().max(1.0);
+        Self {
+            cores: Some(cores as u32),
+            time: Share::of(units / cores),
+            ..Self::FREE
+        }
+    }
+
+    /// The first of those cores and steps that come nearest to what was asked for.
+    fn nearest(
+        units: f64,
+        all: u32,
+        step: f64,
+        candidates: impl Iterator<Item = (f64, f64)>,
+    ) -> Self {
+        let held = candidates.map(|(cores, steps)| Self {
+            cores: Some((cores as u32).clamp(1, all.max(1))),
+            allocation: Share::of((steps.max(1.0) * step).min(1.0)),
+            ..Self::FREE
+        });
+        let off = |hold: &Self| (hold.units(all) - units).abs();
+        let better = |best: Self, next: Self| {
+            // Rounding must not decide between two that are equally near.
+            if off(&next) < off(&best) - 1e-9 {
+                next
+            } else {
+                best
+            }
+        };
+        held.reduce(better).unwrap_or(Self::FREE)
     }
 
     /// Cores' worth of running that it leaves a tenant with `all` cores.
@@ -94,19 +147,28 @@ impl Hold {
 mod tests {
     use super::*;
 
+    const TENTH: Share = Share(0.1);
+
     #[test]
     fn units_are_what_was_asked_for() {
         for units in [0.2, 1.0, 1.5, 7.25] {
-            let hold = Hold::to_units(units, 16, None);
+            let hold = Hold::to_units(units, 16, Grain::Time);
             assert!((hold.units(16) - units).abs() < 1e-12, "{hold:?}");
-            let tenths = Hold::to_units(units, 16, Some(Share::of(0.1)));
-            assert!(
-                (tenths.units(16) - units).abs() <= 0.05 * units.ceil() + 1e-9,
-                "{tenths:?}"
-            );
+            for grain in [Grain::Wide(TENTH), Grain::Narrow(TENTH)] {
+                let off = (Hold::to_units(units, 16, grain).units(16) - units).abs();
+                assert!(off <= 0.1 * units, "{units} {grain:?}: {off} off");
+            }
         }
-        assert!(Hold::to_units(16.0, 16, None).is_free());
-        assert!(Hold::to_units(f64::NAN, 16, None).is_free());
+        assert!(Hold::to_units(16.0, 16, Grain::Time).is_free());
+        assert!(Hold::to_units(f64::NAN, 16, Grain::Time).is_free());
+    }
+
+    #[test]
+    fn wide_is_many_cores_and_narrow_is_few() {
+        let wide = Hold::to_units(0.8, 16, Grain::Wide(TENTH));
+        assert_eq!((wide.cores, wide.allocation), (Some(8), TENTH));
+        let narrow = Hold::to_units(0.8, 16, Grain::Narrow(TENTH));
+        assert_eq!((narrow.cores, narrow.allocation), (Some(2), Share::of(0.4)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`sight`] | what is seen of a window: Little's law at the Table of Requests, bytes by tier |
 //! | [`hold`] | what a tenant may be held to: cores, processor time, bandwidth allocation, clock |
+//! | [`knee`] | what was measured of the slow tier alone: where it is busy and has no queue yet |
 //! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
 //! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
@@ -30,6 +31,7 @@ pub mod document;
 pub mod drive;
 pub mod guard;
 pub mod hold;
+pub mod knee;
 pub mod log;
 pub mod plant;
 pub mod play;
@@ -41,6 +43,6 @@ pub mod sight;
 pub mod status;
 
 pub use controller::{Controller, Decision, Why};
-pub use hold::{Hold, Share};
+pub use hold::{Grain, Hold, Share};
 pub use plant::{Plant, PlantError};
 pub use sight::{Residency, Role, Sight, TenantSight, Traffic};

@@ -3,6 +3,7 @@
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Why};
+use crate::hold::Grain;
 use crate::sight::Sight;
 
 /// The controller, with the cores' worth of running that all who may be held share.
@@ -18,6 +19,6 @@ impl Controller for Isolation {
     }
 
     fn observe(&mut self, sight: &Sight) -> Decision {
-        share_units(sight, self.units, None, Why::rule("always"))
+        share_units(sight, self.units, Grain::Time, Why::rule("always"))
     }
 }

@@ -15,7 +15,7 @@ pub use quota::{Quota, QuotaConfig};
 pub use weir::{Weir, WeirConfig};
 
 use crate::controller::{Decision, Why};
-use crate::hold::{Hold, Share};
+use crate::hold::{Grain, Hold};
 use crate::sight::{Role, Sight};
 
 /// The same hold for everybody who may be held and has something to run.
@@ -33,28 +33,53 @@ fn hold_all(sight: &Sight, hold: Hold, why: Why) -> Decision {
     }
 }
 
-/// So many cores' worth of running, shared among those who may be held: everybody gets an equal part, and
-/// what somebody with fewer cores leaves goes to the others (max-min fairness).
-fn share_units(sight: &Sight, units: f64, step: Option<Share>, why: Why) -> Decision {
+/// So many cores' worth of running, shared among those who may be held. Who draws less than half of an even
+/// part of their bandwidth is left alone: it is not to blame, and holding it would gain next to nothing. The
+/// others get equal parts of the rest, and what somebody with fewer cores leaves goes on to them (max-min
+/// fairness).
+fn share_units(sight: &Sight, units: f64, grain: Grain, why: Why) -> Decision {
     let mut holds = vec![Hold::FREE; sight.tenants.len()];
-    let mut wanting: Vec<(usize, u32)> = (sight.tenants.iter().enumerate())
+    let may_be_held: Vec<usize> = (sight.tenants.iter().enumerate())
         .filter(|(_, t)| t.role == Role::Restrained && t.busy)
-        .map(|(i, t)| (i, t.cores))
+        .map(|(i, _)| i)
         .collect();
-    wanting.sort_by_key(|&(i, cores)| (cores, i));
-    let mut left = units;
-    for (k, &(i, cores)) in wanting.iter().enumerate() {
+    let (small, all) = small_drawers(sight, &may_be_held);
+    let drawn: f64 = small.iter().map(|&(_, drew)| drew).sum();
+    let others = if all > 0.0 { drawn / all } else { 0.0 };
+    let mut left = units * (1.0 - others);
+    let mut wanting: Vec<(u32, usize)> = (may_be_held.iter())
+        .filter(|&&i| !small.iter().any(|&(k, _)| k == i))
+        .map(|&i| (sight.tenants[i].cores, i))
+        .collect();
+    wanting.sort_unstable();
+    for (k, &(cores, i)) in wanting.iter().enumerate() {
         let part = left / (wanting.len() - k) as f64;
-        holds[i] = Hold::to_units(part, cores, step);
+        holds[i] = Hold::to_units(part, cores, grain);
         left -= part.min(f64::from(cores));
     }
     Decision { holds, why }
 }
 
+/// Those of some tenants that draw little, and what all of them draw; nobody where it cannot be told what
+/// each of them draws.
+fn small_drawers(sight: &Sight, of: &[usize]) -> (Vec<(usize, f64)>, f64) {
+    let drew = |&i: &usize| {
+        let drew = sight.tenants[i].drew.as_ref().ok()?.get();
+        (drew.is_finite() && drew >= 0.0).then_some((i, drew))
+    };
+    let Some(drew) = of.iter().map(drew).collect::<Option<Vec<_>>>() else {
+        return (Vec::new(), 0.0);
+    };
+    let all: f64 = drew.iter().map(|&(_, drew)| drew).sum();
+    let even = all / drew.len().max(1) as f64;
+    let small = drew.into_iter().filter(|&(_, drew)| drew < 0.5 * even);
+    (small.collect(), all)
+}
+
 #[cfg(test)]
 mod tests {
     use weir_model::capability::Unavailable;
-    use weir_model::units::Nanos;
+    use weir_model::units::{GbPerSec, Nanos};
 
     use super::*;
     use crate::sight::TenantSight;
@@ -82,14 +107,24 @@ mod tests {
 
     #[test]
     fn the_small_keep_theirs_and_the_bully_gets_the_rest() {
-        let shared = share_units(&sight(&[1, 16, 1]), 4.0, None, Why::rule("test"));
+        let shared = share_units(&sight(&[1, 16, 1]), 4.0, Grain::Time, Why::rule("test"));
         assert!(shared.holds[0].is_free() && shared.holds[2].is_free());
         assert!((shared.holds[1].units(16) - 2.0).abs() < 1e-9);
     }
 
     #[test]
     fn more_than_all_cores_is_free() {
-        let shared = share_units(&sight(&[4, 4]), 9.0, None, Why::rule("test"));
+        let shared = share_units(&sight(&[4, 4]), 9.0, Grain::Time, Why::rule("test"));
         assert!(shared.holds.iter().all(Hold::is_free));
+    }
+
+    #[test]
+    fn who_draws_little_is_left_alone() {
+        let mut sight = sight(&[4, 12]);
+        sight.tenants[0].drew = Ok(GbPerSec(1.0));
+        sight.tenants[1].drew = Ok(GbPerSec(9.0));
+        let shared = share_units(&sight, 4.0, Grain::Time, Why::rule("test"));
+        assert!(shared.holds[0].is_free());
+        assert!((shared.holds[1].units(12) - 3.6).abs() < 1e-9);
     }
 }

@@ -1,0 +1,395 @@
+//! Weir's own: hold as many requests to the slow tier outstanding as its device can serve, and no more.
+//!
+//! A device serves `peak` bytes a second as soon as its bandwidth-delay product is under way:
+//! `peak x idle latency` (Little's law). Whatever cores ask for beyond that waits, and waits in the Table of
+//! Requests, where everybody else's requests have to pass. So there is a range of running in which the device
+//! is busy and the table is free. Where the device was measured alone, its knee is known, and is where the
+//! first step goes; else the ratio of what is outstanding to what should be says where. From there the hold is
+//! sought between what was too little (the device could give more) and what was too much (its queue grew, or
+//! more brought no more), and stays.
+
+mod range;
+mod view;
+
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+
+use super::share_units;
+use crate::controller::{Controller, Decision, Why};
+use crate::hold::{Grain, Hold, Share};
+use crate::knee::Knee;
+use crate::sight::Sight;
+use range::Range;
+use view::View;
+
+/// What the controller is told of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeirConfig {
+    /// Residency of a request for DRAM that nobody disturbs.
+    pub fast: Nanos,
+    /// Residency of a request for the slow tier at rest, if it was measured; learnt otherwise.
+    pub slow: Option<Nanos>,
+    /// The slow tier's knees in order of their writes, as far as they were measured.
+    pub knees: Vec<Knee>,
+    /// The table is short of entries once requests wait before it for more than this.
+    pub wait: Nanos,
+    /// Outstanding requests aimed at where no knee is known, in bandwidth-delay products.
+    pub products: f64,
+    /// Requests that stay so many times as long as at rest stand in a queue.
+    pub queued: f64,
+    /// Step of the hardware's bandwidth allocation, if it has any; a part of a core is a part of its time
+    /// otherwise.
+    pub step: Option<Share>,
+    /// A device is busy with this share of what it gives at its knee.
+    pub full: f64,
+}
+
+impl WeirConfig {
+    /// Two products: one under way, one in the device's queue, so that it never runs dry between a core's
+    /// requests. Twice as long again is a queue that somebody else pays for.
+    pub fn new(fast: Nanos, slow: Option<Nanos>) -> Self {
+        Self {
+            fast,
+            slow,
+            knees: Vec::new(),
+            wait: fast * 0.02,
+            products: 2.0,
+            queued: 4.0,
+            step: None,
+            full: 0.965,
+        }
+    }
+}
+
+/// What is seen of the device's peak fades by this a window, since tenants change what they do.
+const FADE: f64 = 0.998;
+/// Least running, in cores.
+const LEAST: f64 = 1.0 / 16.0;
+/// A queue at a loaded device was seen to be eight to ten times its idle latency (MIKU section 3): the
+/// first guess where nothing is known.
+const LOADED: f64 = 8.0;
+/// The table is full with this share of the entries that were ever seen in use.
+const FULL: f64 = 0.9;
+/// The slow tier is to blame only if it holds this share of the table.
+const BLAME: f64 = 0.2;
+/// A change of a tier's bandwidth by this factor is none by chance.
+const NOTICED: f64 = 1.02;
+/// A fast tier that gives less by this factor was harmed.
+const HARMED: f64 = 1.03;
+/// Another mix of reads and writes: what was learnt of the old one says nothing about it.
+const OTHER_MIX: f64 = 0.15;
+/// Mixes for which the hold that fitted is remembered, from reads alone to writes alone.
+const MIXES: usize = 11;
+/// Narrower by at most this in one window, so that one wrong count cannot stop a tenant.
+const NARROWEST_STEP: f64 = 1.0 / 16.0;
+/// Windows for which nobody is held after a hold that helped nobody.
+const IN_VAIN: u32 = 40;
+/// Outstanding requests that are fewer than in the window before by this factor drain.
+const DRAINS: f64 = 0.9;
+/// What is left of a hold that was a little too much.
+const TRIM: f64 = 0.92;
+/// Between two holds that differ by less than this factor none is looked for.
+const NEAR: f64 = 1.15;
+/// Wider by at most this.
+const WIDEST_STEP: f64 = 4.0;
+
+/// The controller.
+#[derive(Debug, Clone)]
+pub struct Weir {
+    config: WeirConfig,
+    /// What those who may be held share; `None` for free.
+    held: Option<Held>,
+    /// The hold that fitted last, by the mix of reads and writes.
+    remembered: [Option<f64>; MIXES],
+    /// The shortest residency seen while somebody was held.
+    rest: Option<Nanos>,
+    /// Entries of the table, as far as they were seen in use.
+    capacity: f64,
+    /// The most that the slow tier gave.
+    peak: GbPerSec,
+    /// Windows for which nobody is held, since it helped nobody.
+    in_vain: u32,
+}
+
+/// A hold in force, and how it was come by.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// Cores' worth of running.
+    units: f64,
+    /// The mix that it is for.
+    writes: f64,
+    range: Range,
+    /// Before the last step wider: the hold, and what the slow tier and the fast one gave.
+    narrower: Option<(f64, GbPerSec, GbPerSec)>,
+    /// Before the last step narrower: what the fast tier gave.
+    wider: Option<GbPerSec>,
+    /// What was outstanding in the window before.
+    outstanding: f64,
+    /// Whether nobody was held in the window before.
+    is_new: bool,
+}
+
+impl Weir {
+    /// Everybody free.
+    pub fn new(config: WeirConfig) -> Self {
+        Self {
+            config,
+            held: None,
+            remembered: [None; MIXES],
+            rest: None,
+            capacity: 0.0,
+            peak: GbPerSec(0.0),
+            in_vain: 0,
+        }
+    }
+
+    /// The device under the mix that is seen: as it was measured, else as far as it was seen.
+    fn device(&mut self, view: &View) -> Knee {
+        self.capacity = self.capacity.max(view.entries);
+        self.peak = (self.peak * FADE).max(view.gives);
+        if let Some(knee) = Knee::of_mix(&self.config.knees, view.writes) {
+            return knee;
+        }
+        let rest = self.rest_so_far(view);
+        Knee {
+            writes: view.writes,
+            rest,
+            gives: self.peak,
+            units: f64::INFINITY,
+            much: None,
+            grain: self.config.step.map_or(Grain::Time, Grain::Wide),
+        }
+    }
+
+    /// Residency at rest: as measured, else the shortest seen; until somebody was held, a guess.
+    fn rest_so_far(&mut self, view: &View) -> Nanos {
+        if let Some(known) = self.config.slow {
+            return known;
+        }
+        if self.held.is_none() && self.rest.is_none() {
+            return view.residency / LOADED;
+        }
+        let shortest = self.rest.map_or(view.residency, |r| r.min(view.residency));
+        self.rest = Some(shortest);
+        shortest
+    }
+
+    /// Whether requests of the slow tier fill the table, so that others wait before it; where the ingress
+    /// queues are not counted, whether they stay far longer than at rest.
+    fn fills(&self, view: &View, device: &Knee) -> bool {
+        let crowded = match view.wait {
+            Some(wait) => wait > self.config.wait && view.entries > FULL * self.capacity,
+            None => view.residency > device.rest * self.config.queued,
+        };
+        crowded && view.share > BLAME
+    }
+
+    fn decide(&mut self, cores: f64, view: &View) -> (&'static str, Nanos) {
+        let device = self.device(view);
+        let queue = device.rest * self.config.queued;
+        let Some(mut held) = self.held else {
+            if self.in_vain > 0 {
+                self.in_vain -= 1;
+                return ("to hold somebody helped nobody", queue);
+            }
+            if !self.fills(view, &device) {
+                return ("the table has room", queue);
+            }
+            self.held = self.first(cores, view, &device, true);
+            return (
+                "the slow tier fills the table: held to what its device serves",
+                queue,
+            );
+        };
+        if (held.writes - view.writes).abs() > OTHER_MIX {
+            self.held = self.first(cores, view, &device, false);
+            return ("reads and writes are mixed otherwise: held anew", queue);
+        }
+        held.range.grow_older();
+        if held.is_new && !self.helped(view, &held) {
+            self.held = None;
+            self.in_vain = IN_VAIN;
+            return ("to hold somebody helped nobody: let go", queue);
+        }
+        let rule = self.seek(cores, view, &device, &mut held);
+        self.held = (held.units < cores).then_some(held);
+        (rule, queue)
+    }
+
+    /// Where to begin: at what fitted before, at the knee, or where about two bandwidth-delay products are
+    /// outstanding. Nobody is held where all cores together reach none of these.
+    fn first(&self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<Held> {
+        // Of what does not fit into the table nothing is seen.
+        let by_product = (0.5 * self.aim(device) / view.outstanding).clamp(NARROWEST_STEP, 1.0);
+        let guess = if device.units.is_finite() {
+            device.units
+        } else {
+            (cores * by_product).max(1.0)
+        };
+        let units = self.remembered[mix(view.writes)].unwrap_or(guess);
+        let units = Self::snap(units, cores, device.grain);
+        (units < cores).then_some(Held {
+            units,
+            writes: view.writes,
+            range: Range::below(device.much, cores),
+            narrower: None,
+            wider: Some(view.fast),
+            outstanding: f64::INFINITY,
+            is_new,
+        })
+    }
+
+    /// Outstanding requests aimed at.
+    fn aim(&self, device: &Knee) -> f64 {
+        let product = device.gives.get() / LINE_BYTES as f64 * device.rest.get();
+        (self.config.products * product).max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether the fast tier gained by the first hold.
+    fn helped(&self, view: &View, held: &Held) -> bool {
+        let free = held.wider.unwrap_or(view.fast);
+        view.fast.get() > free.get() * NOTICED
+    }
+
+    /// Between too little and too much.
+    fn seek(&mut self, cores: f64, view: &View, device: &Knee, held: &mut Held) -> &'static str {
+        let queue = device.rest * self.config.queued;
+        let units = held.units;
+        held.is_new = false;
+        let narrower = held.narrower.take();
+        let before = std::mem::replace(&mut held.outstanding, view.outstanding);
+        let overflows = view.residency > queue && view.share > BLAME;
+        if overflows && view.outstanding < before * DRAINS {
+            return "what was under way before drains";
+        }
+        if overflows || self.harms(view, device, held) {
+            held.wider = Some(view.fast);
+            held.range.too_much(units);
+            held.units = match narrower {
+                Some((before, ..)) => {
+                    if units < before * NEAR {
+                        held.range.just(before);
+                    }
+                    before
+                }
+                None => {
+                    let to = held.range.from_above(units * self.trim(view, device));
+                    Self::below(units, to, cores, device.grain)
+                }
+            };
+            return "more is under way than the device serves: less";
+        }
+        if let Some((before, gave, fast)) = narrower {
+            let gained = view.gives.get() > gave.get() * NOTICED;
+            let harmed = view.fast.get() * HARMED < fast.get();
+            if harmed || !gained {
+                held.range.just(before);
+                held.units = before;
+                return "more brought no more, or cost the fast tier: as before";
+            }
+        }
+        let enough = device.gives * self.config.full;
+        self.remembered[mix(view.writes)] = Some(units);
+        if view.gives >= enough {
+            return "the device is busy, and others have room";
+        }
+        held.range.too_little(units);
+        let measured = device.gives.get() / device.units;
+        let drawn = view.gives.get() / units;
+        held.range.stretch(measured / drawn.max(f64::MIN_POSITIVE));
+        // Below the knee bandwidth grows with those who run.
+        let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
+        let to = units * missing.min(WIDEST_STEP);
+        let wider = Self::above(units, held.range.from_below(to), cores, device.grain);
+        if !held.range.has_room_for(wider) {
+            return "the device could serve more, but a step more was too much";
+        }
+        held.narrower = Some((units, view.gives, view.fast));
+        held.units = wider;
+        "the device could serve more"
+    }
+
+    /// Where no knee was measured: whether the slow tier still fills the table, and the fast one gained by the
+    /// last step narrower.
+    fn harms(&self, view: &View, device: &Knee, held: &Held) -> bool {
+        let gained = (held.wider).is_none_or(|before| view.fast.get() > before.get() * NOTICED);
+        !device.units.is_finite() && gained && self.fills(view, device)
+    }
+
+    /// Of a hold that was too much, how much is left: a little less than a knee that was measured; else in
+    /// proportion to what is outstanding.
+    fn trim(&self, view: &View, device: &Knee) -> f64 {
+        if device.units.is_finite() {
+            TRIM
+        } else {
+            (self.aim(device) / view.outstanding).clamp(0.5, TRIM)
+        }
+    }
+
+    /// What can be held that is nearest.
+    fn snap(units: f64, cores: f64, grain: Grain) -> f64 {
+        let units = units.max(LEAST);
+        let whole = match grain {
+            // Cores that run a part of their time run it together.
+            Grain::Time if units > 1.0 => units.round(),
+            _ => units,
+        };
+        Hold::to_units(whole, cores as u32, grain).units(cores as u32)
+    }
+
+    /// What can be held that is nearest to `to` and less than `units`.
+    fn below(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
+        let tries = (0..STEPS).map(|n| to - f64::from(n) * GRAIN * units);
+        let mut held = tries.map(|to| Self::snap(to, cores, grain));
+        held.find(|&to| to < units).unwrap_or(LEAST)
+    }
+
+    /// What can be held that is nearest to `to` and more than `units`.
+    fn above(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
+        let tries = (0..STEPS).map(|n| to + f64::from(n) * GRAIN * units);
+        let mut held = tries.map(|to| Self::snap(to, cores, grain));
+        held.find(|&to| to > units).unwrap_or(cores)
+    }
+}
+
+/// The next hold is looked for in steps of this part of the present one, ...
+const GRAIN: f64 = 0.02;
+/// ... so many of them.
+const STEPS: u32 = 101;
+
+/// Which of the remembered mixes it is.
+fn mix(writes: f64) -> usize {
+    (writes * (MIXES - 1) as f64)
+        .round()
+        .clamp(0.0, (MIXES - 1) as f64) as usize
+}
+
+impl Controller for Weir {
+    fn name(&self) -> &'static str {
+        "weir"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        let tenants = sight.tenants.len();
+        if !sight.protected_busy() {
+            self.held = None;
+            self.in_vain = 0;
+            return Decision::free(tenants, Why::rule("nobody to protect runs"));
+        }
+        let (why, grain) = match View::of(sight, self.config.fast) {
+            Some(view) => {
+                let cores = f64::from(sight.restrained_cores());
+                let (rule, target) = self.decide(cores, &view);
+                let grain = self.device(&view).grain;
+                (Why::compared(rule, view.residency, target), grain)
+            }
+            None => (
+                Why::rule("as before: nothing seen of the slow tier"),
+                self.config.step.map_or(Grain::Time, Grain::Wide),
+            ),
+        };
+        let Some(held) = self.held else {
+            return Decision::free(tenants, why);
+        };
+        share_units(sight, held.units, grain, why.at_level(1))
+    }
+}

@@ -1,0 +1,53 @@
+//! What a window says of the tiers.
+
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+
+use crate::sight::{Sight, Traffic};
+
+/// The tiers in one window.
+pub struct View {
+    /// How long a request for the slow tier stays in the table.
+    pub residency: Nanos,
+    /// Requests for the slow tier in the table and before it.
+    pub outstanding: f64,
+    /// What the slow tier moves.
+    pub gives: GbPerSec,
+    /// What the fast tier moves.
+    pub fast: GbPerSec,
+    /// The share of the slow tier's lines that is written.
+    pub writes: f64,
+    /// Entries in use.
+    pub entries: f64,
+    /// Part of them that wait for the slow tier.
+    pub share: f64,
+    /// How long requests wait before the table, where it is counted.
+    pub wait: Option<Nanos>,
+}
+
+impl View {
+    /// What a window says, if anything of the slow tier is seen in it; `fast` is the residency of a request
+    /// for DRAM.
+    pub fn of(sight: &Sight, fast: Nanos) -> Option<Self> {
+        let residency = sight.slow_residency(fast).ok()?;
+        let slow: &Traffic = sight.slow.as_ref().ok()?;
+        let gives = slow.total();
+        // Little's law, where the table does not count by tier.
+        let in_table = match &sight.slow_table {
+            Ok(table) => table.entries,
+            Err(_) => gives.get() / LINE_BYTES as f64 * residency.get(),
+        };
+        let entries = sight.table.as_ref().map_or(in_table, |t| t.entries);
+        let share = in_table / entries.max(in_table).max(f64::MIN_POSITIVE);
+        let waiting = sight.ingress.as_ref().map_or(0.0, |q| q.entries);
+        Some(View {
+            residency,
+            outstanding: (in_table + waiting * share).max(f64::MIN_POSITIVE),
+            gives,
+            fast: sight.fast.as_ref().ok()?.total(),
+            writes: slow.write_share(),
+            entries,
+            share,
+            wait: sight.ingress.as_ref().ok().map(|q| q.mean),
+        })
+    }
+}

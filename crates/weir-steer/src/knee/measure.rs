@@ -1,0 +1,224 @@
+//! Finding the knees of a slow tier: one tenant alone, held ever less.
+
+use weir_model::access::{Op, Pattern};
+use weir_model::action::Action;
+use weir_model::machine::{MachineError, Testbed};
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+
+use super::{Knee, grains};
+use crate::hold::{Grain, Hold, Share};
+use crate::sight::Sight;
+
+/// Beyond every cache's reach.
+const WORKING_SET: Bytes = Bytes::mib(64);
+/// A device is busy with this share of the most that it gives without a queue.
+const BUSY: f64 = 0.97;
+/// Requests that stay so many times as long as at rest stand in a queue.
+const QUEUED: f64 = 3.0;
+/// Requests that wait before the table for so much of that have filled it.
+const WAITS: f64 = 0.1;
+/// Few cores must give so much more than many to be preferred, ...
+const WORTH: f64 = 1.03;
+/// ... and more where stores are posted: beside others, which wait before the table as well, few cores cannot
+/// post as fast as alone.
+const WORTH_POSTED: f64 = 1.08;
+/// What holds differ by, where there is no bandwidth allocation: cores.
+const CORE: f64 = 1.0;
+
+/// Where and how a device is measured.
+pub struct Measure<'a> {
+    /// The machine, on which nothing else runs.
+    pub testbed: &'a dyn Testbed,
+    /// Its seed.
+    pub seed: u64,
+    /// How long each hold is looked at.
+    pub window: Nanos,
+    /// Cores that may be used.
+    pub cores: &'a [u32],
+    /// The slow tier.
+    pub placement: Placement,
+    /// Step of its bandwidth allocation, if it has any.
+    pub step: Option<Share>,
+}
+
+/// A tenant alone under a hold.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    units: f64,
+    writes: f64,
+    residency: Nanos,
+    /// How long requests wait before the table, if that is counted.
+    waits: Nanos,
+    gives: GbPerSec,
+}
+
+impl Measure<'_> {
+    /// The knees of loads, stores and non-temporal stores, in order of what they write. What cannot be
+    /// counted has none.
+    ///
+    /// # Errors
+    /// The machine cannot run the tenant, or cannot hold it.
+    pub fn knees(&self) -> Result<Vec<Knee>, MachineError> {
+        let Some(rest) = self.at_rest()? else {
+            return Ok(Vec::new());
+        };
+        let mut knees = Vec::new();
+        for op in [Op::Ld, Op::St, Op::NtSt] {
+            let mut best: Option<(Knee, Seen)> = None;
+            for grain in grains(self.step) {
+                let knee = self.knee(op, grain, rest)?;
+                best = match (best, knee) {
+                    (Some(best), Some(knee)) if !is_better(op, &knee.1, &best.1) => Some(best),
+                    (best, knee) => knee.or(best),
+                };
+            }
+            knees.extend(best.map(|(knee, _)| knee));
+        }
+        knees.sort_by(|a, b| a.writes.total_cmp(&b.writes));
+        Ok(knees)
+    }
+
+    /// Residency while a single core asks, without its prefetchers.
+    fn at_rest(&self) -> Result<Option<Nanos>, MachineError> {
+        let mut tenant = self.tenant(Op::Ld);
+        tenant.cores.truncate(1);
+        tenant.prefetch = false;
+        Ok(self.see(tenant, Hold::FREE)?.map(|seen| seen.residency))
+    }
+
+    /// The least hold with which the device is busy, if it has no queue then; else the most without one.
+    fn knee(
+        &self,
+        op: Op,
+        grain: Grain,
+        rest: Nanos,
+    ) -> Result<Option<(Knee, Seen)>, MachineError> {
+        let ladder = self.ladder(grain);
+        let is_queued = |seen: &Seen| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
+        let look = |i: usize| self.look(op, ladder[i]);
+        // The first hold that fills the queue; a hold that cannot be judged does.
+        let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
+        let Some(last) = much.checked_sub(1).map(look) else {
+            return Ok(None);
+        };
+        let Some(last) = last? else { return Ok(None) };
+        // Below it, the first that gives as much as any.
+        let enough = last.gives * BUSY;
+        let busy = first(
+            much - 1,
+            |i| Ok(look(i)?.is_some_and(|s| s.gives >= enough)),
+        )?;
+        let Some(seen) = look(busy)? else {
+            return Ok(None);
+        };
+        let all = self.cores.len() as u32;
+        let knee = Knee {
+            writes: seen.writes,
+            rest,
+            gives: last.gives,
+            units: seen.units,
+            much: ladder.get(much).map(|hold| hold.units(all)),
+            grain,
+        };
+        Ok(Some((knee, seen)))
+    }
+
+    /// Everything that can be held, the least first.
+    fn ladder(&self, grain: Grain) -> Vec<Hold> {
+        let all = self.cores.len() as u32;
+        let step = match grain {
+            Grain::Time => CORE,
+            Grain::Wide(step) | Grain::Narrow(step) => step.get(),
+        };
+        if step <= 0.0 {
+            return Vec::new();
+        }
+        let steps = (f64::from(all) / step).round() as u32;
+        let mut ladder: Vec<Hold> = (1..=steps)
+            .map(|n| Hold::to_units(f64::from(n) * step, all, grain))
+            .collect();
+        ladder.dedup_by(|a, b| a.units(all) <= b.units(all));
+        ladder
+    }
+
+    /// A tenant that does one thing as fast as it can.
+    fn tenant(&self, op: Op) -> Tenant {
+        let tier = TierName::dram();
+        Tenant {
+            name: NAME.into(),
+            cores: self.cores.to_vec(),
+            placement: self.placement.clone(),
+            ..Tenant::on_first_cores(op, Pattern::Sequential, &tier, 1, WORKING_SET)
+        }
+    }
+
+    fn look(&self, op: Op, hold: Hold) -> Result<Option<Seen>, MachineError> {
+        self.see(self.tenant(op), hold)
+    }
+
+    /// A tenant alone under a hold; `None` where too little is counted to tell.
+    fn see(&self, tenant: Tenant, hold: Hold) -> Result<Option<Seen>, MachineError> {
+        let mut machine = self.testbed.open(self.seed)?;
+        machine.start(&[tenant])?;
+        if hold.cores.is_some() {
+            machine.act(&Action::Cores {
+                tenant: NAME.into(),
+                cores: hold.cores,
+            })?;
+        }
+        if hold.allocation < Share::ALL {
+            machine.act(&Action::Bandwidth {
+                tenant: NAME.into(),
+                percent: (hold.allocation.get() * 100.0).round() as u32,
+            })?;
+        }
+        let seen = machine.observe(self.window)?;
+        machine.stop()?;
+        let sight = Sight::of(&seen, Vec::new());
+        let (Ok(residency), Ok(slow)) = (sight.slow_residency(Nanos(0.0)), &sight.slow) else {
+            return Ok(None);
+        };
+        let lines = slow.total().get() / LINE_BYTES as f64;
+        Ok((lines > 0.0).then_some(Seen {
+            units: hold.units(self.cores.len() as u32),
+            writes: slow.write_share(),
+            residency,
+            waits: sight.ingress.as_ref().map_or(Nanos(0.0), |q| q.mean),
+            gives: slow.total(),
+        }))
+    }
+}
+
+/// Whether few cores serve better than many: they give more, or as much with far shorter a queue.
+fn is_better(op: Op, few: &Seen, many: &Seen) -> bool {
+    let gain = few.gives.get() / many.gives.get();
+    if op.is_posted() {
+        return gain > WORTH_POSTED;
+    }
+    gain > WORTH || (gain > 1.0 / WORTH && few.residency.get() * SHORTER < many.residency.get())
+}
+
+/// Requests that stay shorter by this factor have a far shorter queue.
+const SHORTER: f64 = 1.5;
+
+/// The tenant that measures.
+const NAME: &str = "calibration";
+
+/// The first of `0..end` for which something holds that holds for all after it too; `end` if for none.
+fn first(
+    end: usize,
+    mut holds: impl FnMut(usize) -> Result<bool, MachineError>,
+) -> Result<usize, MachineError> {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(low)
+}
