@@ -55,7 +55,7 @@ impl WeirConfig {
             products: 2.0,
             queued: 4.0,
             step: None,
-            full: 0.965,
+            full: 0.95,
         }
     }
 }
@@ -84,7 +84,7 @@ const NARROWEST_STEP: f64 = 1.0 / 16.0;
 /// Windows for which nobody is held after a hold that helped nobody.
 const IN_VAIN: u32 = 40;
 /// Outstanding requests that are fewer than in the window before by this factor drain.
-const DRAINS: f64 = 0.9;
+const DRAINS: f64 = 0.99;
 /// What is left of a hold that was a little too much.
 const TRIM: f64 = 0.92;
 /// Between two holds that differ by less than this factor none is looked for.
@@ -272,7 +272,7 @@ impl Weir {
                     before
                 }
                 None => {
-                    let to = held.range.from_above(units * self.trim(view, device));
+                    let to = held.range.narrower(units * self.trim(view, device));
                     Self::below(units, to, cores, device.grain)
                 }
             };
@@ -299,7 +299,7 @@ impl Weir {
         // Below the knee bandwidth grows with those who run.
         let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
         let to = units * missing.min(WIDEST_STEP);
-        let wider = Self::above(units, held.range.from_below(to), cores, device.grain);
+        let wider = Self::above(units, held.range.wider(to), cores, device.grain);
         if !held.range.has_room_for(wider) {
             return "the device could serve more, but a step more was too much";
         }

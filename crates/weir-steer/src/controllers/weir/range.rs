@@ -71,7 +71,7 @@ impl Range {
     }
 
     /// Down to `to`, but not below the middle between what was too little and what is too much.
-    pub fn from_above(&self, to: f64) -> f64 {
+    pub fn narrower(&self, to: f64) -> f64 {
         if self.little > 0.0 {
             to.max(0.5 * (self.little + self.much.min(self.most)))
         } else {
@@ -80,7 +80,7 @@ impl Range {
     }
 
     /// Up to `to`; once something was too much, not above the middle between that and what was too little.
-    pub fn from_below(&self, to: f64) -> f64 {
+    pub fn wider(&self, to: f64) -> f64 {
         if self.tried {
             to.min(0.5 * (self.little + self.much))
         } else {

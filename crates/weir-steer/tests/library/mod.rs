@@ -1,0 +1,327 @@
+//! Pairs of bandwidth tests on the platforms of the library, one on each tier.
+
+use std::fmt;
+
+use weir_model::access::{Op, Pattern};
+use weir_model::machine::Testbed;
+use weir_model::platform::Library;
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::units::{Bytes, Nanos};
+use weir_sim::{Sampling, SimTestbed};
+use weir_steer::controllers::{Weir, WeirConfig};
+use weir_steer::drive::{Party, Phase, Step, drive};
+use weir_steer::guard::{Bounds, Guarded};
+use weir_steer::knee::{Knee, Measure};
+use weir_steer::{Controller, Decision, Role, Share, Sight, Why};
+
+/// A quarter of a second, as on a server.
+const WINDOW: Nanos = Nanos(250e6);
+/// What `cpu.max` has as its period by default.
+const PERIOD: Nanos = Nanos(100e6);
+/// Windows under control.
+const WINDOWS: u32 = 12;
+/// Windows alone, the first of which is not counted.
+const ALONE: u32 = 4;
+
+/// Every host of the library that has CXL memory, and every device on a server that it was measured on.
+pub fn platforms() -> &'static [&'static str] {
+    &[
+        "miku-a",
+        "miku-b",
+        "interplay-a",
+        "interplay-b",
+        "memo",
+        "eurosys24",
+        "micro23",
+        "micro23-snc4",
+        "micro23+micro23-b",
+        "micro23+micro23-c",
+        "emr2s+cxl-a",
+        "emr2s+cxl-b",
+        "emr2s+cxl-c",
+        "emr2s+cxl-d",
+        "spr2s+cxl-a",
+        "skx2s+cxl-b",
+    ]
+}
+
+/// What became of a pair, as parts of what each gives alone.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    on: String,
+    op: Op,
+    /// Without control.
+    free: (f64, f64),
+    /// The fast tier, in the mean of the last windows.
+    pub fast: f64,
+    /// The slow tier.
+    pub slow: f64,
+    /// Windows after which the hold stays within 3 % of the last.
+    pub settled: u32,
+    /// By what the fast tier differs between the halves of the rest.
+    pub swings: f64,
+    /// Windows from the end of the protected tenant until nobody is held.
+    pub released: u32,
+    /// What a step of the means at hand moves at the hold in force.
+    step: f64,
+}
+
+impl Cell {
+    /// A pair on a platform, held by allocating bandwidth in such steps, or by cores and time alone.
+    pub fn measure(on: &str, op: Op, step: Option<Share>) -> Self {
+        let bench = Bench::new(on, step);
+        let pair = [bench.fast(op), bench.slow(op)];
+        let solo = |party: &Party| {
+            let steps = bench.play(&mut Free, &[(ALONE, vec![party.clone()])]);
+            mean(&steps[1..], 0)
+        };
+        let alone = (solo(&pair[0]), solo(&pair[1]));
+        let racing = bench.play(&mut Free, &[(ALONE, pair.to_vec())]);
+        let part = |steps: &[Step]| (mean(steps, 0) / alone.0, mean(steps, 1) / alone.1);
+
+        let mut weir = bench.weir();
+        let then = vec![pair[1].clone()];
+        let steps = bench.play(&mut weir, &[(WINDOWS, pair.to_vec()), (3, then)]);
+        let (held, after) = steps.split_at(WINDOWS as usize);
+        let (fast, slow) = part(&held[4..]);
+        let units = |s: &Step| s.held[1].units(bench.half);
+        let last = units(&held[held.len() - 1]);
+        let off = |s: &Step| (units(s) / last - 1.0).abs() > 0.03;
+        // What the fast tier gives in a window differs by itself; what counts is from one half to the other.
+        let (early, late) = held[4..].split_at((held.len() - 4) / 2);
+        let released = after.iter().take_while(|s| !s.held[1].is_free()).count();
+        Self {
+            on: on.into(),
+            op,
+            free: part(&racing[1..]),
+            fast,
+            slow,
+            settled: held.iter().rposition(off).map_or(0, |k| k as u32 + 1),
+            released: released as u32,
+            swings: (mean(early, 0) / mean(late, 0) - 1.0).abs(),
+            step: step.map_or(1.0, Share::get) / last,
+        }
+    }
+
+    /// A line for each cell, in percent of what each tier gives alone.
+    pub fn table(cells: &[Cell]) -> String {
+        let mut text = String::from(
+            "platform           op      no control      weir            settled  released\n",
+        );
+        for c in cells {
+            let (free, held) = ((c.free.0, c.free.1), (c.fast, c.slow));
+            text.push_str(&format!(
+                "{:18} {:6} {:5.1} {:6.1}    {:5.1} {:6.1}    {:7} {:9}{}\n",
+                c.on,
+                c.op,
+                free.0 * 100.0,
+                free.1 * 100.0,
+                held.0 * 100.0,
+                held.1 * 100.0,
+                c.settled,
+                c.released,
+                if c.misses() { "  misses" } else { "" }
+            ));
+        }
+        text
+    }
+
+    fn misses(&self) -> bool {
+        self.fast < 0.93 || self.slow < 0.88
+    }
+}
+
+/// All cells together; what is above what a tier gives alone counts as that.
+pub struct Summary {
+    /// Geometric means.
+    pub fast: f64,
+    pub slow: f64,
+    /// The least.
+    pub worst_fast: f64,
+    worst_slow: f64,
+    /// Cells that settled within three windows.
+    settled: usize,
+    /// Cells whose fast tier stays within 3 %.
+    steady: usize,
+    /// Cells that were released within two.
+    released: usize,
+    /// Cells whose slow tier misses 88 % by more than a step of the means would bring.
+    pub beyond_a_step: usize,
+    all: usize,
+}
+
+impl Summary {
+    pub fn of(cells: &[Cell]) -> Self {
+        let least = |of: fn(&Cell) -> f64| cells.iter().map(of).fold(1.0, f64::min);
+        let geometric = |of: fn(&Cell) -> f64| {
+            let logs: f64 = cells.iter().map(|c| of(c).min(1.0).ln()).sum();
+            (logs / cells.len() as f64).exp()
+        };
+        let count = |of: fn(&Cell) -> bool| cells.iter().filter(|c| of(c)).count();
+        Self {
+            fast: geometric(|c| c.fast),
+            slow: geometric(|c| c.slow),
+            worst_fast: least(|c| c.fast),
+            worst_slow: least(|c| c.slow),
+            settled: count(|c| c.settled <= 3),
+            steady: count(|c| c.swings <= 0.03),
+            released: count(|c| c.released <= 2),
+            beyond_a_step: count(|c| c.slow * (1.0 + c.step) < 0.88),
+            all: cells.len(),
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "geometric mean {:.1} {:.1}, worst {:.1} {:.1}; of {} cells {} settled within 3 windows, {} steady, \
+             {} released within 2",
+            self.fast * 100.0,
+            self.slow * 100.0,
+            self.worst_fast * 100.0,
+            self.worst_slow * 100.0,
+            self.all,
+            self.settled,
+            self.steady,
+            self.released
+        )
+    }
+}
+
+/// A platform, measured with one tenant alone.
+struct Bench {
+    bed: SimTestbed,
+    cores: Vec<u32>,
+    half: u32,
+    slow: Placement,
+    rest: Nanos,
+    knees: Vec<Knee>,
+    step: Option<Share>,
+}
+
+impl Bench {
+    fn new(on: &str, step: Option<Share>) -> Self {
+        let platform = Library::builtin().compose(on).unwrap();
+        // A queue that fills by a hundredth of what passes shows in this time.
+        let sampling = Sampling {
+            warm_up: Nanos::from_micros(90.0),
+            detail: Nanos::from_micros(90.0),
+        };
+        let bed = SimTestbed::new(&platform).unwrap().sampled(sampling);
+        let topology = platform.topology();
+        let mut bench = Self {
+            bed,
+            half: half(&topology),
+            cores: topology.cores.clone(),
+            slow: slow(&topology),
+            rest: Nanos(0.0),
+            knees: Vec::new(),
+            step,
+        };
+        bench.rest = bench.at_rest();
+        bench.knees = bench.knees();
+        bench
+    }
+
+    fn at_rest(&self) -> Nanos {
+        let mut one = self.fast(Op::Ld);
+        one.tenant.cores.truncate(1);
+        one.tenant.prefetch = false;
+        let steps = self.play(&mut Free, &[(1, vec![one])]);
+        steps[0].sight.table.as_ref().unwrap().mean
+    }
+
+    fn knees(&self) -> Vec<Knee> {
+        let cores = &self.slow(Op::Ld).tenant.cores;
+        let measure = Measure {
+            testbed: &self.bed,
+            seed: 1,
+            window: WINDOW,
+            cores,
+            placement: self.slow.clone(),
+            step: self.step,
+        };
+        measure.knees().unwrap()
+    }
+
+    fn weir(&self) -> Guarded<Weir> {
+        let config = WeirConfig {
+            knees: self.knees.clone(),
+            step: self.step,
+            ..WeirConfig::new(self.rest, None)
+        };
+        Guarded::new(Weir::new(config), Bounds::default())
+    }
+
+    fn fast(&self, op: Op) -> Party {
+        let cores = &self.cores[..self.half as usize];
+        self.party(
+            "fast",
+            op,
+            cores,
+            Placement::Bind(TierName::dram()),
+            Role::Protected,
+        )
+    }
+
+    fn slow(&self, op: Op) -> Party {
+        let cores = &self.cores[self.half as usize..2 * self.half as usize];
+        self.party("slow", op, cores, self.slow.clone(), Role::Restrained)
+    }
+
+    fn party(&self, name: &str, op: Op, cores: &[u32], at: Placement, role: Role) -> Party {
+        let (order, size) = (Pattern::Sequential, Bytes::mib(64));
+        let mut tenant = Tenant::on_first_cores(op, order, &TierName::dram(), 1, size);
+        tenant.name = name.into();
+        tenant.cores = cores.to_vec();
+        tenant.placement = at;
+        Party { tenant, role }
+    }
+
+    fn play(&self, controller: &mut dyn Controller, phases: &[(u32, Vec<Party>)]) -> Vec<Step> {
+        let phase = |(windows, parties): &(u32, Vec<Party>)| Phase {
+            lasts: WINDOW * f64::from(*windows),
+            parties: parties.clone(),
+        };
+        let phases: Vec<Phase> = phases.iter().map(phase).collect();
+        let mut machine = self.bed.open(1).unwrap();
+        drive(&mut *machine, controller, &phases, WINDOW, PERIOD).unwrap()
+    }
+}
+
+/// Sixteen cores for each tenant, as in the papers, or half of what there is; whole complexes where a
+/// last-level cache belongs to some cores alone, so that the two meet in memory and nowhere else.
+fn half(topology: &Topology) -> u32 {
+    let half = (topology.cores.len() as u32 / 2).min(16);
+    let shared = topology.caches.last().map_or(1, |cache| cache.shared_by);
+    if shared < half {
+        half / shared * shared
+    } else {
+        half
+    }
+}
+
+fn slow(topology: &Topology) -> Placement {
+    let tiers = topology.tiers.iter().filter(|t| t.kind == TierKind::Cxl);
+    Placement::Interleave(tiers.map(|t| (t.name.clone(), 1)).collect())
+}
+
+fn mean(steps: &[Step], tenant: usize) -> f64 {
+    steps.iter().map(|s| s.drew(tenant).get()).sum::<f64>() / steps.len() as f64
+}
+
+/// No control.
+struct Free;
+
+impl Controller for Free {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        Decision::free(sight.tenants.len(), Why::rule("nobody is ever held"))
+    }
+}
