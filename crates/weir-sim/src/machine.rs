@@ -179,11 +179,11 @@ pub struct Sampling {
 }
 
 impl Default for Sampling {
-    /// As long as a figure of bandwidth takes.
+    /// As long as a queue takes that fills slowly.
     fn default() -> Self {
         Self {
-            warm_up: Nanos::from_micros(20.0),
-            detail: Nanos::from_micros(40.0),
+            warm_up: Nanos::from_micros(60.0),
+            detail: Nanos::from_micros(60.0),
         }
     }
 }

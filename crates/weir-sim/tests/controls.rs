@@ -383,14 +383,14 @@ fn a_tenant_hits_the_more_the_more_ways_it_has_from_the_start() {
 fn an_allocation_below_what_a_device_serves_leaves_others_all_they_had() {
     let bed = bed(MACHINE);
     let fast = stream(Op::Ld, "dram", 0..12);
-    let mut slow = stream(Op::Ld, "cxl0", 12..24);
+    let mut slow = stream(Op::NtSt, "cxl0", 12..22);
     slow.name = "slow".into();
     let alone = steady(&bed, std::slice::from_ref(&fast)).gbps(0);
     let mut machine = SimMachine::new(&bed, 1);
     machine.start(&[fast, slow]).unwrap();
     machine.observe(window()).unwrap();
     let free = Seen(machine.observe(window()).unwrap());
-    assert!(free.gbps(0) < 0.9 * alone, "{}", free.gbps(0));
+    assert!(free.gbps(0) < 0.5 * alone, "{}", free.gbps(0));
     let tenth = Action::Bandwidth {
         tenant: "slow".into(),
         percent: 10,
@@ -398,7 +398,7 @@ fn an_allocation_below_what_a_device_serves_leaves_others_all_they_had() {
     machine.act(&tenth).unwrap();
     machine.observe(window() * 4.0).unwrap();
     let held = Seen(machine.observe(window()).unwrap());
-    // A tenth of what twelve cores draw at their peak of 19 GB/s.
-    assert_near("the rate", held.gbps(1), 12.0 * 1.9, 0.02);
+    // A tenth of what ten cores load at their peak of 19 GB/s: the device takes 20.8 GB/s.
+    assert_near("the rate", held.gbps(1), 10.0 * 1.9, 0.02);
     assert!(held.gbps(0) > 0.98 * alone, "{} of {alone}", held.gbps(0));
 }

@@ -6,6 +6,8 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
+use crate::hold::Share;
+use crate::knee::{Knee, Measure};
 use crate::sight::Sight;
 
 /// Residencies in the Table of Requests of a machine, each with nobody else on it.
@@ -21,6 +23,9 @@ pub struct Calibration {
     pub slow_read: Nanos,
     /// The same of a non-temporal store.
     pub slow_write: Nanos,
+    /// Where the slow tier is busy and has no queue yet, in order of what is written; empty where that was
+    /// not measured.
+    pub knees: Vec<Knee>,
 }
 
 /// Why a machine cannot be calibrated.
@@ -44,7 +49,8 @@ const REST: Nanos = Nanos(1_000.0);
 /// With so much of the most bandwidth, more threads bring no more.
 const ENOUGH: f64 = 0.97;
 
-/// Measures a machine, a window for each point.
+/// Measures a machine, a window for each point; its knees in steps of bandwidth allocation where it has
+/// that, in cores otherwise.
 ///
 /// # Errors
 /// The machine has no slow tier, cannot run a thread on its tiers, or does not count its table.
@@ -52,6 +58,7 @@ pub fn calibrate(
     testbed: &dyn Testbed,
     seed: u64,
     window: Nanos,
+    step: Option<Share>,
 ) -> Result<Calibration, CalibrateError> {
     let topology = testbed.open(seed)?.topology().clone();
     let bench = Bench {
@@ -79,6 +86,15 @@ pub fn calibrate(
         slow: Some(slow_rest.slow(rest.mean()?)?),
         slow_read: bench.knee(Op::Ld, half, &slow)?,
         slow_write: bench.knee(Op::NtSt, half, &slow)?,
+        knees: Measure {
+            testbed,
+            seed,
+            window,
+            cores: half,
+            placement: slow,
+            step,
+        }
+        .knees()?,
     })
 }
 

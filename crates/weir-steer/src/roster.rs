@@ -78,6 +78,7 @@ impl Policy {
             Policy::Weir => {
                 let mut config = WeirConfig::new(known.fast, known.slow);
                 config.step = means.allocation;
+                config.knees = known.knees.clone();
                 guarded(Weir::new(config), bounds)
             }
             Policy::Miku => guarded(

@@ -13,7 +13,7 @@ const TENTH: f64 = 0.1;
 /// Two cells in the ordinary run: the one that loses most, and one that loses little.
 #[test]
 fn both_tiers_stay_busy_on_two_platforms() {
-    for (on, op) in [("emr2s+cxl-b", Op::NtSt), ("interplay-b", Op::Ld)] {
+    for (on, op) in [("emr2s+cxl-b", Op::NtSt), ("micro23", Op::Ld)] {
         let cell = Cell::measure(on, op, Some(Share::of(TENTH)));
         assert!(cell.fast >= 0.97 && cell.slow >= 0.93, "{cell:?}");
         assert!(cell.settled <= 3 && cell.released <= 2, "{cell:?}");

@@ -96,6 +96,7 @@ impl Known {
             slow_read,
             // The paper finds twice that of a load.
             slow_write: self.slow_write.unwrap_or(slow_read * 2.0),
+            knees: Vec::new(),
         })
     }
 }

@@ -115,7 +115,13 @@ impl Cast {
     /// What the controller is told of the model: measured on it.
     pub fn calibrate(&self) -> Result<Calibration> {
         let testbed = self.chosen.testbed.as_ref();
-        Ok(calibrate(testbed, self.manner.seed, self.manner.window)?)
+        let Manner { seed, window, .. } = self.manner;
+        Ok(calibrate(
+            testbed,
+            seed,
+            window,
+            self.manner.means.allocation,
+        )?)
     }
 }
 
