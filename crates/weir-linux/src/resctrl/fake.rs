@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -103,6 +103,32 @@ impl Fake {
         Resctrl::find(&self.root()).unwrap()
     }
 
+    /// The same, with bytes counted by group.
+    pub fn with_monitoring(self) -> Self {
+        let features = self
+            .kernel
+            .real(&format!("{MOUNT}/info/L3_MON/mon_features"));
+        fs::create_dir_all(features.parent().unwrap()).unwrap();
+        fs::write(
+            features,
+            "llc_occupancy\nmbm_total_bytes\nmbm_local_bytes\n",
+        )
+        .unwrap();
+        fs::create_dir(self.kernel.real(&format!("{MOUNT}/mon_groups"))).unwrap();
+        self.kernel.count("");
+        self
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        self.kernel.folder.path()
+    }
+
+    /// Who obeys what is written below the mount.
+    pub fn control(&self) -> Arc<dyn Control> {
+        Arc::clone(&self.kernel) as Arc<dyn Control>
+    }
+
     /// A group that somebody made.
     pub fn add_group(&self, name: &str) {
         let path = self.kernel.real(&format!("{MOUNT}/{name}"));
@@ -123,7 +149,7 @@ impl Fake {
         let folders = all.flatten().filter(|e| e.path().is_dir());
         let mut names: Vec<String> = folders
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| name != "info")
+            .filter(|name| !["info", "mon_groups", "mon_data"].contains(&name.as_str()))
             .collect();
         names.sort();
         names
@@ -160,6 +186,15 @@ impl Kernel {
             names.map(|name| (name.to_owned(), both(name))).collect()
         };
         self.keep(group, &all);
+    }
+
+    /// The counts of a group, of both domains.
+    fn count(&self, group: &str) {
+        for domain in ["mon_L3_00", "mon_L3_01"] {
+            let folder = self.file(group, "mon_data").join(domain);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("mbm_total_bytes"), "0\n").unwrap();
+        }
     }
 
     fn most(&self, name: &str) -> u64 {
@@ -223,20 +258,43 @@ impl Kernel {
         Ok(())
     }
 
-    /// A thread is in one group.
+    fn is_in_first(&self, thread: &str) -> bool {
+        let text = fs::read_to_string(self.file("", "tasks")).unwrap();
+        text.lines().any(|line| line == thread)
+    }
+
+    /// A thread is in one group, and in one monitoring group of that at most.
     fn move_thread(&self, group: &str, thread: &str) {
-        let fake = fs::read_dir(self.real(MOUNT)).unwrap().flatten();
-        let tasks = fake.map(|entry| entry.path().join("tasks"));
-        for path in tasks.chain([self.file("", "tasks")]) {
-            if let Ok(text) = fs::read_to_string(&path) {
+        let monitors = group.starts_with("mon_groups/");
+        let folders = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+        let of_others = folders(self.real(&format!("{MOUNT}/mon_groups")));
+        let groups = folders(self.real(MOUNT)).filter(|_| !monitors);
+        let mut lists: Vec<PathBuf> = groups
+            .chain(of_others)
+            .map(|e| e.path().join("tasks"))
+            .collect();
+        if !monitors {
+            lists.push(self.file("", "tasks"));
+        }
+        for path in lists {
+            if let Ok(text) = fs::read_to_string(&path)
+                && text.lines().any(|line| line == thread)
+            {
                 let others = text.lines().filter(|line| *line != thread);
                 let others: String = others.map(|line| format!("{line}\n")).collect();
                 fs::write(path, others).unwrap();
             }
         }
         let path = self.file(group, "tasks");
-        let text = fs::read_to_string(&path).unwrap();
-        fs::write(path, format!("{text}{thread}\n")).unwrap();
+        let mut all: Vec<u32> = fs::read_to_string(&path)
+            .unwrap()
+            .lines()
+            .chain([thread])
+            .map(|line| line.parse().unwrap())
+            .collect();
+        all.sort_unstable();
+        let text: String = all.iter().map(|id| format!("{id}\n")).collect();
+        fs::write(path, text).unwrap();
     }
 }
 
@@ -250,6 +308,9 @@ impl Control for Kernel {
         fs::write(self.real(&format!("{MOUNT}/info/last_cmd_status")), "ok\n")?;
         match file {
             "schemata" => self.assign(group, text),
+            "tasks" if group.starts_with("mon_groups/") && !self.is_in_first(text.trim()) => {
+                Err(self.refuse("Can't move task to different control group"))
+            }
             "tasks" => {
                 self.move_thread(group, text.trim());
                 Ok(())
@@ -260,6 +321,12 @@ impl Control for Kernel {
 
     fn make_folder(&self, path: &str) -> io::Result<()> {
         let name = path.rsplit('/').next().unwrap();
+        if path.contains("/mon_groups/") {
+            fs::create_dir(self.real(path))?;
+            fs::write(self.real(path).join("tasks"), "")?;
+            self.count(&format!("mon_groups/{name}"));
+            return Ok(());
+        }
         let there = fs::read_dir(self.real(MOUNT))?.flatten();
         let groups = there.filter(|e| e.path().join("tasks").exists()).count();
         if groups + 1 >= self.groups {
@@ -267,10 +334,16 @@ impl Control for Kernel {
         }
         fs::create_dir(self.real(path))?;
         self.furnish(name, "");
+        if self.real(&format!("{MOUNT}/mon_groups")).exists() {
+            self.count(name);
+        }
         Ok(())
     }
 
     fn remove_folder(&self, path: &str) -> io::Result<()> {
+        if path.contains("/mon_groups/") {
+            return fs::remove_dir_all(self.real(path));
+        }
         let tasks = fs::read_to_string(self.real(path).join("tasks"))?;
         for thread in tasks.lines() {
             self.move_thread("", thread);

@@ -10,6 +10,7 @@ use weir_model::counters::CounterSet;
 use weir_model::events::EventLibrary;
 use weir_model::units::{GbPerSec, Gigahertz, Nanos};
 
+use super::journal::{Moment, Watch};
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
 use super::restore::{Cause, NotPutBack};
@@ -152,10 +153,37 @@ impl Host {
         let (ledger, restored) = match journal {
             Some(folder) => {
                 let (ledger, restored) = Ledger::open(root, folder)?;
-                (Some(Arc::new(Mutex::new(ledger))), restored)
+                (Some(ledger), restored)
             }
             None => (None, Restored::default()),
         };
+        Ok((Self::with(root, config, library, ledger)?, restored))
+    }
+
+    /// As [`Host::open`], with somebody who is told of every record that is in the journal and of
+    /// every write: a test ends the program there.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn open_watched(
+        root: &Root,
+        config: HostConfig,
+        library: &EventLibrary,
+        journal: &Path,
+        watch: Box<dyn FnMut(Moment) + Send>,
+    ) -> Result<Self, HostError> {
+        let (mut ledger, _) = Ledger::open(root, journal)?;
+        ledger.watch(Some(Watch(watch)));
+        Self::with(root, config, library, Some(ledger))
+    }
+
+    /// The same, with a journal that is open.
+    pub(super) fn with(
+        root: &Root,
+        config: HostConfig,
+        library: &EventLibrary,
+        ledger: Option<Ledger>,
+    ) -> Result<Self, HostError> {
         super::group::version_2(root).map_err(HostError::Missing)?;
         let mut refusals = Refusals::default();
         let tenants = Tenant::find_all(root, &config, &mut refusals);
@@ -167,7 +195,7 @@ impl Host {
             config,
             tenants,
             uncore,
-            ledger,
+            ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
             wrote: Vec::new(),
             capabilities,
             last: None,
@@ -175,7 +203,7 @@ impl Host {
             buffer: Vec::new(),
         };
         host.settle();
-        Ok((host, restored))
+        Ok(host)
     }
 
     /// Makes what is needed to see and hold tenants; what cannot be made is missed later, and said.

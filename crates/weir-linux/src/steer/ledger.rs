@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
-use super::journal::{self, Changes, Journal, Left, NotOurs, Record, Storage, Task};
+use super::journal::{self, Changes, Journal, Left, Moment, NotOurs, Record, Storage, Task, Watch};
 use super::restore::{Cause, NotPutBack, folder_of, is_controllers, put_back};
 use crate::process::started;
 use crate::root::Root;
@@ -91,6 +91,11 @@ impl Ledger {
         Ok((Self { root, journal }, restored))
     }
 
+    /// Has somebody told of every record and write from now on.
+    pub fn watch(&mut self, watch: Option<Watch>) {
+        self.journal.watch(watch);
+    }
+
     /// Writes a value and reads it back.
     pub fn set(&mut self, path: &str, text: &str) -> Wrote {
         let mut wrote = Wrote {
@@ -143,6 +148,7 @@ impl Ledger {
             self.journal.after(&Record::Refused { path });
             return Err(Unavailable::because(why));
         }
+        self.journal.tell(Moment::Written);
         let found = self.root.text(path).get()?.clone();
         self.journal.after(&Record::Wrote {
             path: path.to_owned(),
@@ -160,12 +166,14 @@ impl Ledger {
             path: path.to_owned(),
             members: members.to_owned(),
         })?;
-        self.root.make_folder(path).map_err(|error| {
+        if let Err(error) = self.root.make_folder(path) {
             let path = path.to_owned();
             let why = format!("making {path}: {error}");
             self.journal.after(&Record::Back { path });
-            Unavailable::because(why)
-        })
+            return Err(Unavailable::because(why));
+        }
+        self.journal.tell(Moment::Written);
+        Ok(())
     }
 
     /// Writes a value in a folder that was made here, and reads it back: it goes with the folder.
@@ -211,7 +219,10 @@ impl Ledger {
         let mut moved = 0;
         for task in tasks {
             match self.root.write(&members, &format!("{}\n", task.id)) {
-                Ok(()) => moved += 1,
+                Ok(()) => {
+                    moved += 1;
+                    self.journal.tell(Moment::Written);
+                }
                 // It has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => {
@@ -235,6 +246,7 @@ impl Ledger {
             return Vec::new();
         };
         let outcome = put_back(&self.root, standing);
+        self.journal.tell(Moment::Written);
         if outcome.settled {
             let path = path.to_owned();
             self.journal.after(&Record::Back { path });

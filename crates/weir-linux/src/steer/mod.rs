@@ -19,9 +19,15 @@
 //! (`cgroup.subtree_control`), which are put back too.
 
 mod capabilities;
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod faults;
 pub mod group;
 pub mod host;
 mod journal;
+#[cfg(test)]
+mod killed;
 mod ledger;
 pub mod means;
 pub mod restore;
@@ -31,6 +37,7 @@ pub mod tenant;
 pub mod watchdog;
 
 pub use host::{Host, HostConfig, HostError, Release, Seen, TenantScope, TenantSeen};
+pub use journal::Moment;
 pub use ledger::{JournalError, Restored, Wrote, restore};
 pub use means::Means;
 pub use restore::{Cause, NotPutBack};

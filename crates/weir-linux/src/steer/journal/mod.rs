@@ -27,10 +27,29 @@ pub(crate) use standing::{Changes, Folder, Standing, Value};
 /// A journal longer than this is written anew, unless half of it still stands.
 const LONGEST: usize = 1 << 18;
 
+/// A moment at which a program may end; a test ends it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// A record is in the journal.
+    Recorded,
+    /// The kernel has obeyed, which is not in the journal yet.
+    Written,
+}
+
+/// Told of every moment.
+pub(crate) struct Watch(pub Box<dyn FnMut(Moment) + Send>);
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
 /// An open journal and what stands changed by it.
 #[derive(Debug)]
 pub(crate) struct Journal {
     storage: Box<dyn Storage>,
+    watch: Option<Watch>,
     began: Record,
     changes: Changes,
     length: usize,
@@ -89,6 +108,7 @@ impl Journal {
         storage.replace(text.as_bytes())?;
         Ok(Self {
             storage,
+            watch: None,
             began,
             changes,
             length: text.len(),
@@ -133,7 +153,20 @@ impl Journal {
         if sync {
             self.changes.note(record);
         }
+        self.tell(Moment::Recorded);
         Ok(())
+    }
+
+    /// Has somebody told of every moment from now on.
+    pub fn watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
+    }
+
+    /// A moment has come.
+    pub fn tell(&mut self, moment: Moment) {
+        if let Some(Watch(watch)) = &mut self.watch {
+            watch(moment);
+        }
     }
 }
 

@@ -1,4 +1,6 @@
-//! A tenant of this host: found by its scope, seen, held.
+//! A tenant of this host: found by its scope (`find`), seen, held.
+
+mod find;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,17 +9,19 @@ use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
-use super::group::{self, MOUNT, file};
-use super::host::{HostConfig, HostError, TenantSeen};
+use super::group::{self, file};
+use super::host::{HostConfig, TenantSeen};
 use super::ledger::{Ledger, Wrote};
 use super::means::{Hands, Means, allocation, clock, cores, time};
-use super::scope::{Scope, group_of};
+use super::scope::Scope;
 use super::sight::busy::Busy;
 use super::sight::residency::{self, Residency};
 use super::sight::traffic::{self, Moved};
 use crate::process::started;
 use crate::root::Root;
 use crate::topology::list;
+
+pub(super) use find::Refusals;
 
 /// A tenant.
 #[derive(Debug)]
@@ -48,140 +52,7 @@ struct Held {
     last: Vec<(Means, Instant)>,
 }
 
-/// What is wrong with a request, all of it at once.
-#[derive(Debug, Default)]
-pub(super) struct Refusals(Vec<String>);
-
-impl Refusals {
-    fn add(&mut self, tenant: &str, why: impl std::fmt::Display) {
-        self.0.push(format!("tenant `{tenant}`: {why}"));
-    }
-
-    pub fn end(self) -> Result<(), HostError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        Err(HostError::Refused(self.0))
-    }
-}
-
 impl Tenant {
-    /// Finds every tenant that is asked for.
-    pub(super) fn find_all(root: &Root, config: &HostConfig, refusals: &mut Refusals) -> Vec<Self> {
-        let mut all: Vec<Self> = Vec::new();
-        for (number, asked) in config.tenants.iter().enumerate() {
-            if all.iter().any(|known| known.name == asked.name) {
-                refusals.add(&asked.name, "this name is given twice");
-                continue;
-            }
-            match Self::find(root, config, number) {
-                Ok(tenant) => {
-                    for other in &all {
-                        if let Some(why) = other.overlaps(&tenant) {
-                            refusals.add(&tenant.name, why);
-                        }
-                    }
-                    all.push(tenant);
-                }
-                Err(why) => refusals.add(&asked.name, why),
-            }
-        }
-        all
-    }
-
-    fn find(root: &Root, config: &HostConfig, number: usize) -> Result<Self, Unavailable> {
-        let asked = &config.tenants[number];
-        let mut group = group_of(root, &asked.scope)?;
-        let mut moves = None;
-        let mut busy = Busy::of_group(&group);
-        if let Scope::Process(process) = asked.scope {
-            let alone = group != MOUNT && group::processes(root, &group) == [process];
-            if !alone {
-                busy = Busy::of_process(process);
-            }
-            if !alone && asked.restrain {
-                if !config.own_groups {
-                    return Err(Unavailable::because(format!(
-                        "process {process} shares the control group {group} with others; name a scope of its own (systemd-run --scope), or allow it a group of its own"
-                    )));
-                }
-                let own = format!("{group}/weir-steer-{}-{number}", std::process::id());
-                busy = Busy::of_group(&own);
-                moves = Some((process, std::mem::replace(&mut group, own)));
-            }
-        }
-        let seen_in = moves.as_ref().map_or(&group, |(_, from)| from);
-        let cpus = group::processors(root, seen_in)?;
-        let means = Means::ALL.map(|means| {
-            let allowed = if !asked.restrain {
-                Err(Unavailable::because("it is not to be held"))
-            } else if config.means.contains(&means) {
-                available(root, config, means, &group, &cpus)
-            } else {
-                Err(Unavailable::because("not configured"))
-            };
-            (means, allowed)
-        });
-        if asked.restrain && means.iter().all(|(_, allowed)| allowed.is_err()) {
-            let why: Vec<String> = (means.iter())
-                .filter_map(|(means, allowed)| {
-                    Some(format!("{means}: {}", allowed.as_ref().err()?))
-                })
-                .collect();
-            return Err(Unavailable::because(format!(
-                "nothing can hold it: {}",
-                why.join("; ")
-            )));
-        }
-        Ok(Self {
-            name: asked.name.clone(),
-            scope: asked.scope.clone(),
-            restrain: asked.restrain,
-            group,
-            moves,
-            cpus,
-            means: means.into(),
-            number,
-            held: Held::default(),
-            busy,
-            moved: Err(Unavailable::because("its bytes are not counted")),
-            pages: Err(Unavailable::because("its pages were not looked at yet")),
-        })
-    }
-
-    /// Whether it and another could not be told apart, and one of them is to be held.
-    fn overlaps(&self, other: &Self) -> Option<String> {
-        if !self.restrain && !other.restrain {
-            return None;
-        }
-        let is_process = |t: &Self| matches!(t.scope, Scope::Process(_)) && !t.restrain;
-        let of = |t: &Self| match &t.moves {
-            Some((_, from)) => from.clone(),
-            None => t.group.clone(),
-        };
-        // Two processes of one group are apart as long as each is alone or moved.
-        let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
-        let (mine, others) = (of(self), of(other));
-        let both = (&self.scope, &other.scope);
-        if let (Scope::Process(a), Scope::Process(b)) = both {
-            return (a == b).then(|| format!("process {a} is also tenant `{}`", self.name));
-        }
-        // A process that is only seen lies in a held group, or a held group above a seen process.
-        let clash = if is_process(self) {
-            below(&mine, &others)
-        } else if is_process(other) {
-            below(&others, &mine)
-        } else {
-            below(&mine, &others) || below(&others, &mine)
-        };
-        clash.then(|| {
-            format!(
-                "its scope {} overlaps that of tenant `{}`, {}; one of two that are held or protected must not be in the other",
-                other.scope, self.name, self.scope
-            )
-        })
-    }
-
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -420,55 +291,6 @@ impl Tenant {
             }
         }
     }
-}
-
-/// Whether a means can hold a group here.
-fn available(
-    root: &Root,
-    config: &HostConfig,
-    means: Means,
-    group: &str,
-    cpus: &[u32],
-) -> Result<(), Unavailable> {
-    let has_file = |name: &str, controller: &str| {
-        group::may_have(root, group, controller)?;
-        let path = file(group, name);
-        if root.exists(&path) {
-            writable(root, &path)
-        } else {
-            writable(root, &file(MOUNT, "cgroup.subtree_control"))
-        }
-    };
-    match means {
-        Means::Cores => has_file("cpuset.cpus", "cpuset"),
-        Means::ProcessorTime => has_file("cpu.max", "cpu"),
-        Means::Bandwidth => {
-            allocation::scale(root, config.full)?;
-            writable(root, "/sys/fs/resctrl/schemata")
-        }
-        Means::CacheWays => {
-            crate::resctrl::Resctrl::find(root)?.last_level()?;
-            writable(root, "/sys/fs/resctrl/schemata")
-        }
-        Means::Clock => {
-            for policy in clock::policies(root, cpus)? {
-                writable(root, &format!("{policy}/scaling_max_freq"))?;
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Whether this user may write a file. Nothing is written.
-fn writable(root: &Root, path: &str) -> Result<(), Unavailable> {
-    root.open(path, true).map(drop).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => "; it is for root (CAP_DAC_OVERRIDE)",
-            std::io::ErrorKind::ReadOnlyFilesystem => "; it is mounted to be read only",
-            _ => "",
-        };
-        Unavailable::because(format!("cannot write {path}: {error}{hint}"))
-    })
 }
 
 /// Whether nobody else runs on some processors.

@@ -1,0 +1,167 @@
+//! Holds tenants of this host by every means it has and lets them go, and may be killed on the way:
+//! what the guests of `tests/vm` are steered with.
+//!
+//! ```text
+//! steer-drill JOURNAL restore             put back what the journal says
+//! steer-drill JOURNAL hold SCOPE...       hold, say what was written, wait for a line, let go
+//! steer-drill JOURNAL kill N SCOPE...     the same without waiting, killed at the Nth moment
+//! ```
+//!
+//! Exit codes: 0 done; 1 something could not be put back or seen; 2 the request was wrong.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use weir_linux::Root;
+use weir_linux::steer::{Host, HostConfig, Means, Moment, TenantScope, restore};
+use weir_model::action::Action;
+use weir_model::events::EventLibrary;
+use weir_model::units::Nanos;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match &words[..] {
+        [journal, "restore"] => put_back(Path::new(journal)),
+        [journal, "hold", scopes @ ..] if !scopes.is_empty() => {
+            steer(Path::new(journal), scopes, None)
+        }
+        [journal, "kill", after, scopes @ ..] if !scopes.is_empty() => match after.parse() {
+            Ok(after) => steer(Path::new(journal), scopes, Some(after)),
+            Err(_) => Err((2, format!("`{after}` is no number"))),
+        },
+        _ => Err((2, "see the head of steer-drill.rs".to_owned())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, why)) => {
+            eprintln!("{why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+type Done = Result<(), (u8, String)>;
+
+fn put_back(journal: &Path) -> Done {
+    let restored = restore(&Root::live(), journal).map_err(|error| (1, error.to_string()))?;
+    for path in &restored.put_back {
+        println!("put back {path}");
+    }
+    for note in &restored.notes {
+        println!("note {note}");
+    }
+    let not: Vec<String> = restored.not.iter().map(ToString::to_string).collect();
+    if not.is_empty() {
+        return Ok(());
+    }
+    Err((1, not.join("\n")))
+}
+
+fn steer(journal: &Path, scopes: &[&str], after: Option<usize>) -> Done {
+    let mut moments = 0;
+    let watch = move |_: Moment| {
+        if Some(moments) == after {
+            // No destructor runs and nothing is flushed: the process ends here.
+            let own = std::process::id().to_string();
+            let _ = std::process::Command::new("kill")
+                .args(["-KILL", &own])
+                .status();
+        }
+        moments += 1;
+    };
+    let root = Root::live();
+    let config = config(scopes).map_err(|why| (2, why))?;
+    let events = EventLibrary::builtin();
+    let mut host = Host::open_watched(&root, config, &events, journal, Box::new(watch))
+        .map_err(|error| (2, error.to_string()))?;
+    for tenant in host.tenants() {
+        for (means, allowed) in tenant.means() {
+            match allowed {
+                Ok(()) => println!("{} by {means}", tenant.scope()),
+                Err(why) => println!("{} not by {means}: {why}", tenant.scope()),
+            }
+        }
+    }
+    hold(&mut host);
+    for seen in [host.observe(Nanos(0.0)), host.observe(Nanos(500e6))] {
+        for tenant in seen.tenants {
+            println!("seen {tenant:?}");
+        }
+    }
+    if after.is_none() {
+        println!("held");
+        let mut line = String::new();
+        let _ = std::io::stdin().read_line(&mut line);
+    }
+    let not = host.release();
+    if not.is_empty() {
+        return Ok(());
+    }
+    let not: Vec<String> = not.iter().map(ToString::to_string).collect();
+    Err((1, not.join("\n")))
+}
+
+/// Scopes that begin with `=` are protected and only looked at.
+fn config(scopes: &[&str]) -> Result<HostConfig, String> {
+    let tenant = |text: &&str| {
+        let scope = text.strip_prefix('=').unwrap_or(text);
+        Ok(TenantScope {
+            name: scope.to_owned(),
+            scope: scope.parse().map_err(|why| format!("{why}"))?,
+            restrain: scope == *text,
+        })
+    };
+    Ok(HostConfig {
+        tenants: scopes.iter().map(tenant).collect::<Result<_, String>>()?,
+        means: Means::ALL.to_vec(),
+        own_groups: true,
+        machine_wide: true,
+        dwell: Nanos(0.0),
+        look_at_pages: 1,
+        ..HostConfig::default()
+    })
+}
+
+/// Every means, of every tenant that may be held; one is let go and taken again.
+fn hold(host: &mut Host) {
+    let tenants = host.tenants().iter().filter(|t| t.is_restrained());
+    let names: Vec<String> = tenants.map(|t| t.name().to_owned()).collect();
+    for name in names {
+        let tenant = || name.clone();
+        let period = Nanos(20e6);
+        let time = |share| Action::ProcessorTime {
+            tenant: tenant(),
+            share,
+            period,
+        };
+        let cores = |cores| Action::Cores {
+            tenant: tenant(),
+            cores,
+        };
+        let bandwidth = Action::Bandwidth {
+            tenant: tenant(),
+            percent: 30,
+        };
+        for action in [
+            cores(Some(1)),
+            time(0.6),
+            cores(None),
+            cores(Some(1)),
+            time(0.5),
+            bandwidth,
+        ] {
+            match host.act(&action) {
+                Ok(applied) => println!("applied {:?}", applied.applied),
+                Err(why) => println!("refused {action:?}: {why}"),
+            }
+        }
+    }
+    match host.interleave(Some(&[(0, 7)])) {
+        Ok(weights) => println!("applied weights {weights:?}"),
+        Err(why) => println!("refused weights: {why}"),
+    }
+    for wrote in host.take_writes() {
+        println!("wrote {wrote:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! Whatever ends the program, and wherever: the machine ends as it was found, byte for byte.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use weir_model::action::Action;
+use weir_model::events::EventLibrary;
+use weir_model::units::{Gigahertz, Nanos};
+
+use super::fake::{Life, Machine, Paper, differences};
+use super::host::{Host, HostConfig, TenantScope};
+use super::ledger::{Ledger, Restored};
+use super::means::Means;
+use super::restore::Cause;
+
+static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
+
+/// One thing that happens.
+#[derive(Debug, Clone)]
+enum Event {
+    /// Weir holds a tenant or lets it go.
+    Act(Action),
+    /// Weir sets weights, or puts them back.
+    Weights(Option<[(u32, u8); 2]>),
+    /// Somebody else sets a quota.
+    Quota(&'static str, u64),
+    /// A group goes with all that is in it, and may come again.
+    Vanish(bool),
+    /// A thread of tenant `a` begins, in the group that it is in.
+    Begin,
+    /// A thread of tenant `a` is moved elsewhere by somebody.
+    Move,
+    /// The disk is full from now on.
+    Full,
+}
+
+fn config() -> HostConfig {
+    let tenant = |name: &str, scope: &str, restrain| TenantScope {
+        name: name.into(),
+        scope: scope.parse().unwrap(),
+        restrain,
+    };
+    HostConfig {
+        tenants: vec![
+            tenant("a", "cgroup:/a.slice/a", true),
+            tenant("b", "cgroup:/b", true),
+            tenant("p", "pid:301", true),
+            tenant("kept", "pid:302", false),
+        ],
+        means: Means::ALL.to_vec(),
+        own_groups: true,
+        machine_wide: true,
+        dwell: Nanos(0.0),
+        ..HostConfig::default()
+    }
+}
+
+/// A program that lives for a while: it takes up what was left, steers, and ends as it may. What
+/// others do goes on when it has ended. Says what it could not put back, if it came to that.
+fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Option<Vec<Cause>> {
+    let storage = Box::new(paper.held_by(life));
+    let root = machine.root(life);
+    let ledger = Ledger::on(&root, storage).ok();
+    let host = ledger.map(|(ledger, _)| Host::with(&root, config(), &EVENTS, Some(ledger)));
+    let mut host = host.and_then(Result::ok);
+    for event in events {
+        match (event, &mut host) {
+            // What is refused is refused.
+            (Event::Act(action), Some(host)) => drop(host.act(action)),
+            (Event::Weights(weights), Some(host)) => {
+                drop(host.interleave(weights.as_ref().map(|w| w.as_slice())));
+            }
+            (Event::Act(_) | Event::Weights(_), None) => {}
+            (Event::Full, _) => life.fill_disk(true),
+            (others, _) => others_do(machine, others),
+        }
+    }
+    Some(host?.release().into_iter().map(|not| not.cause).collect())
+}
+
+/// What is done by somebody else.
+fn others_do(machine: &Machine, event: &Event) {
+    match event {
+        Event::Quota(group, period) => {
+            let path = format!("/sys/fs/cgroup{group}/cpu.max");
+            if machine.real(&path).exists() {
+                machine.write(&path, &format!("{period} {period}"));
+            }
+        }
+        Event::Vanish(again) => {
+            if machine.real("/sys/fs/cgroup/b").exists() {
+                machine.vanish("/b");
+                if *again {
+                    machine.make("/b");
+                }
+            }
+        }
+        Event::Begin if !machine.real("/proc/103").exists() => machine.fork(101, 103),
+        Event::Move => machine.move_to(102, "/shared"),
+        Event::Begin | Event::Act(_) | Event::Weights(_) | Event::Full => {}
+    }
+}
+
+/// A program that only restores.
+fn restore(machine: &Machine, paper: &Paper, life: &Life) -> Result<Restored, String> {
+    let storage = Box::new(paper.held_by(life));
+    Ledger::on(&machine.root(life), storage).map(|(_, restored)| restored)
+}
+
+fn cores(tenant: &str, cores: Option<u32>) -> Event {
+    let tenant = tenant.to_owned();
+    Event::Act(Action::Cores { tenant, cores })
+}
+
+fn time(tenant: &str, share: f64, period: f64) -> Event {
+    let (tenant, period) = (tenant.to_owned(), Nanos(period));
+    Event::Act(Action::ProcessorTime {
+        tenant,
+        share,
+        period,
+    })
+}
+
+fn bandwidth(tenant: &str, percent: u32) -> Event {
+    let tenant = tenant.to_owned();
+    Event::Act(Action::Bandwidth { tenant, percent })
+}
+
+fn clock(tenant: &str, clock: Option<f64>) -> Event {
+    let tenant = tenant.to_owned();
+    let clock = clock.map(Gigahertz);
+    Event::Act(Action::Clock { tenant, clock })
+}
+
+fn ways(tenant: &str, mask: u32) -> Event {
+    let tenant = tenant.to_owned();
+    Event::Act(Action::CacheWays { tenant, mask })
+}
+
+/// Every means, taken, changed and in part let go.
+fn history() -> Vec<Event> {
+    vec![
+        cores("a", Some(2)),
+        time("a", 0.5, 10e6),
+        bandwidth("a", 30),
+        cores("a", Some(1)),
+        time("b", 0.9, 1e6),
+        bandwidth("b", 55),
+        Event::Weights(Some([(0, 3), (1, 1)])),
+        time("p", 0.25, 5e6),
+        time("a", 1.0, 10e6),
+        Event::Weights(None),
+        Event::Weights(Some([(0, 9), (1, 7)])),
+    ]
+}
+
+#[test]
+fn a_machine_that_is_let_go_is_as_it_was() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let (paper, life) = (Paper::default(), Life::default());
+    let not = live(&machine, &paper, &life, &history()).unwrap();
+    assert_eq!(not, []);
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+    // And while it was held it was not.
+    assert!(life.taken() > 80, "{}", life.taken());
+    assert!(paper.text().contains("a.slice/a/cpuset.cpus"));
+}
+
+#[test]
+fn a_program_may_end_after_or_in_the_middle_of_any_step() {
+    let whole = Life::default();
+    live(&Machine::new(), &Paper::default(), &whole, &history());
+    for step in 0..whole.taken() {
+        let (machine, paper) = (Machine::new(), Paper::default());
+        let before = machine.tree();
+        let life = Life::until(Some(step));
+        live(&machine, &paper, &life, &history());
+        let restored = restore(&machine, &paper, &Life::default()).unwrap();
+        let after = machine.tree();
+        assert_eq!(
+            differences(&before, &after),
+            [""; 0],
+            "ended at step {step}"
+        );
+        assert!(restored.notes.is_empty(), "{step}: {restored:?}");
+        for not in restored.not {
+            let uncertain = matches!(not.cause, Cause::Uncertain { .. });
+            assert!(uncertain, "ended at step {step}: {not}");
+        }
+        if step % 8 != 0 {
+            continue;
+        }
+        // There is nothing left to do.
+        let again = restore(&machine, &paper, &Life::default()).unwrap();
+        assert_eq!(again, Restored::default(), "ended at step {step}");
+    }
+}
+
+#[test]
+fn nothing_is_changed_that_could_not_be_written_down() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let (paper, life) = (Paper::default(), Life::default());
+    let mut events = history();
+    events.insert(0, Event::Full);
+    // The monitoring groups were made before the disk was full, and go.
+    let not = live(&machine, &paper, &life, &events).unwrap();
+    assert_eq!(not, []);
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+    assert!(!paper.text().contains("cpu.max"));
+    life.fill_disk(true);
+    let error = restore(&machine, &paper, &life).unwrap_err();
+    assert!(error.contains("nothing is changed"), "{error}");
+}
+
+#[test]
+fn after_a_reboot_nothing_is_written_and_that_is_said() {
+    let (machine, paper) = (Machine::new(), Paper::default());
+    live(&machine, &paper, &Life::until(Some(60)), &history());
+    let held = machine.tree();
+    machine.put("/proc/sys/kernel/random/boot_id", "second\n");
+    let restored = restore(&machine, &paper, &Life::default()).unwrap();
+    assert_eq!(machine.tree(), held);
+    assert_eq!(restored.not, []);
+    assert!(restored.notes[0].contains("a.slice/a"), "{restored:?}");
+}
+
+#[test]
+fn a_damaged_line_is_said_and_the_others_are_obeyed() {
+    let (machine, paper) = (Machine::new(), Paper::default());
+    let before = machine.tree();
+    let life = Life::until(Some(70));
+    live(&machine, &paper, &life, &history());
+    let text = paper.text();
+    let line = text.lines().position(|l| l.contains("\"wrote\"")).unwrap();
+    let mut damaged = paper.clone();
+    use super::journal::Storage;
+    let lines = text.lines().enumerate();
+    let lines: String = lines
+        .map(|(n, l)| {
+            if n == line {
+                "0badbad0 {}\n".into()
+            } else {
+                format!("{l}\n")
+            }
+        })
+        .collect();
+    damaged.replace(lines.as_bytes()).unwrap();
+    let restored = restore(&machine, &paper, &Life::default()).unwrap();
+    assert!(
+        restored.notes[0].contains(&format!("lines {}", line + 1)),
+        "{restored:?}"
+    );
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+}
+
+#[test]
+fn a_journal_of_another_form_or_of_other_files_is_not_obeyed() {
+    use super::journal::{Record, Storage, Task};
+    let machine = Machine::new();
+    machine.put("/etc/passwd", "root\n");
+    let write = |form: u32, path: &str| {
+        let keeper = Task { id: 1, start: 1 };
+        let boot = "first".to_owned();
+        let records = [
+            Record::Began { form, boot, keeper },
+            Record::Writing {
+                path: path.into(),
+                folder: None,
+                before: "nobody".into(),
+                text: "root".into(),
+            },
+        ];
+        let text: String = records.iter().map(Record::line).collect();
+        let mut paper = Paper::default();
+        paper.replace(text.as_bytes()).unwrap();
+        paper
+    };
+    let error = restore(
+        &machine,
+        &write(2, "/sys/fs/cgroup/b/cpu.max"),
+        &Life::default(),
+    );
+    assert!(error.unwrap_err().contains("form 2"));
+    for path in ["/etc/passwd", "/sys/fs/cgroup/../../../etc/passwd"] {
+        let restored = restore(&machine, &write(1, path), &Life::default()).unwrap();
+        assert_eq!(restored.not[0].cause, Cause::Foreign);
+        assert_eq!(machine.text("/etc/passwd"), "root\n");
+    }
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let tenant = || prop::sample::select(vec!["a", "b", "p", "kept"]);
+    prop_oneof![
+        4 => (tenant(), prop::option::of(0_u32..6)).prop_map(|(t, n)| cores(t, n)),
+        4 => (tenant(), 0.0..1.2_f64, 0.0..2e9).prop_map(|(t, s, p)| time(t, s, p)),
+        4 => (tenant(), 0_u32..120).prop_map(|(t, p)| bandwidth(t, p)),
+        2 => (tenant(), 0_u32..0x1_ffff).prop_map(|(t, m)| ways(t, m)),
+        1 => (tenant(), prop::option::of(0.1..5.0)).prop_map(|(t, c)| clock(t, c)),
+        1 => prop::option::of((0_u8..9, 0_u8..9)).prop_map(|w| Event::Weights(w.map(|(a, b)| [(0, a), (1, b)]))),
+        2 => (prop::sample::select(vec!["/a.slice/a", "/b"]), 20_000_u64..30_000)
+            .prop_map(|(group, period)| Event::Quota(group, period)),
+        1 => any::<bool>().prop_map(Event::Vanish),
+        1 => Just(Event::Begin),
+        1 => Just(Event::Move),
+        1 => Just(Event::Full),
+    ]
+}
+
+/// What the machine is to be in the end: as at the beginning, but for what others did to it.
+fn without_weir(events: &[Event]) -> Machine {
+    let machine = Machine::new();
+    events.iter().for_each(|event| others_do(&machine, event));
+    machine
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_only_what_others_did_is_left(
+        events in prop::collection::vec(event(), 0..16),
+        end: prop::sample::Index,
+        end_of_restore in 0_usize..30,
+    ) {
+        let whole = Life::default();
+        let (machine, paper) = (Machine::new(), Paper::default());
+        live(&machine, &paper, &whole, &events);
+        let expected = without_weir(&events).tree();
+        prop_assert_eq!(differences(&expected, &machine.tree()), [""; 0]);
+
+        // The same, ended somewhere, with a restore that is ended too.
+        let (machine, paper) = (Machine::new(), Paper::default());
+        let life = Life::until(Some(end.index(whole.taken())));
+        live(&machine, &paper, &life, &events);
+        let _ = restore(&machine, &paper, &Life::until(Some(end_of_restore)));
+        let restored = restore(&machine, &paper, &Life::default()).unwrap();
+        prop_assert!(restored.is_whole(), "{:?}", restored);
+        prop_assert_eq!(differences(&expected, &machine.tree()), [""; 0]);
+    }
+}

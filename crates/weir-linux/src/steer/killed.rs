@@ -1,0 +1,162 @@
+//! The same on a real disk and with a real process: killed after each record and each write in turn.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::journal::{Moment, Watch};
+use super::ledger::{JournalError, Ledger, restore};
+use crate::control::Control;
+use crate::root::Root;
+
+/// Files that say what was written to them.
+#[derive(Debug)]
+struct Files(PathBuf);
+
+impl Files {
+    fn real(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+}
+
+impl Control for Files {
+    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        fs::write(self.real(path), format!("{}\n", text.trim()))
+    }
+
+    fn make_folder(&self, path: &str) -> io::Result<()> {
+        fs::create_dir(self.real(path))
+    }
+
+    fn remove_folder(&self, path: &str) -> io::Result<()> {
+        fs::remove_dir_all(self.real(path))
+    }
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("/sys/fs/cgroup/a/cpu.max", "max 100000\n"),
+    ("/sys/fs/cgroup/a/cpuset.cpus", "\n"),
+    ("/sys/kernel/mm/mempolicy/weighted_interleave/node1", "3\n"),
+];
+const GROUP: &str = "/sys/fs/cgroup/a/own";
+
+fn machine(folder: &Path) -> Root {
+    Root::at(folder).obeyed_by(Arc::new(Files(folder.to_owned())))
+}
+
+fn furnish(folder: &Path) {
+    let boot = ("/proc/sys/kernel/random/boot_id", "this\n");
+    for (path, text) in FILES.into_iter().chain([boot]) {
+        let path = folder.join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// The variable by which this test starts itself as the process that is killed: its folder, and
+/// after how many moments.
+const CHILD: &str = "WEIR_TEST_KILLED_AFTER";
+
+fn steer(folder: &Path, after: usize) {
+    let (mut ledger, _) = Ledger::open(&machine(folder), &folder.join("journal")).unwrap();
+    let mut moments = 0;
+    let watch = move |_: Moment| {
+        if moments == after {
+            let own = libc::pid_t::try_from(std::process::id()).unwrap();
+            // SAFETY: the call takes two numbers, and is not meant to return.
+            unsafe { libc::kill(own, libc::SIGKILL) };
+        }
+        moments += 1;
+    };
+    ledger.watch(Some(Watch(Box::new(watch))));
+    for value in ["1000 10000", "2000 10000"] {
+        ledger.set(FILES[0].0, value).applied.unwrap();
+        ledger.make(GROUP, "tasks").unwrap();
+        ledger.set(FILES[1].0, "0-1").applied.unwrap();
+        ledger.set(FILES[2].0, "9").applied.unwrap();
+        assert_eq!(ledger.put_back(FILES[1].0), []);
+        assert_eq!(ledger.put_back(GROUP), []);
+    }
+    assert_eq!(ledger.release(), []);
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_a_journal_that_puts_everything_back() {
+    if let Some(asked) = std::env::var_os(CHILD) {
+        let asked = asked.into_string().unwrap();
+        let (after, folder) = asked.split_once(' ').unwrap();
+        return steer(Path::new(folder), after.parse().unwrap());
+    }
+    let mut after = 0;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        furnish(folder.path());
+        let name =
+            "steer::killed::a_process_that_is_killed_leaves_a_journal_that_puts_everything_back";
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact"])
+            .env(CHILD, format!("{after} {}", folder.path().display()))
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        let restored = restore(&machine(folder.path()), &folder.path().join("journal")).unwrap();
+        assert_eq!(
+            (restored.not, restored.notes),
+            (vec![], vec![]),
+            "after {after}"
+        );
+        for (path, text) in FILES {
+            let now = fs::read_to_string(folder.path().join(path.trim_start_matches('/')));
+            assert_eq!(now.unwrap(), text, "{path} after {after}");
+        }
+        assert!(!folder.path().join(GROUP.trim_start_matches('/')).exists());
+        if status.success() {
+            break;
+        }
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "after {after}");
+        after += 1;
+    }
+    assert!(after > 30, "it was killed {after} times");
+}
+
+#[test]
+fn two_at_once_are_one_too_many() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
+    let first = Ledger::open(&root, &journal).unwrap();
+    match Ledger::open(&root, &journal) {
+        Err(JournalError::Kept(why)) => {
+            let own = std::process::id().to_string();
+            assert!(why.contains(&own) && why.contains("end it first"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    Ledger::open(&root, &journal).unwrap();
+}
+
+#[test]
+fn a_journal_that_grows_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
+    let (mut ledger, _) = Ledger::open(&root, &journal).unwrap();
+    let mut longest = 0;
+    for n in 0..1500 {
+        ledger
+            .set(FILES[0].0, &format!("{} 10000", 1000 + n))
+            .applied
+            .unwrap();
+        longest = longest.max(fs::metadata(journal.join("journal")).unwrap().len());
+    }
+    assert!((200_000..300_000).contains(&longest), "{longest}");
+    drop(ledger);
+    let restored = restore(&root, &journal).unwrap();
+    assert_eq!(restored.put_back, [FILES[0].0]);
+    let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
+    assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);
+}
