@@ -107,7 +107,7 @@ fn config(scopes: &[&str]) -> Result<HostConfig, String> {
     let tenant = |text: &&str| {
         let scope = text.strip_prefix('=').unwrap_or(text);
         Ok(TenantScope {
-            name: scope.to_owned(),
+            name: (*text).to_owned(),
             scope: scope.parse().map_err(|why| format!("{why}"))?,
             restrain: scope == *text,
         })

@@ -2,7 +2,7 @@
 
 use weir_model::capability::{Capability, Feature};
 
-use super::host::HostConfig;
+use super::config::HostConfig;
 use super::means::{allocation, weights};
 use super::sight::traffic;
 use super::sight::uncore::Uncore;

@@ -7,8 +7,9 @@ use weir_model::action::Action;
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
+use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
-use super::host::{Host, HostConfig, TenantScope};
+use super::host::Host;
 use super::ledger::{Ledger, Restored};
 use super::means::Means;
 use super::restore::Cause;

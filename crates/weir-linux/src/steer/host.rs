@@ -6,75 +6,18 @@ use std::time::{Duration, Instant};
 
 use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Unavailable};
-use weir_model::counters::CounterSet;
 use weir_model::events::EventLibrary;
-use weir_model::units::{GbPerSec, Gigahertz, Nanos};
+use weir_model::units::{Gigahertz, Nanos};
 
+use super::config::HostConfig;
 use super::journal::{Moment, Watch};
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
 use super::restore::{Cause, NotPutBack};
-use super::scope::Scope;
-use super::sight::busy::Ran;
-use super::sight::residency::Residency;
+use super::seen::Seen;
 use super::sight::uncore::Uncore;
 use super::tenant::{Refusals, Tenant};
 use crate::root::Root;
-
-/// A tenant as it is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TenantScope {
-    /// What it is called.
-    pub name: String,
-    /// Whom it means.
-    pub scope: Scope,
-    /// Whether it may be held. Nobody else is ever touched.
-    pub restrain: bool,
-}
-
-/// What is steered, and within which bounds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HostConfig {
-    /// The tenants.
-    pub tenants: Vec<TenantScope>,
-    /// By what they may be held.
-    pub means: Vec<Means>,
-    /// Whether a process that shares its control group with others may be put into one of its own,
-    /// below that, for as long as it is steered.
-    pub own_groups: bool,
-    /// Whether monitoring groups may be made, to count each tenant's bytes.
-    pub monitor: bool,
-    /// Whether what holds for the whole machine may be changed: the weights of interleaving.
-    pub machine_wide: bool,
-    /// The part of its processors' time, bandwidth and clock that a tenant keeps, whatever is asked.
-    pub floor: f64,
-    /// The least time between two changes of one tenant by one means, unless to let go.
-    pub dwell: Nanos,
-    /// All of the memory bandwidth, where resctrl counts in MB/s.
-    pub full: Option<GbPerSec>,
-    /// The nodes of the slow tier.
-    pub slow_nodes: Vec<u32>,
-    /// Windows from one look at a tenant's pages to the next; 0 for none.
-    pub look_at_pages: u32,
-}
-
-impl Default for HostConfig {
-    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second.
-    fn default() -> Self {
-        Self {
-            tenants: Vec::new(),
-            means: vec![Means::Cores, Means::ProcessorTime, Means::Bandwidth],
-            own_groups: false,
-            monitor: true,
-            machine_wide: false,
-            floor: 0.01,
-            dwell: Nanos(100e6),
-            full: None,
-            slow_nodes: Vec::new(),
-            look_at_pages: 8,
-        }
-    }
-}
 
 /// Why a host is not steered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -88,32 +31,6 @@ pub enum HostError {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-}
-
-/// What is seen of a tenant in a window.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TenantSeen {
-    /// Processors that it has when nobody holds it.
-    pub cores: u32,
-    /// What it ran.
-    pub ran: Result<Ran, Unavailable>,
-    /// Whether that is anything; a tenant that cannot be seen is taken to be at work.
-    pub busy: bool,
-    /// Bytes to and from memory, of all tiers.
-    pub drew: Result<GbPerSec, Unavailable>,
-    /// Where its pages lie, when they were last looked at.
-    pub pages: Result<Arc<Residency>, Unavailable>,
-}
-
-/// What is seen in a window.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// How long it was.
-    pub window: Nanos,
-    /// What the machine counted.
-    pub counters: CounterSet,
-    /// The tenants, in the order in which they were given.
-    pub tenants: Vec<TenantSeen>,
 }
 
 /// This host.

@@ -259,8 +259,30 @@ impl Ledger {
         let paths: Vec<String> = (self.journal.changes().backwards())
             .map(|standing| standing.path().to_owned())
             .collect();
-        paths.iter().flat_map(|path| self.put_back(path)).collect()
+        let changes = self.journal.changes().clone();
+        let mut not: Vec<NotPutBack> = Vec::new();
+        for path in paths {
+            not.extend(self.put_back(&path));
+        }
+        for path in gone_since(&self.root, &changes, &mut not) {
+            self.journal.after(&Record::Back { path });
+        }
+        not
     }
+}
+
+/// Takes out what is as it was found after all: files that would not take what they said before, or
+/// have gone, with a folder or controller of ours.
+fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<String> {
+    let is_well = |not: &NotPutBack| match not.cause {
+        Cause::Refused { .. } => !root.exists(&not.path),
+        Cause::Gone => changes.folder(folder_of(&not.path)).is_some(),
+        _ => false,
+    };
+    let gone = not.iter().filter(|not| is_well(not));
+    let gone = gone.map(|not| not.path.clone()).collect();
+    not.retain(|not| !is_well(not));
+    gone
 }
 
 /// Puts back what the journal in a folder says. Every start does the same.
@@ -308,6 +330,9 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
         if outcome.settled {
             standing.note(&Record::Back { path });
         }
+    }
+    for path in gone_since(root, &left.changes, &mut restored.not) {
+        standing.note(&Record::Back { path });
     }
     Ok((restored, standing))
 }

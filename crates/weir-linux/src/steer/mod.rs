@@ -9,8 +9,10 @@
 //! | `ledger` | the only way to change anything: found, said on disk, written, read back |
 //! | [`mod@restore`] | putting back what stands changed, or saying exactly what could not be |
 //! | [`means`] | by what a tenant is held, a file for each |
-//! | [`sight`] | what is seen in a window, a file for each source |
+//! | [`sight`] | what is looked at, a file for each source |
 //! | [`tenant`] | a tenant: found by its scope, seen, held |
+//! | [`config`] | what is steered, and within which bounds |
+//! | [`seen`] | what is seen in a window, of the machine and of each tenant |
 //! | [`host`] | this host for a controller: tenants seen window by window, and held |
 //! | `capabilities` | what a host lacks to be steered, and what each loss costs |
 //! | [`watchdog`] | a loop that stands still lets go |
@@ -19,12 +21,15 @@
 //! (`cgroup.subtree_control`), which are put back too.
 
 mod capabilities;
+pub mod config;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod faults;
 pub mod group;
 pub mod host;
+#[cfg(test)]
+mod host_tests;
 mod journal;
 #[cfg(test)]
 mod killed;
@@ -32,16 +37,19 @@ mod ledger;
 pub mod means;
 pub mod restore;
 pub mod scope;
+pub mod seen;
 pub mod sight;
 pub mod tenant;
 pub mod watchdog;
 
-pub use host::{Host, HostConfig, HostError, Release, Seen, TenantScope, TenantSeen};
+pub use config::{HostConfig, TenantScope};
+pub use host::{Host, HostError, Release};
 pub use journal::Moment;
 pub use ledger::{JournalError, Restored, Wrote, restore};
 pub use means::Means;
 pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
+pub use seen::{Seen, TenantSeen};
 pub use sight::busy::Ran;
 pub use sight::residency::Residency;
 pub use tenant::Tenant;

@@ -139,12 +139,16 @@ fn is_rounded(path: &str) -> bool {
 fn value_back(root: &Root, value: &Value) -> Outcome {
     let Value { path, before, .. } = value;
     let told = |cause| Outcome::told(false, path, before, cause);
+    let is_same_folder =
+        || value.folder.is_none() || root.number_of(folder_of(path)) == value.folder;
     let now = match root.text(path) {
         Reading::Known(now) => now,
+        // It has gone with a controller, without which a group has no list either.
+        Reading::Absent(_) if before.is_empty() && is_same_folder() => return Outcome::well(false),
         Reading::Absent(_) => return told(Cause::Gone),
         Reading::Unreadable(why) => return told(Cause::Refused { why: why.reason }),
     };
-    if value.folder.is_some() && root.number_of(folder_of(path)) != value.folder {
+    if !is_same_folder() {
         return told(Cause::Gone);
     }
     if is_controllers(path) {
@@ -153,7 +157,7 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
     if now == *before {
         return Outcome::well(false);
     }
-    let ours = [&value.ours, &value.pending];
+    let ours = [&value.ours, &value.pending, &widest(root, value)];
     let mut not = Vec::new();
     if !ours.into_iter().flatten().any(|ours| *ours == now) {
         if value.pending.is_none() || !is_rounded(path) {
@@ -166,6 +170,10 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
     // The kernel takes no empty write, and an empty line for nothing.
     if let Err(error) = root.write(path, &format!("{before}\n")) {
         let why = format!("writing that again: {error}");
+        if let Some(all) = widest(root, value) {
+            // What was refused is said in any case.
+            let _ = root.write(path, &format!("{all}\n"));
+        }
         return refused(why);
     }
     match root.text(path).get() {
@@ -176,6 +184,14 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         Ok(found) => refused(format!("writing that again made it `{found}`")),
         Err(why) => refused(why.reason),
     }
+}
+
+/// Of the processors of a group that had no list of its own: all that the group above has. What cannot
+/// be put back is at least made as wide as this.
+fn widest(root: &Root, value: &Value) -> Option<String> {
+    let group = value.path.strip_suffix("/cpuset.cpus")?;
+    let all = root.text(&format!("{}/cpuset.cpus.effective", folder_of(group)));
+    all.known().filter(|_| value.before.is_empty()).cloned()
 }
 
 /// Whether a file says which controllers the groups below have: `+NAME` and `-NAME` are written to

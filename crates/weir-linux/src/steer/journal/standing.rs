@@ -110,7 +110,14 @@ impl Changes {
                     folder.moved.push((from.clone(), tasks.clone()));
                 }
             }
-            Record::Back { path } => self.0.retain(|standing| standing.path() != path),
+            // A folder that was made took along what was in it.
+            Record::Back { path } => {
+                let was_in = |standing: &Standing| {
+                    let rest = standing.path().strip_prefix(path.as_str());
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                };
+                self.0.retain(|standing| !was_in(standing));
+            }
         }
     }
 

@@ -1,8 +1,13 @@
 //! Cores: `cpuset.cpus` of a control group.
+//!
+//! The kernel takes no empty list for a group with tasks in it (ENOSPC), though groups begin with
+//! one. A list that was empty comes back by taking away the controller that Weir gave the group; where
+//! the group had the controller before, its cores are not touched.
 
 use weir_model::capability::Unavailable;
 
 use super::Hands;
+use crate::root::Root;
 use crate::steer::group::{self, file};
 use crate::topology::list;
 
@@ -39,7 +44,31 @@ pub(crate) fn hold(
     group::processors(hands.root, group)
 }
 
-/// Lets a group run where it could.
+/// Lets a group run wherever the groups above it may.
 pub(crate) fn let_go(hands: &mut Hands<'_>, group: &str) -> Result<(), Unavailable> {
-    hands.put_back(&file(group, "cpuset.cpus"))
+    let path = file(group, "cpuset.cpus");
+    match (hands.ledger.before(&path), group::above(group)) {
+        (Some(""), Some(above)) => {
+            let all = group::processors(hands.root, above)?;
+            hands.set(&path, &list::format(&all)).map(drop)
+        }
+        _ => hands.put_back(&path),
+    }
+}
+
+/// Whether a list that is changed could be put back.
+///
+/// # Errors
+/// It is empty, and would not be taken empty again.
+pub(crate) fn may_be_empty_again(root: &Root, group: &str) -> Result<(), Unavailable> {
+    let path = file(group, "cpuset.cpus");
+    let events = root.text(&file(group, "cgroup.events"));
+    let is_populated = |text: &String| !text.lines().any(|line| line == "populated 0");
+    let empty = root.text(&path).known().is_some_and(String::is_empty);
+    if empty && events.known().is_none_or(is_populated) {
+        return Err(Unavailable::because(format!(
+            "{path} is empty, which the kernel does not take again while tasks are in the group; set it to what is meant, or take +cpuset away from the group above"
+        )));
+    }
+    Ok(())
 }

@@ -4,9 +4,10 @@ use weir_model::capability::Unavailable;
 
 use super::{Held, Tenant};
 use crate::root::Root;
+use crate::steer::config::HostConfig;
 use crate::steer::group::{self, MOUNT, file};
-use crate::steer::host::{HostConfig, HostError};
-use crate::steer::means::{Means, allocation, clock};
+use crate::steer::host::HostError;
+use crate::steer::means::{Means, allocation, clock, cores};
 use crate::steer::scope::{Scope, group_of};
 use crate::steer::sight::busy::Busy;
 
@@ -60,8 +61,9 @@ impl Tenant {
         let mut group = group_of(root, &asked.scope)?;
         let mut moves = None;
         let mut busy = Busy::of_group(&group);
+        let mut alone = true;
         if let Scope::Process(process) = asked.scope {
-            let alone = group != MOUNT && group::processes(root, &group) == [process];
+            alone = group != MOUNT && group::processes(root, &group) == [process];
             if !alone {
                 busy = Busy::of_process(process);
             }
@@ -105,6 +107,7 @@ impl Tenant {
             restrain: asked.restrain,
             group,
             moves,
+            alone,
             cpus,
             means: means.into(),
             number,
@@ -120,25 +123,22 @@ impl Tenant {
         if !self.restrain && !other.restrain {
             return None;
         }
-        let is_process = |t: &Self| matches!(t.scope, Scope::Process(_)) && !t.restrain;
-        let of = |t: &Self| match &t.moves {
-            Some((_, from)) => from.clone(),
-            None => t.group.clone(),
-        };
-        // Two processes of one group are apart as long as each is alone or moved.
-        let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
-        let (mine, others) = (of(self), of(other));
         let both = (&self.scope, &other.scope);
         if let (Scope::Process(a), Scope::Process(b)) = both {
             return (a == b).then(|| format!("process {a} is also tenant `{}`", self.name));
         }
-        // A process that is only seen lies in a held group, or a held group above a seen process.
-        let clash = if is_process(self) {
-            below(&mine, &others)
-        } else if is_process(other) {
-            below(&others, &mine)
-        } else {
-            below(&mine, &others) || below(&others, &mine)
+        // Of a process that is not alone in its group no more is meant than itself.
+        let is_one = |t: &Self| matches!(t.scope, Scope::Process(_)) && !t.alone;
+        let of = |t: &Self| match &t.moves {
+            Some((_, from)) => from.clone(),
+            None => t.group.clone(),
+        };
+        let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
+        let (mine, others) = (of(self), of(other));
+        let clash = match (is_one(self), is_one(other)) {
+            (true, _) => below(&mine, &others),
+            (_, true) => below(&others, &mine),
+            _ => below(&mine, &others) || below(&others, &mine),
         };
         clash.then(|| {
             format!(
@@ -167,7 +167,10 @@ fn available(
         }
     };
     match means {
-        Means::Cores => has_file("cpuset.cpus", "cpuset"),
+        Means::Cores => {
+            cores::may_be_empty_again(root, group)?;
+            has_file("cpuset.cpus", "cpuset")
+        }
         Means::ProcessorTime => has_file("cpu.max", "cpu"),
         Means::Bandwidth => {
             allocation::scale(root, config.full)?;

@@ -9,11 +9,12 @@ use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
+use super::config::HostConfig;
 use super::group::{self, file};
-use super::host::{HostConfig, TenantSeen};
 use super::ledger::{Ledger, Wrote};
 use super::means::{Hands, Means, allocation, clock, cores, time};
 use super::scope::Scope;
+use super::seen::TenantSeen;
 use super::sight::busy::Busy;
 use super::sight::residency::{self, Residency};
 use super::sight::traffic::{self, Moved};
@@ -33,6 +34,8 @@ pub struct Tenant {
     group: String,
     /// A process that is to be put into a group of its own, and the group that it is in.
     moves: Option<(u32, String)>,
+    /// Whether the group is all its own.
+    alone: bool,
     cpus: Vec<u32>,
     means: Vec<(Means, Result<(), Unavailable>)>,
     number: usize,

@@ -1,0 +1,61 @@
+//! What is steered, and within which bounds.
+
+use weir_model::units::{GbPerSec, Nanos};
+
+use super::means::Means;
+use super::scope::Scope;
+
+/// A tenant as it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantScope {
+    /// What it is called.
+    pub name: String,
+    /// Whom it means.
+    pub scope: Scope,
+    /// Whether it may be held. Nobody else is ever touched.
+    pub restrain: bool,
+}
+
+/// What is steered, and within which bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostConfig {
+    /// The tenants.
+    pub tenants: Vec<TenantScope>,
+    /// By what they may be held.
+    pub means: Vec<Means>,
+    /// Whether a process that shares its control group with others may be put into one of its own,
+    /// below that, for as long as it is steered.
+    pub own_groups: bool,
+    /// Whether monitoring groups may be made, to count each tenant's bytes.
+    pub monitor: bool,
+    /// Whether what holds for the whole machine may be changed: the weights of interleaving.
+    pub machine_wide: bool,
+    /// The part of its processors' time, bandwidth and clock that a tenant keeps, whatever is asked.
+    pub floor: f64,
+    /// The least time between two changes of one tenant by one means, unless to let go.
+    pub dwell: Nanos,
+    /// All of the memory bandwidth, where resctrl counts in MB/s.
+    pub full: Option<GbPerSec>,
+    /// The nodes of the slow tier.
+    pub slow_nodes: Vec<u32>,
+    /// Windows from one look at a tenant's pages to the next; 0 for none.
+    pub look_at_pages: u32,
+}
+
+impl Default for HostConfig {
+    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second.
+    fn default() -> Self {
+        Self {
+            tenants: Vec::new(),
+            means: vec![Means::Cores, Means::ProcessorTime, Means::Bandwidth],
+            own_groups: false,
+            monitor: true,
+            machine_wide: false,
+            floor: 0.01,
+            dwell: Nanos(100e6),
+            full: None,
+            slow_nodes: Vec::new(),
+            look_at_pages: 8,
+        }
+    }
+}

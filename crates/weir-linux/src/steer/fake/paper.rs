@@ -1,0 +1,124 @@
+//! A program that ends at some step, and what it wrote down.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use crate::steer::journal::Storage;
+
+/// How many more steps the program makes before it ends: a record of the journal is one, and a write
+/// to the kernel.
+#[derive(Debug, Clone, Default)]
+pub(in crate::steer) struct Life(Arc<Mutex<Left>>);
+
+#[derive(Debug, Default)]
+struct Left {
+    steps: Option<usize>,
+    taken: usize,
+    full: bool,
+}
+
+impl Life {
+    /// One that ends at a step, counted from 0; or never.
+    pub fn until(steps: Option<usize>) -> Self {
+        let life = Self::default();
+        life.0.lock().unwrap().steps = steps;
+        life
+    }
+
+    /// Whether this step is made, and whether it is the last, in the middle of which it ends.
+    pub(super) fn step(&self) -> Step {
+        let mut left = self.0.lock().unwrap();
+        let at = left.taken;
+        left.taken += 1;
+        match left.steps {
+            Some(end) if at == end => Step::Half,
+            Some(end) if at > end => Step::Never,
+            _ => Step::Whole,
+        }
+    }
+
+    pub fn taken(&self) -> usize {
+        self.0.lock().unwrap().taken
+    }
+
+    pub fn fill_disk(&self, full: bool) {
+        self.0.lock().unwrap().full = full;
+    }
+}
+
+/// How far a step came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Whole,
+    Half,
+    Never,
+}
+
+pub(super) fn ended() -> io::Error {
+    io::Error::other("the program has ended")
+}
+
+/// A journal in memory, which outlives the program.
+#[derive(Debug, Clone, Default)]
+pub(in crate::steer) struct Paper {
+    text: Arc<Mutex<Vec<u8>>>,
+    life: Life,
+}
+
+impl Paper {
+    /// The same paper in another's hands.
+    pub fn held_by(&self, life: &Life) -> Self {
+        Self {
+            text: Arc::clone(&self.text),
+            life: life.clone(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
+    }
+
+    fn is_full(&self) -> bool {
+        self.life.0.lock().unwrap().full
+    }
+}
+
+impl Storage for Paper {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.text.lock().unwrap().clone())
+    }
+
+    fn append(&mut self, bytes: &[u8], _: bool) -> io::Result<()> {
+        if self.is_full() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut text = self.text.lock().unwrap();
+        match self.life.step() {
+            Step::Whole => {
+                text.extend(bytes);
+                Ok(())
+            }
+            Step::Half => {
+                text.extend(&bytes[..bytes.len() / 2]);
+                Err(ended())
+            }
+            Step::Never => Err(ended()),
+        }
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_full() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        // Before the new one has its name, and after.
+        for named in [false, true] {
+            if named {
+                *self.text.lock().unwrap() = bytes.to_vec();
+            }
+            if self.life.step() != Step::Whole {
+                return Err(ended());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! What is seen in a window.
+
+use std::sync::Arc;
+
+use weir_model::capability::Unavailable;
+use weir_model::counters::CounterSet;
+use weir_model::units::{GbPerSec, Nanos};
+
+use super::sight::busy::Ran;
+use super::sight::residency::Residency;
+
+/// What is seen of a tenant in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantSeen {
+    /// Processors that it has when nobody holds it.
+    pub cores: u32,
+    /// What it ran.
+    pub ran: Result<Ran, Unavailable>,
+    /// Whether that is anything; a tenant that cannot be seen is taken to be at work.
+    pub busy: bool,
+    /// Bytes to and from memory, of all tiers.
+    pub drew: Result<GbPerSec, Unavailable>,
+    /// Where its pages lie, when they were last looked at.
+    pub pages: Result<Arc<Residency>, Unavailable>,
+}
+
+/// What is seen in a window.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// How long it was.
+    pub window: Nanos,
+    /// What the machine counted.
+    pub counters: CounterSet,
+    /// The tenants, in the order in which they were given.
+    pub tenants: Vec<TenantSeen>,
+}
