@@ -253,6 +253,21 @@ fn what_somebody_else_changes_meanwhile_is_theirs() {
 }
 
 #[test]
+fn a_period_that_the_kernel_doubles_is_not_somebody_elses() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    host.act(&time("cgroup:/b", 0.1)).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "4000 10000\n");
+    machine.write("/sys/fs/cgroup/b/cpu.max", "8000 20000");
+    host.act(&time("cgroup:/b", 0.2)).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "8000 10000\n");
+    machine.write("/sys/fs/cgroup/b/cpu.max", "32000 40000");
+    assert_eq!(host.release(), []);
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
 fn a_processor_that_goes_is_done_without() {
     let machine = Machine::new();
     let mut host = host(&machine, config(&["cgroup:/a.slice/a"])).unwrap();

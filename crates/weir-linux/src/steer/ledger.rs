@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_model::capability::Unavailable;
 
 use super::journal::{self, Changes, Journal, Left, Moment, NotOurs, Record, Storage, Task, Watch};
-use super::restore::{Cause, NotPutBack, folder_of, is_controllers, put_back};
+use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, put_back};
 use crate::process::started;
 use crate::root::Root;
 
@@ -125,7 +125,10 @@ impl Ledger {
                 )));
             }
             let ours = [&known.ours, &known.pending];
-            let ours = ours.into_iter().flatten().any(|ours| *ours == now);
+            let ours = ours
+                .into_iter()
+                .flatten()
+                .any(|ours| is_ours(path, ours, &now));
             if !ours && !is_controllers(path) {
                 return Err(Unavailable::because(format!(
                     "somebody else made {path} `{now}` meanwhile, and so it is left alone"

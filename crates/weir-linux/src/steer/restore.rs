@@ -11,6 +11,7 @@ use std::io;
 use serde::Serialize;
 
 use super::journal::{Folder, Standing, Task, Value};
+use super::means::time;
 use crate::process::{leader, started};
 use crate::root::{Reading, Root};
 
@@ -136,6 +137,11 @@ fn is_rounded(path: &str) -> bool {
     path.ends_with("/scaling_max_freq")
 }
 
+/// Whether a file says what was written to it, or what the kernel by itself makes of that.
+pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
+    ours == now || path.ends_with("/cpu.max") && time::is_scaled(ours, now)
+}
+
 fn value_back(root: &Root, value: &Value) -> Outcome {
     let Value { path, before, .. } = value;
     let told = |cause| Outcome::told(false, path, before, cause);
@@ -159,7 +165,11 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
     }
     let ours = [&value.ours, &value.pending, &widest(root, value)];
     let mut not = Vec::new();
-    if !ours.into_iter().flatten().any(|ours| *ours == now) {
+    if !ours
+        .into_iter()
+        .flatten()
+        .any(|ours| is_ours(path, ours, &now))
+    {
         if value.pending.is_none() || !is_rounded(path) {
             return told(Cause::Changed { found: now });
         }

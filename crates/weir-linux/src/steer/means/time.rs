@@ -52,6 +52,23 @@ impl Quota {
     }
 }
 
+/// Whether the kernel has made one text of another: where its timer cannot keep up with a short
+/// period it doubles period and quota, and says `period too short, scaling up` in its log
+/// (`sched_cfs_period_timer`).
+pub(crate) fn is_scaled(ours: &str, now: &str) -> bool {
+    let (Ok(ours), Ok(now)) = (Quota::parse(ours), Quota::parse(now)) else {
+        return false;
+    };
+    let (Some(quota), Some(scaled)) = (ours.quota, now.quota) else {
+        return false;
+    };
+    // From the least period to the longest it doubles ten times at most.
+    (1..=10).any(|n| {
+        quota.checked_mul(1 << n) == Some(scaled)
+            && ours.period.checked_mul(1 << n) == Some(now.period)
+    })
+}
+
 impl std::fmt::Display for Quota {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.quota {
@@ -121,6 +138,24 @@ mod tests {
                 prop_assert!(why.reason.contains("no quota"));
             }
         }
+    }
+
+    #[test]
+    fn a_period_that_the_kernel_doubled_is_still_ours() {
+        for scaled in ["20000 40000", "80000 160000"] {
+            assert!(is_scaled("10000 20000", scaled), "{scaled}");
+        }
+        for other in [
+            "10000 20000",
+            "20000 50000",
+            "30000 60000",
+            "max 40000",
+            "5000 10000",
+            "",
+        ] {
+            assert!(!is_scaled("10000 20000", other), "{other}");
+        }
+        assert!(!is_scaled("max 100000", "max 200000"));
     }
 
     #[test]
