@@ -83,7 +83,9 @@ impl Policy {
             }
             Policy::Miku => guarded(
                 Miku::new(MikuConfig {
-                    slow_write: known.slow_write,
+                    // One core's posted stores may fill the device's queue already; then their residency
+                    // is that of a queue. The paper finds twice that of a load.
+                    slow_write: known.slow_write.min(known.slow_read * 2.0),
                     ..MikuConfig::with_residencies(known.fast, known.slow_read)
                 }),
                 bounds,
