@@ -27,6 +27,10 @@ use crate::failure::{Failure, Result};
 use crate::output::print;
 use plant::HostPlant;
 
+/// Windows from one look at a tenant's pages to the next: where they lie changes slowly, and without a memory
+/// controller the kernel walks page tables to tell.
+const LOOK_AT_PAGES: u32 = 64;
+
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         match error {
@@ -113,7 +117,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
-    let mut plant = HostPlant::new(host, &config);
+    let mut plant = HostPlant::new(host, &config, slow_nodes(&topology));
     let means = plant.means();
     let controller = (config.policy).controller(&known, &means, config.bounds.clone());
     let tiers = tier_names(&topology);
@@ -235,18 +239,23 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
             })
         })
         .collect::<Result<Vec<_>>>()?;
+    Ok(HostConfig {
+        tenants,
+        floor: config.bounds.floor.get(),
+        slow_nodes: slow_nodes(topology),
+        look_at_pages: LOOK_AT_PAGES,
+        ..HostConfig::default()
+    })
+}
+
+fn slow_nodes(topology: &Topology) -> Vec<u32> {
     let slow = topology.tiers.iter().filter(|tier| {
         matches!(
             tier.kind,
             TierKind::Cxl | TierKind::RemoteCxl | TierKind::CpuLess
         )
     });
-    Ok(HostConfig {
-        tenants,
-        floor: config.bounds.floor.get(),
-        slow_nodes: slow.filter_map(|tier| tier.node).collect(),
-        ..HostConfig::default()
-    })
+    slow.filter_map(|tier| tier.node).collect()
 }
 
 fn of_host(scope: &Scope) -> Result<weir_linux::steer::Scope> {

@@ -1,6 +1,6 @@
 //! A host as a plant.
 
-use weir_linux::steer::{Host, Means as By, Seen};
+use weir_linux::steer::{Host, Means as By, Seen, TenantSeen};
 use weir_model::machine::Observation;
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
@@ -15,11 +15,12 @@ pub struct HostPlant {
     tenants: Vec<TenantOf>,
     held: Vec<Hold>,
     period: Nanos,
+    slow_nodes: Vec<u32>,
 }
 
 impl HostPlant {
     /// A host whose tenants are those of the configuration, the protected first.
-    pub fn new(host: Host, config: &Config) -> Self {
+    pub fn new(host: Host, config: &Config, slow_nodes: Vec<u32>) -> Self {
         let tenants: Vec<TenantOf> = (host.tenants().iter().enumerate())
             .map(|(i, tenant)| TenantOf {
                 name: tenant.name().to_owned(),
@@ -42,6 +43,7 @@ impl HostPlant {
             held: vec![Hold::FREE; tenants.len()],
             tenants,
             period: config.period,
+            slow_nodes,
         }
     }
 
@@ -61,6 +63,17 @@ impl HostPlant {
     }
 }
 
+/// Who may be held and has no page on the slow tier is not to blame for what happens there. Where pages were
+/// not seen, it is as it was told.
+fn role(told: Role, seen: &TenantSeen, slow_nodes: &[u32]) -> Role {
+    let elsewhere = (seen.pages.as_ref())
+        .is_ok_and(|pages| pages.total().get() > 0 && pages.on(slow_nodes).get() == 0);
+    if told == Role::Restrained && !slow_nodes.is_empty() && elsewhere {
+        return Role::Bystander;
+    }
+    told
+}
+
 impl Plant for HostPlant {
     fn tenants(&self) -> &[TenantOf] {
         &self.tenants
@@ -76,7 +89,7 @@ impl Plant for HostPlant {
             .map(|(tenant, seen)| {
                 tenant.cores = seen.cores;
                 TenantSight {
-                    role: tenant.role,
+                    role: role(tenant.role, &seen, &self.slow_nodes),
                     cores: seen.cores,
                     busy: seen.busy,
                     drew: seen.drew,
