@@ -22,8 +22,16 @@ enum Why {
     Load,
     /// For room in the store buffer.
     Stores,
-    /// For instructions: after a branch that was predicted wrong, or for the kernel.
+    /// For instructions, after a branch that was predicted wrong.
     Fetch,
+    /// For the kernel, whose instructions are executed meanwhile.
+    Kernel,
+}
+
+/// The share of cycles in which no instruction is executed although they go on at their pace: executed
+/// independently of each other, their number in a cycle follows Poisson's law.
+pub fn quiet(cpi: f64) -> f64 {
+    (-1.0 / cpi).exp()
 }
 
 impl Ooo {
@@ -50,6 +58,7 @@ impl Ooo {
                 Frontier::Run(to) => {
                     let end = self.clock + ((to - self.position) * self.pace).round() as Ps;
                     let stop = end.min(due).min(until.max(self.clock));
+                    self.count_missed(stop, self.quiet);
                     if stop == end {
                         self.position = to;
                     } else {
@@ -83,6 +92,9 @@ impl Ooo {
         if self.clock < self.resumes {
             return Frontier::Stands(Why::Fetch, self.resumes);
         }
+        if self.clock < self.kernel {
+            return Frontier::Stands(Why::Kernel, self.kernel);
+        }
         let (limit, back) = match self.loads.front() {
             Some(load) => (load.at + self.params.reorder_buffer, load.done),
             None => (f64::INFINITY, Ps::MAX),
@@ -109,10 +121,11 @@ impl Ooo {
         let visit = self.next;
         self.tally.touched += 1;
         self.pace = visit.cpi * self.params.cycle;
+        self.quiet = quiet(visit.cpi);
         self.next_at += visit.gap;
         self.next = self.script.next();
         if visit.faults {
-            self.resumes = self.clock + self.params.fault;
+            self.kernel = self.clock + self.params.fault;
         }
         if visit.store {
             self.dispatch_store(&visit);
@@ -121,26 +134,42 @@ impl Ooo {
         }
     }
 
-    /// Counts the time up to `stop`, in which nothing is executed.
+    /// Counts the time up to `stop`, in which the frontier stands still and nothing is executed.
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
         match why {
-            Why::Fetch => return,
-            Why::Stores if self.loads.is_empty() => {
-                self.tally.bound_on_stores += time;
-                return;
-            }
-            Why::Load | Why::Stores => {}
+            Why::Kernel => return,
+            Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
+            // What waits for a load that hits L1 waits for the caches too.
+            Why::Load | Why::Stores => self.tally.stalls[0] += time - self.time_of_misses(stop),
+            Why::Fetch => {}
         }
+        self.count_missed(stop, 1.0);
+    }
+
+    /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load is
+    /// under way that missed L1: whatever else is the reason, as the events of the hardware do.
+    fn count_missed(&mut self, stop: Ps, share: f64) {
+        let l1 = self.time_of_misses(stop);
+        if l1 == 0 {
+            return;
+        }
+        let idle = |time: Ps| (time as f64 * share) as Ps;
+        let time = stop - self.clock;
         let stalls = &mut self.tally.stalls;
-        stalls[0] += time;
-        stalls[1] += if self.missing[1] > 0 {
-            time
+        stalls[0] += idle(l1);
+        stalls[1] += idle(l1);
+        for level in [2, 3] {
+            stalls[level] += if self.missing[level] > 0 { idle(time) } else { 0 };
+        }
+    }
+
+    /// How long, up to `stop`, a demand load is under way that missed L1.
+    fn time_of_misses(&self, stop: Ps) -> Ps {
+        if self.missing[1] > 0 {
+            stop - self.clock
         } else {
             self.l2_hit_until.clamp(self.clock, stop) - self.clock
-        };
-        for level in [2, 3] {
-            stalls[level] += if self.missing[level] > 0 { time } else { 0 };
         }
     }
 

@@ -116,8 +116,9 @@ pub struct Ooo {
     clock: Ps,
     /// Instructions dispatched.
     position: f64,
-    /// Picoseconds of an instruction.
+    /// Picoseconds of an instruction, and the share of cycles in which none is executed all the same.
     pace: f64,
+    quiet: f64,
     /// The next visit, and the instruction that it begins with.
     next: Visit,
     next_at: f64,
@@ -140,6 +141,8 @@ pub struct Ooo {
     /// When that came, and when the frontier goes on after it.
     known: Ps,
     resumes: Ps,
+    /// Until when the kernel is at work on a fault.
+    kernel: Ps,
     /// Demand loads under way that missed L1, L2, the last-level cache: lines of theirs.
     missing: [u32; 4],
     /// Until when one is under way that hits L2.
@@ -166,6 +169,7 @@ impl Ooo {
             clock: 0,
             position: 0.0,
             pace: next.cpi * params.cycle,
+            quiet: frontier::quiet(next.cpi),
             next,
             next_at: 0.0,
             loads: VecDeque::with_capacity(params.load_buffer as usize),
@@ -179,6 +183,7 @@ impl Ooo {
             branch: None,
             known: 0,
             resumes: 0,
+            kernel: 0,
             missing: [0; 4],
             l2_hit_until: 0,
             events: BinaryHeap::new(),
