@@ -220,6 +220,7 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             count: v.get("core.count")?,
             clock: v.get("core.clock")?,
             reorder_buffer: v.get("core.reorder_buffer")?,
+            scheduler: v.get("core.scheduler")?,
             store_buffer: v.get("core.store_buffer")?,
             load_buffer: v.get("core.load_buffer")?,
             line_fill_buffers: v.get("core.line_fill_buffers")?,

@@ -67,6 +67,8 @@ pub struct Core {
     pub clock: Sourced<Gigahertz>,
     /// Reorder-buffer entries.
     pub reorder_buffer: Sourced<u32>,
+    /// Instructions that its schedulers hold while operands are missing.
+    pub scheduler: Sourced<u32>,
     /// Store-buffer entries.
     pub store_buffer: Sourced<u32>,
     /// Load-buffer entries.

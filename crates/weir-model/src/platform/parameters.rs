@@ -69,6 +69,7 @@ impl Host {
         r.add("core.count", &core.count);
         r.add("core.clock", &core.clock);
         r.add("core.reorder_buffer", &core.reorder_buffer);
+        r.add("core.scheduler", &core.scheduler);
         r.add("core.store_buffer", &core.store_buffer);
         r.add("core.load_buffer", &core.load_buffer);
         r.add("core.line_fill_buffers", &core.line_fill_buffers);

@@ -67,6 +67,7 @@ fn phase(n: usize, dice: &mut Dice) -> Phase {
         // From programs that live in their caches to those that wait for memory all the time: so wide that
         // about as many are slowed by more than half on CXL as among 265 real ones (SUP-135, SUP-136).
         apki: dice.scaled(0.1, 100.0),
+        slice: super::usual_slice(),
         regions: (0..regions).map(|r| region(n, r, dice)).collect(),
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml_edit::{Item, TableLike, Value};
 
 use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS};
-use super::{Order, Phase, Region, Workload};
+use super::{Order, Phase, Region, Workload, usual_slice};
 use crate::diagnostic::{Collector, closest, did_you_mean, quote};
 use crate::platform::{Key, MOST_BYTES, Need, known_words, name_of_file, read_scalar};
 use crate::recover;
@@ -64,12 +64,14 @@ fn read_phase(part: &mut Part<'_, '_>, number: usize) -> Option<Phase> {
         part.number(PHASE_KEYS, "cpi"),
         part.number(PHASE_KEYS, "apki"),
     );
+    let slice = part.number(PHASE_KEYS, "slice");
     let regions = part.list("regions", MOST_REGIONS, read_region);
     let phase = Phase {
         name: name.unwrap_or_else(|| format!("phase {}", number + 1)),
         instructions: instructions.unwrap_or(1e9) as u64,
         cpi: cpi?,
         apki: apki?,
+        slice: slice.unwrap_or_else(usual_slice),
         regions,
     };
     part.check_regions(&phase)?;

@@ -87,6 +87,7 @@ fn ooo_params(params: &Params) -> OooParams {
     OooParams {
         cycle: c.cycle * 1e3,
         reorder_buffer: f64::from(c.reorder_buffer),
+        scheduler: f64::from(c.scheduler),
         load_buffer: c.load_buffer,
         store_buffer: c.store_buffer,
         fill_buffers: c.line_fill_buffers,

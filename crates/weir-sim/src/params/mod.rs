@@ -80,6 +80,7 @@ pub struct CoreParams {
     pub walk: Ps,
     /// Entries of the buffers that an out-of-order core has.
     pub reorder_buffer: u32,
+    pub scheduler: u32,
     pub load_buffer: u32,
     pub store_buffer: u32,
     /// From a mispredicted branch to what follows it.
@@ -291,6 +292,7 @@ fn core_params(host: &Host) -> CoreParams {
         page: *host.tlb.page,
         walk: ps(*host.tlb.walk),
         reorder_buffer: *c.reorder_buffer,
+        scheduler: *c.scheduler,
         load_buffer: *c.load_buffer,
         store_buffer: *c.store_buffer,
         mispredict: ps(c.clock.time(*c.mispredict)),

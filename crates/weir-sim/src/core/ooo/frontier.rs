@@ -28,10 +28,10 @@ enum Why {
     Kernel,
 }
 
-/// The share of cycles in which no instruction is executed although they go on at their pace: executed
+/// The share of cycles in which no instruction is executed where so many are on average: executed
 /// independently of each other, their number in a cycle follows Poisson's law.
-pub fn quiet(cpi: f64) -> f64 {
-    (-1.0 / cpi).exp()
+fn quiet(rate: f64) -> f64 {
+    (-rate).exp()
 }
 
 impl Ooo {
@@ -96,7 +96,7 @@ impl Ooo {
             return Frontier::Stands(Why::Kernel, self.kernel);
         }
         let (limit, back) = match self.loads.front() {
-            Some(load) => (load.at + self.params.reorder_buffer, load.done),
+            Some(load) => (load.at + self.window, load.done),
             None => (f64::INFINITY, Ps::MAX),
         };
         if self.position < self.next_at.min(limit) {
@@ -116,12 +116,19 @@ impl Ooo {
         Frontier::Dispatch
     }
 
+    /// Instructions that may be dispatched behind a load that is not back: until the reorder buffer is
+    /// full of them, or the scheduler of those that wait.
+    fn window(&self, slice: f64) -> f64 {
+        (self.params.reorder_buffer).min(self.params.scheduler / slice.max(f64::MIN_POSITIVE))
+    }
+
     /// Dispatches the next visit.
     fn dispatch(&mut self) {
         let visit = self.next;
         self.tally.touched += 1;
         self.pace = visit.cpi * self.params.cycle;
-        self.quiet = quiet(visit.cpi);
+        self.quiet = quiet((1.0 - visit.slice) / visit.cpi);
+        self.window = self.window(visit.slice);
         self.next_at += visit.gap;
         self.next = self.script.next();
         if visit.faults {

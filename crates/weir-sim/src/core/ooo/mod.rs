@@ -2,8 +2,8 @@
 //!
 //! Instructions are dispatched in order at the rate that they would have if memory took no time. The
 //! *frontier*, up to which they are, stops where a resource is spent: the reorder buffer, whose oldest
-//! load is not back; the load buffer; the store buffer; or a branch that was predicted wrong and waits
-//! for a load. Everything that memory costs is time in which the frontier stands still, and that time
+//! load is not back; the scheduler, full of what waits for that; the load buffer; the store buffer; or a
+//! branch that was predicted wrong and waits for a load. Everything that memory costs is time in which the frontier stands still, and that time
 //! is told apart by what is under way meanwhile, as the stall events of the hardware do.
 //!
 //! | file | what |
@@ -52,6 +52,8 @@ pub struct OooParams {
     /// Picoseconds of a cycle.
     pub cycle: f64,
     pub reorder_buffer: f64,
+    /// Instructions that wait for operands.
+    pub scheduler: f64,
     pub load_buffer: u32,
     pub store_buffer: u32,
     pub fill_buffers: u32,
@@ -116,9 +118,11 @@ pub struct Ooo {
     clock: Ps,
     /// Instructions dispatched.
     position: f64,
-    /// Picoseconds of an instruction, and the share of cycles in which none is executed all the same.
+    /// Picoseconds of an instruction; while a load is not back, the share of cycles in which none is
+    /// executed all the same, and the instructions that may be dispatched behind it.
     pace: f64,
     quiet: f64,
+    window: f64,
     /// The next visit, and the instruction that it begins with.
     next: Visit,
     next_at: f64,
@@ -169,7 +173,8 @@ impl Ooo {
             clock: 0,
             position: 0.0,
             pace: next.cpi * params.cycle,
-            quiet: frontier::quiet(next.cpi),
+            quiet: 0.0,
+            window: params.reorder_buffer,
             next,
             next_at: 0.0,
             loads: VecDeque::with_capacity(params.load_buffer as usize),

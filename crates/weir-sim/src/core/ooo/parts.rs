@@ -65,6 +65,7 @@ pub struct Cursor {
 pub struct Stretch {
     pub instructions: f64,
     pub cpi: f64,
+    pub slice: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
     /// Of each part, the chance that it or one before it is next.
@@ -196,6 +197,7 @@ pub fn stretch(
     Stretch {
         instructions: phase.instructions as f64,
         cpi: phase.cpi,
+        slice: phase.slice,
         gap,
         parts,
         upto: ups,

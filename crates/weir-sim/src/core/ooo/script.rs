@@ -22,6 +22,8 @@ pub struct Visit {
     pub gap: f64,
     /// Core cycles of an instruction.
     pub cpi: f64,
+    /// Share of the instructions after a load that wait for it.
+    pub slice: f64,
     /// Whether it is stored to, and if so past the caches.
     pub store: bool,
     /// See `store`.
@@ -179,6 +181,7 @@ impl Script {
             accesses: part.accesses,
             gap,
             cpi: stretch.cpi,
+            slice: stretch.slice,
             store,
             non_temporal: store && unit(how, 0) < part.non_temporal,
             mispredicted: !store && unit(how, 32) < part.mispredicted,
