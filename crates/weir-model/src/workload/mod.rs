@@ -54,6 +54,11 @@ pub struct Phase {
     /// forward slice. They wait while it misses; the others go on.
     #[serde(default = "usual_slice")]
     pub slice: f64,
+    /// Branches that are predicted wrong in a thousand instructions, beside those that hang on an element
+    /// of a region. What they cost while everything hits is in `cpi`; one in the slice of a load that
+    /// misses stops what follows until the load is back.
+    #[serde(default)]
+    pub mispredicts: f64,
     /// What the accesses go to.
     pub regions: Vec<Region>,
 }

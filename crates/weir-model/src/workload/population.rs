@@ -47,6 +47,9 @@ fn point(seed: u64, i: usize) -> Workload {
     let mut dice = Dice {
         state: seed ^ (i as u64).wrapping_mul(0xd6e8_feb8_6659_fd93),
     };
+    let mut waits = Dice {
+        state: dice.state ^ 0x736c_6963_6500_0000,
+    };
     let phases = 1 + usize::from(dice.unit() < 0.25);
     Workload {
         name: format!("p{i:03}"),
@@ -54,11 +57,11 @@ fn point(seed: u64, i: usize) -> Workload {
         source: "drawn at random".into(),
         assumed: None,
         threads: 1,
-        phases: (0..phases).map(|n| phase(n, &mut dice)).collect(),
+        phases: (0..phases).map(|n| phase(n, &mut dice, &mut waits)).collect(),
     }
 }
 
-fn phase(n: usize, dice: &mut Dice) -> Phase {
+fn phase(n: usize, dice: &mut Dice, waits: &mut Dice) -> Phase {
     let regions = 1 + (dice.next() % 3) as usize;
     Phase {
         name: format!("phase {}", n + 1),
@@ -67,7 +70,11 @@ fn phase(n: usize, dice: &mut Dice) -> Phase {
         // From programs that live in their caches to those that wait for memory all the time: so wide that
         // about as many are slowed by more than half on CXL as among 265 real ones (SUP-135, SUP-136).
         apki: dice.scaled(0.1, 100.0),
-        slice: super::usual_slice(),
+        // About the usual, from loops whose loads feed little else to code that works on what it loads.
+        slice: waits.scaled(0.1, 0.8),
+        // From floating-point loops to searches: as the programs of SPEC CPU 2017 spread (Panda et al., HPCA
+        // 2018; Limaye and Adegbija, ISPASS 2018).
+        mispredicts: waits.scaled(0.1, 12.0),
         regions: (0..regions).map(|r| region(n, r, dice)).collect(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::script::Visit;
 use super::{Event, Ooo};
 use crate::clock::Ps;
 
@@ -9,6 +10,8 @@ use crate::clock::Ps;
 enum Frontier {
     /// Dispatch the next visit.
     Dispatch,
+    /// Come to a branch that is predicted wrong.
+    Branch,
     /// Go on to this instruction.
     Run(f64),
     /// Nothing, until a time if that is known.
@@ -55,6 +58,7 @@ impl Ooo {
             };
             match self.frontier() {
                 Frontier::Dispatch => self.dispatch(),
+                Frontier::Branch => self.mispredict(),
                 Frontier::Run(to) => {
                     let end = self.clock + ((to - self.position) * self.pace).round() as Ps;
                     let stop = end.min(due).min(until.max(self.clock));
@@ -99,8 +103,12 @@ impl Ooo {
             Some(load) => (load.at + self.window, load.done),
             None => (f64::INFINITY, Ps::MAX),
         };
-        if self.position < self.next_at.min(limit) {
-            return Frontier::Run(self.next_at.min(limit));
+        let to = self.next_at.min(limit).min(self.branch_at);
+        if self.position < to {
+            return Frontier::Run(to);
+        }
+        if self.position >= self.branch_at {
+            return Frontier::Branch;
         }
         if self.position < self.next_at {
             return Frontier::Stands(Why::Load, back);
@@ -130,6 +138,7 @@ impl Ooo {
         self.quiet = quiet((1.0 - visit.slice) / visit.cpi);
         self.window = self.window(visit.slice);
         self.next_at += visit.gap;
+        self.branch_at = self.next_mispredict(&visit);
         self.next = self.script.next();
         if visit.faults {
             self.kernel = self.clock + self.params.fault;
@@ -138,6 +147,30 @@ impl Ooo {
             self.dispatch_store(&visit);
         } else {
             self.dispatch_load(&visit);
+        }
+    }
+
+    /// Where the next branch is predicted wrong, if that is before the next visit.
+    fn next_mispredict(&mut self, visit: &Visit) -> f64 {
+        if visit.mispredicts == 0.0 {
+            return f64::INFINITY;
+        }
+        let distance = -(1.0 - self.script.draw()).ln() / visit.mispredicts;
+        if distance < visit.gap {
+            self.position + distance
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// A branch that is predicted wrong waits for the load that is under way the longest, if any is; else
+    /// all that it costs is in the pace.
+    fn mispredict(&mut self) {
+        self.branch_at = f64::INFINITY;
+        match self.loads.front() {
+            Some(load) if load.done == Ps::MAX => self.branch = Some((self.oldest, 0)),
+            Some(load) => self.known = self.known.max(load.done),
+            None => {}
         }
     }
 

@@ -60,7 +60,7 @@ impl Ooo {
             before: NONE,
         });
         if visit.mispredicted {
-            self.branch = Some(number);
+            self.branch = Some((number, self.params.redirect));
         }
         let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
         self.chains[visit.chain as usize] = number;
@@ -196,10 +196,9 @@ impl Ooo {
             self.events.push(Reverse((ready, Event::Starts(next))));
             waiter = load.before;
         }
-        if self.branch == Some(number) {
-            self.branch = None;
+        if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
             self.known = done;
-            self.resumes = self.resumes.max(done + self.params.redirect);
+            self.resumes = self.resumes.max(done + redirect);
         }
     }
 

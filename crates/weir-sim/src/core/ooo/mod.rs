@@ -140,8 +140,10 @@ pub struct Ooo {
     stores: VecDeque<Store>,
     store_entries: u32,
     asked: usize,
-    /// The load that a mispredicted branch waits for.
-    branch: Option<u64>,
+    /// The instruction that is the next mispredicted branch in a load's slice.
+    branch_at: f64,
+    /// The load that a mispredicted branch waits for, and what follows beyond.
+    branch: Option<(u64, Ps)>,
     /// When that came, and when the frontier goes on after it.
     known: Ps,
     resumes: Ps,
@@ -185,6 +187,7 @@ impl Ooo {
             stores: VecDeque::with_capacity(params.store_buffer as usize),
             store_entries: 0,
             asked: 0,
+            branch_at: f64::INFINITY,
             branch: None,
             known: 0,
             resumes: 0,

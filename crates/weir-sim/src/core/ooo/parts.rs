@@ -66,6 +66,7 @@ pub struct Stretch {
     pub instructions: f64,
     pub cpi: f64,
     pub slice: f64,
+    pub mispredicts: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
     /// Of each part, the chance that it or one before it is next.
@@ -198,6 +199,7 @@ pub fn stretch(
         instructions: phase.instructions as f64,
         cpi: phase.cpi,
         slice: phase.slice,
+        mispredicts: phase.mispredicts / 1000.0 * phase.slice,
         gap,
         parts,
         upto: ups,

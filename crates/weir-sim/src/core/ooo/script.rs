@@ -24,6 +24,8 @@ pub struct Visit {
     pub cpi: f64,
     /// Share of the instructions after a load that wait for it.
     pub slice: f64,
+    /// Branches in the slice of a load that are predicted wrong, for each instruction.
+    pub mispredicts: f64,
     /// Whether it is stored to, and if so past the caches.
     pub store: bool,
     /// See `store`.
@@ -182,6 +184,7 @@ impl Script {
             gap,
             cpi: stretch.cpi,
             slice: stretch.slice,
+            mispredicts: stretch.mispredicts,
             store,
             non_temporal: store && unit(how, 0) < part.non_temporal,
             mispredicted: !store && unit(how, 32) < part.mispredicted,
