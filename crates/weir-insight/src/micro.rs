@@ -11,6 +11,11 @@ use weir_model::workload::{Phase, Region, Workload, Workloads};
 /// Chains that are chased at once.
 const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
 
+/// How often they hop: as the preset does, at once when the address is there, and with so much work between
+/// hops that a reorder buffer holds few of them. Part of a latency is worked through, and chases that never
+/// work do not tell how much.
+const HOPS: [f64; 2] = [1.0, 0.1];
+
 /// Bytes from one node of the list to the next, beside a line. The L2 streamer follows none of these.
 const STRIDES: [u64; 2] = [256, 512];
 
@@ -23,6 +28,15 @@ pub fn micros() -> Vec<(Micro, Workload)> {
     let preset = |name: &str| library.get(name).cloned();
     let chases = preset("chase")
         .into_iter()
+        .flat_map(|chase| {
+            HOPS.map(|hops| {
+                if hops < 1.0 {
+                    at(&chase, hops)
+                } else {
+                    chase.clone()
+                }
+            })
+        })
         .flat_map(|chase| CHAINS.map(|chains| (Micro::Chase, chased(&chase, chains))));
     let at_intensities = |micro, name| {
         let of = move |workload: Workload| INTENSITIES.map(|i| (micro, at(&workload, i)));

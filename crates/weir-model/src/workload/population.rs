@@ -57,7 +57,9 @@ fn point(seed: u64, i: usize) -> Workload {
         source: "drawn at random".into(),
         assumed: None,
         threads: 1,
-        phases: (0..phases).map(|n| phase(n, &mut dice, &mut waits)).collect(),
+        phases: (0..phases)
+            .map(|n| phase(n, &mut dice, &mut waits))
+            .collect(),
     }
 }
 

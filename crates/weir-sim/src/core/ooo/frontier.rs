@@ -200,7 +200,11 @@ impl Ooo {
         stalls[0] += idle(l1);
         stalls[1] += idle(l1);
         for level in [2, 3] {
-            stalls[level] += if self.missing[level] > 0 { idle(time) } else { 0 };
+            stalls[level] += if self.missing[level] > 0 {
+                idle(time)
+            } else {
+                0
+            };
         }
     }
 
