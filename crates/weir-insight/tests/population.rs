@@ -94,13 +94,19 @@ fn line<'a>(accuracy: &'a Accuracy, what: &str) -> &'a AccuracyLine {
         .unwrap()
 }
 
-/// What must hold whatever the pair: causes account for the slowdown, intervals hold what they promise
-/// within what chance does to 300 workloads, and no rejected predictor comes near.
-fn holds(accuracy: &Accuracy) {
+/// What must hold: so many percent within five points for DRAM and within ten for the total, both in
+/// proportion to what was measured; and whatever the pair, causes account for the slowdown, intervals hold
+/// what they promise within what chance does to 300 workloads, and no rejected predictor comes near.
+fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
     assert_eq!(accuracy.workloads, WORKLOADS);
     assert!(accuracy.explained_pct.unwrap() >= 95.0);
     assert!(accuracy.covered_pct.unwrap() >= 80.0);
     let total = line(accuracy, "total");
+    assert!(line(accuracy, "DRAM").within_5_pct >= dram);
+    assert!(total.within_10_pct >= whole);
+    for what in ["DRAM", "total"] {
+        assert!(line(accuracy, what).pearson.unwrap() > 0.95, "{what}");
+    }
     for rejected in ["LLC MPKI", "read bandwidth", "TMA DRAM-bound"] {
         let theirs = line(accuracy, rejected);
         assert!(
@@ -115,19 +121,19 @@ fn holds(accuracy: &Accuracy) {
 #[test]
 #[ignore = "runs 800 simulated workloads; in release mode"]
 fn emerald_rapids_with_cxl_a() {
-    holds(&tried("emr2s+cxl-a", "cxl0"));
+    holds(&tried("emr2s+cxl-a", "cxl0"), 78.0, 89.0);
 }
 
 #[test]
 #[ignore = "runs 800 simulated workloads; in release mode"]
 fn emerald_rapids_with_cxl_b() {
-    holds(&tried("emr2s+cxl-b", "cxl0"));
+    holds(&tried("emr2s+cxl-b", "cxl0"), 69.0, 79.0);
 }
 
 #[test]
 #[ignore = "runs 800 simulated workloads; in release mode"]
 fn skylake_with_its_other_socket() {
-    holds(&tried("skx2s", "remote"));
+    holds(&tried("skx2s", "remote"), 92.0, 97.0);
 }
 
 /// Streams that fill local memory: the closed form, from a run on either tier alone, comes within three
