@@ -235,7 +235,11 @@ fn page(workload: &Workload) -> String {
             phase.cpi,
             phase.apki
         );
-        let _ = write!(text, "{} of what follows a load needs it", share(phase.slice));
+        let _ = write!(
+            text,
+            "{} of what follows a load needs it",
+            share(phase.slice)
+        );
         let _ = match phase.mispredicts {
             0.0 => writeln!(text),
             n => writeln!(text, ", {n} mispredicted branches in 1000"),
