@@ -406,6 +406,11 @@ fn a_loop_that_stands_still_lets_go_from_another_thread() {
     let before = machine.tree();
     let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
     host.act(&time("cgroup:/b", 0.5)).unwrap();
+    let bandwidth = Action::Bandwidth {
+        tenant: "cgroup:/b".to_owned(),
+        percent: 50,
+    };
+    host.act(&bandwidth).unwrap();
     let (said, stalled) = channel();
     let release = host.releaser();
     let watchdog = Watchdog::start(Duration::from_millis(20), move || {
@@ -423,6 +428,7 @@ fn a_loop_that_stands_still_lets_go_from_another_thread() {
     // It comes to itself, and may hold again.
     watchdog.turn();
     host.act(&time("cgroup:/b", 0.4)).unwrap();
+    host.act(&bandwidth).unwrap();
     drop(watchdog);
     assert_eq!(host.release(), []);
     assert_eq!(machine.tree(), before);

@@ -237,6 +237,11 @@ impl Ledger {
         Ok(moved)
     }
 
+    /// Whether a folder was made here, and stands.
+    pub fn has_made(&self, path: &str) -> bool {
+        self.journal.changes().folder(path).is_some()
+    }
+
     /// What a value said before anything was written to it, if it stands changed.
     pub fn before(&self, path: &str) -> Option<&str> {
         let value = self.journal.changes().value(path);

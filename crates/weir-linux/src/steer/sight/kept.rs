@@ -35,29 +35,33 @@ impl Kept {
         root: &Root,
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b str, Unavailable> {
-        if let Err(error) = self.fill(root, buffer) {
+        let length = self.fill(root, buffer).map_err(|error| {
             // A control group that was made anew has other files under the same names.
             self.file = None;
-            return Err(Unavailable::because(format!("{}: {error}", self.path)));
-        }
-        std::str::from_utf8(buffer)
+            Unavailable::because(format!("{}: {error}", self.path))
+        })?;
+        std::str::from_utf8(&buffer[..length])
             .map_err(|_| Unavailable::because(format!("{} does not hold text", self.path)))
     }
 
-    fn fill(&mut self, root: &Root, buffer: &mut Vec<u8>) -> io::Result<()> {
+    /// Reads it into the buffer, and says how much of that it is.
+    fn fill(&mut self, root: &Root, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let file = match &self.file {
             Some(file) => file,
             None => self.file.insert(root.open(&self.path, false)?),
         };
-        buffer.resize(LONGEST, 0);
         let mut length = 0;
-        while length < LONGEST {
+        loop {
+            if length == buffer.len() {
+                if length >= LONGEST {
+                    return Err(io::Error::other("it is too long"));
+                }
+                buffer.resize((2 * length).max(4096), 0);
+            }
             match file.read_at(&mut buffer[length..], length as u64)? {
-                0 => break,
+                0 => return Ok(length),
                 more => length += more,
             }
         }
-        buffer.truncate(length);
-        Ok(())
     }
 }

@@ -259,7 +259,9 @@ impl Tenant {
 
     /// Its group of resctrl, made when it is first needed.
     fn own(&mut self, hands: &mut Hands<'_>) -> Result<allocation::Own, Unavailable> {
-        if let Some(own) = &self.held.own {
+        // A watchdog may have put it back.
+        if let Some(own) = (self.held.own.as_ref()).filter(|own| hands.ledger.has_made(own.path()))
+        {
             return Ok(own.clone());
         }
         let own = allocation::Own::make(hands, self.number)?;
