@@ -4,8 +4,8 @@ use weir_lab::WorkloadRun;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{
-    ExplainedDifference, ExplainedPhase, ExplainedRun, PhaseDifference, PrefetchForm,
-    PrefetchHealth, UntoldCounter,
+    Components, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, PhaseDifference,
+    PrefetchForm, PrefetchHealth, UntoldCounter, Yardstick,
 };
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
@@ -14,6 +14,32 @@ use crate::bound::classify;
 use crate::breakdown::{Breakdown, Difference, Untold};
 use crate::prefetch::Health;
 use crate::{InsightError, Run};
+
+/// What to count of a program that is to be explained, in the cores and in the kernel.
+pub const COUNTERS: [Counter; 22] = [
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::StallsMemAny,
+    Counter::StallsL1dMiss,
+    Counter::StallsL2Miss,
+    Counter::StallsL3Miss,
+    Counter::BoundOnStores,
+    Counter::OffcoreDemandDataRd,
+    Counter::OffcoreOutstandingDemandDataRd,
+    Counter::OffcoreCyclesDemandDataRd,
+    Counter::OffcoreDataRd,
+    Counter::OffcoreOutstandingDataRd,
+    Counter::L1Miss,
+    Counter::FbHit,
+    Counter::L3Miss,
+    Counter::HwpfL1d,
+    Counter::HwpfL1dL3Hit,
+    Counter::HwpfL2,
+    Counter::TaskClock,
+    Counter::PageFaults,
+    Counter::ContextSwitches,
+    Counter::CpuMigrations,
+];
 
 /// A run to explain, whoever counted it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +50,8 @@ pub struct Seen {
     pub tier: Option<TierName>,
     /// How long it took, where known.
     pub time: Option<Nanos>,
+    /// How it ended, where it was a command that was run here.
+    pub exit_status: Option<i32>,
     /// What was counted.
     pub counters: CounterSet,
     /// The same over time: phases or intervals, by name.
@@ -42,6 +70,7 @@ impl Seen {
             name: run.workload.clone(),
             tier: Some(tier.clone()),
             time: Some(run.time),
+            exit_status: None,
             counters: run.counters.clone(),
             phases: phases.collect(),
             prefetch: PrefetchForm::of(processor),
@@ -51,13 +80,14 @@ impl Seen {
 
     /// Counters that were read from a file.
     pub fn of_file(file: &CountersDocument) -> Self {
-        let seconds = |time: Nanos| format!("{:.1} s", time.as_secs());
+        let seconds = |time: Nanos| format!("{:.2} s", time.as_secs());
         let phases = (file.intervals.iter())
             .map(|interval| (seconds(interval.end), interval.counters.clone()));
         Self {
             name: file.of.clone(),
             tier: None,
             time: file.elapsed,
+            exit_status: file.exit_status,
             counters: file.total.clone(),
             phases: phases.collect(),
             prefetch: file.cpu.as_deref().and_then(PrefetchForm::of),
@@ -66,12 +96,21 @@ impl Seen {
     }
 
     /// Where it loses its cycles. A phase whose counters cannot be of a run is left out: it is short, and
-    /// the whole has been checked.
+    /// the whole has been checked. Where cycles were not counted, there are the time and what the kernel
+    /// counted, and [`ExplainedRun::untold`] says why there is no more.
     ///
     /// # Errors
-    /// The counters cannot be of a run.
+    /// The counters cannot be of a run, or nothing at all was counted or timed.
     pub fn explain(&self) -> Result<ExplainedRun, InsightError> {
-        let run = Run::of(&self.counters)?;
+        let kernel = kernel(&self.counters);
+        let run = match Run::of(&self.counters) {
+            Err(InsightError::Missing { counters, .. })
+                if self.time.is_some() || !kernel.is_empty() =>
+            {
+                return Ok(self.without_cycles(kernel, &counters));
+            }
+            run => run?,
+        };
         let breakdown = Breakdown::of(&run);
         let bound = classify(&run, self.unloaded);
         let whole = run.cycles();
@@ -81,6 +120,7 @@ impl Seen {
                 phase: name.clone(),
                 share_pct: part.cycles() / whole * 100.0,
                 lost: Breakdown::of(&part).lost.components(1.0),
+                kernel: self::kernel(counters),
             })
         };
         let several = self.phases.len() > 1;
@@ -89,6 +129,8 @@ impl Seen {
             workload: self.name.clone(),
             tier: self.tier.clone(),
             time_ns: self.time,
+            exit_status: self.exit_status,
+            kernel,
             gbps: self.bandwidth(),
             ipc: run.instructions().ok().map(|n| n / whole.get()),
             lost: breakdown.lost.components(1.0),
@@ -110,6 +152,46 @@ impl Seen {
         })
     }
 
+    /// What is known of a run whose cycles were not counted.
+    fn without_cycles(&self, kernel: KernelCounts, why: &[(Counter, String)]) -> ExplainedRun {
+        let whole = kernel.cpu_ns;
+        let phase = |(name, counters): &(String, CounterSet)| {
+            let kernel = self::kernel(counters);
+            Some(ExplainedPhase {
+                phase: name.clone(),
+                share_pct: kernel.cpu_ns? / whole.filter(|all| all.get() > 0.0)? * 100.0,
+                lost: Components::default(),
+                kernel,
+            })
+        };
+        let several = self.phases.len() > 1;
+        let phases = self.phases.iter().filter(|_| several).filter_map(phase);
+        ExplainedRun {
+            workload: self.name.clone(),
+            tier: self.tier.clone(),
+            time_ns: self.time,
+            exit_status: self.exit_status,
+            kernel,
+            gbps: None,
+            ipc: None,
+            lost: Components::default(),
+            offcore_latency: None,
+            aol: None,
+            mlp: None,
+            bound: None,
+            evidence: "the processor's counters tell it, and cycles were not counted".into(),
+            prefetch: PrefetchHealth::default(),
+            phases: phases.collect(),
+            untold: (why.iter())
+                .map(|(counter, why)| UntoldCounter {
+                    counter: counter.name().into(),
+                    why: why.clone(),
+                    cost: "where it loses its cycles".into(),
+                })
+                .collect(),
+        }
+    }
+
     /// Lines between caches and memory, over the time.
     fn bandwidth(&self) -> Option<GbPerSec> {
         let lines = self.counters.get(Counter::TorInsertsIaMiss).ok()?;
@@ -119,14 +201,30 @@ impl Seen {
         ))
     }
 
-    /// Where the same work loses more on another memory. Phases are compared by name and place.
+    /// Where the same work loses more on another memory. Phases are compared by name and place. Where
+    /// cycles of either were not counted, the times of both are compared.
     ///
     /// # Errors
-    /// Counters of either cannot be of a run.
+    /// Counters of either cannot be of a run, or neither cycles nor times of both are known.
     pub fn difference(&self, other: &Self) -> Result<ExplainedDifference, InsightError> {
         let between =
             |a: &CounterSet, b: &CounterSet| Difference::between(&Run::of(a)?, &Run::of(b)?);
-        let whole = between(&self.counters, &other.counters)?;
+        let whole = match (
+            between(&self.counters, &other.counters),
+            self.time,
+            other.time,
+        ) {
+            (Err(InsightError::Missing { .. }), Some(here), Some(there)) if here.get() > 0.0 => {
+                return Ok(ExplainedDifference {
+                    slowdown_pct: (there / here - 1.0) * 100.0,
+                    by: Yardstick::Time,
+                    components: Components::default(),
+                    instructions: None,
+                    phases: Vec::new(),
+                });
+            }
+            (whole, ..) => whole?,
+        };
         let alike = self.phases.len() > 1
             && self.phases.len() == other.phases.len()
             && (self.phases.iter().zip(&other.phases)).all(|(a, b)| a.0 == b.0);
@@ -145,10 +243,22 @@ impl Seen {
         }
         Ok(ExplainedDifference {
             slowdown_pct: whole.slowdown * 100.0,
+            by: Yardstick::Cycles,
             components: whole.added.components(whole.slowdown),
             instructions: whole.instructions,
             phases,
         })
+    }
+}
+
+/// What the kernel counted.
+fn kernel(counters: &CounterSet) -> KernelCounts {
+    let get = |counter| counters.get(counter).ok();
+    KernelCounts {
+        cpu_ns: get(Counter::TaskClock).map(|ns| Nanos(ns as f64)),
+        page_faults: get(Counter::PageFaults),
+        context_switches: get(Counter::ContextSwitches),
+        cpu_migrations: get(Counter::CpuMigrations),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod context;
+pub mod counting;
 pub mod documents;
 pub mod estimate;
 pub mod evaluation;
@@ -14,6 +15,7 @@ pub mod insight;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;
+pub mod nodes;
 pub mod output;
 pub mod progress;
 pub mod report;

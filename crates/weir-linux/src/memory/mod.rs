@@ -2,9 +2,11 @@
 //! kernel's word for both.
 
 mod policy;
+mod program;
 mod room;
 mod smaps;
 mod trial;
+mod weights;
 
 use std::io;
 use std::ptr::NonNull;
@@ -15,8 +17,10 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 pub use policy::Policy;
+pub use program::ProgramPolicy;
 pub use room::{Room, room};
 pub use trial::{KernelPolicy, Seen, Trial};
+pub use weights::Weights;
 
 use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};

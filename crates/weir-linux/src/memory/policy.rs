@@ -174,7 +174,11 @@ impl ThreadPolicy {
     }
 
     pub(super) fn bind(&mut self, node: u32) -> io::Result<()> {
-        set(MPOL_BIND, &mask(&[node])?)
+        self.set(MPOL_BIND, &[node])
+    }
+
+    pub(super) fn set(&mut self, mode: libc::c_int, nodes: &[u32]) -> io::Result<()> {
+        set(mode, &mask(nodes)?)
     }
 }
 

@@ -1,7 +1,8 @@
-//! Counting a command, from its first instruction to its end, with all that it starts.
+//! Counting a command, from its first instruction to its end, with all that it starts; or whatever
+//! targets there are while a process runs.
 
 use std::io;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use weir_model::counters::Counter;
@@ -10,16 +11,25 @@ use weir_model::units::Nanos;
 
 use super::event::Target;
 use super::session::Session;
+use crate::memory::ProgramPolicy;
 use crate::root::Root;
 
 /// How often a command is asked whether it has ended.
 const LONGEST_NAP: Duration = Duration::from_millis(2);
 
-/// What a command left.
+/// What runs while events are counted.
+pub enum Work<'a> {
+    /// A command, started for it; its memory lies where the policy says, if there is one.
+    Command(Command, Option<&'a ProgramPolicy>),
+    /// A process that runs already, until it ends or somebody says that it is enough.
+    Process(u32, &'a dyn Fn() -> bool),
+}
+
+/// What it left.
 #[derive(Debug)]
 pub struct Counted {
-    /// How it ended.
-    pub status: ExitStatus,
+    /// How the command ended; of a process that was not started here nobody knows.
+    pub status: Option<ExitStatus>,
     /// From just before it was started until its end was seen.
     pub elapsed: Nanos,
     /// Over the whole time.
@@ -30,11 +40,12 @@ pub struct Counted {
     pub notes: Vec<String>,
 }
 
-/// Runs a command and counts the targets meanwhile: the command and its descendants
-/// ([`Target::Children`]), tasks, or processors; and the uncore, if counters of it are asked for.
+/// Runs a command, or waits for a process, and counts the targets meanwhile: the command and its
+/// descendants ([`Target::Children`]), tasks, or processors; and the uncore, if counters of it are
+/// asked for.
 ///
-/// Those of the command are opened on this thread, which they leave alone: the kernel copies them to the child
-/// that the thread forks (`inherit`) and starts them there when it executes its program
+/// Those of the command are opened on this thread, which they leave alone: the kernel copies them to
+/// the child that the thread forks (`inherit`) and starts them there when it executes its program
 /// (`enable_on_exec`), so that nothing of Weir is counted and nothing of the command is missed.
 ///
 /// # Errors
@@ -45,19 +56,25 @@ pub fn run(
     counters: &[Counter],
     targets: &[Target],
     every: Option<Duration>,
-    mut command: Command,
+    work: Work<'_>,
 ) -> io::Result<Counted> {
     let mut session = Session::open(root, table, counters, targets);
     let began = Instant::now();
-    let mut child = command.spawn()?;
+    let mut running = match work {
+        Work::Command(mut command, None) => Running::Child(command.spawn()?),
+        Work::Command(mut command, Some(policy)) => {
+            Running::Child(policy.around(|| command.spawn())?)
+        }
+        Work::Process(pid, enough) => Running::Process(pid, enough),
+    };
     let mut intervals = Vec::new();
     let since = |now: Instant| Nanos((now - began).as_nanos() as f64);
     let mut due = every.map(|every| began + every);
     let status = loop {
-        if every.is_none() {
-            break child.wait()?;
+        if let (Running::Child(child), None) = (&mut running, every) {
+            break Some(child.wait()?);
         }
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = running.ended(root)? {
             break status;
         }
         let now = Instant::now();
@@ -81,4 +98,30 @@ pub fn run(
         intervals,
         notes: session.notes().to_vec(),
     })
+}
+
+/// What is waited for.
+enum Running<'a> {
+    Child(Child),
+    Process(u32, &'a dyn Fn() -> bool),
+}
+
+impl Running<'_> {
+    /// Whether it has ended, and how if that is known.
+    fn ended(&mut self, root: &Root) -> io::Result<Option<Option<ExitStatus>>> {
+        match self {
+            Running::Child(child) => Ok(child.try_wait()?.map(Some)),
+            Running::Process(pid, enough) => {
+                Ok((enough() || has_ended(root, *pid)).then_some(None))
+            }
+        }
+    }
+}
+
+/// Whether a process is gone, or has ended and waits for its parent to notice.
+fn has_ended(root: &Root, pid: u32) -> bool {
+    let stat = root.text(&format!("/proc/{pid}/stat"));
+    // The state stands behind the name, which may hold anything, parentheses too.
+    let state = stat.known().and_then(|stat| stat.rsplit_once(')'));
+    state.is_none_or(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use weir_model::counters::{Counter, CounterSet, RunningShare};
 use weir_model::events::EventLibrary;
 
+use super::command::Work;
 use super::event::Reading;
 use super::format::Format;
 use super::session::scaled;
@@ -28,7 +29,8 @@ fn count(words: &[&str], every: Option<Duration>) -> (command::Counted, CounterS
         .args(&words[1..])
         .stdout(std::process::Stdio::null());
     let root = Root::live();
-    let counted = command::run(&root, None, &KERNELS, &[Target::Children], every, command).unwrap();
+    let work = Work::Command(command, None);
+    let counted = command::run(&root, None, &KERNELS, &[Target::Children], every, work).unwrap();
     let set = Session::counters(None, &counted.total, false);
     (counted, set)
 }
@@ -63,7 +65,7 @@ fn a_command_is_counted_with_its_children_and_without_us() {
         faults(&one),
         faults(&many)
     );
-    assert!(counted.status.success());
+    assert!(counted.status.is_some_and(|status| status.success()));
     // On a processor for no longer than it lasted, on every processor that there is.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let clock = many.get(Counter::TaskClock).unwrap() as f64;
@@ -93,7 +95,7 @@ fn intervals_add_up_to_the_total() {
 #[test]
 fn a_command_that_fails_is_counted_and_its_status_kept() {
     let (counted, _) = count(&["sh", "-c", "exit 7"], None);
-    assert_eq!(counted.status.code(), Some(7));
+    assert_eq!(counted.status.and_then(|s| s.code()), Some(7));
     let nothing = Command::new("/nowhere/to/be/found");
     assert!(
         command::run(
@@ -102,10 +104,29 @@ fn a_command_that_fails_is_counted_and_its_status_kept() {
             &KERNELS,
             &[Target::Children],
             None,
-            nothing
+            Work::Command(nothing, None)
         )
         .is_err()
     );
+}
+
+#[test]
+fn a_process_is_watched_until_it_ends_or_nobody_cares() {
+    let watch = |pid: u32, enough: &dyn Fn() -> bool| {
+        let targets = [Target::Task(pid)];
+        let work = Work::Process(pid, enough);
+        command::run(&Root::live(), None, &KERNELS, &targets, None, work).unwrap()
+    };
+    let mut short = Command::new("sleep").arg("0.05").spawn().unwrap();
+    // It ends without anybody waiting for it, and stays as a process that has ended.
+    let seen = watch(short.id(), &|| false);
+    assert!(seen.status.is_none() && seen.elapsed.get() > 0.0);
+    short.wait().unwrap();
+    let mut long = Command::new("sleep").arg("30").spawn().unwrap();
+    watch(long.id(), &|| true);
+    assert!(long.try_wait().unwrap().is_none());
+    long.kill().unwrap();
+    long.wait().unwrap();
 }
 
 #[test]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bound, Components, Rejected, SlowdownModel};
+use crate::counters::Counter;
 use crate::machine::Identity;
 use crate::topology::TierName;
 use crate::units::{Cycles, GbPerSec, Nanos};
@@ -59,6 +60,12 @@ pub struct ExplainedRun {
     /// How long it took; absent where only counters are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Nanos>,
+    /// How the command ended that was counted; absent where none was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i32>,
+    /// What the kernel counted; without the processor's counters, all that is known beside the time.
+    #[serde(default, skip_serializing_if = "KernelCounts::is_empty")]
+    pub kernel: KernelCounts,
     /// Bandwidth that it drew from memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
@@ -91,15 +98,50 @@ pub struct ExplainedRun {
     pub untold: Vec<UntoldCounter>,
 }
 
+impl ExplainedRun {
+    /// Whether cycles were counted, so that more is known than time.
+    pub fn counts_cycles(&self) -> bool {
+        let cycles = Counter::Cycles.name();
+        self.untold.iter().all(|untold| untold.counter != cycles)
+    }
+}
+
 /// A stretch of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedPhase {
     /// Its name.
     pub phase: String,
-    /// Its share of the run's cycles, in percent.
+    /// Its share of the run's cycles, in percent; of its processor time where cycles are not known.
     pub share_pct: f64,
     /// Lost cycles, in percent of its own.
     pub lost: Components,
+    /// What the kernel counted.
+    #[serde(default, skip_serializing_if = "KernelCounts::is_empty")]
+    pub kernel: KernelCounts,
+}
+
+/// What the kernel counts of a program on any machine. A field is absent where it did not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelCounts {
+    /// Time on processors, of all threads together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<Nanos>,
+    /// Pages that were touched and had no memory yet, or had to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_faults: Option<u64>,
+    /// Times that a thread left its processor to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_switches: Option<u64>,
+    /// Times that a thread went on on another processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_migrations: Option<u64>,
+}
+
+impl KernelCounts {
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What the prefetchers did. A field is absent where its counters are.
@@ -132,6 +174,9 @@ pub struct UntoldCounter {
 pub struct ExplainedDifference {
     /// How much longer the same work takes, in percent.
     pub slowdown_pct: f64,
+    /// What that was measured by.
+    #[serde(default)]
+    pub by: Yardstick,
     /// What each cause adds, in percent of the cycles on local memory.
     pub components: Components,
     /// Instructions of the second run for each of the first; absent where they were not counted.
@@ -140,6 +185,18 @@ pub struct ExplainedDifference {
     /// The same for each phase; empty where the workload has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseDifference>,
+}
+
+/// What two runs are compared by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Yardstick {
+    /// Cycles of one instruction.
+    #[default]
+    Cycles,
+    /// Time from start to end, where cycles were not counted: the same work is taken for granted, and
+    /// causes are not told.
+    Time,
 }
 
 /// Slowdown of a phase.

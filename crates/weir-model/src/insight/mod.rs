@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 pub use documents::{
     Accuracy, AccuracyLine, Advice, CalibrateDocument, ExplainDocument, ExplainedDifference,
-    ExplainedPhase, ExplainedRun, MeasuredSlowdown, Origin, PhaseDifference, PredictDocument,
-    Predicted, PrefetchHealth, RejectedPrediction, Tried, TuneDocument, UntoldCounter,
+    ExplainedPhase, ExplainedRun, KernelCounts, MeasuredSlowdown, Origin, PhaseDifference,
+    PredictDocument, Predicted, PrefetchHealth, RejectedPrediction, Tried, TuneDocument,
+    UntoldCounter, Yardstick,
 };
 
 use crate::machine::Identity;

@@ -14,7 +14,8 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::documents::{NodePages, PlaceDocument, PlaceStep};
 use crate::failure::{Failure, Result};
-use crate::machine::{self, HOST};
+use crate::machine::HOST;
+use crate::nodes::{all_here, node_of};
 use crate::output::{Column, Record, Table, print, to_csv, to_json, wrap};
 use crate::system;
 
@@ -113,12 +114,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Failure::request("memory is placed on the machine that Weir runs on; leave out --on")
     })?;
     let topology = system.view.topology()?;
-    for name in wanted(args) {
-        if topology.tier(&name).is_none() {
-            let error = MachineError::no_such_tier(&name, &topology).to_string();
-            return Err(machine::no_tier(&name, error, &system.view.capabilities()));
-        }
-    }
+    let names: Vec<TierName> = wanted(args).collect();
+    all_here(&system, &topology, &names)?;
     check_room(args, &system.root, &topology)?;
     let mut trial = place(args, &system.view, &topology)?;
     let mut steps = vec![step("placed", &topology, &trial.look()?)];
@@ -154,17 +151,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 fn name_of(policy: By) -> String {
     let value = policy.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-fn node_of(topology: &Topology, name: &TierName) -> Result<u32> {
-    let tier = topology
-        .tier(name)
-        .ok_or_else(|| MachineError::no_such_tier(name, topology))?;
-    tier.node.ok_or_else(|| {
-        Failure::Missing(anyhow::anyhow!(
-            "tier `{name}` is no node: this kernel places no pages"
-        ))
-    })
 }
 
 /// Every tier that is named.

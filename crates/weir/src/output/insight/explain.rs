@@ -1,7 +1,10 @@
 //! Where cycles are lost.
 
 use serde::Serialize;
-use weir_model::insight::{Components, ExplainDocument, ExplainedDifference, ExplainedRun};
+use weir_model::insight::{
+    Components, ExplainDocument, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts,
+    Yardstick,
+};
 
 use super::{Part, one, signed};
 use crate::output::csv::Record;
@@ -20,13 +23,71 @@ const CAUSES: [(&str, Part); 6] = [
 /// Where cycles are lost, run beside run.
 pub fn explain(document: &ExplainDocument) -> String {
     let mut text = String::new();
+    let counted = document.runs.iter().any(ExplainedRun::counts_cycles);
+    if counted {
+        text.push_str(&causes(document).to_string());
+    } else {
+        text.push_str(&wrap(
+            "Cycles were not counted: what follows is measured time and what the kernel counts.",
+            "",
+            "",
+        ));
+    }
+    text.push('\n');
+    text.push_str(&quantities(document).to_string());
+    for run in &document.runs {
+        let name = name_of(run);
+        if run.counts_cycles() {
+            let bound = match run.bound {
+                Some(bound) => format!("{name}: waits for {bound}: {}", run.evidence),
+                None => format!("{name}: what it waits for cannot be told: {}", run.evidence),
+            };
+            text.push_str(&wrap(&bound, "- ", "  "));
+        }
+        for untold in &run.untold {
+            let told = format!(
+                "{name}: `{}` is missing ({}): not told is {}",
+                untold.counter, untold.why, untold.cost
+            );
+            text.push_str(&wrap(&told, "- ", "  "));
+        }
+    }
+    if let Some(difference) = &document.difference {
+        text.push_str(&wrap(&summary(difference), "- ", "  "));
+        if !difference.phases.is_empty() {
+            text.push('\n');
+            let phases = difference.phases.iter();
+            text.push_str(&phase_table(
+                "slowdown of",
+                phases.map(|p| (p.phase.as_str(), Some(p.slowdown_pct), &p.components)),
+            ));
+        }
+    } else if let Some(run) = document.runs.first().filter(|run| !run.phases.is_empty()) {
+        text.push('\n');
+        text.push_str(&if counted {
+            let phases = run.phases.iter();
+            phase_table(
+                "cycles lost in",
+                phases.map(|p| (p.phase.as_str(), None, &p.lost)),
+            )
+        } else {
+            kernel_phases(&run.phases).to_string()
+        });
+    }
+    text
+}
+
+/// What a run is called beside others.
+fn name_of(run: &ExplainedRun) -> &str {
+    let tier = run.tier.as_ref().map(|tier| tier.as_str());
+    tier.unwrap_or(&run.workload)
+}
+
+/// Lost cycles by cause, and the points of slowdown.
+fn causes(document: &ExplainDocument) -> Table {
     let mut columns = vec![Column::words("cycles lost to")];
     for run in &document.runs {
-        let name = run
-            .tier
-            .as_ref()
-            .map_or(run.workload.as_str(), |tier| tier.as_str());
-        columns.push(Column::number(format!("{name}\n%")));
+        columns.push(Column::number(format!("{}\n%", name_of(run))));
     }
     let difference = document.difference.as_ref();
     if difference.is_some() {
@@ -49,46 +110,29 @@ pub fn explain(document: &ExplainDocument) -> String {
         row.push(percent(difference.slowdown_pct));
         table.row(row);
     }
-    text.push_str(&table.to_string());
-    text.push('\n');
-    text.push_str(&quantities(document).to_string());
-    for run in &document.runs {
-        let name = run
-            .tier
-            .as_ref()
-            .map_or(run.workload.as_str(), |tier| tier.as_str());
-        let bound = match run.bound {
-            Some(bound) => format!("{name}: waits for {bound}: {}", run.evidence),
-            None => format!("{name}: what it waits for cannot be told: {}", run.evidence),
-        };
-        text.push_str(&wrap(&bound, "- ", "  "));
-        for untold in &run.untold {
-            let told = format!(
-                "{name}: `{}` is missing ({}): not told is {}",
-                untold.counter, untold.why, untold.cost
-            );
-            text.push_str(&wrap(&told, "- ", "  "));
-        }
+    table
+}
+
+/// What the kernel counted over time.
+fn kernel_phases(phases: &[ExplainedPhase]) -> Table {
+    let mut table = Table::new(&[
+        Column::words("until"),
+        Column::number("CPU time\n%"),
+        Column::number("page faults"),
+        Column::number("context\nswitches"),
+        Column::number("migrations"),
+    ]);
+    let shown = |count: Option<u64>| count.map_or("-".into(), |n| n.to_string());
+    for phase in phases {
+        table.row([
+            phase.phase.clone(),
+            one(Some(phase.share_pct)),
+            shown(phase.kernel.page_faults),
+            shown(phase.kernel.context_switches),
+            shown(phase.kernel.cpu_migrations),
+        ]);
     }
-    if let Some(difference) = difference {
-        text.push_str(&wrap(&summary(difference), "- ", "  "));
-        if !difference.phases.is_empty() {
-            text.push('\n');
-            let phases = difference.phases.iter();
-            text.push_str(&phase_table(
-                "slowdown of",
-                phases.map(|p| (p.phase.as_str(), Some(p.slowdown_pct), &p.components)),
-            ));
-        }
-    } else if let Some(run) = document.runs.first().filter(|run| !run.phases.is_empty()) {
-        text.push('\n');
-        let phases = run.phases.iter();
-        text.push_str(&phase_table(
-            "cycles lost in",
-            phases.map(|p| (p.phase.as_str(), None, &p.lost)),
-        ));
-    }
-    text
+    table
 }
 
 fn summary(difference: &ExplainedDifference) -> String {
@@ -96,6 +140,12 @@ fn summary(difference: &ExplainedDifference) -> String {
         .iter()
         .filter_map(|(name, of)| Some((*name, of(&difference.components)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
+    if difference.by == Yardstick::Time {
+        return format!(
+            "{} % slower by time; causes are not told, and both runs are taken for the same work",
+            figure(difference.slowdown_pct)
+        );
+    }
     let mut told = format!("{} % slower", figure(difference.slowdown_pct));
     if let Some((name, points)) = largest {
         told.push_str(&format!(", most of it {name}: {points:.1} points"));
@@ -134,11 +184,7 @@ fn phase_table<'a>(
 fn quantities(document: &ExplainDocument) -> Table {
     let mut columns = vec![Column::words("behind them")];
     for run in &document.runs {
-        let name = run
-            .tier
-            .as_ref()
-            .map_or(run.workload.as_str(), |tier| tier.as_str());
-        columns.push(Column::number(name.to_owned()));
+        columns.push(Column::number(name_of(run).to_owned()));
     }
     let mut table = Table::new(&columns);
     let mut row = |name: &str, of: &dyn Fn(&ExplainedRun) -> Option<f64>| {
@@ -154,6 +200,16 @@ fn quantities(document: &ExplainDocument) -> Table {
         }
     };
     row("time [ms]", &|r| r.time_ns.map(|t| t.get() / 1e6));
+    row("processors busy", &|r| {
+        let elapsed = r.time_ns.filter(|t| t.get() > 0.0)?;
+        Some(r.kernel.cpu_ns? / elapsed)
+    });
+    let mut count = |name: &str, of: fn(&KernelCounts) -> Option<u64>| {
+        row(name, &|r| of(&r.kernel).map(|n| n as f64));
+    };
+    count("page faults", |k| k.page_faults);
+    count("context switches", |k| k.context_switches);
+    count("moves to another processor", |k| k.cpu_migrations);
     row("instructions in a cycle", &|r| r.ipc);
     row("memory bandwidth [GB/s]", &|r| r.gbps.map(|b| b.get()));
     row("latency of a read beyond the core [clk]", &|r| {

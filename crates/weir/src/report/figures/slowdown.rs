@@ -52,6 +52,9 @@ pub fn explained(insight: &Insight) -> Vec<Drawn> {
     let Told::Explained(document) = &insight.told else {
         return Vec::new();
     };
+    if !document.runs.iter().any(ExplainedRun::counts_cycles) {
+        return Vec::new();
+    }
     let name = document.runs.first().map_or("", |run| &run.workload);
     let bars = (document.runs.iter()).map(|run| Stack {
         name: tier_of(run),

@@ -128,8 +128,11 @@ fn chosen(names: &[String]) -> Result<Vec<Counter>> {
     names.iter().map(known).collect()
 }
 
-/// Where to write instead of standard output.
-fn write(out: Option<&PathBuf>, text: &str) -> Result<()> {
+/// Writes to a file instead of standard output, if one is named.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(out: Option<&PathBuf>, text: &str) -> Result<()> {
     match out {
         None => crate::output::print(text),
         Some(file) => std::fs::write(file, text)

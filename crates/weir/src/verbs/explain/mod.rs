@@ -1,4 +1,6 @@
-//! `weir explain`: where a workload loses its cycles.
+//! `weir explain`: where a workload, a command or a process loses its cycles.
+
+mod host;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -7,14 +9,17 @@ use weir_insight::campaign::{lone_chase, run_on};
 use weir_insight::explain::Seen;
 use weir_model::insight::{ExplainDocument, PrefetchForm};
 use weir_model::topology::TierName;
+use weir_model::units::Nanos;
 
+use super::counters::write;
 use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
+use crate::counting;
 use crate::failure::{Failure, Result};
 use crate::insight::{self, counters, keep, origin, run_options};
 use crate::machine;
-use crate::output::{self, print, to_csv, to_json};
+use crate::output::{self, to_csv, to_json};
 
 /// The verb as the store has it.
 pub const VERB: &str = "explain";
@@ -24,25 +29,49 @@ pub const VERB: &str = "explain";
 #[command(after_help = "\
 Examples:
   weir explain chase --on emr2s+cxl-a
-  weir explain my-service.toml --on emr2s+cxl-a --tiers dram
+  weir explain my-service.toml --on emr2s+cxl-a --tier dram
+  weir explain -I 1000 -- ./service --once
+  weir explain --tier dram,cxl0 -- ./service --once
+  weir explain --pid 4242 -- sleep 10
   weir explain --counters local.csv --cpu spr
   weir explain --counters local.csv --against cxl.csv --cpu spr
 
 A workload is the name of one that comes with Weir, or a file that describes
-one. Counters are what `perf stat` wrote, as text, CSV (-x,) or JSON (-j).")]
+one, and runs on a model. A command runs on this host, and is counted with all
+that it starts; it keeps its own input, output and errors, and its exit code is
+passed on. Counters are what `weir counters record` or `perf stat` wrote, as
+text, CSV (-x,) or JSON (-j).")]
 pub struct Args {
     /// A workload, to be run on the model.
-    #[arg(required_unless_present = "counters", conflicts_with = "counters")]
-    workload: Option<String>,
-    /// The tier that its pages lie on, and one to compare with [default: the
-    /// first two of the machine].
     #[arg(
-        long,
+        required_unless_present_any = ["counters", "command", "pid"],
+        conflicts_with_all = ["counters", "command", "pid", "interval", "idle"]
+    )]
+    workload: Option<String>,
+    /// A command of this host and its arguments, after `--`.
+    #[arg(last = true, value_name = "CMD", conflicts_with = "counters")]
+    command: Vec<String>,
+    /// A process of this host, while the command runs; without one, until the process ends or Ctrl-C comes.
+    #[arg(short, long, value_name = "PID", conflicts_with = "counters")]
+    pid: Option<u32>,
+    /// Count in intervals of so many milliseconds, for phases over time.
+    #[arg(short = 'I', long, value_name = "MS", conflicts_with = "counters",
+          value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
+    interval: Option<u64>,
+    /// The tier that its pages lie on, and one to compare with [default: the first two of a model; of a
+    /// command, where the kernel puts them].
+    #[arg(
+        long = "tier",
+        alias = "tiers",
         value_delimiter = ',',
         value_name = "TIER",
         conflicts_with = "counters"
     )]
     tiers: Vec<String>,
+    /// What a lone chase takes on the memory of each run, in ns, as `weir bench latency` measures it: tells
+    /// whether reads queue.
+    #[arg(long, value_name = "NS", value_delimiter = ',', value_parser = idle)]
+    idle: Vec<f64>,
     /// Run with the hardware prefetchers off.
     #[arg(long, conflicts_with = "counters")]
     no_prefetch: bool,
@@ -56,18 +85,30 @@ pub struct Args {
     /// does not tell.
     #[arg(long, value_name = "CPU", requires = "counters")]
     cpu: Option<String>,
+    /// Write the result here instead of to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// A latency in ns.
+fn idle(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(ns) if ns > 0.0 && ns.is_finite() => Ok(ns),
+        _ => Err(format!("`{text}` is no number of nanoseconds above zero")),
+    }
 }
 
 /// Explains, keeps and prints.
 ///
 /// # Errors
-/// The request fits no machine or file, the counters cannot be of a run, or the work failed.
+/// The request fits no machine or file, the counters cannot be of a run, or the work failed; or a
+/// command did, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
     let mut document = match (&args.workload, &args.counters) {
         (Some(name), _) => on_machine(args, name, context, began)?,
         (None, Some(file)) => from_files(args, file, context, began)?,
-        (None, None) => return Err(Failure::request("name a workload, or --counters FILE")),
+        (None, None) => host::explain(args, context, began)?,
     };
     document.origin.elapsed_s = began.elapsed().as_secs_f64();
     for warning in &document.origin.warnings {
@@ -80,13 +121,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         &document,
         ("runs", &document.runs),
     )?;
-    print(&match context.global.format {
+    let text = match context.global.format {
         Format::Table => output::explain(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(output::explain_rows(&document))?,
-    })?;
+    };
+    write(args.out.as_ref(), &text)?;
     context.note(&format!("kept as run {run}"));
-    Ok(())
+    counting::passed_on(document.runs.last().and_then(|run| run.exit_status))
 }
 
 fn on_machine(
@@ -159,7 +201,14 @@ fn from_files(
         let told = format!("the prefetch counters of {processor} are not known");
         origin.warnings.push(told);
     }
-    let seen: Vec<Seen> = files.iter().map(Seen::of_file).collect();
+    let seen: Vec<Seen> = (files.iter().enumerate())
+        .map(|(index, file)| Seen {
+            unloaded: (args.idle.get(index)).and_then(|&ns| host::unloaded(file, Nanos(ns))),
+            // Whose exit status it was is no failure of this request.
+            exit_status: None,
+            ..Seen::of_file(file)
+        })
+        .collect();
     document(&seen, origin)
 }
 

@@ -1,0 +1,96 @@
+//! Where the memory of programs lies that are started from here: what `numactl` does.
+
+use std::io;
+
+use super::policy;
+
+/// The policy of a program's memory, inherited by all that it starts in turn.
+///
+/// It rules pages that are made after the program begins. What the kernel has in its page cache, such
+/// as the program's own file, stays where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramPolicy {
+    mode: libc::c_int,
+    name: &'static str,
+    nodes: Vec<u32>,
+}
+
+impl ProgramPolicy {
+    /// Every page on one node; where that is full the program is killed.
+    pub fn bind(node: u32) -> Self {
+        Self {
+            mode: policy::MPOL_BIND,
+            name: "MPOL_BIND",
+            nodes: vec![node],
+        }
+    }
+
+    /// Page by page over nodes.
+    pub fn interleave(nodes: &[u32]) -> Self {
+        Self {
+            mode: policy::MPOL_INTERLEAVE,
+            name: "MPOL_INTERLEAVE",
+            nodes: nodes.to_vec(),
+        }
+    }
+
+    /// Over nodes by the system's weights ([`super::Weights`]).
+    pub fn weighted(nodes: &[u32]) -> Self {
+        Self {
+            mode: policy::MPOL_WEIGHTED_INTERLEAVE,
+            name: "MPOL_WEIGHTED_INTERLEAVE",
+            nodes: nodes.to_vec(),
+        }
+    }
+
+    /// Starts a program under it: this thread has the policy meanwhile, and a child inherits it.
+    ///
+    /// # Errors
+    /// The kernel refuses the policy, or the program does not start.
+    pub fn around<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let told =
+            |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
+        let mut thread =
+            policy::ThreadPolicy::save().map_err(|error| told("get_mempolicy", error))?;
+        thread.set(self.mode, &self.nodes).map_err(|error| {
+            let what = format!("set_mempolicy ({}) to nodes {:?}", self.name, self.nodes);
+            told(&what, error)
+        })?;
+        start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// The policy of each mapping of a child, as the kernel tells it.
+    fn child(policy: &ProgramPolicy) -> Option<String> {
+        let mut cat = Command::new("cat");
+        let done = policy.around(|| cat.arg("/proc/self/numa_maps").output());
+        let done = done.ok().filter(|done| done.status.success())?;
+        String::from_utf8(done.stdout).ok()
+    }
+
+    #[test]
+    fn a_child_has_the_policy_and_its_parent_has_it_no_more() {
+        let Some(maps) = child(&ProgramPolicy::bind(0)) else {
+            // A kernel without nodes has no policies to inherit.
+            return;
+        };
+        assert!(maps.lines().all(|line| line.contains(" bind:0 ")), "{maps}");
+        let own = std::fs::read_to_string("/proc/thread-self/numa_maps").unwrap();
+        assert!(!own.contains(" bind:0 "), "{own}");
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_is_named() {
+        let error = ProgramPolicy::bind(1000)
+            .around(|| Ok(()))
+            .expect_err("node 1000 exists");
+        let words = error.to_string();
+        assert!(words.contains("mempolicy"), "{words}");
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands and processes of this host, counted and explained at once.
+
+use std::time::{Duration, Instant};
+
+use weir_insight::explain::{COUNTERS, Seen};
+use weir_linux::memory::ProgramPolicy;
+use weir_model::counter_file::CountersDocument;
+use weir_model::counters::Counter;
+use weir_model::insight::ExplainDocument;
+use weir_model::topology::TierName;
+use weir_model::units::{Cycles, Nanos};
+
+use super::{Args, document};
+use crate::context::{Context, say};
+use crate::counting::{self, Count};
+use crate::failure::{Failure, Result};
+use crate::insight::{self, origin};
+use crate::nodes::{all_here, node_of};
+use crate::system;
+
+/// Runs or watches, and explains.
+///
+/// # Errors
+/// The command cannot be started, the process is not there, a tier is no node here, or nothing can be
+/// counted or timed. That the command failed is in the document.
+pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<ExplainDocument> {
+    counting::on_this_host(context, "weir explain")?;
+    if args.no_prefetch {
+        return Err(Failure::request(
+            "--no-prefetch is of a model: the prefetchers of this host are switched for all that runs on it",
+        ));
+    }
+    let host = system::find(&context.global.on)?
+        .ok_or_else(|| Failure::request("a command runs on this host; leave `--on` out"))?;
+    let topology = host.view.topology()?;
+    let names: Vec<TierName> = args.tiers.iter().map(TierName::named).collect();
+    let places: Vec<Option<(TierName, ProgramPolicy)>> = match names.as_slice() {
+        [] => vec![None],
+        _ if args.pid.is_some() => {
+            return Err(Failure::request(
+                "the memory of a process that runs stays where it is; leave --tier out",
+            ));
+        }
+        [_] | [_, _] => {
+            all_here(&host, &topology, &names)?;
+            if let [from, to] = names.as_slice() {
+                insight::tiers(&topology, from, to)?;
+            }
+            let place = |name: &TierName| {
+                let node = node_of(&topology, name)?;
+                Ok(Some((name.clone(), ProgramPolicy::bind(node))))
+            };
+            names.iter().map(place).collect::<Result<_>>()?
+        }
+        _ => return Err(Failure::request("name one tier, or two to compare")),
+    };
+    let mut seen = Vec::new();
+    let mut origin = origin(
+        ExplainDocument::SCHEMA,
+        context,
+        None,
+        &topology.processor,
+        began,
+    );
+    origin.machine = Some(host.identity.clone());
+    for (index, place) in places.iter().enumerate() {
+        let counted = Count {
+            command: &args.command,
+            pid: args.pid,
+            all: false,
+            every: args.interval.map(Duration::from_millis),
+            counters: &COUNTERS,
+            policy: place.as_ref().map(|(_, policy)| policy),
+        }
+        .run(&context.stop)?;
+        let tier = place.as_ref().map(|(tier, _)| tier);
+        let of = |note: &String| match tier {
+            Some(tier) if names.len() > 1 => format!("on {tier}: {note}"),
+            _ => note.clone(),
+        };
+        origin.warnings.extend(counted.notes.iter().map(of));
+        seen.push(Seen {
+            tier: tier.cloned(),
+            // How long it was looked at says nothing of a process that runs on.
+            time: counted.elapsed.filter(|_| args.pid.is_none()),
+            unloaded: (args.idle.get(index)).and_then(|&ns| unloaded(&counted, Nanos(ns))),
+            ..Seen::of_file(&counted)
+        });
+        if counted.exit_status.is_some_and(|code| code != 0) {
+            if index + 1 < places.len() {
+                say("weir: the command failed, and is not run on the other tier");
+            }
+            break;
+        }
+    }
+    document(&seen, origin)
+}
+
+/// What a lone chase takes, in cycles of the cores that were counted.
+pub(super) fn unloaded(counted: &CountersDocument, idle: Nanos) -> Option<Cycles> {
+    let get = |counter| Some(counted.total.get(counter).ok()? as f64);
+    let per_ns = get(Counter::Cycles)? / get(Counter::TaskClock).filter(|&ns| ns > 0.0)?;
+    Some(Cycles(idle.get() * per_ns))
+}

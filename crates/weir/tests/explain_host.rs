@@ -1,0 +1,223 @@
+//! `weir explain` of commands and processes of this host, as a process. Where the machine has no
+//! counters of its cores, as most virtual ones, time and the kernel's counts remain.
+
+mod common;
+
+use common::Place;
+
+const JSON: [&str; 2] = ["--format", "json"];
+
+fn run_of(document: &serde_json::Value) -> &serde_json::Value {
+    &document["runs"][0]
+}
+
+#[test]
+fn a_command_is_explained_in_one_step() {
+    let place = Place::new();
+    let words = ["explain", "-o", "why.json", "--", "echo", "its own"];
+    let done = place.run(&[&words[..1], &JSON, &words[1..]].concat());
+    let done = done.expect(0);
+    assert_eq!(done.out(), "its own\n");
+    let text = std::fs::read_to_string(place.path("why.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["schema"], "weir/explain/1");
+    assert_eq!(document["machine"]["kind"], "host");
+    let run = run_of(&document);
+    assert_eq!(
+        (&run["workload"], &run["exit_status"]),
+        (&"echo its own".into(), &0.into())
+    );
+    assert!(run["time_ns"].as_f64().unwrap() > 0.0);
+    // Either cycles were counted, or it is said why not and nothing is made of them.
+    let untold = run["untold"].as_array().cloned().unwrap_or_default();
+    let missing = untold.iter().find(|untold| untold["counter"] == "cycles");
+    if let Some(missing) = missing {
+        assert!(missing["why"].is_string(), "{run}");
+        assert!(run["ipc"].is_null() && run["bound"].is_null(), "{run}");
+        assert_eq!(run["lost"], serde_json::json!({}));
+    } else {
+        assert!(run["lost"].is_object(), "{run}");
+    }
+    let shown = place.run(&["runs", "show", "last"]).expect(0).out();
+    assert!(shown.contains("time [ms]"), "{shown}");
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 80),
+        "{shown}"
+    );
+    if missing.is_some() {
+        assert!(shown.contains("Cycles were not counted"), "{shown}");
+    }
+    let page = place.run(&["report", "last", "-o", "-"]).expect(0).out();
+    assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn forks_are_counted_with_the_command() {
+    let place = Place::new();
+    let faults = |script: &str| {
+        let done = place.run(&[&["explain"], &JSON[..], &["--", "sh", "-c", script]].concat());
+        run_of(&done.expect(0).json())["kernel"]["page_faults"].as_u64()
+    };
+    let one = faults("true");
+    let many = faults("/bin/true; /bin/true; /bin/true; (/bin/true; /bin/true)");
+    // Where this user may count at all.
+    if let (Some(one), Some(many)) = (one, many) {
+        assert!(many > 2 * one, "{one} and {many}");
+    }
+}
+
+#[test]
+fn how_a_command_ended_is_said_and_passed_on() {
+    let place = Place::new();
+    let explain = |words: &[&str]| place.run(&[&["explain", "--"], words].concat());
+    let failed = explain(&["sh", "-c", "exit 7"]).expect(7);
+    assert!(failed.err().contains("exit status 7"), "{}", failed.err());
+    assert!(failed.out().contains("time [ms]"), "{}", failed.out());
+    explain(&["sh", "-c", "kill -TERM $$"]).expect(143);
+    explain(&["/nowhere/to/be/found"]).refuses(2, &["cannot run `/nowhere/to/be/found`"]);
+    // What is over before it could be looked at is named, however fast this machine is.
+    let short = explain(&["true"]).expect(0);
+    let elapsed = |text: &str| -> Option<f64> {
+        let line = text.lines().find(|line| line.contains("time [ms]"))?;
+        line.split_whitespace().last()?.parse().ok()
+    };
+    let ms = elapsed(&short.out()).unwrap();
+    assert_eq!(
+        short.err().contains("within a millisecond"),
+        ms < 1.0,
+        "{ms} {}",
+        short.err()
+    );
+}
+
+#[test]
+fn phases_over_time_are_intervals() {
+    let place = Place::new();
+    let script = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; sleep 0.03; \
+                  while [ $i -lt 80000 ]; do i=$((i+1)); done";
+    let words = ["explain", "-I", "10", "--", "sh", "-c", script];
+    let done = place.run(&[&words[..1], &JSON, &words[1..]].concat());
+    let document = done.expect(0).json();
+    let run = run_of(&document);
+    // Where the kernel counts nothing for this user, nothing is made up.
+    if run["kernel"]["cpu_ns"].is_number() {
+        let phases = run["phases"].as_array().unwrap();
+        assert!(phases.len() >= 2, "{run}");
+        let all: f64 = phases.iter().filter_map(|p| p["share_pct"].as_f64()).sum();
+        assert!((all - 100.0).abs() < 1.0, "{all}");
+        let table = place.run(&["runs", "show", "last"]).expect(0).out();
+        assert!(table.contains(" s "), "{table}");
+    }
+}
+
+#[test]
+fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
+    let place = Place::new();
+    let mut busy = std::process::Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let pid = busy.id().to_string();
+    let during = place.run(
+        &[
+            &["explain", "--pid", &pid],
+            &JSON[..],
+            &["--", "sleep", "0.1"],
+        ]
+        .concat(),
+    );
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    // With no counter at all nothing can be said, and that is a missing capability.
+    match during.code() {
+        0 => {
+            let document = during.json();
+            let run = run_of(&document);
+            assert!(run["workload"].as_str().unwrap().starts_with("process "));
+            assert!(run["time_ns"].is_null(), "{run}");
+        }
+        code => assert_eq!(code, 3, "{}", during.err()),
+    }
+    let mut short = std::process::Command::new("sleep")
+        .arg("0.3")
+        .spawn()
+        .unwrap();
+    let pid = short.id().to_string();
+    let until = place.run(&["explain", "--pid", &pid]);
+    short.wait().unwrap();
+    assert!([0, 3].contains(&until.code()), "{}", until.err());
+    place
+        .run(&["explain", "--pid", "4194999"])
+        .refuses(2, &["/proc/4194999/task"]);
+    place
+        .run(&[
+            "explain",
+            "--pid",
+            &std::process::id().to_string(),
+            "--tier",
+            "dram",
+            "--",
+            "true",
+        ])
+        .refuses(2, &["stays where it is"]);
+}
+
+#[test]
+fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
+    let place = Place::new();
+    // One node, and so nothing to compare with: what is missing is named.
+    place
+        .run(&["explain", "--tier", "dram", "--tier", "cxl7", "--", "true"])
+        .refuses(3, &["cxl7", "missing"]);
+    place
+        .run(&["explain", "--tier", "dram,dram", "--", "true"])
+        .refuses(2, &["not slower than itself"]);
+    place
+        .run(&["explain", "--on", "emr2s", "--", "true"])
+        .refuses(2, &["of this host"]);
+    place
+        .run(&["explain", "--no-prefetch", "--", "true"])
+        .refuses(2, &["--no-prefetch"]);
+    place.run(&["explain"]).expect(2);
+    place.run(&["explain", "chase", "--", "true"]).expect(2);
+    let bound = place.run(&[
+        "explain",
+        "--tier",
+        "dram",
+        "--",
+        "cat",
+        "/proc/self/numa_maps",
+    ]);
+    // A kernel that places no pages says so.
+    if bound.code() == 0 {
+        assert!(bound.out().contains(" bind:"), "{}", bound.out());
+    } else {
+        assert_eq!(bound.code(), 3, "{}", bound.err());
+    }
+}
+
+/// What `perf stat` writes where the processor has no counters to give.
+fn timed(seconds: &str) -> String {
+    format!(
+        " Performance counter stats for './service':\n\n     1,200,000      task-clock\n   \
+         <not supported>      cycles\n           140      page-faults\n\n      {seconds} seconds time elapsed\n"
+    )
+}
+
+#[test]
+fn two_files_without_cycles_are_compared_by_their_times() {
+    let place = Place::new();
+    place.file("near.txt", timed("2.000000000"));
+    place.file("far.txt", timed("3.000000000"));
+    let words = ["explain", "--counters", "near.txt", "--against", "far.txt"];
+    let document = place.run(&[&words[..], &JSON].concat()).expect(0).json();
+    let difference = &document["difference"];
+    assert_eq!(difference["by"], "time");
+    assert_eq!(difference["slowdown_pct"], 50.0);
+    assert_eq!(difference["components"], serde_json::json!({}));
+    let table = place.run(&words).expect(0).out();
+    assert!(
+        table.contains("slower by time; causes are not told"),
+        "{table}"
+    );
+}
