@@ -49,5 +49,5 @@ pub mod workload;
 pub use error::LabError;
 pub use plan::{Load, PointSpec};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
-pub use verdict::{Severity, Verdict, verdicts};
+pub use verdict::{Severity, Verdict, tail_scores, verdicts};
 pub use workload::{PhaseRun, WorkloadOptions, WorkloadRun, run_workload};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_lab::loaded::{self, Mix};
 use weir_lab::statistics::Estimate;
 use weir_lab::theory::{bandwidth_limit, beside};
-use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, run, verdicts};
+use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, run, tail_scores, verdicts};
 use weir_lab::{bandwidth, latency, movement, random, share, tail};
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::document::{Experiment, Point, Steadiness};
@@ -366,6 +366,24 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
     assert!(cxl.contains("(1.0x that of dram)"), "{cxl}");
     assert!(cxl.contains("grows with load"), "{cxl}");
     assert!(cxl.contains("32 readers") || cxl.contains("31 "), "{cxl}");
+    // The gap of DRAM is 30 ns whoever is beside it; CXL's grows by 10 ns for each.
+    let scores = tail_scores(&points);
+    let [dram, cxl] = scores.as_slice() else {
+        panic!("{scores:?}");
+    };
+    assert_eq!((dram.growth, dram.score), (Some(1.0), 30.0 / 200.0));
+    let most = points
+        .iter()
+        .filter_map(|p| p.beside.as_ref().map(|b| b.threads))
+        .max()
+        .unwrap();
+    let worst = 30.0 + 10.0 * f64::from(most);
+    assert_eq!(cxl.readers_ns, Some(Nanos(worst)));
+    assert_eq!(cxl.score, worst / 200.0);
+    assert_eq!(cxl.growth, Some(worst / 30.0));
+    // Nothing alone, no score: growth and medians are of that.
+    let company: Vec<Point> = points.into_iter().filter(|p| p.beside.is_some()).collect();
+    assert!(tail_scores(&company).is_empty());
 }
 
 #[test]

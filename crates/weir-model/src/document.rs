@@ -44,6 +44,36 @@ pub struct BenchDocument {
     pub header: Header,
     /// The figures.
     pub points: Vec<Point>,
+    /// How bad the tail of each tier is, where it was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailScore>,
+}
+
+/// How bad the tail of a tier is. A gap is how far the 99.9th percentile of single requests lies above
+/// their median.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TailScore {
+    /// The tier.
+    pub tier: TierName,
+    /// The median of a request that is alone.
+    pub p50_ns: Nanos,
+    /// The gap of requests that are alone.
+    pub alone_ns: Nanos,
+    /// The widest gap beside others that do the same; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chasers_ns: Option<Nanos>,
+    /// The widest beside readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readers_ns: Option<Nanos>,
+    /// The widest beside writers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writers_ns: Option<Nanos>,
+    /// The widest gap of all over that alone; absent where there is none alone, or no company.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<f64>,
+    /// The widest gap of all over the median alone: how many usual requests long the slow one in a
+    /// thousand is late.
+    pub score: f64,
 }
 
 impl BenchDocument {

@@ -112,6 +112,7 @@ pub fn measure_rounds(
     let document = BenchDocument {
         header: header(context, chosen, warnings),
         points: Vec::new(),
+        tails: Vec::new(),
     };
     let kept = as_plan(chosen, plan, rounds)?;
     let run = store.begin_planned(&new_run(context, verb, &document, plan.len())?, &kept)?;
@@ -285,6 +286,7 @@ fn carry_out(context: &Context, chosen: &Chosen, store: Store, begun: Begun) -> 
         points.extend(seqs.get(done.index).map(|&seq| (seq, done.point)));
     }
     document.points = points.into_values().collect();
+    document.tails = weir_lab::tail_scores(&document.points);
     document.header.partial = !complete;
     if plan.is_empty() {
         document.header.elapsed_s = before_s;

@@ -61,7 +61,11 @@ fn section(name: &str, points: Vec<Point>) -> Section {
             .collect(),
         logged: Vec::new(),
         interplay: None,
-        document: BenchDocument { header, points },
+        document: BenchDocument {
+            header,
+            points,
+            tails: Vec::new(),
+        },
     }
 }
 

@@ -12,6 +12,8 @@ mod stream;
 mod tail;
 mod trust;
 
+pub use tail::tail_scores;
+
 use serde::{Deserialize, Serialize};
 use weir_model::access::Op;
 use weir_model::document::{Point, Steadiness};

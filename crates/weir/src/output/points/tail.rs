@@ -2,6 +2,7 @@
 
 use weir_model::access::Op;
 use weir_model::document::{Experiment, Point};
+use weir_model::units::Nanos;
 
 use super::{distinct, of, titled};
 use crate::output::{Column, Table, figure};
@@ -43,6 +44,40 @@ pub(super) fn tails(points: &[Point], text: &mut String) {
             &format!("Latency of single requests to {tier}"),
             &table,
         );
+    }
+    scores(points, text);
+}
+
+/// How far the slow one in a thousand is late, and what company makes of it.
+fn scores(points: &[Point], text: &mut String) {
+    let mut table = Table::new(&[
+        Column::words("tier"),
+        Column::number("p50\nns"),
+        Column::number("alone\nns"),
+        Column::number("chasers\nns"),
+        Column::number("readers\nns"),
+        Column::number("writers\nns"),
+        Column::number("growth"),
+        Column::number("score"),
+    ]);
+    let shown = |gap: Option<Nanos>| gap.map_or("-".into(), |ns| figure(ns.get()));
+    for score in weir_lab::tail_scores(points) {
+        table.row([
+            score.tier.to_string(),
+            figure(score.p50_ns.get()),
+            figure(score.alone_ns.get()),
+            shown(score.chasers_ns),
+            shown(score.readers_ns),
+            shown(score.writers_ns),
+            score
+                .growth
+                .map_or("-".into(), |growth| format!("{growth:.1}")),
+            format!("{:.2}", score.score),
+        ]);
+    }
+    if !table.is_empty() {
+        let title = "Tail scores: widest p99.9 - p50, alone and beside others; over p50 alone";
+        titled(text, title, &table);
     }
 }
 

@@ -98,6 +98,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 Format::Json if stored.summary.verb == interplay::VERB => {
                     to_json(&interplay::document(&stored)?)?
                 }
+                Format::Json if stored.schema() == BenchDocument::SCHEMA => {
+                    to_json(&bench_document(&stored)?)?
+                }
                 Format::Json => to_json(&stored.document)?,
                 Format::Csv => as_csv(&stored)?,
             };
@@ -194,7 +197,9 @@ fn describe(run: &StoredRun) -> Result<String> {
 /// # Errors
 /// It is another, or this version does not understand it.
 pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
-    understood(run, run.parse())
+    let mut document: BenchDocument = understood(run, run.parse())?;
+    document.tails = weir_lab::tail_scores(&document.points);
+    Ok(document)
 }
 
 fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
