@@ -31,8 +31,10 @@ pub mod interleave;
 mod least_squares;
 pub mod micro;
 pub mod prefetch;
+pub mod published;
 pub mod run;
 pub mod score;
+pub mod shots;
 pub mod slowdown;
 pub mod tune;
 

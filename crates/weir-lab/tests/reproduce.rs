@@ -5,7 +5,7 @@ mod common;
 use std::sync::Mutex;
 
 use common::{CXL_BACKLOG, StopAfter, Toy};
-use weir_lab::reproduce::{Reproduction, rows, rules};
+use weir_lab::reproduce::{Answer, Answers, Beyond, Open, Reproduction, rows, rules};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
 use weir_model::published::{self, Published, PublishedKind};
@@ -43,7 +43,7 @@ fn open(_: &str) -> Result<Box<dyn Testbed>, String> {
 }
 
 fn reproduce(published: &[Published]) -> Reproduction {
-    rows(None, published, &open, 1, &()).unwrap()
+    rows(None, published, &open, 1, &(), &()).unwrap()
 }
 
 fn only(published: Published) -> ReproduceRow {
@@ -130,7 +130,7 @@ fn a_platform_that_cannot_be_opened_leaves_its_rows_unanswered_and_no_others() {
         calibration("SUP-003", 114.0, "ns"),
         calibration("SUP-012", 111.0, "ns"),
     ];
-    let found = rows(None, &published, &open, 1, &()).unwrap();
+    let found = rows(None, &published, &open, 1, &(), &()).unwrap();
     assert_eq!(found.rows[0].note, "platform spr2s: no such file");
     assert!(found.rows[1].ours.is_some());
     assert_eq!(found.platforms.keys().collect::<Vec<_>>(), ["emr2s"]);
@@ -174,9 +174,9 @@ fn one_paper_can_be_chosen_and_an_unknown_one_is_refused_with_the_known() {
         calibration("SUP-012", 111.0, "ns"),
         calibration("MEM-031", 4.0, "x"),
     ];
-    let found = rows(Some("SupMario"), &published, &open, 1, &()).unwrap();
+    let found = rows(Some("SupMario"), &published, &open, 1, &(), &()).unwrap();
     assert_eq!(found.rows.len(), 1);
-    let error = rows(Some("tpp"), &published, &open, 1, &()).unwrap_err();
+    let error = rows(Some("tpp"), &published, &open, 1, &(), &()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no published figures are of `tpp`; there are memo, supmario"
@@ -200,7 +200,7 @@ fn points_that_several_rows_want_are_measured_once() {
         calibration("MEM-037", 221.0, "GB/s"),
         calibration("MEM-038", 26.0, "threads"),
     ];
-    rows(None, &published, &open, 1, &Count(&counted)).unwrap();
+    rows(None, &published, &open, 1, &Count(&counted), &()).unwrap();
     assert_eq!(*counted.lock().unwrap(), vec![17; 17]);
 }
 
@@ -211,7 +211,7 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
         calibration("MEM-037", 221.0, "GB/s"),
         row("INT-091", PublishedKind::Result, -92.9, "%"),
     ];
-    let found = rows(None, &published, &open, 1, &StopAfter::new(3)).unwrap();
+    let found = rows(None, &published, &open, 1, &StopAfter::new(3), &()).unwrap();
     let ids: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(ids, ["SUP-012", "INT-091"]);
     assert!(found.partial);
@@ -230,7 +230,7 @@ fn rows_are_the_same_on_any_number_of_threads() {
                 ..Toy::default()
             }))
         };
-        rows(None, &published, &open, 9, &()).unwrap()
+        rows(None, &published, &open, 9, &(), &()).unwrap()
     };
     let one = with(1);
     assert_eq!(one, with(2));
@@ -258,7 +258,7 @@ fn every_rule_answers_a_published_row_in_its_unit() {
 
 #[test]
 fn every_published_result_is_answered_or_says_what_it_needs() {
-    let found = rows(None, &published::builtin_rows(), &open, 1, &()).unwrap();
+    let found = rows(None, &published::builtin_rows(), &open, 1, &(), &()).unwrap();
     let silent: Vec<&ReproduceRow> = found
         .rows
         .iter()
@@ -269,4 +269,54 @@ fn every_published_result_is_answered_or_says_what_it_needs() {
         found.rows.len() + found.left_out,
         published::builtin_rows().len()
     );
+}
+
+/// Knows one row.
+struct Other(Result<f64, String>);
+
+impl Beyond for Other {
+    fn knows(&self, id: &str) -> bool {
+        id == "SUP-158"
+    }
+
+    fn answer(&self, rows: &[&Published], open: &Open<'_>, _: u64) -> Answers {
+        assert_eq!(rows.len(), 1);
+        open("skx2s").unwrap();
+        let answer = Answer {
+            ours: self.0.clone(),
+            note: "of ours".into(),
+        };
+        Answers {
+            rows: [("SUP-158".to_owned(), answer)].into(),
+            platforms: [("skx2s".to_owned(), "0".to_owned())].into(),
+        }
+    }
+}
+
+#[test]
+fn what_needs_more_than_points_is_answered_by_somebody_else() {
+    let published = [
+        row("SUP-158", PublishedKind::Result, 0.5, "r"),
+        row("SUP-159", PublishedKind::Result, 0.5, "r"),
+    ];
+    let answered = rows(None, &published, &open, 1, &(), &Other(Ok(0.6))).unwrap();
+    let [theirs, nobodys] = answered.rows.as_slice() else {
+        panic!("{answered:?}");
+    };
+    assert_eq!((theirs.ours, theirs.kind), (Some(0.6), RowKind::Predicted));
+    assert!((theirs.difference_pct.unwrap() - 20.0).abs() < 1e-9);
+    assert_eq!(theirs.note, "of ours");
+    assert_eq!(nobodys.kind, RowKind::NotModelled);
+    assert_eq!(answered.platforms["skx2s"], "0");
+    let failed = rows(
+        None,
+        &published[..1],
+        &open,
+        1,
+        &(),
+        &Other(Err("too dear".into())),
+    );
+    let failed = failed.unwrap();
+    assert_eq!(failed.rows[0].note, "too dear");
+    assert_eq!(failed.rows[0].kind, RowKind::NotModelled);
 }

@@ -25,6 +25,46 @@ use statistic::Statistic;
 /// Opens the testbed of a platform expression, or says why there is none.
 pub type Open<'a> = dyn Fn(&str) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
 
+/// Our figure of a row that needs more than points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The figure, or why there is none.
+    pub ours: Result<f64, String>,
+    /// What to know when comparing; empty if nothing.
+    pub note: String,
+}
+
+/// Answers by the ids of rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answers {
+    /// Those that were finished.
+    pub rows: BTreeMap<String, Answer>,
+    /// Digests of the platforms used, by name.
+    pub platforms: BTreeMap<String, String>,
+}
+
+/// Whoever answers rows that need more than points: what counters mean, for one, which this crate does
+/// not know.
+pub trait Beyond {
+    /// Whether it answers a row.
+    fn knows(&self, id: &str) -> bool;
+
+    /// Answers those of some rows that it knows. Rows that were not finished when somebody said stop are
+    /// missing.
+    fn answer(&self, rows: &[&Published], open: &Open<'_>, seed: u64) -> Answers;
+}
+
+/// Nobody.
+impl Beyond for () {
+    fn knows(&self, _: &str) -> bool {
+        false
+    }
+
+    fn answer(&self, _: &[&Published], _: &Open<'_>, _: u64) -> Answers {
+        Answers::default()
+    }
+}
+
 /// Published rows with our figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reproduction {
@@ -40,7 +80,8 @@ pub struct Reproduction {
     pub partial: bool,
 }
 
-/// Answers published rows, of one paper or of all, on platforms that `open` supplies.
+/// Answers published rows, of one paper or of all, on platforms that `open` supplies; those that need more
+/// than points by `beyond`.
 ///
 /// # Errors
 /// No row is of that paper.
@@ -50,6 +91,7 @@ pub fn rows(
     open: &Open<'_>,
     seed: u64,
     watcher: &dyn Watcher,
+    beyond: &dyn Beyond,
 ) -> Result<Reproduction, LabError> {
     let chosen = of_paper(paper, published)?;
     let rules: Vec<&'static Rule> = chosen
@@ -61,10 +103,27 @@ pub fn rows(
         .flat_map(|rule| rule.statistic.wanted())
         .collect();
     let bench = Bench::measure(&wanted, open, seed, watcher);
+    let theirs: Vec<&Published> = (chosen.iter().copied())
+        .filter(|row| beyond.knows(&row.id))
+        .collect();
+    let mut answers = Answers::default();
+    if !theirs.is_empty() && !bench.is_partial() {
+        answers = beyond.answer(&theirs, open, seed);
+    }
+    let partial = bench.is_partial() || answers.rows.len() < theirs.len();
 
     let mut rows = Vec::new();
     let mut left_out = 0;
     for row in chosen {
+        if beyond.knows(&row.id) {
+            rows.extend(
+                answers
+                    .rows
+                    .remove(&row.id)
+                    .map(|answer| beyond_points(row, answer)),
+            );
+            continue;
+        }
         match rules::find(&row.id) {
             Some(rule) if bench.has_all(&rule.statistic.wanted()) => {
                 rows.push(answered(row, rule, &bench));
@@ -76,13 +135,32 @@ pub fn rows(
             },
         }
     }
+    let mut platforms = bench.digests();
+    platforms.extend(answers.platforms);
     Ok(Reproduction {
         rows,
-        platforms: bench.digests(),
+        platforms,
         warnings: bench.warnings(),
         left_out,
-        partial: bench.is_partial(),
+        partial,
     })
+}
+
+/// A row that was answered by somebody else: nothing was set from it here.
+fn beyond_points(row: &Published, answer: Answer) -> ReproduceRow {
+    match answer.ours {
+        Ok(ours) => ReproduceRow {
+            ours: Some(ours),
+            difference_pct: (row.value != 0.0).then(|| (ours - row.value) / row.value * 100.0),
+            kind: RowKind::Predicted,
+            note: answer.note,
+            ..plain(row)
+        },
+        Err(why) => ReproduceRow {
+            note: why,
+            ..plain(row)
+        },
+    }
 }
 
 fn of_paper<'p>(

@@ -126,7 +126,7 @@ pub fn sensitivity(
     told: &dyn Fn(usize, usize),
 ) -> Result<Sensitivity, LabError> {
     let plain = |platform: &str| open(platform, None);
-    let mut usual = rows(paper, published, &plain, seed, watcher)?;
+    let mut usual = rows(paper, published, &plain, seed, watcher, &())?;
     usual.rows.retain(|row| row.ours.is_some());
     let mut effects = Vec::new();
     for (done, assumption) in assumptions.iter().enumerate() {
@@ -142,7 +142,7 @@ pub fn sensitivity(
         }
         let at = |end| {
             let varied = |platform: &str| open(platform, Some((assumption, end)));
-            rows(None, &touched, &varied, seed, watcher)
+            rows(None, &touched, &varied, seed, watcher, &())
         };
         let (low, high) = (at(End::Low)?, at(End::High)?);
         if low.partial || high.partial || watcher.stop() {

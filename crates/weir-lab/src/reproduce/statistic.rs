@@ -279,6 +279,9 @@ pub enum Statistic {
     /// How many times as long as alone a demand load that missed L2 takes: outstanding over requests
     /// (Load_L2_Miss_Latency of Intel's top-down metrics).
     L2MissFactor(Pair, (u32, u32)),
+    /// How many times as many requests as alone the victim's cores send to the last-level cache
+    /// (L3_Cache_Access_BW of the same metrics): `offcore_requests.all_requests` over time.
+    L3AccessFactor(Pair, (u32, u32)),
     /// The first divided by the second.
     Ratio(&'static [Statistic; 2]),
     /// By how many percent the first exceeds the second.
@@ -426,7 +429,7 @@ impl Statistic {
                 Feature::ThreadsAtPeak | Feature::GainsLittlePast | Feature::DeclinesPast,
             ) => "threads",
             Self::BandwidthBeside(..) | Self::CxlWritesBeside(..) => "MB/s",
-            Self::Ratio(_) | Self::L2MissFactor(..) => "x",
+            Self::Ratio(_) | Self::L2MissFactor(..) | Self::L3AccessFactor(..) => "x",
             Self::LossPct(..) => "% loss",
             Self::ExcessPct(_)
             | Self::ShortfallPct(_)
@@ -448,7 +451,9 @@ impl Statistic {
                 vec![stream.with(*threads)]
             }
             Self::Curve(stream, threads, _) => threads.iter().map(|&n| stream.with(n)).collect(),
-            Self::LossPct(pair, (n, m)) | Self::L2MissFactor(pair, (n, m)) => {
+            Self::LossPct(pair, (n, m))
+            | Self::L2MissFactor(pair, (n, m))
+            | Self::L3AccessFactor(pair, (n, m)) => {
                 vec![pair.victim.with(*n), pair.with(*n, *m)]
             }
             Self::BandwidthBeside(pair, (n, m)) | Self::CxlWritesBeside(pair, (n, m)) => {
@@ -528,6 +533,10 @@ impl Statistic {
             Self::L2MissFactor(pair, (n, m)) => {
                 let alone = l2_miss(results.point(&pair.victim.with(*n))?)?;
                 Ok(l2_miss(results.point(&pair.with(*n, *m))?)? / alone)
+            }
+            Self::L3AccessFactor(pair, (n, m)) => {
+                let alone = l3_accesses(results.point(&pair.victim.with(*n))?)?;
+                Ok(l3_accesses(results.point(&pair.with(*n, *m))?)? / alone)
             }
             Self::Ratio(parts) => both(parts).map(|(a, b)| a / b),
             Self::ExcessPct(parts) => both(parts).map(|(a, b)| (a / b - 1.0) * 100.0),
@@ -645,6 +654,19 @@ fn l2_miss(done: &Finished) -> Result<f64, String> {
             Counter::OffcoreDemandDataRd,
         )
         .map_err(|why| no_figure(done, &format!("no latency of L2 misses: {why}")))
+}
+
+/// Requests a second of the first tenant's cores to the last-level cache, in units of 10^9.
+fn l3_accesses(done: &Finished) -> Result<f64, String> {
+    let victim = done.record.tenants.first();
+    let victim = victim.ok_or_else(|| no_figure(done, "no counters of the victim's cores"))?;
+    let sent = victim.get(Counter::OffcoreAllRequests);
+    let sent = sent.map_err(|why| no_figure(done, &format!("no requests counted: {why}")))?;
+    let time: Nanos = done.record.samples.iter().map(|&(window, _)| window).sum();
+    match sent {
+        0 => Err("the victim's cores sent no request to the last-level cache".into()),
+        sent => Ok(sent as f64 / time.get()),
+    }
 }
 
 /// What went out to CXL memory, in MB/s.

@@ -33,22 +33,20 @@ const TWO_TENANTS: &str = "needs two tenants at once";
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
 const APPLICATION: &str = "needs an application as the workload";
 const CONTROLLER: &str = "needs a controller that regulates tenants";
-const SLOWDOWN: &str =
-    "of the paper's own workloads; `weir predict --population` measures it over others";
-const INTERLEAVE: &str =
-    "of the paper's own workloads; `weir tune interleave --verify` measures it for others";
+const L2_PREFETCHES: &str = "needs the L2 prefetches that missed the last-level cache, which the cores of Skylake do not tell from \
+     those that hit";
+const STATED_TWICE: &str =
+    "the text repeats another column of its table; the table's own rows are answered";
+const PHASES: &str = "needs the phases of the program; the preset that resembles it has one";
+const SINGLE: &str =
+    "needs latencies of single requests of a program, which runs of descriptions do not keep";
+const POPULATION: &str = "the population that stands for the paper's programs was shaped by it";
 const PAGES: &str = "needs page placement that moves pages";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 
 /// The first that fits counts.
 const REASONS: &[Reason] = &[
     reason("INT", 25..=74, "", TWO_TENANTS),
-    reason(
-        "INT",
-        76..=76,
-        "",
-        "needs counters of the victim's cores alone",
-    ),
     reason("INT", 77..=79, "", NO_MISSES),
     reason(
         "INT",
@@ -71,12 +69,13 @@ const REASONS: &[Reason] = &[
         "needs a socket whose uncore clock is lowered",
     ),
     reason("SUP", 91..=91, "", APPLICATION),
+    reason("SUP", 126..=127, "", SINGLE),
+    reason("SUP", 135..=136, "", POPULATION),
     reason("SUP", 108..=141, "", APPLICATION),
-    reason("SUP", 142..=193, "", SLOWDOWN),
-    reason("SUP", 199..=210, "", INTERLEAVE),
+    reason("SUP", 146..=146, "", L2_PREFETCHES),
+    reason("SUP", 185..=190, "", STATED_TWICE),
     reason("SUP", 214..=243, "", PAGES),
-    reason("SUP", 244..=246, "", SLOWDOWN),
-    reason("SUP", 248..=249, "", SLOWDOWN),
+    reason("SUP", 248..=249, "", PHASES),
 ];
 
 /// What a row needs that is not there, or `None` if no reason is known.

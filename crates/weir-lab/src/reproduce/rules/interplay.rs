@@ -70,6 +70,8 @@ const AT_RANDOM: &[Statistic] = &losses(Op::RandWrite);
 
 const L2_MISSES: &str = "of the kernel's lines; sixteen threads each, as the paper's cross-check";
 
+const L3_ACCESSES: &str = "of the lines that the kernel's threads touch for requests; sixteen threads each, as the paper's cross-check";
+
 pub(super) const RULES: &[Rule] = &[
     cell("INT-025", "dram", Op::Ld, "cxl0", Op::Ld),
     cell("INT-026", "dram", Op::Ld, "cxl0", Op::St),
@@ -100,6 +102,11 @@ pub(super) const RULES: &[Rule] = &[
         Statistic::L2MissFactor(storage(Op::RandWrite), (16, 16)),
     )
     .noting(L2_MISSES),
+    Rule::predicted(
+        "INT-076",
+        Statistic::L3AccessFactor(storage(Op::RandWrite), (16, 16)),
+    )
+    .noting(L3_ACCESSES),
     Rule::predicted(
         "INT-082",
         Statistic::L2MissFactor(storage(Op::RandWrite), (16, 16)),

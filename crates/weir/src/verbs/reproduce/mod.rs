@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::json;
+use weir_insight::published::{Insight, POPULATION};
 use weir_lab::reproduce::{self, Reproduction};
 use weir_lab::{Finished, Watcher};
 use weir_model::document::{ReproduceDocument, ReproduceRow, RowKind};
@@ -18,6 +19,7 @@ use weir_model::published::{self, Published};
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
+use crate::insight::Going;
 use crate::interrupt::Stop;
 use crate::machine;
 use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_json, wrap};
@@ -64,14 +66,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let open = |platform: &str| -> std::result::Result<Box<dyn Testbed>, String> {
         machine::simulate(platform).map_err(|failure| failure.message().unwrap_or_default())
     };
+    let going = Going::on(context, "reproduce");
+    let insight = Insight {
+        go_on: &|of| going.step(of),
+        workloads: POPULATION,
+    };
     let answered = reproduce::rows(
         args.paper.as_deref(),
         &chosen,
         &open,
         context.global.seed,
         &watcher,
+        &insight,
     )
     .map_err(|error| Failure::Request(error.into()))?;
+    going.end();
     watcher.end();
     let elapsed_s = began.elapsed().as_secs_f64();
     let left_out = answered.left_out;

@@ -1,0 +1,93 @@
+//! Best-shot beside a sweep: what its one run is worth on workloads that wait for bandwidth.
+
+use weir_lab::{WorkloadOptions, WorkloadRun};
+use weir_model::insight::{Bound, InterleaveFit};
+use weir_model::machine::{MachineError, Testbed};
+use weir_model::units::Cycles;
+use weir_model::workload::Workload;
+
+use crate::Run;
+use crate::bound::classify;
+use crate::campaign::{CampaignError, Tiers};
+use crate::interleave::Weights;
+use crate::interleave::best_shot::{pressure, shoot};
+use crate::tune::{ROUND, change, run_at, shares, sweep};
+
+/// The same program on so many cores, which fills the memory as rate runs and thread pools do.
+pub fn crowd(workload: &Workload, threads: u32) -> Workload {
+    Workload {
+        threads,
+        ..workload.clone()
+    }
+}
+
+/// What best-shot said of a workload, and what a sweep of all shares says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shot {
+    /// Whose.
+    pub workload: String,
+    /// The weights that were advised; none on the slower tier where it says to stay.
+    pub weights: Weights,
+    /// The gain over all local that it expects: 0.2 is a fifth more done in the same time.
+    pub expected: f64,
+    /// The gain that was measured at these weights.
+    pub gain: f64,
+    /// The weights at which it ran fastest of all that were swept.
+    pub best: Weights,
+    /// The gain there.
+    pub best_gain: f64,
+    /// How much longer it takes with every page on the slower tier, as a share.
+    pub all_slow: f64,
+}
+
+/// Shoots at a workload and sweeps it; `None` where it waits for latency, of which best-shot says nothing.
+/// `unloaded` is what a lone chase takes on local memory.
+///
+/// # Errors
+/// The machine refuses, counters are missing, or it was stopped.
+pub fn shoot_and_sweep(
+    testbed: &dyn Testbed,
+    fit: &InterleaveFit,
+    workload: &Workload,
+    tiers: &Tiers,
+    unloaded: Cycles,
+    options: &WorkloadOptions,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<Shot>, CampaignError> {
+    let at = |weights| run_at(testbed, workload, tiers, weights, options);
+    let local = at(Weights { local: 1, slow: 0 })?;
+    let counted = Run::of(&local.counters)?;
+    if classify(&counted, Some(unloaded)).bound != Some(Bound::Bandwidth) {
+        return Ok(None);
+    }
+    let (share, expected) = shoot(fit, pressure(&counted)?).unwrap_or_default();
+    let weights = Weights::nearest(share, ROUND);
+    let all = shares(ROUND);
+    let swept: Vec<(Weights, WorkloadRun)> =
+        sweep(testbed, workload, tiers, &all, options, &|_| go_on())
+            .into_iter()
+            .collect::<Result<_, MachineError>>()?;
+    if swept.len() < all.len() {
+        return Err(CampaignError::Stopped);
+    }
+    let gain = |run: &WorkloadRun| 1.0 / (1.0 + change(&local, run)) - 1.0;
+    let advised = if weights.slow == 0 {
+        None
+    } else {
+        Some(at(weights)?)
+    };
+    let best = swept
+        .iter()
+        .max_by(|a, b| gain(&a.1).total_cmp(&gain(&b.1)));
+    Ok(best
+        .zip(swept.last())
+        .map(|((best, fastest), (_, slow))| Shot {
+            workload: workload.name.clone(),
+            weights,
+            expected,
+            gain: advised.as_ref().map_or(0.0, gain),
+            best: *best,
+            best_gain: gain(fastest),
+            all_slow: change(&local, slow),
+        }))
+}

@@ -1,0 +1,86 @@
+//! Best-shot over the library: every workload that waits for bandwidth when all cores run it, in one run
+//! on local memory, beside a sweep. `docs/predict.md` has the table.
+//!
+//! Run with `cargo test --release -p weir-insight --test best_shot -- --ignored --nocapture`.
+
+use weir_insight::campaign::{Tiers, lone_chase};
+use weir_insight::shots::{Shot, crowd, shoot_and_sweep};
+use weir_insight::tune::fit_interleave;
+use weir_lab::{WorkloadOptions, side_by_side};
+use weir_model::machine::Testbed;
+use weir_model::platform::Library;
+use weir_model::topology::TierName;
+use weir_model::workload::Workloads;
+use weir_sim::SimTestbed;
+
+/// Off by so much of what all local does, at most.
+const POINTS: f64 = 0.03;
+
+fn shots(platform: &str, to: &str) -> Vec<Shot> {
+    let platform = Library::builtin().compose(platform).unwrap();
+    let testbed = SimTestbed::new(&platform).unwrap();
+    let machine = testbed.open(1).unwrap();
+    let tiers = Tiers {
+        from: TierName::dram(),
+        to: TierName::named(to),
+    };
+    let cores = machine.topology().cores.len() as u32;
+    let options = WorkloadOptions {
+        accesses: 8_000,
+        ..WorkloadOptions::default()
+    };
+    let fit = fit_interleave(&testbed, &tiers, cores, &options, &|_| true).unwrap();
+    let unloaded = lone_chase(&testbed, &tiers.from, &options).unwrap();
+    let library = Workloads::builtin();
+    let all: Vec<_> = library.list().iter().map(|w| crowd(w, cores)).collect();
+    let found = side_by_side(testbed.parallelism(), all.len(), &|index| {
+        let workload = all.get(index)?;
+        Some(shoot_and_sweep(
+            &testbed,
+            &fit,
+            workload,
+            &tiers,
+            unloaded,
+            &options,
+            &|| true,
+        ))
+    });
+    println!("{cores} cores, {fit:?}");
+    let mut shots: Vec<Shot> = found.into_iter().filter_map(Result::unwrap).collect();
+    shots.sort_by(|a, b| b.best_gain.total_cmp(&a.best_gain));
+    println!("{} of {} wait for bandwidth", shots.len(), all.len());
+    for s in &shots {
+        println!(
+            "{:18} advised {:4.0} % expects {:5.1} gains {:5.1}; best {:4.0} % gains {:5.1}; all slow {:5.1}",
+            s.workload,
+            s.weights.share() * 100.0,
+            s.expected * 100.0,
+            s.gain * 100.0,
+            s.best.share() * 100.0,
+            s.best_gain * 100.0,
+            s.all_slow * 100.0
+        );
+    }
+    shots
+}
+
+/// Near the optimum, and never worse than local memory alone.
+fn holds(shots: &[Shot]) {
+    assert!(!shots.is_empty());
+    for shot in shots {
+        assert!(shot.best_gain - shot.gain <= POINTS, "{shot:?}");
+        assert!(shot.gain >= 0.0, "{shot:?}");
+    }
+}
+
+#[test]
+#[ignore = "sweeps the library; in release mode"]
+fn skylake_with_its_other_socket() {
+    holds(&shots("skx2s", "remote"));
+}
+
+#[test]
+#[ignore = "sweeps the library; in release mode"]
+fn emerald_rapids_with_cxl_a() {
+    holds(&shots("emr2s+cxl-a", "cxl0"));
+}
