@@ -118,13 +118,7 @@ pub fn calibrate_machine(
     options: &CalibrateOptions,
     go_on: GoOn<'_>,
 ) -> Result<SlowdownModel, CampaignError> {
-    let form = PrefetchForm::of(&topology.processor).ok_or_else(|| {
-        let why = format!(
-            "the slowdown model reads prefetch counters, and those of `{}` are not known",
-            topology.processor
-        );
-        InsightError::Calibration(why)
-    })?;
+    form_of(topology)?;
     let (kinds, workloads): (Vec<Micro>, Vec<Workload>) = micro::micros().into_iter().unzip();
     let ran = on_both(testbed, &workloads, tiers, &options.run, go_on);
     if ran.len() < workloads.len() {
@@ -133,8 +127,39 @@ pub fn calibrate_machine(
     let pairs: Vec<Pair> = (ran.into_iter().zip(kinds))
         .map(|(ran, micro)| Ok(ran?.pair(micro)))
         .collect::<Result<_, MachineError>>()?;
-    let found = calibrate(&pairs, form)?;
-    let mut model = SlowdownModel {
+    let mut model = model_of(&pairs, (machine, topology), tiers)?;
+    let apart = population(options.run.seed ^ HELD_OUT, options.held_out);
+    let tried = validate(testbed, &model, &apart, tiers, &options.run, go_on)?;
+    model.held_out = interval(&tried, options.coverage);
+    Ok(model)
+}
+
+/// Which prefetch counters a processor has.
+///
+/// # Errors
+/// They are not known.
+pub fn form_of(topology: &Topology) -> Result<PrefetchForm, InsightError> {
+    PrefetchForm::of(&topology.processor).ok_or_else(|| {
+        let why = format!(
+            "the slowdown model reads prefetch counters, and those of `{}` are not known",
+            topology.processor
+        );
+        InsightError::Calibration(why)
+    })
+}
+
+/// The model that follows from micro-workloads that ran on both tiers of a machine. Nothing was held out.
+///
+/// # Errors
+/// The processor's prefetch counters are not known, or no constants follow.
+pub fn model_of(
+    pairs: &[Pair],
+    (machine, topology): (&Identity, &Topology),
+    tiers: &Tiers,
+) -> Result<SlowdownModel, InsightError> {
+    let form = form_of(topology)?;
+    let found = calibrate(pairs, form)?;
+    Ok(SlowdownModel {
         schema: SlowdownModel::SCHEMA.into(),
         weir: env!("CARGO_PKG_VERSION").into(),
         machine: machine.clone(),
@@ -150,11 +175,7 @@ pub fn calibrate_machine(
         rejected: found.rejected,
         interleave: None,
         notes: found.notes,
-    };
-    let apart = population(options.run.seed ^ HELD_OUT, options.held_out);
-    let tried = validate(testbed, &model, &apart, tiers, &options.run, go_on)?;
-    model.held_out = interval(&tried, options.coverage);
-    Ok(model)
+    })
 }
 
 /// Intervals from workloads that wait for latency, which is what the model is of.

@@ -1,6 +1,6 @@
 //! Predictions as documents, and how good they are.
 
-use weir_model::counters::CounterSet;
+use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{
     Accuracy, AccuracyLine, Bound, Components, MeasuredSlowdown, Predicted, Rejected,
     RejectedPrediction, SlowdownModel,
@@ -10,6 +10,30 @@ use crate::breakdown::Difference;
 use crate::score::{Judged, mean_error, pearson, within};
 use crate::slowdown::{Prediction, predict};
 use crate::{InsightError, Run};
+
+/// What to count of a program for a prediction, whichever family its processor is of, with what tells
+/// whether it waits for bandwidth and what the rejected predictors read.
+pub const COUNTERS: [Counter; 19] = [
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::StallsL1dMiss,
+    Counter::StallsL2Miss,
+    Counter::StallsL3Miss,
+    Counter::BoundOnStores,
+    Counter::L1Miss,
+    Counter::FbHit,
+    Counter::L3Miss,
+    Counter::HwpfL1d,
+    Counter::HwpfL1dL3Hit,
+    Counter::HwpfL2,
+    Counter::TorInsertsIaDrdPref,
+    Counter::TorInsertsIaMissDrdPref,
+    Counter::OffcoreDemandDataRd,
+    Counter::OffcoreOutstandingDemandDataRd,
+    Counter::OffcoreCyclesDemandDataRd,
+    Counter::OffcoreDataRd,
+    Counter::OffcoreOutstandingDataRd,
+];
 
 /// A prediction for a workload from its run on local memory.
 ///

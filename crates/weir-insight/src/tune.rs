@@ -4,7 +4,7 @@ use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
 use weir_model::insight::{Bound, InterleaveFit};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::Placement;
-use weir_model::units::Cycles;
+use weir_model::units::{Cycles, Nanos};
 use weir_model::workload::Workload;
 
 use crate::bound::classify;
@@ -136,17 +136,31 @@ pub fn climb(
     options: &WorkloadOptions,
     go_on: GoOn<'_>,
 ) -> Result<Vec<(Weights, f64)>, MachineError> {
+    climb_by(base.time, go_on, |weights| {
+        Ok(run_at(testbed, workload, tiers, weights, options)?.time)
+    })
+}
+
+/// The same of anything that takes some time at some weights; `base` is its time all local.
+///
+/// # Errors
+/// As running it has them.
+pub fn climb_by<E>(
+    base: Nanos,
+    go_on: GoOn<'_>,
+    mut time_at: impl FnMut(Weights) -> Result<Nanos, E>,
+) -> Result<Vec<(Weights, f64)>, E> {
     let mut caption = Caption::new(Settings::default());
-    let mut tried = Vec::new();
+    let mut tried: Vec<(Weights, f64)> = Vec::new();
     for _ in 0..MOST_TUNINGS {
         if !go_on(MOST_TUNINGS) {
             break;
         }
         let weights = caption.weights();
-        let run = run_at(testbed, workload, tiers, weights, options)?;
-        tried.push((weights, change(base, &run)));
+        let time = time_at(weights)?;
+        tried.push((weights, time / base - 1.0));
         let state = State {
-            mean: base.time / run.time,
+            mean: base / time,
             noise: 0.0,
         };
         let next = caption.tune(state, true);

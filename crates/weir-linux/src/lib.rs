@@ -9,7 +9,7 @@
 //! - **Loading.** [`kernels`] are loops of one memory instruction each, chosen at run time by what
 //!   the processor has; [`memory`] places their pages on a node and asks the kernel where they
 //!   really are; [`pin`] and [`clock`] hold them on a core and time them; [`prefetch`] switches
-//!   the prefetchers for as long as they run; [`storage`] has `fio` put requests to a device;
+//!   the prefetchers for as long as they run; [`micro`] has the loops of calibration; [`storage`] has `fio` put requests to a device;
 //!   [`resctrl`] divides the last-level cache between tenants.
 //! - **Steering.** [`steer`] sees who presses on which tier, holds tenants of this host, and puts
 //!   everything back.
@@ -26,6 +26,7 @@ pub mod dsa;
 pub mod kernels;
 pub mod machine;
 pub mod memory;
+pub mod micro;
 pub mod perf;
 pub mod pin;
 pub mod prefetch;

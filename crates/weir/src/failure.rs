@@ -47,6 +47,18 @@ impl Failure {
         }
     }
 
+    /// The same, of something by name.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        let name = name.to_owned();
+        match self {
+            Failure::Work(error) => Failure::Work(error.context(name)),
+            Failure::Request(error) => Failure::Request(error.context(name)),
+            Failure::Missing(error) => Failure::Missing(error.context(name)),
+            other => other,
+        }
+    }
+
     /// A wrong request, in words.
     pub fn request(text: impl Into<String>) -> Self {
         Failure::Request(anyhow::Error::msg(text.into()))

@@ -155,16 +155,15 @@ pub fn keep<T: Serialize>(
         list_key,
         planned: list.len(),
     })?;
-    for (seq, body) in list.iter().enumerate() {
-        let figure: Figure<'_, _, ()> = Figure {
-            seq,
-            body,
-            record: None,
-            warnings: &[],
-            elapsed_s: origin.elapsed_s,
-        };
-        store.add(run, &figure)?;
-    }
+    let figure = |(seq, body)| Figure {
+        seq,
+        body,
+        record: None::<&()>,
+        warnings: &[],
+        elapsed_s: origin.elapsed_s,
+    };
+    let figures: Vec<Figure<'_, T, ()>> = list.iter().enumerate().map(figure).collect();
+    store.add_all(run, &figures)?;
     let state = if origin.partial {
         RunState::Partial
     } else {

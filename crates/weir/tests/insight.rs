@@ -126,6 +126,73 @@ fn counters_that_cannot_be_are_named() {
     assert_eq!(done.out(), "");
 }
 
+/// What no number can be made of is named by whoever needs it, and none of it becomes one.
+#[test]
+fn values_that_are_none_are_named() {
+    const STALLS: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
+    let place = Place::new();
+    let model = model(&place);
+    // Of one event another value and share of the time.
+    let with = |of: &str, value: &str, share: &str| {
+        let line = |&(event, usual): &(&str, u64)| match event == of {
+            true => format!("{value},,{event},1000000000,{share},,\n"),
+            false => format!("{usual},,{event},1000000000,100.00,,\n"),
+        };
+        LOCAL.iter().map(line).collect::<String>()
+    };
+    for (value, share, why) in [
+        ("<not supported>", "100.00", "does not support it"),
+        ("<not counted>", "0.00", "not counted"),
+        ("3000000000", "4.00", "4"),
+        ("-3000000000", "100.00", "negative"),
+        ("281474976710000", "100.00", "wrapped"),
+    ] {
+        place.file("bad.csv", with(STALLS, value, share));
+        let explained = place.run(&[
+            "explain",
+            "--counters",
+            "bad.csv",
+            "--cpu",
+            "spr",
+            "--format",
+            "json",
+        ]);
+        let document = explained.expect(0).json();
+        let run = &document["runs"][0];
+        assert!(run["lost"]["dram"].is_null(), "{value}: {run}");
+        let untold = run["untold"].as_array().unwrap();
+        let told = untold
+            .iter()
+            .find(|u| u["counter"] == "cycle_activity.stalls_l3_miss");
+        let told = told.unwrap_or_else(|| panic!("{value}: {run}"));
+        assert!(
+            told["why"].as_str().unwrap().contains(why),
+            "{value}: {told}"
+        );
+        let predict = [
+            "predict",
+            "--counters",
+            "bad.csv",
+            "--cpu",
+            "spr",
+            "--model",
+            &model,
+        ];
+        place
+            .run(&predict)
+            .refuses(3, &["cycle_activity.stalls_l3_miss", why]);
+    }
+    // Without cycles nothing is left to say: the file has no time either.
+    place.file("zero.csv", with("CPU_CLK_UNHALTED.THREAD", "0", "100.00"));
+    for verb in ["explain", "predict"] {
+        let mut words = vec![verb, "--counters", "zero.csv", "--cpu", "spr"];
+        if verb == "predict" {
+            words.extend(["--model", &model]);
+        }
+        place.run(&words).refuses(3, &["`cycles`", "zero"]);
+    }
+}
+
 #[test]
 fn a_prediction_that_lacks_counters_names_them() {
     let place = Place::new();
@@ -157,6 +224,45 @@ fn a_prediction_that_lacks_counters_names_them() {
         &model,
     ]);
     assert_eq!(done.code(), 2, "{}", done.err());
+}
+
+#[test]
+fn several_files_are_predicted_at_once_and_a_bad_one_is_named() {
+    let place = Place::new();
+    let model = model(&place);
+    let whole = || {
+        let more = [
+            ("OCR.HWPF_L1D.ANY_RESPONSE", 1_000_000),
+            ("OCR.HWPF_L2.ANY_RESPONSE", 3_000_000),
+            ("UNC_CHA_TOR_INSERTS.IA_DRD_PREF", 4_000_000),
+            ("UNC_CHA_TOR_INSERTS.IA_MISS_DRD_PREF", 1_000_000),
+        ];
+        perf(LOCAL.iter().copied().chain(more))
+    };
+    place.file("a.csv", whole());
+    place.file("b.csv", whole());
+    place.file("c.csv", local());
+    let predict = [
+        "predict",
+        "--model",
+        &model,
+        "--cpu",
+        "spr",
+        "--format",
+        "json",
+        "--counters",
+    ];
+    let done = place
+        .run(&[&predict[..], &["a.csv", "b.csv"]].concat())
+        .expect(0)
+        .json();
+    let both = done["predictions"].as_array().unwrap();
+    assert_eq!(both.len(), 2);
+    assert_eq!(both[0]["workload"], "a.csv");
+    assert_eq!(both[0]["slowdown_pct"], both[1]["slowdown_pct"]);
+    place
+        .run(&[&predict[..], &["a.csv", "c.csv"]].concat())
+        .refuses(3, &["c.csv", "ocr.hwpf_l1d.any_response"]);
 }
 
 #[test]

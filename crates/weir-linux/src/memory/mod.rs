@@ -85,6 +85,24 @@ impl Region {
         Ok(region)
     }
 
+    /// Memory of which no page exists yet: each will be on the node of the only share once it is touched.
+    ///
+    /// # Errors
+    /// The kernel has no such memory, or cannot place pages.
+    pub(crate) fn untouched(
+        bytes: Bytes,
+        shares: &[Share],
+        policy: &Policy,
+    ) -> Result<Self, MachineError> {
+        let region = Self::map(bytes, Pages::Base, shares)?;
+        let nodes: Vec<u32> = shares.iter().filter_map(|share| share.node).collect();
+        if policy.availability().is_ok() && !nodes.is_empty() {
+            policy::set_range(region.base(), region.bytes, policy::MPOL_BIND, &nodes)
+                .map_err(|e| system(&format!("mbind to node {nodes:?}"), &e))?;
+        }
+        Ok(region)
+    }
+
     /// Maps memory of which no page exists yet.
     fn map(bytes: Bytes, pages: Pages, shares: &[Share]) -> Result<Self, MachineError> {
         let wanted = usize::try_from(bytes.get()).map_err(|_| no_address_space(bytes))?;

@@ -133,32 +133,26 @@ impl Store {
         run: RunId,
         figure: &Figure<'_, B, R>,
     ) -> Result<(), StoreError> {
+        self.add_all(run, std::slice::from_ref(figure))
+    }
+
+    /// Keeps several at once: all of them or none.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn add_all<B: Serialize, R: Serialize>(
+        &mut self,
+        run: RunId,
+        figures: &[Figure<'_, B, R>],
+    ) -> Result<(), StoreError> {
         let path = self.path.clone();
-        let body = to_text(figure.body, &path)?;
-        let record = figure.record.map(|r| to_text(r, &path)).transpose()?;
-        let warnings = to_text(&figure.warnings, &path)?;
         let step = self
             .db
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .at(&path)?;
-        let earlier: bool = step
-            .query_row(
-                "SELECT EXISTS (SELECT 1 FROM results WHERE run = ?1 AND seq = ?2)",
-                params![run.0, figure.seq],
-                |row| row.get(0),
-            )
-            .at(&path)?;
-        step.execute(
-            "INSERT OR REPLACE INTO results (run, seq, body, record, warnings)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![run.0, figure.seq, body, record, warnings],
-        )
-        .at(&path)?;
-        step.execute(
-            "UPDATE runs SET elapsed_s = ?2, kept = kept + ?3 WHERE id = ?1",
-            params![run.0, figure.elapsed_s, usize::from(!earlier)],
-        )
-        .at(&path)?;
+        for figure in figures {
+            put(&step, &path, run, figure)?;
+        }
         step.commit().at(&path)
     }
 
@@ -222,6 +216,37 @@ fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
         // What else is wrong with it SQLite tells.
         _ => Ok(()),
     }
+}
+
+/// Writes one figure as part of a transaction.
+fn put<B: Serialize, R: Serialize>(
+    step: &rusqlite::Transaction<'_>,
+    path: &Path,
+    run: RunId,
+    figure: &Figure<'_, B, R>,
+) -> Result<(), StoreError> {
+    let body = to_text(figure.body, path)?;
+    let record = figure.record.map(|r| to_text(r, path)).transpose()?;
+    let warnings = to_text(&figure.warnings, path)?;
+    let earlier: bool = step
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM results WHERE run = ?1 AND seq = ?2)",
+            params![run.0, figure.seq],
+            |row| row.get(0),
+        )
+        .at(path)?;
+    step.execute(
+        "INSERT OR REPLACE INTO results (run, seq, body, record, warnings)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![run.0, figure.seq, body, record, warnings],
+    )
+    .at(path)?;
+    step.execute(
+        "UPDATE runs SET elapsed_s = ?2, kept = kept + ?3 WHERE id = ?1",
+        params![run.0, figure.elapsed_s, usize::from(!earlier)],
+    )
+    .at(path)?;
+    Ok(())
 }
 
 fn to_text(value: &impl Serialize, path: &Path) -> Result<String, StoreError> {

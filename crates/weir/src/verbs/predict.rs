@@ -3,20 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use weir_insight::InsightError;
 use weir_insight::campaign::{Tiers, on_both, run_on};
-use weir_insight::forecast::{accuracy, compare, forecast};
+use weir_insight::forecast::{self, accuracy, compare, forecast};
 use weir_insight::slowdown::file;
-use weir_model::insight::{PredictDocument, Predicted, PrefetchForm, SlowdownModel};
+use weir_linux::memory::ProgramPolicy;
+use weir_model::insight::{Origin, PredictDocument, Predicted, PrefetchForm, SlowdownModel};
 use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 
 use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
+use crate::counting::{self, Count};
 use crate::evaluation::{self, Counted};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, counters, keep, model_path, origin, read_model, run_options};
 use crate::machine::{self, Chosen};
+use crate::nodes;
 use crate::output::{self, print, to_csv, to_json};
 
 /// The verb as the store has it.
@@ -28,8 +32,13 @@ pub const VERB: &str = "predict";
 Examples:
   weir predict chase --on emr2s+cxl-a --tier cxl0
   weir predict --counters local.csv --cpu spr --model emr-cxl.json
+  weir predict --counters counted/*.csv --model emr-cxl.json
+  weir predict --model emr-cxl.json -- ./service --once
   weir predict --population 300 --on emr2s+cxl-a --export population.csv
   weir predict --evaluate population.csv --on emr2s+cxl-a
+
+A command runs on this host with its memory on --from, and needs the counters
+of its processor; its exit code is passed on.
 
 The model is the one that `weir calibrate` left for the machine and tiers, or
 --model. A file to evaluate has a row for each workload: its name, counters on
@@ -37,11 +46,14 @@ local memory by their portable names, and the slowdown that was measured; see
 docs/predict.md.")]
 pub struct Args {
     /// A workload, to be run on the model of a machine.
-    #[arg(conflicts_with_all = ["counters", "evaluate", "population"])]
+    #[arg(conflicts_with_all = ["counters", "evaluate", "population", "command"])]
     workload: Option<String>,
-    /// Counters of a run on local memory, as `perf stat` wrote them.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["evaluate", "population"])]
-    counters: Option<PathBuf>,
+    /// A command of this host and its arguments, after `--`.
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["counters", "evaluate", "population"])]
+    command: Vec<String>,
+    /// Counters of a run on local memory, as `perf stat` wrote them; several files for several runs.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["evaluate", "population"])]
+    counters: Vec<PathBuf>,
     /// The microarchitecture of --counters, where the file does not tell.
     #[arg(long, value_name = "CPU", requires = "counters")]
     cpu: Option<String>,
@@ -75,6 +87,9 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
+    if !args.command.is_empty() {
+        return of_command(args, context, (&from, &to), began);
+    }
     let needs_machine =
         args.model.is_none() || args.workload.is_some() || args.population.is_some();
     let chosen = needs_machine
@@ -97,11 +112,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         chosen: chosen.as_ref(),
     };
     let predictions = match args {
-        Args {
-            counters: Some(file),
-            cpu,
-            ..
-        } => asked.of_file(file, cpu.as_deref())?,
+        Args { counters, cpu, .. } if !counters.is_empty() => {
+            asked.of_files(counters, cpu.as_deref())?
+        }
         Args {
             evaluate: Some(file),
             ..
@@ -125,13 +138,23 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             ));
         }
     };
-    let mut origin = origin(
+    let origin = origin(
         PredictDocument::SCHEMA,
         context,
         chosen.as_ref(),
         &model.processor,
         began,
     );
+    finish(context, &model, origin, predictions)
+}
+
+/// Keeps predictions and prints them.
+fn finish(
+    context: &Context,
+    model: &SlowdownModel,
+    mut origin: Origin,
+    predictions: Vec<Predicted>,
+) -> Result<()> {
     if model.held_out.is_none() {
         origin
             .warnings
@@ -164,6 +187,53 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Counts a command with its memory on the local tier, and predicts.
+fn of_command(
+    args: &Args,
+    context: &Context,
+    (from, to): (&TierName, &TierName),
+    began: Instant,
+) -> Result<()> {
+    counting::on_this_host(context, "weir predict -- CMD")?;
+    // Somebody else's model needs no second tier here: that is what predictions are for.
+    let (host, model) = match &args.model {
+        Some(path) => (nodes::here(context)?, read_model(path)?),
+        None => {
+            let (host, tiers) = nodes::pair_here(context, from, to)?;
+            let path = model_path(context, &host.identity, &tiers)?;
+            (host, read_model(&path)?)
+        }
+    };
+    let topology = host.view.topology()?;
+    let policy = (topology.tier(from))
+        .and_then(|tier| tier.node)
+        .map(ProgramPolicy::bind);
+    let counted = Count {
+        command: &args.command,
+        pid: None,
+        all: false,
+        every: None,
+        counters: &forecast::COUNTERS,
+        policy: policy.as_ref(),
+    }
+    .run(&context.stop)?;
+    counting::tell(&counted);
+    counting::passed_on(counted.exit_status)?;
+    if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
+        file::check_family(&model, family)?;
+    }
+    let predicted = forecast(&model, &counted.of, &counted.total)?;
+    let mut origin = origin(
+        PredictDocument::SCHEMA,
+        context,
+        None,
+        &topology.processor,
+        began,
+    );
+    origin.machine = Some(host.identity);
+    finish(context, &model, origin, vec![predicted])
+}
+
 /// What predictions are made with.
 struct Asked<'a> {
     context: &'a Context,
@@ -172,15 +242,26 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn of_file(&self, path: &Path, cpu: Option<&str>) -> Result<Vec<Predicted>> {
-        let counted = counters(path, cpu)?;
-        if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
-            file::check_family(self.model, family)?;
-        }
-        for note in &counted.notes {
-            say(&format!("weir: {}: {note}", path.display()));
-        }
-        Ok(vec![forecast(self.model, &counted.of, &counted.total)?])
+    fn of_files(&self, paths: &[PathBuf], cpu: Option<&str>) -> Result<Vec<Predicted>> {
+        let one = |path: &PathBuf| {
+            let counted = counters(path, cpu)?;
+            if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
+                file::check_family(self.model, family)?;
+            }
+            for note in &counted.notes {
+                say(&format!("weir: {}: {note}", path.display()));
+            }
+            let named = |error: InsightError| -> Failure {
+                let failure = Failure::from(error);
+                if paths.len() > 1 {
+                    failure.of(&path.display().to_string())
+                } else {
+                    failure
+                }
+            };
+            forecast(self.model, &counted.of, &counted.total).map_err(named)
+        };
+        paths.iter().map(one).collect()
     }
 
     fn of_evaluation(&self, path: &Path) -> Result<Vec<Predicted>> {

@@ -1,19 +1,20 @@
 //! `weir calibrate`: the constants of the slowdown model, for a machine and one of its tiers.
 
+mod host;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
-use weir_insight::campaign::{CalibrateOptions, calibrate_machine};
+use weir_insight::campaign::{CalibrateOptions, Tiers, calibrate_machine};
 use weir_insight::tune::fit_interleave;
-use weir_model::insight::CalibrateDocument;
-use weir_model::machine::MachineKind;
+use weir_model::insight::{CalibrateDocument, Origin, SlowdownModel};
 use weir_model::topology::TierName;
 
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, keep, model_path, origin, run_options, write_model};
-use crate::machine;
+use crate::machine::{self, HOST};
 use crate::output::{self, print, to_csv, to_json};
 
 /// The verb as the store has it.
@@ -25,6 +26,7 @@ pub const VERB: &str = "calibrate";
 Examples:
   weir calibrate --on emr2s+cxl-a --tier cxl0
   weir calibrate --on skx2s --tier remote -o skx-remote.json
+  weir calibrate --tier cxl0                   this machine, which needs counters
 
 Runs three kinds of micro-workload on both tiers: random chases, stores to
 fresh memory, and lists that the prefetchers feed. `weir predict` takes the
@@ -57,55 +59,35 @@ pub struct Args {
 /// The machine cannot run workloads or has not these tiers, or no constants follow.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
-    let chosen = machine::choose(&context.global.on)?;
-    if chosen.identity.kind == MachineKind::Host {
-        return Err(Failure::Missing(anyhow::anyhow!(
-            "the micro-workloads are descriptions that a model runs, and this machine does not run them yet; \
-             name a model with --on"
-        )));
-    }
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
-    let tiers = insight::tiers(&chosen.topology, &from, &to)?;
-    let options = CalibrateOptions {
-        run: run_options(context),
-        held_out: args.held_out,
-        coverage: f64::from(args.coverage) / 100.0,
-    };
     let going = Going::on(context, "calibrate");
-    let model = calibrate_machine(
-        &*chosen.testbed,
-        (&chosen.identity, &chosen.topology),
-        &tiers,
-        &options,
-        &|of| going.step(of),
-    );
-    let mut model = model?;
-    if args.interleave {
-        let cores = chosen.topology.cores.len() as u32;
-        let testbed = &*chosen.testbed;
-        let go_on = |of| going.step(of);
-        model.interleave = Some(fit_interleave(
-            testbed,
-            &tiers,
-            cores,
-            &options.run,
-            &go_on,
-        )?);
-    }
+    let (model, mut origin, tiers) = if context.global.on == HOST {
+        if args.interleave {
+            return Err(Failure::Missing(anyhow::anyhow!(
+                "--interleave sweeps streaming descriptions, which models run; on a host \
+                 `weir tune interleave -- CMD` climbs by time"
+            )));
+        }
+        let host = host::find(context, &from, &to)?;
+        let model = host::calibrate(&host, context, &going)?;
+        let mut origin = origin(
+            CalibrateDocument::SCHEMA,
+            context,
+            None,
+            &host.topology.processor,
+            began,
+        );
+        origin.machine = Some(host.system.identity);
+        (model, origin, host.tiers)
+    } else {
+        on_model(args, context, (&from, &to), &going, began)?
+    };
     going.end();
     let file = match &args.output {
         Some(file) => file.clone(),
-        None => model_path(context, &chosen.identity, &tiers)?,
+        None => model_path(context, &model.machine, &tiers)?,
     };
     write_model(&file, &model)?;
-    let processor = &chosen.topology.processor;
-    let mut origin = origin(
-        CalibrateDocument::SCHEMA,
-        context,
-        Some(&chosen),
-        processor,
-        began,
-    );
     origin.warnings.extend(model.notes.iter().cloned());
     if model.held_out.is_none() {
         origin
@@ -129,4 +111,43 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     })?;
     context.note(&format!("wrote {}", file.display()));
     Ok(())
+}
+
+/// Calibrates a model of a machine.
+fn on_model(
+    args: &Args,
+    context: &Context,
+    (from, to): (&TierName, &TierName),
+    going: &Going<'_>,
+    began: Instant,
+) -> Result<(SlowdownModel, Origin, Tiers)> {
+    let chosen = machine::choose(&context.global.on)?;
+    let tiers = insight::tiers(&chosen.topology, from, to)?;
+    let options = CalibrateOptions {
+        run: run_options(context),
+        held_out: args.held_out,
+        coverage: f64::from(args.coverage) / 100.0,
+    };
+    let testbed = &*chosen.testbed;
+    let of = (&chosen.identity, &chosen.topology);
+    let go_on = |of| going.step(of);
+    let mut model = calibrate_machine(testbed, of, &tiers, &options, &go_on)?;
+    if args.interleave {
+        let cores = chosen.topology.cores.len() as u32;
+        model.interleave = Some(fit_interleave(
+            testbed,
+            &tiers,
+            cores,
+            &options.run,
+            &go_on,
+        )?);
+    }
+    let origin = origin(
+        CalibrateDocument::SCHEMA,
+        context,
+        Some(&chosen),
+        &chosen.topology.processor,
+        began,
+    );
+    Ok((model, origin, tiers))
 }

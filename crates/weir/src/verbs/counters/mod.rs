@@ -5,6 +5,7 @@ mod record;
 mod show;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use clap::Subcommand;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
@@ -83,7 +84,9 @@ pub fn read(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
         std::fs::read_to_string(file)
     };
     let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
-    counter_file::read(&name, &text, options, &EventLibrary::builtin())
+    // Thousands of files may be read by one command.
+    static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
+    counter_file::read(&name, &text, options, &LIBRARY)
         .map_err(|error| Failure::Request(error.into()))
 }
 

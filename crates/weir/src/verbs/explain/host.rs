@@ -15,8 +15,7 @@ use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, origin};
-use crate::nodes::{all_here, node_of};
-use crate::system;
+use crate::nodes::{all_here, here, node_of};
 
 /// Runs or watches, and explains.
 ///
@@ -30,8 +29,7 @@ pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<
             "--no-prefetch is of a model: the prefetchers of this host are switched for all that runs on it",
         ));
     }
-    let host = system::find(&context.global.on)?
-        .ok_or_else(|| Failure::request("a command runs on this host; leave `--on` out"))?;
+    let host = here(context)?;
     let topology = host.view.topology()?;
     let names: Vec<TierName> = args.tiers.iter().map(TierName::named).collect();
     let places: Vec<Option<(TierName, ProgramPolicy)>> = match names.as_slice() {

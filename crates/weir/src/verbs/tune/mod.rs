@@ -1,5 +1,7 @@
 //! `weir tune`: what share of a workload's pages should lie on a slower tier.
 
+mod host;
+
 use std::time::Instant;
 
 use clap::Subcommand;
@@ -10,7 +12,7 @@ use weir_insight::slowdown::predict;
 use weir_insight::{Run, tune};
 use weir_lab::{WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
-use weir_model::machine::MachineKind;
+use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::TierName;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
@@ -18,9 +20,11 @@ use weir_model::workload::Workload;
 use super::workload::find;
 use crate::cli::Format;
 use crate::context::{Context, say};
+use crate::counting;
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, keep, model_path, origin, read_model, run_options};
 use crate::machine::{self, Chosen};
+use crate::nodes::pair_here;
 use crate::output::{self, print, to_csv, to_json};
 
 /// The verb as the store has it.
@@ -31,7 +35,8 @@ pub const VERB: &str = "tune interleave";
 #[command(after_help = "\
 Examples:
   weir tune interleave scan --on skx2s --tier remote
-  weir tune interleave my-service.toml --on emr2s+cxl-a --verify")]
+  weir tune interleave my-service.toml --on emr2s+cxl-a --verify
+  weir tune interleave --tier cxl0 --verify -- ./job")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -48,17 +53,23 @@ enum What {
 #[command(after_help = "\
 Examples:
   weir tune interleave scan --on skx2s --tier remote
-  weir tune interleave my-service.toml --on emr2s+cxl-a --verify")]
+  weir tune interleave my-service.toml --on emr2s+cxl-a --verify
+  weir tune interleave --tier cxl0 --verify -- ./job")]
 pub struct Interleave {
     /// The name of a workload that comes with Weir, or a file that describes one.
-    workload: String,
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    workload: Option<String>,
+    /// A command of this host and its arguments, after `--`; it is run again and again.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
     /// The tier that takes a share of the pages.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]
     tier: String,
     /// The tier that keeps the others.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     from: String,
-    /// Measure every twentieth share, and what each advice is worth.
+    /// Measure every twentieth share, and what each advice is worth; of a command where the kernel has no
+    /// weighted interleave, none, half and all.
     #[arg(long)]
     verify: bool,
 }
@@ -70,41 +81,27 @@ pub struct Interleave {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let What::Interleave(args) = &args.what;
     let began = Instant::now();
-    let workload = find(&args.workload)?;
-    let chosen = machine::choose(&context.global.on)?;
-    if chosen.identity.kind == MachineKind::Host {
-        return Err(Failure::Missing(anyhow::anyhow!(
-            "a description runs on a model; name one with --on"
-        )));
-    }
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
-    let tiers = insight::tiers(&chosen.topology, &from, &to)?;
-    let path = model_path(context, &chosen.identity, &tiers)?;
-    let model = path.exists().then(|| read_model(&path)).transpose()?;
     let going = Going::on(context, "tune");
-    let tuning = Tuning {
-        context,
-        chosen: &chosen,
-        workload: &workload,
-        tiers: &tiers,
-        model: model.as_ref(),
-        options: run_options(context),
-        going: &going,
+    let mut document = match &args.workload {
+        None => {
+            counting::on_this_host(context, "weir tune interleave -- CMD")?;
+            let (host, tiers) = pair_here(context, &from, &to)?;
+            let model = model_of(context, &host.identity, &tiers)?;
+            host::advise(
+                args,
+                context,
+                model.as_ref(),
+                (&host, &tiers),
+                &going,
+                began,
+            )?
+        }
+        Some(name) => on_model(args, name, context, (&from, &to), &going, began)?,
     };
-    let mut document = tuning.document(began)?;
-    if args.verify {
-        tuning.verify(&mut document)?;
-    }
     going.end();
     document.origin.elapsed_s = began.elapsed().as_secs_f64();
-    document.origin.partial = context.stop.requested();
-    if model.is_none() {
-        let told = format!(
-            "no model of this pair is calibrated ({}), and so there is no best-shot",
-            path.display()
-        );
-        document.origin.warnings.push(told);
-    }
+    document.origin.partial |= context.stop.requested();
     for warning in &document.origin.warnings {
         say(&format!("weir: warning: {warning}"));
     }
@@ -117,6 +114,54 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     })?;
     context.note(&format!("kept as run {run}"));
     Ok(())
+}
+
+/// The model that was calibrated for a pair, if one was.
+fn model_of(context: &Context, machine: &Identity, tiers: &Tiers) -> Result<Option<SlowdownModel>> {
+    let path = model_path(context, machine, tiers)?;
+    path.exists().then(|| read_model(&path)).transpose()
+}
+
+/// Advises about a description that a model runs.
+fn on_model(
+    args: &Interleave,
+    name: &str,
+    context: &Context,
+    (from, to): (&TierName, &TierName),
+    going: &Going<'_>,
+    began: Instant,
+) -> Result<TuneDocument> {
+    let workload = find(name)?;
+    let chosen = machine::choose(&context.global.on)?;
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "a description runs on a model; name one with --on, or a command of this host after `--`"
+        )));
+    }
+    let tiers = insight::tiers(&chosen.topology, from, to)?;
+    let model = model_of(context, &chosen.identity, &tiers)?;
+    let tuning = Tuning {
+        context,
+        chosen: &chosen,
+        workload: &workload,
+        tiers: &tiers,
+        model: model.as_ref(),
+        options: run_options(context),
+        going,
+    };
+    let mut document = tuning.document(began)?;
+    if args.verify {
+        tuning.verify(&mut document)?;
+    }
+    if model.is_none() {
+        let path = model_path(context, &chosen.identity, &tiers)?;
+        let told = format!(
+            "no model of this pair is calibrated ({}), and so there is no best-shot",
+            path.display()
+        );
+        document.origin.warnings.push(told);
+    }
+    Ok(document)
 }
 
 struct Tuning<'a> {

@@ -1,0 +1,252 @@
+//! A command of this host, with its pages spread over two nodes by the kernel.
+
+use std::time::Instant;
+
+use weir_insight::bound::classify;
+use weir_insight::campaign::Tiers;
+use weir_insight::interleave::Weights;
+use weir_insight::interleave::best_shot;
+use weir_insight::{Run, tune};
+use weir_linux::memory::{self, ProgramPolicy};
+use weir_model::counter_file::CountersDocument;
+use weir_model::counters::Counter;
+use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
+use weir_model::units::Nanos;
+
+use super::{Interleave, advice};
+use crate::context::Context;
+use crate::counting::{self, Count};
+use crate::failure::{Failure, Result};
+use crate::insight::{Going, origin};
+use crate::nodes::node_of;
+use crate::system::System;
+
+/// What best-shot reads, and what tells that a processor counts at all.
+const COUNTERS: [Counter; 14] = [
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::StallsMemAny,
+    Counter::StallsL1dMiss,
+    Counter::StallsL2Miss,
+    Counter::StallsL3Miss,
+    Counter::BoundOnStores,
+    Counter::OffcoreDataRd,
+    Counter::OffcoreOutstandingDataRd,
+    Counter::OffcoreDemandDataRd,
+    Counter::OffcoreOutstandingDemandDataRd,
+    Counter::OffcoreDemandRfo,
+    Counter::OffcoreOutstandingDemandRfo,
+    Counter::TaskClock,
+];
+
+/// The kernel's own interleaving without weights: one page here, one there.
+const EVEN: Weights = Weights { local: 1, slow: 1 };
+const LOCAL: Weights = Weights { local: 1, slow: 0 };
+const SLOW: Weights = Weights { local: 0, slow: 1 };
+
+/// Advises about a command, and measures if asked to.
+///
+/// # Errors
+/// A tier is no node here, the command fails or cannot be started, or nothing can be advised for want of
+/// counters and of weights.
+pub(super) fn advise(
+    args: &Interleave,
+    context: &Context,
+    model: Option<&SlowdownModel>,
+    (host, tiers): (&System, &Tiers),
+    going: &Going<'_>,
+    began: Instant,
+) -> Result<TuneDocument> {
+    let topology = host.view.topology()?;
+    let nodes = [
+        node_of(&topology, &tiers.from)?,
+        node_of(&topology, &tiers.to)?,
+    ];
+    let on = OnHost {
+        context,
+        command: &args.command,
+        host,
+        nodes,
+    };
+    let weighted = memory::Weights::availability(&host.root);
+    let local = on.run(LOCAL)?;
+    let base = elapsed(&local)?;
+    let mut document = TuneDocument {
+        origin: origin(
+            TuneDocument::SCHEMA,
+            context,
+            None,
+            &topology.processor,
+            began,
+        ),
+        workload: args.command.join(" "),
+        from: tiers.from.clone(),
+        to: tiers.to.clone(),
+        bound: None,
+        evidence: String::new(),
+        advice: Vec::new(),
+        curve: Vec::new(),
+    };
+    document.origin.machine = Some(host.identity.clone());
+    let mut missing = Vec::new();
+    match shot(&local, model) {
+        Ok((bound, evidence, advice)) => {
+            (document.bound, document.evidence) = (bound, evidence);
+            document.advice.push(advice);
+        }
+        Err(why) => {
+            document.evidence.clone_from(&why);
+            missing.push(format!("no best-shot: {why}"));
+        }
+    }
+    match &weighted {
+        Ok(()) => document.advice.push(on.caption(base, going)?),
+        Err(why) => missing.push(format!("no climb by Caption: {why}")),
+    }
+    if args.verify {
+        on.verify(&mut document, base, weighted.is_ok(), going)?;
+    } else if document.advice.is_empty() {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "nothing can be advised here: {}; --verify measures what the kernel can place",
+            missing.join("; ")
+        )));
+    }
+    document.origin.warnings.extend(missing);
+    Ok(document)
+}
+
+/// What one run on local memory tells, or why nothing.
+fn shot(
+    local: &CountersDocument,
+    model: Option<&SlowdownModel>,
+) -> std::result::Result<(Option<Bound>, String, Advice), String> {
+    let run = Run::of(&local.total).map_err(|error| error.to_string())?;
+    let model = model.ok_or("no model of this pair is calibrated")?;
+    let bound = classify(&run, Some(model.unloaded));
+    let method = "best-shot".to_owned();
+    if bound.bound == Some(Bound::Latency) {
+        let note = "it waits for latency, which the other tier has more of".to_owned();
+        let stay = Advice {
+            method,
+            note,
+            ..advice(1, 0.0, Some(0.0))
+        };
+        return Ok((bound.bound, bound.evidence, stay));
+    }
+    let fit = model.interleave.as_ref();
+    let fit = fit.ok_or("the model was calibrated without --interleave")?;
+    let pressure = best_shot::pressure(&run).map_err(|error| error.to_string())?;
+    let (share, gain) = best_shot::shoot(fit, pressure).unwrap_or_default();
+    let told = Advice {
+        method,
+        ..advice(1, share, Some(1.0 / (1.0 + gain) - 1.0))
+    };
+    Ok((bound.bound, bound.evidence, told))
+}
+
+fn elapsed(counted: &CountersDocument) -> Result<Nanos> {
+    (counted.elapsed).ok_or_else(|| Failure::work("the command's time is not known"))
+}
+
+/// A command that is run again and again.
+struct OnHost<'a> {
+    context: &'a Context,
+    command: &'a [String],
+    host: &'a System,
+    /// Of the local and of the slower tier.
+    nodes: [u32; 2],
+}
+
+impl OnHost<'_> {
+    /// Runs the command with its pages spread so. The system's weights are held meanwhile.
+    fn run(&self, weights: Weights) -> Result<CountersDocument> {
+        let [near, far] = self.nodes;
+        let mut held = None;
+        let policy = match weights {
+            Weights { slow: 0, .. } => ProgramPolicy::bind(near),
+            Weights { local: 0, .. } => ProgramPolicy::bind(far),
+            EVEN => ProgramPolicy::interleave(&self.nodes),
+            Weights { local, slow } => {
+                let weights = [(near, local), (far, slow)];
+                let now = memory::Weights::hold(&self.host.root, &weights);
+                held = Some(now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?);
+                ProgramPolicy::weighted(&self.nodes)
+            }
+        };
+        let counted = Count {
+            command: self.command,
+            pid: None,
+            all: false,
+            every: None,
+            counters: &COUNTERS,
+            policy: Some(&policy),
+        }
+        .run(&self.context.stop);
+        if let Some(held) = held {
+            let restored = held.restore();
+            restored.map_err(|why| Failure::work(format!("the system's weights: {why}")))?;
+        }
+        let counted = counted?;
+        if counted.exit_status != Some(0) {
+            counting::tell(&counted);
+            counting::passed_on(counted.exit_status)?;
+        }
+        Ok(counted)
+    }
+
+    /// Caption's climb: it needs nothing but times.
+    fn caption(&self, base: Nanos, going: &Going<'_>) -> Result<Advice> {
+        let tried = tune::climb_by(base, &|of| going.step(of), |weights| {
+            elapsed(&self.run(weights)?)
+        })?;
+        let path: Vec<String> = (tried.iter())
+            .map(|(w, _)| format!("{:.0}", w.share() * 100.0))
+            .collect();
+        let (weights, change) = tried.last().copied().unwrap_or((LOCAL, 0.0));
+        Ok(Advice {
+            method: "caption".into(),
+            runs: tried.len() as u32,
+            share_pct: weights.share() * 100.0,
+            weights: [weights.local, weights.slow],
+            change_pct: None,
+            measured_pct: Some(change * 100.0),
+            note: format!("tried {} %", path.join(", ")),
+        })
+    }
+
+    /// The curve over the shares that the kernel can place, and what each advice is worth.
+    fn verify(
+        &self,
+        document: &mut TuneDocument,
+        base: Nanos,
+        weighted: bool,
+        going: &Going<'_>,
+    ) -> Result<()> {
+        let shares = match weighted {
+            true => tune::shares(tune::ROUND),
+            false => vec![LOCAL, EVEN, SLOW],
+        };
+        let change =
+            |weights| -> Result<f64> { Ok((elapsed(&self.run(weights)?)? / base - 1.0) * 100.0) };
+        for &weights in &shares {
+            if !going.step(shares.len()) {
+                document.origin.partial = true;
+                break;
+            }
+            document.curve.push(Tried {
+                share_pct: weights.share() * 100.0,
+                change_pct: change(weights)?,
+                predicted_pct: None,
+            });
+        }
+        for advice in &mut document.advice {
+            let [local, slow] = advice.weights;
+            if advice.measured_pct.is_none()
+                && (weighted || local == 0 || slow == 0 || local == slow)
+            {
+                advice.measured_pct = Some(change(Weights { local, slow })?);
+            }
+        }
+        Ok(())
+    }
+}
