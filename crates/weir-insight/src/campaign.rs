@@ -1,7 +1,7 @@
 //! Workloads on two tiers of a machine, and what calibration and validation make of them.
 
 use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
-use weir_model::insight::{HeldOut, Micro, PrefetchForm, SlowdownModel};
+use weir_model::insight::{FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::{Identity, MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
@@ -159,6 +159,8 @@ pub fn model_of(
 ) -> Result<SlowdownModel, InsightError> {
     let form = form_of(topology)?;
     let found = calibrate(pairs, form)?;
+    let mut notes = found.notes;
+    notes.extend(misfit(&found.fitted_on));
     Ok(SlowdownModel {
         schema: SlowdownModel::SCHEMA.into(),
         weir: env!("CARGO_PKG_VERSION").into(),
@@ -174,7 +176,26 @@ pub fn model_of(
         held_out: None,
         rejected: found.rejected,
         interleave: None,
-        notes: found.notes,
+        notes,
+    })
+}
+
+/// Constants that miss a micro-workload by more than this, in points of slowdown, are said to.
+const MISFIT: f64 = 5.0;
+
+/// The micro-workload that the constants miss most, if by too much.
+fn misfit(fitted: &[FitPoint]) -> Option<String> {
+    let off = |point: &FitPoint| point.fitted_pct - point.slowdown_pct;
+    let worst = fitted
+        .iter()
+        .max_by(|a, b| off(a).abs().total_cmp(&off(b).abs()))?;
+    (off(worst).abs() > MISFIT).then(|| {
+        format!(
+            "the constants miss the micro-workload `{}` by {:+.1} points of slowdown: what resembles it is \
+             predicted no better",
+            worst.name,
+            off(worst)
+        )
     })
 }
 

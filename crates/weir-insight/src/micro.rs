@@ -71,20 +71,29 @@ fn apart(scan: &Workload, stride: Bytes) -> Workload {
 }
 
 /// Shares of the cores that streaming kernels run on.
-const CROWDS: [(u32, u32); 5] = [(1, 8), (1, 4), (1, 2), (3, 4), (1, 1)];
+const CROWDS: [(u32, u32); 3] = [(1, 4), (1, 2), (1, 1)];
 
-/// Streaming kernels that press on memory more and less, reading alone or writing a third of the lines,
-/// for a socket of so many cores.
+/// Shares of a streaming kernel's accesses that are stores. With stores alone there would be no reads to
+/// tell by that it waits for bandwidth.
+const STORES: [f64; 3] = [0.0, 0.33, 0.66];
+
+/// What the intensity of a streaming kernel is multiplied by: some press hardly more than they have to,
+/// to wait for bandwidth at all.
+const PRESSES: [f64; 2] = [1.0, 0.25];
+
+/// Streaming kernels that press on memory more and less, reading alone, or writing a third or two of the
+/// lines, for a socket of so many cores.
 pub fn streams(cores: u32) -> Vec<Workload> {
     let library = Workloads::builtin();
     let Some(scan) = library.get("scan") else {
         return Vec::new();
     };
-    let stream = |threads: u32, stores: f64| Workload {
-        name: format!("stream-{threads}-{stores}"),
+    let stream = |threads: u32, stores: f64, press: f64| Workload {
+        name: format!("stream-{threads}-{stores}-x{press}"),
         threads,
         phases: (scan.phases.iter())
             .map(|phase| Phase {
+                apki: phase.apki * press,
                 regions: (phase.regions.iter())
                     .map(|region| Region {
                         dependent: 0.0,
@@ -99,9 +108,11 @@ pub fn streams(cores: u32) -> Vec<Workload> {
         ..scan.clone()
     };
     let crowds = CROWDS.map(|(of, all)| (cores * of / all).max(1));
-    [0.0, 0.33]
+    let kinds = STORES
         .into_iter()
-        .flat_map(|stores| crowds.map(|threads| stream(threads, stores)))
+        .flat_map(|stores| PRESSES.map(|press| (stores, press)));
+    kinds
+        .flat_map(|(stores, press)| crowds.map(|threads| stream(threads, stores, press)))
         .collect()
 }
 

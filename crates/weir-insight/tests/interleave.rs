@@ -198,6 +198,23 @@ fn planes_are_not_carried_beyond_what_was_swept() {
 }
 
 #[test]
+fn kernels_that_hardly_store_say_nothing_of_stores_by_themselves() {
+    let swept =
+        [(200.0, 0.0, 0.3), (400.0, 4.0, 0.38), (600.0, 1.0, 0.5)].map(|(reads, stores, share)| {
+            Swept {
+                pressure: pressure(reads, stores),
+                share,
+                gain: (reads + stores) / 1000.0,
+            }
+        });
+    let fit = fit(&swept).unwrap();
+    assert_eq!(
+        shoot(&fit, pressure(300.0, 0.0)),
+        shoot(&fit, pressure(0.0, 300.0))
+    );
+}
+
+#[test]
 fn pressure_is_stalls_times_latency() {
     let program = Program {
         miss_stalls: 0.4,

@@ -366,21 +366,24 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
     assert!(cxl.contains("(1.0x that of dram)"), "{cxl}");
     assert!(cxl.contains("grows with load"), "{cxl}");
     assert!(cxl.contains("32 readers") || cxl.contains("31 "), "{cxl}");
-    // The gap of DRAM is 30 ns whoever is beside it; CXL's grows by 10 ns for each.
+    // The gap of DRAM is 30 ns whoever is beside it; CXL's grows by 10 ns for each. A distribution keeps
+    // values to half a percent.
+    let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.05;
     let scores = tail_scores(&points);
     let [dram, cxl] = scores.as_slice() else {
         panic!("{scores:?}");
     };
-    assert_eq!((dram.growth, dram.score), (Some(1.0), 30.0 / 200.0));
+    assert_eq!(dram.growth, Some(1.0));
+    assert!(near(dram.score, 30.0 / 200.0), "{dram:?}");
     let most = points
         .iter()
         .filter_map(|p| p.beside.as_ref().map(|b| b.threads))
         .max()
         .unwrap();
     let worst = 30.0 + 10.0 * f64::from(most);
-    assert_eq!(cxl.readers_ns, Some(Nanos(worst)));
-    assert_eq!(cxl.score, worst / 200.0);
-    assert_eq!(cxl.growth, Some(worst / 30.0));
+    assert!(near(cxl.readers_ns.unwrap().get(), worst), "{cxl:?}");
+    assert!(near(cxl.score, worst / 200.0), "{cxl:?}");
+    assert!(near(cxl.growth.unwrap(), worst / 30.0), "{cxl:?}");
     // Nothing alone, no score: growth and medians are of that.
     let company: Vec<Point> = points.into_iter().filter(|p| p.beside.is_some()).collect();
     assert!(tail_scores(&company).is_empty());

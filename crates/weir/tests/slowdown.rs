@@ -17,6 +17,18 @@ fn calibrated() -> &'static Place {
         let done = place.run(&calibrate).expect(0);
         let document = done.json();
         assert_eq!(document["schema"], "weir/calibrate/1");
+        // A micro-workload that the constants miss is warned of, and none else.
+        let off = |point: &serde_json::Value| {
+            (point["fitted_pct"].as_f64().unwrap() - point["slowdown_pct"].as_f64().unwrap()).abs()
+        };
+        let fitted = document["model"]["fitted_on"].as_array().unwrap();
+        let worst = fitted.iter().map(off).fold(0.0, f64::max);
+        assert_eq!(
+            done.err().contains("the constants miss"),
+            worst > 5.0,
+            "{}",
+            done.err()
+        );
         assert_eq!(document["file"], "pair.json");
         let kept: serde_json::Value =
             serde_json::from_str(&text(&place.path("pair.json"))).unwrap();

@@ -90,40 +90,77 @@ pub struct Swept {
     pub gain: f64,
 }
 
-/// The planes through what was swept.
+/// Where the hardest press by stores is less than this share of the hardest by reads, the kernels say
+/// nothing of stores by themselves.
+const HARDLY_STORES: f64 = 0.1;
+
+/// The planes through what was swept. Where the kernels hardly press by stores, a cycle of either counts
+/// the same: a plane is not tilted by what was not varied.
 ///
 /// # Errors
 /// There are too few kernels, or all press alike.
 pub fn fit(swept: &[Swept]) -> Result<InterleaveFit, InsightError> {
-    let rows: Vec<[f64; 3]> = (swept.iter())
-        .map(|s| [s.pressure.reads.get(), s.pressure.stores.get(), 1.0])
-        .collect();
+    let most = |of: fn(&Pressure) -> Cycles| {
+        let each = swept.iter().map(|s| of(&s.pressure));
+        each.reduce(Cycles::max).unwrap_or_default()
+    };
+    let most_pressure = Pressure {
+        reads: most(|p| p.reads),
+        stores: most(|p| p.stores),
+    };
+    let apart = most_pressure.stores > most_pressure.reads * HARDLY_STORES;
     let plane = |of: fn(&Swept) -> f64| {
-        let wanted: Vec<f64> = swept.iter().map(of).collect();
-        let [reads, stores, intercept] = least_squares::solve(&rows, &wanted)?;
-        Some(Linear {
-            reads,
-            stores,
-            intercept,
-        })
+        if apart {
+            tilted(swept, of)
+        } else {
+            even(swept, of)
+        }
     };
     let (Some(share), Some(gain)) = (plane(|s| s.share), plane(|s| s.gain)) else {
         return Err(InsightError::Interleave(
             "the kernels press on local memory alike, or there are fewer than three of them".into(),
         ));
     };
-    let most = |of: fn(&Pressure) -> Cycles| {
-        let each = swept.iter().map(|s| of(&s.pressure));
-        each.reduce(Cycles::max).unwrap_or_default()
-    };
     Ok(InterleaveFit {
         share,
         gain,
         most_pressure: Pressure {
-            reads: most(|p| p.reads),
-            stores: most(|p| p.stores),
+            stores: if apart {
+                most_pressure.stores
+            } else {
+                most_pressure.reads
+            },
+            ..most_pressure
         },
         most: swept.iter().map(|s| s.share).fold(0.0, f64::max),
+    })
+}
+
+/// A plane over pressure by reads and by stores.
+fn tilted(swept: &[Swept], of: fn(&Swept) -> f64) -> Option<Linear> {
+    let rows: Vec<[f64; 3]> = (swept.iter())
+        .map(|s| [s.pressure.reads.get(), s.pressure.stores.get(), 1.0])
+        .collect();
+    let wanted: Vec<f64> = swept.iter().map(of).collect();
+    let [reads, stores, intercept] = least_squares::solve(&rows, &wanted)?;
+    Some(Linear {
+        reads,
+        stores,
+        intercept,
+    })
+}
+
+/// A line over both together.
+fn even(swept: &[Swept], of: fn(&Swept) -> f64) -> Option<Linear> {
+    let rows: Vec<[f64; 2]> = (swept.iter())
+        .map(|s| [(s.pressure.reads + s.pressure.stores).get(), 1.0])
+        .collect();
+    let wanted: Vec<f64> = swept.iter().map(of).collect();
+    let [each, intercept] = least_squares::solve(&rows, &wanted).filter(|_| rows.len() > 2)?;
+    Some(Linear {
+        reads: each,
+        stores: each,
+        intercept,
     })
 }
 

@@ -35,6 +35,7 @@ const APPLICATION: &str = "needs an application as the workload";
 const CONTROLLER: &str = "needs a controller that regulates tenants";
 const L2_PREFETCHES: &str = "needs the L2 prefetches that missed the last-level cache, which the cores of Skylake do not tell from \
      those that hit";
+const BEYOND: &str = "needs to know what counters mean, beyond the points of an experiment";
 const STATED_TWICE: &str =
     "the text repeats another column of its table; the table's own rows are answered";
 const PHASES: &str = "needs the phases of the program; the preset that resembles it has one";
@@ -76,6 +77,7 @@ const REASONS: &[Reason] = &[
     reason("SUP", 185..=190, "", STATED_TWICE),
     reason("SUP", 214..=243, "", PAGES),
     reason("SUP", 248..=249, "", PHASES),
+    reason("SUP", 142..=246, "", BEYOND),
 ];
 
 /// What a row needs that is not there, or `None` if no reason is known.
