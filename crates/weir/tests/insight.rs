@@ -143,7 +143,7 @@ fn values_that_are_none_are_named() {
     for (value, share, why) in [
         ("<not supported>", "100.00", "does not support it"),
         ("<not counted>", "0.00", "never on a hardware counter"),
-        ("3000000000", "4.00", "4"),
+        ("3000000000", "4.00", "4.0 % of the time"),
         ("-3000000000", "100.00", "negative"),
         ("281474976710000", "100.00", "wrapped"),
     ] {
