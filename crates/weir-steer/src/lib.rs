@@ -15,6 +15,7 @@
 //! | [`calibrate`], [`roster`] | what controllers are told of a machine, and controllers by name |
 //! | [`play`] | a scenario under a controller, beside no control and beside each side alone |
 //! | [`record`], [`document`] | a window and a scenario as they are written down |
+//! | [`published`] | published figures of regulation, from the same experiments |
 //! | [`daemon`] | the loop that one leaves running, which puts everything back whatever ends it |
 //! | [`config`], [`scope`] | the file that says what is steered, and what a tenant is on a host |
 //! | [`log`], [`status`] | the decision log, a decision in words, and how it is |
@@ -35,6 +36,7 @@ pub mod knee;
 pub mod log;
 pub mod plant;
 pub mod play;
+pub mod published;
 pub mod record;
 pub mod roster;
 pub mod scenario;
