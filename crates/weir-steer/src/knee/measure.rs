@@ -66,18 +66,34 @@ impl Measure<'_> {
         };
         let mut knees = Vec::new();
         for op in [Op::Ld, Op::St, Op::NtSt] {
-            let mut best: Option<(Knee, Seen)> = None;
-            for grain in grains(self.step) {
-                let knee = self.knee(op, grain, rest)?;
-                best = match (best, knee) {
-                    (Some(best), Some(knee)) if !is_better(op, &knee.1, &best.1) => Some(best),
-                    (best, knee) => knee.or(best),
-                };
-            }
-            knees.extend(best.map(|(knee, _)| knee));
+            knees.extend(self.best(op, rest)?);
         }
         knees.sort_by(|a, b| a.writes.total_cmp(&b.writes));
         Ok(knees)
+    }
+
+    /// The knee of one instruction.
+    ///
+    /// # Errors
+    /// As [`Measure::knees`].
+    pub fn knee_of(&self, op: Op) -> Result<Option<Knee>, MachineError> {
+        match self.at_rest()? {
+            Some(rest) => self.best(op, rest),
+            None => Ok(None),
+        }
+    }
+
+    /// The better of few cores and many.
+    fn best(&self, op: Op, rest: Nanos) -> Result<Option<Knee>, MachineError> {
+        let mut best: Option<(Knee, Seen)> = None;
+        for grain in grains(self.step) {
+            let knee = self.knee(op, grain, rest)?;
+            best = match (best, knee) {
+                (Some(best), Some(knee)) if !is_better(op, &knee.1, &best.1) => Some(best),
+                (best, knee) => knee.or(best),
+            };
+        }
+        Ok(best.map(|(knee, _)| knee))
     }
 
     /// Residency while a single core asks, without its prefetchers.
@@ -117,6 +133,7 @@ impl Measure<'_> {
         let knee = Knee {
             writes: seen.writes,
             rest,
+            residency: seen.residency,
             gives: last.gives,
             units: seen.units,
             much: ladder.get(much).map(|hold| hold.units(all)),

@@ -19,6 +19,8 @@ pub struct Knee {
     pub writes: f64,
     /// Residency of its requests at rest.
     pub rest: Nanos,
+    /// Residency of its requests at the knee.
+    pub residency: Nanos,
     /// What the device gives at the knee.
     pub gives: GbPerSec,
     /// Cores' worth of running at the knee, of cores that do nothing else.
@@ -53,6 +55,7 @@ impl Knee {
         Some(Knee {
             writes,
             rest: Nanos(mix(low.rest.get(), high.rest.get())),
+            residency: Nanos(mix(low.residency.get(), high.residency.get())),
             gives: GbPerSec(mix(low.gives.get(), high.gives.get())),
             units: mix(low.units, high.units),
             // Of a mix nothing is known to be too much.

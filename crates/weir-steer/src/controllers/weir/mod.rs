@@ -153,6 +153,7 @@ impl Weir {
         Knee {
             writes: view.writes,
             rest,
+            residency: rest,
             gives: self.peak,
             units: f64::INFINITY,
             much: None,
