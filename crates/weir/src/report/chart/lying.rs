@@ -22,14 +22,17 @@ pub(super) struct Frame<'a> {
     pub spread: Spread,
 }
 
+/// Draws a bar on a scale, to the right of the one place and with its upper edge at the other.
+type Draw<'a> = dyn Fn(&Scale, f64, f64) -> Markup + 'a;
+
 /// A bar with its name.
 pub(super) struct Row<'a> {
     /// On the left.
     pub name: &'a str,
     /// Lengths that the scale must hold.
     pub reach: Vec<f64>,
-    /// Draws it, to the right of the one place and with its upper edge at the other.
-    pub draw: Box<dyn Fn(&Scale, f64, f64) -> Markup + 'a>,
+    /// Draws it.
+    pub draw: Box<Draw<'a>>,
 }
 
 impl Frame<'_> {
