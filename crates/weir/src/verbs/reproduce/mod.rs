@@ -1,6 +1,7 @@
 //! `weir reproduce`: published figures beside ours, row by row.
 
 mod keep;
+mod regulation;
 mod sensitivity;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_jso
 use crate::progress::Progress;
 use crate::store::Store;
 use keep::{Kept, keep};
+use regulation::{Both, Regulation};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,13 +73,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         go_on: &|of| going.step(of),
         workloads: POPULATION,
     };
+    let regulation = Regulation {
+        stop: &context.stop,
+    };
     let answered = reproduce::rows(
         args.paper.as_deref(),
         &chosen,
         &open,
         context.global.seed,
         &watcher,
-        &insight,
+        &Both(&insight, &regulation),
     )
     .map_err(|error| Failure::Request(error.into()))?;
     going.end();
