@@ -61,6 +61,11 @@ impl Insight {
             .as_ref()
             .map_or(&head.processor, |machine| &machine.name)
     }
+
+    /// Whether it is of a controller at work.
+    pub fn is_steering(&self) -> bool {
+        matches!(self.told, Told::Steered(_))
+    }
 }
 
 impl Cited for Insight {

@@ -22,6 +22,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let title = format!("Weir: {}", machines.join(", "));
     let chapters = chapters(sections, insights);
     let about = match sections {
+        [] if insights.iter().all(Insight::is_steering) => "Steering on",
         [] => "Slowdown on",
         _ => "Memory tiers of",
     };
