@@ -59,8 +59,9 @@ pub struct Known {
 /// A controller needs a residency that nobody has measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the controller `{controller}` has to know `{key}` of [machine]; add it to the configuration, or take \
-     `weir`, which needs `fast` alone"
+    "the controller `{controller}` has to know `{key}` of [machine], a residency in the Table of Requests: add \
+     it to the configuration; `fast` is a little less than the idle latency of local DRAM, which \
+     `weir bench latency` measures, and is all that `weir` has to know"
 )]
 pub struct NotKnown {
     /// Who has to know.
