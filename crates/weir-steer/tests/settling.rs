@@ -113,7 +113,7 @@ fn miku_jumps_to_the_narrowest_level_and_climbs_back() {
     let mut miku = Miku::new(config);
     let mut hold = Hold::FREE;
     let mut levels = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..16 {
         let flow = fluid.held(hold, true);
         let decision = miku.observe(&sight(&fluid, flow.counters(0.0), true));
         levels.push(decision.why.level);
@@ -121,6 +121,9 @@ fn miku_jumps_to_the_narrowest_level_and_climbs_back() {
     }
     assert_eq!(levels[0], 3, "{levels:?}");
     assert!(levels.contains(&2), "{levels:?}");
+    // A level that brought backlog is remembered, and not tried again at once (section 4.3: 6 to 7 s, in
+    // windows of one).
+    assert!(levels[7..].iter().all(|&l| l == levels[7]), "{levels:?}");
     let (fast, _) = fluid.alone();
     assert!(fluid.held(hold, true).fast > 0.95 * fast, "{levels:?}");
 }

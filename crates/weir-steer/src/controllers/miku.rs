@@ -55,12 +55,12 @@ const LOOSEN: f64 = 0.1;
 const LEAST: f64 = 0.05;
 /// Below so much of the target there is room for more.
 const ROOM: f64 = 0.9;
-/// Windows with room before a promotion.
+/// Windows with room before a step wider that was not tried yet.
 const PATIENCE: u32 = 2;
-/// A promotion that brings backlog back within so many windows doubles the patience, ...
-const REGRET: u32 = 5;
-/// ... up to this.
-const MOST_PATIENCE: u32 = 64;
+/// A step that brought backlog is not tried again for so many windows, a minute of the paper's, ...
+const AGAIN: u32 = 60;
+/// ... twice as many each time that it does, up to this.
+const MOST_AGAIN: u32 = 960;
 
 /// The controller. Level 0 is free, 3 the narrowest.
 #[derive(Debug, Clone)]
@@ -69,8 +69,17 @@ pub struct Miku {
     level: u32,
     rate: f64,
     calm: u32,
-    patience: u32,
-    since_promotion: u32,
+    too_wide: Option<TooWide>,
+}
+
+/// A step that brought backlog.
+#[derive(Debug, Clone, Copy)]
+struct TooWide {
+    width: f64,
+    /// Windows since.
+    age: u32,
+    /// After how many it is tried again.
+    again: u32,
 }
 
 impl Miku {
@@ -81,17 +90,28 @@ impl Miku {
             level: 0,
             rate: 1.0,
             calm: 0,
-            patience: PATIENCE,
-            since_promotion: u32::MAX,
+            too_wide: None,
         }
+    }
+
+    /// Levels and rates in one order, the wider the greater.
+    fn width(level: u32, rate: f64) -> f64 {
+        f64::from(3 - level) + rate
+    }
+
+    fn remember(&mut self) {
+        let width = Self::width(self.level, self.rate);
+        let before = self.too_wide.filter(|before| before.width == width);
+        self.too_wide = Some(TooWide {
+            width,
+            age: 0,
+            again: before.map_or(AGAIN, |before| (before.again * 2).min(MOST_AGAIN)),
+        });
     }
 
     fn backlog(&mut self) -> &'static str {
         self.calm = 0;
-        if self.since_promotion < REGRET {
-            self.patience = (self.patience * 2).min(MOST_PATIENCE);
-        }
-        self.since_promotion = u32::MAX;
+        self.remember();
         if self.level == 3 {
             self.rate = (self.rate * TIGHTEN).max(LEAST);
             return "backlog at the narrowest level: a lower rate";
@@ -102,17 +122,29 @@ impl Miku {
 
     fn room(&mut self) -> &'static str {
         self.calm += 1;
-        if self.level == 0 || self.calm < self.patience {
+        if self.level == 0 {
             return "no backlog";
         }
-        if self.rate < 1.0 {
-            self.rate = (self.rate + LOOSEN).min(1.0);
-            return "no backlog: rate given back";
+        let (level, rate) = if self.rate < 1.0 {
+            (self.level, (self.rate + LOOSEN).min(1.0))
+        } else {
+            (self.level - 1, 1.0)
+        };
+        let wider = Self::width(level, rate);
+        // What lies below a step that brought backlog has been climbed already.
+        let patience = match self.too_wide {
+            Some(too_wide) if wider < too_wide.width => 1,
+            Some(too_wide) if too_wide.age < too_wide.again => {
+                return "no backlog: a step wider brought it back";
+            }
+            _ => PATIENCE,
+        };
+        if self.calm < patience {
+            return "no backlog";
         }
         self.calm = 0;
-        self.level -= 1;
-        self.since_promotion = 0;
-        "no backlog: a level wider"
+        (self.level, self.rate) = (level, rate);
+        "no backlog: a step wider"
     }
 
     fn hold(&self) -> Hold {
@@ -140,7 +172,9 @@ impl Controller for Miku {
     }
 
     fn observe(&mut self, sight: &Sight) -> Decision {
-        self.since_promotion = self.since_promotion.saturating_add(1);
+        if let Some(too_wide) = &mut self.too_wide {
+            too_wide.age = too_wide.age.saturating_add(1);
+        }
         if !sight.protected_busy() {
             *self = Self::new(self.config.clone());
             return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
