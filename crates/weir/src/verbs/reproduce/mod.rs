@@ -1,5 +1,6 @@
 //! `weir reproduce`: published figures beside ours, row by row.
 
+mod beyond;
 mod keep;
 mod regulation;
 mod sensitivity;
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use weir_insight::published::{Insight, POPULATION};
-use weir_lab::reproduce::{self, Reproduction};
+use weir_lab::reproduce::{self, Beyond, Reproduction};
 use weir_lab::{Finished, Watcher};
 use weir_model::document::{ReproduceDocument, ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
@@ -26,8 +27,9 @@ use crate::machine;
 use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_json, wrap};
 use crate::progress::Progress;
 use crate::store::Store;
+use beyond::{Both, Later};
 use keep::{Kept, keep};
-use regulation::{Both, Regulation};
+use regulation::Regulation;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -38,7 +40,7 @@ Examples:
   weir reproduce supmario --only SUP-01 --format csv
   weir reproduce memo --sensitivity")]
 pub struct Args {
-    /// A paper, by its name in published/ [default: all].
+    /// A paper, by its name in published/ [default: all, without the rows that take minutes].
     paper: Option<String>,
     /// Only rows whose id begins so; may be repeated.
     #[arg(long, value_name = "ROW")]
@@ -76,13 +78,17 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let regulation = Regulation {
         stop: &context.stop,
     };
+    let both = Both(&insight, &regulation);
+    let asked_for = args.paper.is_some() || !args.only.is_empty();
+    let later = Later(&both);
+    let beyond: &dyn Beyond = if asked_for { &both } else { &later };
     let answered = reproduce::rows(
         args.paper.as_deref(),
         &chosen,
         &open,
         context.global.seed,
         &watcher,
-        &Both(&insight, &regulation),
+        beyond,
     )
     .map_err(|error| Failure::Request(error.into()))?;
     going.end();

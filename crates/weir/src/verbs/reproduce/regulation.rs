@@ -44,28 +44,3 @@ impl Beyond for Regulation<'_> {
         answers
     }
 }
-
-/// Two who answer different rows.
-pub struct Both<'a>(pub &'a dyn Beyond, pub &'a dyn Beyond);
-
-impl Beyond for Both<'_> {
-    fn knows(&self, id: &str) -> bool {
-        self.0.knows(id) || self.1.knows(id)
-    }
-
-    fn answer(&self, rows: &[&Published], open: &Open<'_>, seed: u64) -> Answers {
-        let mut all = Answers::default();
-        for one in [self.0, self.1] {
-            let theirs: Vec<&Published> = (rows.iter().copied())
-                .filter(|row| one.knows(&row.id))
-                .collect();
-            if theirs.is_empty() {
-                continue;
-            }
-            let answers = one.answer(&theirs, open, seed);
-            all.rows.extend(answers.rows);
-            all.platforms.extend(answers.platforms);
-        }
-        all
-    }
-}
