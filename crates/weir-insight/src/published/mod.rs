@@ -2,7 +2,7 @@
 //!
 //! The papers' own programs are not run: a population that spans the space stands for them, or presets
 //! that resemble those that are named. What a row is about is in [`rules`], how it is found in
-//! [`slowdown`] and [`shots`].
+//! `slowdown` and `shots`.
 
 pub mod rules;
 mod shots;
