@@ -68,7 +68,7 @@ fn shots(platform: &str, to: &str) -> Vec<Shot> {
 /// than local memory alone, by less than three points: the line over pressure expects too much of workloads
 /// that hardly gain.
 #[test]
-#[ignore = "sweeps the library; in release mode"]
+#[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote");
     assert!(shots.len() >= 40, "{}", shots.len());

@@ -119,19 +119,19 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
 }
 
 #[test]
-#[ignore = "runs 800 simulated workloads; in release mode"]
+#[ignore = "runs 800 simulated workloads for minutes; CI runs it optimised"]
 fn emerald_rapids_with_cxl_a() {
     holds(&tried("emr2s+cxl-a", "cxl0"), 78.0, 89.0);
 }
 
 #[test]
-#[ignore = "runs 800 simulated workloads; in release mode"]
+#[ignore = "runs 800 simulated workloads for minutes; CI runs it optimised"]
 fn emerald_rapids_with_cxl_b() {
     holds(&tried("emr2s+cxl-b", "cxl0"), 69.0, 79.0);
 }
 
 #[test]
-#[ignore = "runs 800 simulated workloads; in release mode"]
+#[ignore = "runs 800 simulated workloads for minutes; CI runs it optimised"]
 fn skylake_with_its_other_socket() {
     holds(&tried("skx2s", "remote"), 92.0, 97.0);
 }
@@ -139,7 +139,7 @@ fn skylake_with_its_other_socket() {
 /// Streams that fill local memory: the closed form, from a run on either tier alone, comes within three
 /// points of the best share that was tried, and Caption within five after at most ten tunings.
 #[test]
-#[ignore = "runs 300 simulated workloads; in release mode"]
+#[ignore = "runs 300 simulated workloads for minutes; CI runs it optimised"]
 fn interleaving_finds_what_a_sweep_finds() {
     let (testbed, machine) = testbed("skx2s");
     let tiers = tiers("remote");

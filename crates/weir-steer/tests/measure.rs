@@ -21,7 +21,7 @@ fn both_tiers_stay_busy_on_two_platforms() {
 }
 
 #[test]
-#[ignore = "48 cells, a minute when optimised; CI runs it"]
+#[ignore = "48 cells take minutes; CI runs it optimised"]
 fn the_library_with_bandwidth_allocation() {
     let cells = every_cell(Some(Share::of(TENTH)));
     let all = Summary::of(&cells);
@@ -36,7 +36,7 @@ fn the_library_with_bandwidth_allocation() {
 /// Non-temporal stores are posted, so that a core puts as many as it likes: without allocation, whole cores
 /// are the only means, and two of them fill the table of a device that one leaves half idle.
 #[test]
-#[ignore = "48 cells, a minute when optimised"]
+#[ignore = "48 cells take minutes; for the documentation, by hand"]
 fn the_library_with_cores_and_time_alone() {
     let cells = every_cell(None);
     let all = Summary::of(&cells);
