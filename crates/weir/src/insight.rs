@@ -1,5 +1,4 @@
-//! What the verbs that explain and predict share: workloads, files of counters, model files, and the
-//! store.
+//! What the verbs that explain and predict share: workloads, files of counters, and model files.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,23 +8,19 @@ use std::sync::PoisonError;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
-use serde::Serialize;
-use serde_json::json;
 use weir_insight::InsightError;
 use weir_insight::campaign::{CampaignError, Tiers};
 use weir_insight::slowdown::file;
 use weir_lab::WorkloadOptions;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::insight::{Origin, SlowdownModel};
-use weir_model::machine::{Identity, MachineKind};
+use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::host;
 use crate::machine::Chosen;
 use crate::progress::Progress;
-use crate::store::{Figure, NewRun, RunId, RunState, Store};
 use crate::verbs;
 
 impl From<InsightError> for Failure {
@@ -125,52 +120,6 @@ pub fn origin(
         warnings: Vec::new(),
         partial: false,
     }
-}
-
-/// Keeps a document and the list in it that has its figures.
-///
-/// # Errors
-/// The store does not take it.
-pub fn keep<T: Serialize>(
-    context: &Context,
-    verb: &str,
-    origin: &Origin,
-    document: &impl Serialize,
-    (list_key, list): (&'static str, &[T]),
-) -> Result<RunId> {
-    let mut store = Store::open(&context.store_path()?)?;
-    let machine = origin.machine.as_ref();
-    let run = store.begin(&NewRun {
-        verb: verb.into(),
-        machine: machine.map_or_else(|| origin.processor.clone(), |m| m.name.clone()),
-        machine_kind: match machine.map(|m| m.kind) {
-            Some(MachineKind::Sim) => "sim".into(),
-            _ => "host".into(),
-        },
-        digest: machine.map_or_else(String::new, |m| m.digest.clone()),
-        seed: origin.seed,
-        arguments: json!(context.typed),
-        host: host::fingerprint(),
-        document: json!(document),
-        list_key,
-        planned: list.len(),
-    })?;
-    let figure = |(seq, body)| Figure {
-        seq,
-        body,
-        record: None::<&()>,
-        warnings: &[],
-        elapsed_s: origin.elapsed_s,
-    };
-    let figures: Vec<Figure<'_, T, ()>> = list.iter().enumerate().map(figure).collect();
-    store.add_all(run, &figures)?;
-    let state = if origin.partial {
-        RunState::Partial
-    } else {
-        RunState::Done
-    };
-    store.finish(run, state, origin.elapsed_s, &origin.warnings)?;
-    Ok(run)
 }
 
 /// Where the model of a pair is kept: beside the run store.

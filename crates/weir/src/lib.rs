@@ -13,6 +13,7 @@ pub mod failure;
 pub mod host;
 pub mod insight;
 pub mod interrupt;
+pub mod keeping;
 pub mod machine;
 pub mod measure;
 pub mod nodes;

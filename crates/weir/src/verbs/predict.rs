@@ -18,7 +18,8 @@ use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::evaluation::{self, Counted};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, counters, keep, model_path, origin, read_model, run_options};
+use crate::insight::{self, Going, counters, model_path, origin, read_model, run_options};
+use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes;
 use crate::output::{self, print, to_csv, to_json};
@@ -86,9 +87,10 @@ pub struct Args {
 /// There is no model, it is of another pair, or the counters do not do.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
+    let keeping = Keeping::begin(context, VERB)?;
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     if !args.command.is_empty() {
-        return of_command(args, context, (&from, &to), began);
+        return of_command(args, context, (&from, &to), began, keeping);
     }
     let needs_machine =
         args.model.is_none() || args.workload.is_some() || args.population.is_some();
@@ -145,12 +147,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         &model.processor,
         began,
     );
-    finish(context, &model, origin, predictions)
+    finish(context, keeping, &model, origin, predictions)
 }
 
 /// Keeps predictions and prints them.
 fn finish(
     context: &Context,
+    keeping: Keeping<'_>,
     model: &SlowdownModel,
     mut origin: Origin,
     predictions: Vec<Predicted>,
@@ -172,12 +175,12 @@ fn finish(
         say(&format!("weir: warning: {warning}"));
     }
     let list = ("predictions", document.predictions.as_slice());
-    let run = keep(context, VERB, &document.origin, &document, list)?;
-    print(&match context.global.format {
+    let printed = print(&match context.global.format {
         Format::Table => output::predict(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(document.predictions.iter().map(output::predicted_row))?,
-    })?;
+    });
+    let run = keeping.keep(&document.origin, &document, list, printed)?;
     context.note(&format!("kept as run {run}"));
     if document.origin.partial {
         return Err(Failure::Partial(
@@ -193,6 +196,7 @@ fn of_command(
     context: &Context,
     (from, to): (&TierName, &TierName),
     began: Instant,
+    keeping: Keeping<'_>,
 ) -> Result<()> {
     counting::on_this_host(context, "weir predict -- CMD")?;
     // Somebody else's model needs no second tier here: that is what predictions are for.
@@ -231,7 +235,7 @@ fn of_command(
         began,
     );
     origin.machine = Some(host.identity);
-    finish(context, &model, origin, vec![predicted])
+    finish(context, keeping, &model, origin, vec![predicted])
 }
 
 /// What predictions are made with.

@@ -213,24 +213,45 @@ fn line(series: &Series, x: &Scale, y: &Scale) -> Markup {
             .collect(),
     };
     let class = series.look.class();
+    let places: Vec<(f64, f64)> = series.samples.iter().map(place).collect();
     html! {
         g class="series" {
             path class={ "line " (class) } d=(path(&way)) {}
-            @for sample in &series.samples {
-                @let (at, up) = place(sample);
+            @for ((sample, shown), (at, up)) in series.samples.iter().zip(apart(&places)).zip(places) {
                 @if let Some(half) = sample.ci95 {
                     @let (low, high) = (y.place(sample.y - half), y.place(sample.y + half));
                     @if low - high > 2.0 {
                         path class={ "whisker " (class) } d={ "M" (px(at)) " " (px(low)) "V" (px(high)) } {}
                     }
                 }
-                (mark(at, up, series.look, Some(&sample.tip)))
+                @if shown {
+                    (mark(at, up, series.look, Some(&sample.tip)))
+                } @else {
+                    g class="between" { (mark(at, up, series.look, Some(&sample.tip))) }
+                }
                 @if let Some(sign) = sample.sign {
                     text class="sign" x=(px(at + 4.0)) y=(px(up - 5.0)) { (sign.glyph()) }
                 }
             }
         }
     }
+}
+
+/// Which marks are drawn. Those of a long line would run into one another and hide it: between two that
+/// are drawn the others only tell their figures. The last one is drawn.
+fn apart(places: &[(f64, f64)]) -> Vec<bool> {
+    const SHORT: usize = 60;
+    const GAP: f64 = 24.0;
+    let mut last: Option<(f64, f64)> = None;
+    let drawn = |(n, &(x, y)): (usize, &(f64, f64))| {
+        let far = last.is_none_or(|(was, up)| (x - was).hypot(y - up) >= GAP);
+        let draw = places.len() <= SHORT || far || n + 1 == places.len();
+        if draw {
+            last = Some((x, y));
+        }
+        draw
+    };
+    places.iter().enumerate().map(drawn).collect()
 }
 
 /// A line through these places; one that stays is not drawn twice.
@@ -255,6 +276,24 @@ fn path(way: &[(f64, f64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_of_a_long_line_keep_apart_and_those_of_a_short_one_all_stay() {
+        let level = |n: u32| -> Vec<(f64, f64)> { (0..n).map(|i| (f64::from(i), 5.0)).collect() };
+        assert!(apart(&level(60)).iter().all(|drawn| *drawn));
+        let long = apart(&level(400));
+        let at: Vec<usize> = (0..400).filter(|i| long[*i]).collect();
+        assert_eq!((at[0], at[at.len() - 1]), (0, 399));
+        assert!(
+            at[..at.len() - 1]
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] == 24)
+        );
+        // A step upwards is not lost between two marks.
+        let mut step = level(400);
+        step[30..].iter_mut().for_each(|place| place.1 = 90.0);
+        assert!(apart(&step)[30]);
+    }
 
     #[test]
     fn a_line_that_stays_is_not_drawn_twice() {

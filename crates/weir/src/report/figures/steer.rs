@@ -1,5 +1,5 @@
-//! A scenario over time: bandwidth of both tiers, residency in the Table of Requests, and what the held were
-//! left.
+//! A scenario over time: bandwidth of both tiers, residency in the Table of Requests, what the held were left,
+//! and the controller's level.
 
 use weir_model::units::GbPerSec;
 use weir_steer::document::{SideSummary, SteerDocument};
@@ -14,7 +14,7 @@ use crate::report::{Insight, Told};
 /// Points of a line; more windows than this are taken together, so that a page stays small.
 const POINTS: usize = 400;
 
-/// Bandwidth of the protected and of those who may be held, residencies, and what was left.
+/// Bandwidth of the protected and of those who may be held, residencies, what was left, and levels.
 pub fn steered(insight: &Insight) -> Vec<Drawn> {
     let Told::Steered(document) = &insight.told else {
         return Vec::new();
@@ -52,10 +52,8 @@ pub fn steered(insight: &Insight) -> Vec<Drawn> {
     };
     let tiers = &document.tiers;
     let residency = vec![tor(&tiers.fast, 0), tor(&tiers.slow, 1), tor("all", 6)];
-    let left = vec![
-        line("left", 3, document, |w| Some(w.quota_pct)),
-        line("level", 4, document, |w| Some(f64::from(w.level))),
-    ];
+    let left = vec![line("left", 3, document, |w| Some(w.quota_pct))];
+    let level = vec![line("level", 4, document, |w| Some(f64::from(w.level)))];
     [
         (
             "Bandwidth",
@@ -63,7 +61,8 @@ pub fn steered(insight: &Insight) -> Vec<Drawn> {
             bandwidth.into_iter().chain(references).collect::<Vec<_>>(),
         ),
         ("Residency", "in the Table of Requests [ns]", residency),
-        ("Hold", "running left [%], level", left),
+        ("Hold", "running left [%]", left),
+        ("Level", "level", level),
     ]
     .into_iter()
     .map(|(name, y_title, series)| {

@@ -13,7 +13,8 @@ use weir_model::topology::TierName;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, keep, model_path, origin, run_options, write_model};
+use crate::insight::{self, Going, model_path, origin, run_options, write_model};
+use crate::keeping::Keeping;
 use crate::machine::{self, HOST};
 use crate::output::{self, print, to_csv, to_json};
 
@@ -59,6 +60,7 @@ pub struct Args {
 /// The machine cannot run workloads or has not these tiers, or no constants follow.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
+    let keeping = Keeping::begin(context, VERB)?;
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     let going = Going::on(context, "calibrate");
     let (model, mut origin, tiers) = if context.global.on == HOST {
@@ -103,12 +105,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         model,
     };
     let none: &[()] = &[];
-    keep(context, VERB, &document.origin, &document, ("none", none))?;
-    print(&match context.global.format {
+    let printed = print(&match context.global.format {
         Format::Table => output::calibrate(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(document.model.fitted_on.iter().map(output::fit_row))?,
-    })?;
+    });
+    keeping.keep(&document.origin, &document, ("none", none), printed)?;
     context.note(&format!("wrote {}", file.display()));
     Ok(())
 }

@@ -17,7 +17,8 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting;
 use crate::failure::{Failure, Result};
-use crate::insight::{self, counters, keep, origin, run_options};
+use crate::insight::{self, counters, origin, run_options};
+use crate::keeping::Keeping;
 use crate::machine;
 use crate::output::{self, to_csv, to_json};
 
@@ -105,6 +106,7 @@ fn idle(text: &str) -> std::result::Result<f64, String> {
 /// command did, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
+    let keeping = Keeping::begin(context, VERB)?;
     let mut document = match (&args.workload, &args.counters) {
         (Some(name), _) => on_machine(args, name, context, began)?,
         (None, Some(file)) => from_files(args, file, context, began)?,
@@ -114,19 +116,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     for warning in &document.origin.warnings {
         say(&format!("weir: warning: {warning}"));
     }
-    let run = keep(
-        context,
-        VERB,
-        &document.origin,
-        &document,
-        ("runs", &document.runs),
-    )?;
     let text = match context.global.format {
         Format::Table => output::explain(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(output::explain_rows(&document))?,
     };
-    write(args.out.as_ref(), &text)?;
+    let written = write(args.out.as_ref(), &text);
+    let list = ("runs", document.runs.as_slice());
+    let run = keeping.keep(&document.origin, &document, list, written)?;
     context.note(&format!("kept as run {run}"));
     counting::passed_on(document.runs.last().and_then(|run| run.exit_status))
 }

@@ -17,7 +17,8 @@ use super::{RunArgs, VERB};
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::{keep, origin};
+use crate::insight::origin;
+use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::output::{self, print, to_csv, to_json};
 use crate::progress::Progress;
@@ -161,6 +162,7 @@ fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
 /// Plays, keeps and prints.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let began = Instant::now();
+    let keeping = Keeping::begin(context, VERB)?;
     let cast = Cast::of(args, context, dry)?;
     let Cast {
         chosen,
@@ -202,12 +204,12 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         say(&format!("weir: warning: {warning}"));
     }
     let list = ("windows", document.windows.as_slice());
-    let run = keep(context, VERB, &document.origin, &document, list)?;
-    print(&match context.global.format {
+    let printed = print(&match context.global.format {
         Format::Table => output::steer(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(output::steer_rows(&document))?,
-    })?;
+    });
+    let run = keeping.keep(&document.origin, &document, list, printed)?;
     context.note(&format!("kept as run {run}; `weir report {run}` draws it"));
     if document.origin.partial {
         return Err(Failure::Partial("stopped before the end".into()));

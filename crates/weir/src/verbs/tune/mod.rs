@@ -22,7 +22,8 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting;
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, keep, model_path, origin, read_model, run_options};
+use crate::insight::{self, Going, model_path, origin, read_model, run_options};
+use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes::pair_here;
 use crate::output::{self, print, to_csv, to_json};
@@ -81,6 +82,7 @@ pub struct Interleave {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let What::Interleave(args) = &args.what;
     let began = Instant::now();
+    let keeping = Keeping::begin(context, VERB)?;
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     let going = Going::on(context, "tune");
     let mut document = match &args.workload {
@@ -106,12 +108,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         say(&format!("weir: warning: {warning}"));
     }
     let list = ("advice", document.advice.as_slice());
-    let run = keep(context, VERB, &document.origin, &document, list)?;
-    print(&match context.global.format {
+    let printed = print(&match context.global.format {
         Format::Table => output::tune(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(document.advice.iter().map(output::advice_row))?,
-    })?;
+    });
+    let run = keeping.keep(&document.origin, &document, list, printed)?;
     context.note(&format!("kept as run {run}"));
     Ok(())
 }
