@@ -171,6 +171,10 @@ pub struct Topology {
     /// Core clock, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Gigahertz>,
+    /// Step in which a core's bandwidth to the mesh can be allocated (MBA), as a share of its scale, where it is
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<f64>,
     /// Data caches, nearest first.
     pub caches: Vec<CacheLevel>,
     /// Memory, fastest kind first; `dram` is always the first.

@@ -6,7 +6,7 @@
 //! interference between tenants comes from sharing these queues; none of it is written down.
 //!
 //! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`) and
-//! holds them back (`regulate`),
+//! holds them back (`regulate`), `sampling` says how much of a long window is simulated,
 //! `core` issues, `uncore` admits,
 //! `memory` and `storage` answer, `engine` moves time. `docs/physics.md` says what is modelled, from which
 //! source, and what is left out.
@@ -24,11 +24,13 @@ mod params;
 mod pmu;
 mod regulate;
 mod rng;
+mod sampling;
 mod storage;
 mod uncore;
 mod warm;
 mod wheel;
 
 pub use alone::{AloneError, MemoryAlone};
-pub use machine::{Sampling, SimMachine, SimTestbed};
+pub use machine::{SimMachine, SimTestbed};
 pub use params::SimError;
+pub use sampling::Sampling;

@@ -20,6 +20,7 @@ use crate::clock::{nanos, ps};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
 use crate::regulate::{Regulation, Stretch, stretches};
+use crate::sampling::Sampling;
 use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
 
@@ -166,26 +167,6 @@ struct Run {
     of_tenants: Vec<CounterSet>,
     /// Whether what runs, and how, changed since the last window.
     disturbed: bool,
-}
-
-/// How a long window is represented: so much of it is simulated, and what was counted is scaled. A
-/// change of what runs is given time to show before.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
-    /// Simulated after every change, and not counted.
-    pub warm_up: Nanos,
-    /// Simulated and counted of every window.
-    pub detail: Nanos,
-}
-
-impl Default for Sampling {
-    /// As long as a queue takes that fills slowly.
-    fn default() -> Self {
-        Self {
-            warm_up: Nanos::from_micros(60.0),
-            detail: Nanos::from_micros(60.0),
-        }
-    }
 }
 
 impl SimMachine {
@@ -364,8 +345,18 @@ impl Machine for SimMachine {
                         "`{tenant}` cannot be given {percent} percent of its bandwidth: 1 to 100"
                     )));
                 }
-                run.regulation(tenant)?.bandwidth = *percent;
+                let scale = &self.model.params.core.allocation;
+                let applied = (scale.applied(f64::from(*percent) / 100.0) * 100.0).round() as u32;
+                run.regulation(tenant)?.bandwidth = applied;
                 run.set_pace(&self.model.params);
+                run.disturbed = true;
+                return Ok(Applied {
+                    requested: action.clone(),
+                    applied: Action::Bandwidth {
+                        tenant: tenant.clone(),
+                        percent: applied,
+                    },
+                });
             }
         }
         run.disturbed = true;
@@ -393,8 +384,8 @@ impl Run {
         Ok(&mut self.regulations[i])
     }
 
-    /// The time between two requests of every core: instructions take longer at a lower clock, and the
-    /// delay of a bandwidth allocation is such that a core gets so much of what it draws at most.
+    /// The time between two requests of every core: instructions take longer at a lower clock, and a
+    /// bandwidth allocation lets requests pass at so many a time.
     fn set_pace(&mut self, params: &Params) {
         for thread in self.engine.threads_mut() {
             let i = usize::from(thread.tenant);
@@ -404,10 +395,7 @@ impl Run {
                 .clock
                 .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
             thread.limits.gap = (limits.gap as f64 * slower) as u64;
-            thread.allocated = match held.bandwidth {
-                100 => 0,
-                percent => params.core.load_gap * 100 / u64::from(percent),
-            };
+            thread.allocated = params.core.allocated(held.bandwidth);
         }
     }
 

@@ -11,7 +11,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Machine;
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_model::workload::{Order, Workload, Workloads, population};
 use weir_sim::SimMachine;
 
@@ -383,6 +383,39 @@ fn a_run_is_the_same_twice_and_switching_prefetchers_is_as_good_as_starting_with
     let counted = |counter| seen.tenants[0].counters.get(counter).unwrap();
     assert_eq!(counted(Counter::HwpfL1d) + counted(Counter::HwpfL2), 0);
     assert!(counted(Counter::OffcoreDemandDataRd) > 100);
+}
+
+/// All that leaves a core passes its allocation, write-backs among it, wherever the lines lie; a program that asks
+/// for little does not notice.
+#[test]
+fn an_allocation_holds_a_program_to_what_it_lets_pass() {
+    let requests = |name: &str, tier: &str, percent| {
+        let work = preset(name).phase_alone(0).unwrap();
+        let mut machine = SimMachine::new(&bed(MACHINE), 3);
+        machine.start(&[tenant(&work, tier, true)]).unwrap();
+        machine
+            .act(&Action::Bandwidth {
+                tenant: work.name.clone(),
+                percent,
+            })
+            .unwrap();
+        machine.observe(Nanos(20_000.0)).unwrap();
+        let seen = machine.observe(Nanos(100_000.0)).unwrap();
+        let requests = seen.counters.get(Counter::TorInsertsIa).unwrap() as f64;
+        requests / f64::from(work.threads) / seen.window.get()
+    };
+    let host = platform(MACHINE).host;
+    let most = host.core.load_peak.get() / LINE_BYTES as f64 * host.allocation.passes(0.1);
+    for (name, tier) in [("scan", "dram"), ("gups", "dram"), ("gups", "cxl0")] {
+        let (free, held) = (requests(name, tier, 100), requests(name, tier, 10));
+        assert!(held <= 1.01 * most, "{name} on {tier}: {held} of {most}");
+        let expected = free.min(most);
+        assert!(
+            held > 0.9 * expected,
+            "{name} on {tier}: {held} of {expected}"
+        );
+    }
+    assert!(requests("gups", "dram", 100) > 1.5 * most);
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Nothing {
                 _ => Role::Restrained,
             },
             cores: 4,
-            means: Means::of_model(None),
+            means: Means::default(),
         };
         Self {
             tenants: (0..TENANTS).map(tenant).collect(),

@@ -10,7 +10,7 @@ use weir_steer::roster::Policy;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let platform = Library::builtin().compose("miku-a")?;
-    let bed = SimTestbed::new(&platform)?.sampled(Sampling::default());
+    let bed = SimTestbed::new(&platform)?.sampled(Sampling::of(&platform));
     for policy in [Policy::Weir, Policy::Miku, Policy::Quota, Policy::Frequency] {
         for op in [Op::Ld, Op::St, Op::NtSt] {
             let (fast, slow) = kept(policy, op, &bed, 1)?;

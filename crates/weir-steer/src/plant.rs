@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::action::Action;
 use weir_model::machine::MachineError;
+use weir_model::topology::Topology;
 use weir_model::units::{Gigahertz, Nanos};
 
 use crate::hold::{Hold, Share};
@@ -72,15 +73,17 @@ pub struct Means {
 }
 
 impl Means {
-    /// What tenants of a model can be held by: everything, bandwidth in tenths as Intel's processors allocate
-    /// it, and the clock in tenths down to four of them.
-    pub fn of_model(clock: Option<Gigahertz>) -> Self {
+    /// What tenants of a model can be held by: everything, bandwidth in the steps that its processor has, and the
+    /// clock in tenths down to four of them.
+    pub fn of_model(topology: &Topology) -> Self {
         let tenths = |clock: Gigahertz| (4..=10).rev().map(move |n| clock * (f64::from(n) / 10.0));
         Self {
             cores: true,
             time: true,
-            allocation: Some(Share::of(0.1)),
-            clocks: clock.map_or_else(Vec::new, |clock| tenths(clock).collect()),
+            allocation: topology.allocation.map(Share::of),
+            clocks: topology
+                .clock
+                .map_or_else(Vec::new, |clock| tenths(clock).collect()),
         }
     }
 

@@ -271,7 +271,7 @@ impl Bench<'_> {
             None => Policy::free(),
             Some(policy) => {
                 let machine = self.testbed.open(self.seed).map_err(PlantError::from)?;
-                let means = Means::of_model(machine.topology().clock);
+                let means = Means::of_model(machine.topology());
                 let known = calibrate(self.testbed, self.seed, WINDOW, means.allocation)?;
                 policy.controller(&known, &means, Bounds::default())
             }

@@ -47,7 +47,7 @@ fn played(controller: &mut dyn Controller, dry: bool, most: usize) -> Played {
         window: WINDOW,
         quota_period: Nanos(1e8),
         seed: 1,
-        means: Means::of_model(None),
+        means: Means::of_model(bed.open(1).unwrap().topology()),
         dry,
     };
     let mut go_on = |done: usize| done < most;

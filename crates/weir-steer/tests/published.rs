@@ -9,9 +9,8 @@ use weir_steer::roster::Policy;
 fn figure(id: &str) -> f64 {
     let (on, _) = about(id).unwrap();
     let platform = Library::builtin().compose(on).unwrap();
-    let bed = SimTestbed::new(&platform)
-        .unwrap()
-        .sampled(Sampling::default());
+    let sampling = Sampling::of(&platform);
+    let bed = SimTestbed::new(&platform).unwrap().sampled(sampling);
     answer(id, &bed, 1).unwrap().unwrap()
 }
 
@@ -37,9 +36,8 @@ fn every_row_is_published() {
 #[test]
 fn miku_gives_the_fast_tier_back() {
     let platform = Library::builtin().compose("miku-a").unwrap();
-    let bed = SimTestbed::new(&platform)
-        .unwrap()
-        .sampled(Sampling::default());
+    let sampling = Sampling::of(&platform);
+    let bed = SimTestbed::new(&platform).unwrap().sampled(sampling);
     let (fast, slow) = kept(Policy::Miku, Op::NtSt, &bed, 1).unwrap();
     assert!(fast > 0.97 && slow > 0.2, "{fast} {slow}");
 }

@@ -122,8 +122,10 @@ pub fn simulate(on: &str) -> Result<Box<dyn Testbed>> {
 ///
 /// # Errors
 /// As [`simulate`], or this host was named.
-pub fn choose_sampled(on: &str, sampling: Sampling) -> Result<Chosen> {
-    let testbed = SimTestbed::new(&compose(on)?).map_err(|error| {
+pub fn choose_sampled(on: &str) -> Result<Chosen> {
+    let platform = compose(on)?;
+    let sampling = Sampling::of(&platform);
+    let testbed = SimTestbed::new(&platform).map_err(|error| {
         Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
     })?;
     let machine = testbed.open(0)?;

@@ -33,6 +33,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
         ],
         caches: Vec::new(),
         clock: None,
+        allocation: None,
         page: Bytes::kib(4),
     };
     let header = Header {

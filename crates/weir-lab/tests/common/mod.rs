@@ -95,6 +95,7 @@ impl Toy {
             sockets: 1,
             cores: (0..self.cores).collect(),
             clock: Some(Gigahertz(2.0)),
+            allocation: None,
             caches: vec![
                 cache("L1d", Bytes::kib(48), 1),
                 cache("L2", Bytes::mib(2), 1),

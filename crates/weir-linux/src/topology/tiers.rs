@@ -49,6 +49,8 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
         sockets: u32::try_from(packages.len()).unwrap_or(u32::MAX),
         cores,
         clock: view.processor.clock.known().copied(),
+        // It is found where tenants are held, in resctrl.
+        allocation: None,
         caches: view.caches.known().cloned().unwrap_or_default(),
         tiers,
         page: view.page,

@@ -8,10 +8,10 @@ use super::scalar::Parameter;
 use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 use super::{
-    Accelerator, Cache, Complexes, Controller, ControllerKind, Core, Device, DeviceIo,
-    DeviceMeasured, Dram, DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote, Prefetch,
-    Provenance, ReadLimit, RemoteSocket, Sourced, StorageDevice, StorageMeasured, Switch, Tail,
-    Tlb, Uncore, check,
+    Accelerator, BandwidthAllocation, Cache, Complexes, Controller, ControllerKind, Core, Device,
+    DeviceIo, DeviceMeasured, Dram, DramMeasured, Host, LastLevelCache, Link, Media, NarrowRemote,
+    Prefetch, Provenance, ReadLimit, RemoteSocket, Sourced, StorageDevice, StorageMeasured, Switch,
+    Tail, Tlb, Uncore, check,
 };
 use crate::diagnostic::Collector;
 use crate::units::GbPerSec;
@@ -244,6 +244,11 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             l2_degree: v.get("prefetch.l2_degree")?,
             l2_outstanding: v.get("prefetch.l2_outstanding")?,
             late_level: v.get("prefetch.late_level")?,
+        },
+        allocation: BandwidthAllocation {
+            step: v.get("allocation.step")?,
+            tenth: v.get("allocation.tenth")?,
+            half: v.get("allocation.half")?,
         },
         l1: Cache {
             size: v.get("l1.size")?,

@@ -22,6 +22,8 @@ pub struct Host {
     pub tlb: Tlb,
     /// Hardware prefetchers.
     pub prefetch: Prefetch,
+    /// Bandwidth allocation between a core's L2 and the mesh.
+    pub allocation: BandwidthAllocation,
     /// First-level data cache.
     pub l1: Cache,
     /// Second-level cache.
@@ -121,6 +123,45 @@ pub struct Prefetch {
     /// last-level cache since Sapphire Rapids).
     pub late_level: Sourced<u32>,
 }
+
+/// Bandwidth allocation (Intel MBA, AMD QoS): a controller between a core's L2 and the mesh that lets requests
+/// pass at so many a time, whatever memory they are for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BandwidthAllocation {
+    /// Step of its scale; 1 where there is none.
+    pub step: Sourced<f64>,
+    /// What a tenth of the scale lets pass, of the most that a core loads from DRAM.
+    pub tenth: Sourced<f64>,
+    /// What half of it lets pass.
+    pub half: Sourced<f64>,
+}
+
+impl BandwidthAllocation {
+    /// The setting that is applied for one that is asked for: the next step, upwards as Linux rounds it.
+    pub fn applied(&self, asked: f64) -> f64 {
+        let steps = (asked / self.step.value - ROUNDING).ceil().max(1.0);
+        (steps * self.step.value).min(1.0)
+    }
+
+    /// What a setting lets pass, as a share of what a core loads at most; in proportion between the settings
+    /// that are known.
+    pub fn passes(&self, setting: f64) -> f64 {
+        let known = [
+            (0.0, 0.0),
+            (0.1, self.tenth.value),
+            (0.5, self.half.value),
+            (1.0, 1.0),
+        ];
+        let between = known.windows(2).find(|pair| setting <= pair[1].0);
+        let Some(&[(low, at_low), (high, at_high)]) = between else {
+            return 1.0;
+        };
+        at_low + (at_high - at_low) * (setting - low) / (high - low)
+    }
+}
+
+/// Less than this part of a step is none.
+const ROUNDING: f64 = 1e-6;
 
 /// A private cache.
 #[derive(Debug, Clone, PartialEq)]

@@ -31,8 +31,8 @@ pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub(crate) use entry::{known as known_words, read_number as read_scalar};
 pub use host::{
-    Accelerator, Cache, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, LastLevelCache,
-    NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
+    Accelerator, BandwidthAllocation, Cache, Complexes, Core, DeviceIo, Dram, DramMeasured, Host,
+    LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use library::Library;
 pub(crate) use library::name_of_file;

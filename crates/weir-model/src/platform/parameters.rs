@@ -89,6 +89,9 @@ impl Host {
         r.add("prefetch.l2_degree", &self.prefetch.l2_degree);
         r.add("prefetch.l2_outstanding", &self.prefetch.l2_outstanding);
         r.add("prefetch.late_level", &self.prefetch.late_level);
+        r.add("allocation.step", &self.allocation.step);
+        r.add("allocation.tenth", &self.allocation.tenth);
+        r.add("allocation.half", &self.allocation.half);
         r.add("l1.size", &self.l1.size);
         r.add("l1.ways", &self.l1.ways);
         r.add("l1.latency", &self.l1.latency);

@@ -87,6 +87,9 @@ pub const HOST_KEYS: &[Key] = keys! {
     "prefetch.l2_degree": Count 1 to 16, Defaulted, "2", "Lines that the L2 streamer asks for at most when it sees a request.";
     "prefetch.l2_outstanding": Count 1 to 256, Defaulted, "33", "Lines that a core has under way when its L2 streamer stops asking for more.";
     "prefetch.late_level": Count 1 to 3, Defaulted, "2", "The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher.";
+    "allocation.step": Share 0.001 to 1.0, Defaulted, "0.1", "Step of the bandwidth allocation between a core and the mesh (MBA), of its scale; 1 where the processor has none.";
+    "allocation.tenth": Share 0.001 to 1.0, Defaulted, "0.15", "What a tenth of that scale lets a core draw, of `core.load_peak`.";
+    "allocation.half": Share 0.001 to 1.0, Defaulted, "0.7", "What half of it lets it draw.";
     "l1.size": Size 1024 to 16777216, Defaulted, "\"48 KiB\"", "Capacity of a core's L1 data cache.";
     "l1.ways": Count 1 to 64, Defaulted, "12", "Its associativity.";
     "l1.latency": Cycles 1 to 100, Defaulted, "\"5 clk\"", "Load-to-use latency of an L1 hit, core cycles.";

@@ -18,6 +18,7 @@ impl Platform {
             cores: (0..host.core.count.value).collect(),
             other_cores: other_cores(host),
             clock: Some(host.core.clock.value),
+            allocation: Some(host.allocation.step.value).filter(|&step| step < 1.0),
             caches: caches(host),
             tiers: self.tiers(),
             page: host.tlb.page.value,

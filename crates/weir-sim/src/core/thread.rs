@@ -113,6 +113,13 @@ pub fn paced(next: Ps, time: Ps, gap: Ps, allocated: Ps) -> Ps {
     }
 }
 
+/// Requests between L2 and the mesh that a line takes, all of which an allocation counts: a stored one is read
+/// for ownership, and leaves again.
+#[inline]
+pub fn crossings(op: Op) -> Ps {
+    1 + Ps::from(op.reads_for_ownership())
+}
+
 /// Whether an allocation lets no request pass at `time`. Without one, a request may be sent a little before
 /// it leaves: the gaps are short.
 #[inline]

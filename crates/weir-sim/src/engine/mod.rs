@@ -18,7 +18,7 @@ use weir_model::counters::CounterSet;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Style, Tally, Thread, is_held_back, paced};
+use crate::core::{Level, Place, Private, Style, Tally, Thread, crossings, is_held_back, paced};
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
@@ -473,7 +473,8 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             }
             continue;
         }
-        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap, thread.allocated);
+        let allocated = thread.allocated * crossings(thread.op);
+        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap, allocated);
         let kind = match ahead {
             false => thread.kinds[0],
             true => thread.kinds[1 + usize::from(thread.is_far_ahead())],

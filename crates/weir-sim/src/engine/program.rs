@@ -3,7 +3,7 @@
 
 use weir_model::access::Op;
 
-use super::{BATCH, Engine, find, hit_gap, is_held_back, paced};
+use super::{BATCH, Engine, crossings, find, hit_gap, is_held_back, paced};
 use crate::clock::Ps;
 use crate::core::{Entry, Place, Private};
 use crate::uncore::{Kind, Sender};
@@ -90,7 +90,8 @@ impl Engine {
             } else {
                 kinds[1 + usize::from(ahead >= limits.l1_ahead)]
             };
-            thread.next_issue = paced(thread.next_issue, time, gap, thread.allocated);
+            let allocated = thread.allocated * crossings(op);
+            thread.next_issue = paced(thread.next_issue, time, gap, allocated);
             thread.outstanding += 1;
             let from = Sender {
                 thread: t as u16,

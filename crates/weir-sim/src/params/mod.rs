@@ -6,7 +6,7 @@
 //! a line on a bus whose scheduler loses a share of the standard's peak. Nothing with two tenants
 //! enters.
 
-use weir_model::platform::{Host, Platform, Sourced};
+use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 mod path;
@@ -91,8 +91,21 @@ pub struct CoreParams {
     pub l2_degree: u32,
     pub l2_outstanding: u32,
     pub late_level: u8,
+    /// What lets requests pass from its L2 to the mesh.
+    pub allocation: BandwidthAllocation,
     /// What the coherence of a just-flushed line adds.
     pub flushed: Ps,
+}
+
+impl CoreParams {
+    /// Between two requests that an allocation of so many percent lets pass; 0 where it delays none.
+    pub fn allocated(&self, percent: u32) -> Ps {
+        if percent >= 100 {
+            return 0;
+        }
+        let passes = self.allocation.passes(f64::from(percent) / 100.0);
+        (self.load_gap as f64 / passes) as Ps
+    }
 }
 
 /// Constants of the uncore.
@@ -300,6 +313,7 @@ fn core_params(host: &Host) -> CoreParams {
         l2_degree: *host.prefetch.l2_degree,
         l2_outstanding: *host.prefetch.l2_outstanding,
         late_level: *host.prefetch.late_level as u8,
+        allocation: host.allocation.clone(),
         flushed: ps(*host.uncore.flushed_line),
     }
 }

@@ -29,7 +29,7 @@ impl<'a> Model<'a> {
     /// A plant of whoever runs in any of the phases. A tenant of several phases is one tenant, known by its
     /// name, with the role and cores of its first.
     pub fn new(machine: &'a mut dyn Machine, phases: Vec<Phase>, quota_period: Nanos) -> Self {
-        let means = Means::of_model(machine.topology().clock);
+        let means = Means::of_model(machine.topology());
         let mut tenants: Vec<TenantOf> = Vec::new();
         for party in phases.iter().flat_map(|p| &p.parties) {
             if !tenants.iter().any(|t| t.name == party.tenant.name) {

@@ -205,11 +205,7 @@ struct Bench {
 impl Bench {
     fn new(on: &str, step: Option<Share>) -> Self {
         let platform = Library::builtin().compose(on).unwrap();
-        // A queue that fills by a hundredth of what passes shows in this time.
-        let sampling = Sampling {
-            warm_up: Nanos::from_micros(90.0),
-            detail: Nanos::from_micros(90.0),
-        };
+        let sampling = Sampling::of(&platform);
         let bed = SimTestbed::new(&platform).unwrap().sampled(sampling);
         let topology = platform.topology();
         let mut bench = Self {

@@ -12,6 +12,7 @@
 //! | `frontier` | time: what is dispatched, what stops it |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that nobody asked for yet |
+//! | `gate` | what a bandwidth allocation lets pass to the mesh |
 //! | `flight` | lines under way: super queue and fill buffers |
 //! | `residence` | what the last-level cache has |
 //! | `tally` | counters |
@@ -19,6 +20,7 @@
 mod caches;
 mod flight;
 mod frontier;
+mod gate;
 mod loads;
 mod parts;
 mod prefetch;
@@ -33,6 +35,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use self::caches::{Caches, Victim};
 use self::flight::{Flight, Flights};
+use self::gate::Gate;
 use self::loads::Load;
 use self::script::Visit;
 use self::stores::Store;
@@ -93,6 +96,13 @@ pub struct Ask {
     pub at: Ps,
     /// Whether the last-level cache has the line, or keeps it if it is written back.
     pub cached: bool,
+}
+
+impl Ask {
+    /// Whether it brings a modified line back, which no answer follows.
+    fn is_write_back(&self) -> bool {
+        !self.kind.is_read() && !self.kind.is_posted()
+    }
 }
 
 /// Something that happens at a known time.
@@ -156,6 +166,8 @@ pub struct Ooo {
     events: BinaryHeap<Reverse<(Ps, Event)>>,
     /// Requests to send.
     pub asks: Vec<Ask>,
+    /// Those that wait to leave the core.
+    pub gate: Gate,
     /// Write-backs that the uncore has not taken yet.
     pub write_backs: u32,
     /// Tiers that nothing is prefetched from, a bit each.
@@ -196,6 +208,7 @@ impl Ooo {
             l2_hit_until: 0,
             events: BinaryHeap::new(),
             asks: Vec::new(),
+            gate: Gate::default(),
             write_backs: 0,
             held_back: 0,
             tally: Tally::default(),

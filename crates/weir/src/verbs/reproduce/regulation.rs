@@ -2,7 +2,6 @@
 
 use weir_lab::reproduce::{Answer, Answers, Beyond, Open};
 use weir_model::published::Published;
-use weir_sim::Sampling;
 use weir_steer::published;
 
 use crate::interrupt::Stop;
@@ -28,7 +27,7 @@ impl Beyond for Regulation<'_> {
             if self.stop.requested() {
                 break;
             }
-            let chosen = machine::choose_sampled(on, Sampling::default());
+            let chosen = machine::choose_sampled(on);
             let ours = chosen
                 .map_err(|failure| failure.message().unwrap_or_default())
                 .and_then(|chosen| {

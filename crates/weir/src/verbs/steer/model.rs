@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use weir_model::units::{Gigahertz, Nanos};
-use weir_sim::Sampling;
+use weir_model::topology::Topology;
+use weir_model::units::Nanos;
 use weir_steer::calibrate::{CalibrateError, Calibration, calibrate};
 use weir_steer::document::SteerDocument;
 use weir_steer::drive::Phase;
@@ -76,8 +76,7 @@ impl Cast {
                  (`weir steer scenarios` lists them)",
             ));
         };
-        let chosen = machine::choose_sampled(&context.global.on, Sampling::default())?;
-        let clock = chosen.topology.clock;
+        let chosen = machine::choose_sampled(&context.global.on)?;
         let scenario = Scenario::builtin(name, &chosen.topology)?;
         let window = args.window.unwrap_or(WINDOW);
         let period = args.period.unwrap_or(PERIOD);
@@ -95,6 +94,7 @@ impl Cast {
         if phases.is_empty() {
             return Err(Failure::request("--for leaves nothing to play"));
         }
+        let means = means(&args.means, &chosen.topology);
         Ok(Self {
             chosen,
             phases,
@@ -107,7 +107,7 @@ impl Cast {
                 window,
                 quota_period: period,
                 seed: context.global.seed,
-                means: means(&args.means, clock),
+                means,
                 dry,
             },
         })
@@ -127,9 +127,9 @@ impl Cast {
 }
 
 /// What tenants of a model can be held by, of what a model has.
-fn means(named: &[String], clock: Option<Gigahertz>) -> Means {
+fn means(named: &[String], on: &Topology) -> Means {
     let has = |name: &str| named.iter().any(|named| named == name);
-    let all = Means::of_model(clock);
+    let all = Means::of_model(on);
     Means {
         cores: has("cores"),
         time: has("time"),

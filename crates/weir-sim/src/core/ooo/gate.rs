@@ -1,0 +1,57 @@
+//! Between L2 and the mesh: where a bandwidth allocation lets requests pass at so many a time.
+//!
+//! What waits here holds its buffers in the core. Everything that leaves the core passes, whatever memory it
+//! is for (Intel, Introduction to Memory Bandwidth Allocation: between each core and the interconnect).
+
+use std::collections::VecDeque;
+
+use super::Ask;
+use crate::clock::Ps;
+
+/// Requests that left L2 and have not left the core.
+#[derive(Default)]
+pub struct Gate {
+    waiting: VecDeque<Ask>,
+    /// When the next one may pass.
+    next: Ps,
+    write_backs: u32,
+}
+
+impl Gate {
+    /// A request comes from L2.
+    pub fn come(&mut self, ask: Ask) {
+        self.write_backs += u32::from(ask.is_write_back());
+        self.waiting.push_back(ask);
+    }
+
+    /// The next request that passes up to `until`, the one after it no sooner than `allocated` later.
+    pub fn leave(&mut self, until: Ps, allocated: Ps) -> Option<Ask> {
+        let first = self.waiting.front()?;
+        let at = if allocated > 0 {
+            first.at.max(self.next)
+        } else {
+            first.at
+        };
+        if allocated > 0 && at > until.max(first.at) {
+            return None;
+        }
+        let ask = self.waiting.pop_front()?;
+        self.next = at + allocated;
+        self.write_backs -= u32::from(ask.is_write_back());
+        Some(Ask { at, ..ask })
+    }
+
+    /// When the first that waits may pass; [`Ps::MAX`] where none waits.
+    pub fn opens(&self) -> Ps {
+        if self.waiting.is_empty() {
+            Ps::MAX
+        } else {
+            self.next
+        }
+    }
+
+    /// Write-backs that wait, each in a buffer of its own.
+    pub fn write_backs(&self) -> u32 {
+        self.write_backs
+    }
+}
