@@ -3,34 +3,60 @@
 
 mod library;
 
-use library::{Cell, Summary, platforms};
+use library::{Cell, Given, Summary, platforms};
 use weir_model::access::Op;
-use weir_steer::Share;
 
-/// Intel's step (Resource Director Technology, `bandwidth_gran` of resctrl).
-const TENTH: f64 = 0.1;
+/// The seed whose figures are in the documentation.
+const SEED: u64 = 1;
 
 /// Two cells in the ordinary run: the one that loses most, and one that loses little.
 #[test]
 fn both_tiers_stay_busy_on_two_platforms() {
     for (on, op) in [("emr2s+cxl-b", Op::NtSt), ("micro23", Op::Ld)] {
-        let cell = Cell::measure(on, op, Some(Share::of(TENTH)));
-        assert!(cell.fast >= 0.97 && cell.slow >= 0.93, "{cell:?}");
+        let cell = Cell::measure(on, op, Given::Allocation, SEED);
+        assert!(cell.fast >= 0.97 && cell.slow >= 0.88, "{cell:?}");
         assert!(cell.settled <= 3 && cell.released <= 2, "{cell:?}");
     }
+}
+
+/// What was not measured is got to know in a second.
+#[test]
+fn a_device_that_was_not_measured_is_got_to_know() {
+    let cell = Cell::measure("emr2s+cxl-a", Op::NtSt, Given::AllocationAlone, SEED);
+    assert!(cell.fast >= 0.97 && cell.slow >= 0.93, "{cell:?}");
+    assert!(cell.settled <= 2 && cell.learnt <= 4, "{cell:?}");
 }
 
 #[test]
 #[ignore = "48 cells take minutes; CI runs it optimised"]
 fn the_library_with_bandwidth_allocation() {
-    let cells = every_cell(Some(Share::of(TENTH)));
+    let cells = every_cell(Given::Allocation, SEED);
     let all = Summary::of(&cells);
     println!("{}{all}", Cell::table(&cells));
     assert!(all.fast >= 0.97 && all.slow >= 0.95, "{all}");
     assert!(all.worst_fast >= 0.93, "{all}");
-    // Where a device is so slow that a step of a core's allocation is a quarter of it, the least it can be
-    // given is what it gets.
+    assert!(all.settled >= 46 && all.released == cells.len(), "{all}");
+    // Where a device is so slow that a step of a core's allocation is half of it, the least it can be given is
+    // what it gets.
     assert!(all.beyond_a_step == 0, "{all}");
+}
+
+#[test]
+#[ignore = "48 cells take minutes; for the documentation, by hand"]
+fn the_library_with_another_seed() {
+    let cells = every_cell(Given::Allocation, 7);
+    let all = Summary::of(&cells);
+    println!("{}{all}", Cell::table(&cells));
+    assert!(all.fast >= 0.97 && all.slow >= 0.95, "{all}");
+}
+
+#[test]
+#[ignore = "48 cells take minutes; for the documentation, by hand"]
+fn the_library_without_calibration() {
+    let cells = every_cell(Given::AllocationAlone, SEED);
+    let all = Summary::of(&cells);
+    println!("{}{all}", Cell::table(&cells));
+    assert!(all.fast >= 0.97 && all.slow >= 0.95, "{all}");
 }
 
 /// Non-temporal stores are posted, so that a core puts as many as it likes: without allocation, whole cores
@@ -38,13 +64,13 @@ fn the_library_with_bandwidth_allocation() {
 #[test]
 #[ignore = "48 cells take minutes; for the documentation, by hand"]
 fn the_library_with_cores_and_time_alone() {
-    let cells = every_cell(None);
+    let cells = every_cell(Given::Cores, SEED);
     let all = Summary::of(&cells);
     println!("{}{all}", Cell::table(&cells));
     assert!(all.fast >= 0.97, "{all}");
 }
 
-fn every_cell(step: Option<Share>) -> Vec<Cell> {
+fn every_cell(given: Given, seed: u64) -> Vec<Cell> {
     let ops = [Op::Ld, Op::St, Op::NtSt];
     let pairs: Vec<(&str, Op)> = (platforms().iter())
         .flat_map(|&on| ops.map(|op| (on, op)))
@@ -53,7 +79,7 @@ fn every_cell(step: Option<Share>) -> Vec<Cell> {
     std::thread::scope(|scope| {
         let of = |half: &[(&str, Op)]| -> Vec<Cell> {
             half.iter()
-                .map(|&(on, op)| Cell::measure(on, op, step))
+                .map(|&(on, op)| Cell::measure(on, op, given, seed))
                 .collect()
         };
         let running: Vec<_> = halves

@@ -3,12 +3,14 @@
 mod common;
 
 use proptest::prelude::*;
-use weir_model::units::Nanos;
+use weir_model::capability::Unavailable;
+use weir_model::machine::{Observation, TenantProgress};
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Hold};
+use weir_steer::{Controller, Hold, Role, Sight, TenantSight};
 
-use common::{Fluid, sight};
+use common::{Fluid, WINDOW, sight};
 
 /// Seconds in windows of a quarter.
 const WINDOWS: usize = 40_000;
@@ -19,6 +21,116 @@ const FLOOR: f64 = 0.01;
 fn moods() -> impl Strategy<Value = Vec<(usize, bool, u32, f64, f64)>> {
     let mood = (1usize..400, any::<bool>(), 1u32..32, 0.5..96.0, 0.0..1.0);
     prop::collection::vec(mood, 1..40)
+}
+
+/// A tenant that may be held: its cores, what each keeps under way, and the windows for which it has something to
+/// run and then nothing.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    cores: u32,
+    mlp: f64,
+    busy: usize,
+    idle: usize,
+}
+
+fn parts() -> impl Strategy<Value = Vec<Part>> {
+    let part = (1u32..12, 0.2..96.0, 1usize..600, 0usize..300);
+    let part = part.prop_map(|(cores, mlp, busy, idle)| Part {
+        cores,
+        mlp,
+        busy,
+        idle,
+    });
+    prop::collection::vec(part, 2..6)
+}
+
+/// Several tenants on one server: each has the part of the slow tier that it has of what is under way.
+struct Several {
+    parts: Vec<Part>,
+    server: Fluid,
+}
+
+impl Several {
+    fn is_busy(&self, i: usize, window: usize) -> bool {
+        window % (self.parts[i].busy + self.parts[i].idle) < self.parts[i].busy
+    }
+
+    /// What each tenant draws in a window under these holds, and what a controller sees of it.
+    fn window(&self, window: usize, holds: &[Hold], drawn_is_known: bool) -> (Vec<f64>, Sight) {
+        let under_way: Vec<f64> = (self.parts.iter().zip(holds).enumerate())
+            .map(|(i, (part, hold))| match self.is_busy(i, window) {
+                true => hold.units(part.cores) * part.mlp,
+                false => 0.0,
+            })
+            .collect();
+        let all: f64 = under_way.iter().sum();
+        let flow = self.server.flow(f64::from(self.server.fast_cores), all);
+        let drew: Vec<f64> = (under_way.iter())
+            .map(|n| flow.slow * n / all.max(f64::MIN_POSITIVE))
+            .collect();
+        let observation = Observation {
+            window: WINDOW,
+            tenants: vec![TenantProgress::default(); self.parts.len() + 1],
+            counters: flow.counters(0.0),
+        };
+        let mut tenants = vec![TenantSight {
+            role: Role::Protected,
+            cores: self.server.fast_cores,
+            busy: true,
+            drew: Ok(GbPerSec(flow.fast * LINE_BYTES as f64)),
+        }];
+        for (i, part) in self.parts.iter().enumerate() {
+            tenants.push(TenantSight {
+                role: Role::Restrained,
+                cores: part.cores,
+                busy: self.is_busy(i, window),
+                drew: match drawn_is_known {
+                    true => Ok(GbPerSec(drew[i] * LINE_BYTES as f64)),
+                    false => Err(Unavailable::because("not counted")),
+                },
+            });
+        }
+        (drew, Sight::of(&observation, tenants))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+    #[test]
+    fn each_of_several_tenants_keeps_its_floor(
+        parts in parts(),
+        calibrated in any::<bool>(),
+        drawn_is_known in any::<bool>(),
+    ) {
+        let base = Fluid::miku();
+        let slow = calibrated.then_some(Nanos(base.slow.rest));
+        let bounds = Bounds::default();
+        let mut weir = Guarded::new(Weir::new(WeirConfig::new(Nanos(base.fast.rest), slow)), bounds);
+        let several = Several {
+            // What is under way counts, whosever cores it is of.
+            server: Fluid { slow_cores: 1, slow_mlp: 1.0, ..base },
+            parts,
+        };
+        let all = several.parts.len();
+        let mut holds = vec![Hold::FREE; all];
+        let (mut got, mut fair) = (vec![0.0; all], vec![0.0; all]);
+        for window in 0..WINDOWS {
+            let (drew, sight) = several.window(window, &holds, drawn_is_known);
+            holds = weir.observe(&sight).holds[1..].to_vec();
+            for (i, part) in several.parts.iter().enumerate() {
+                let units = holds[i].units(part.cores);
+                prop_assert!(units >= FLOOR * f64::from(part.cores) * 0.999, "{i}: {:?}", holds[i]);
+                if several.is_busy(i, window) {
+                    got[i] += drew[i];
+                    let alone = several.server.flow(0.0, f64::from(part.cores) * part.mlp);
+                    fair[i] += alone.slow / all as f64;
+                }
+            }
+        }
+        for i in 0..all {
+            prop_assert!(got[i] >= FLOOR * fair[i], "{i}: {} of {}", got[i], fair[i]);
+        }
+    }
 }
 
 proptest! {

@@ -24,6 +24,8 @@ const WORTH: f64 = 1.03;
 /// ... and more where stores are posted: beside others, which wait before the table as well, few cores cannot
 /// post as fast as alone.
 const WORTH_POSTED: f64 = 1.08;
+/// Windows that a knee is looked at: what a device gives differs from one to the next.
+const KNEE: u32 = 4;
 /// What holds differ by, where there is no bandwidth allocation: cores.
 const CORE: f64 = 1.0;
 
@@ -101,7 +103,7 @@ impl Measure<'_> {
         let mut tenant = self.tenant(Op::Ld);
         tenant.cores.truncate(1);
         tenant.prefetch = false;
-        Ok(self.see(tenant, Hold::FREE)?.map(|seen| seen.residency))
+        Ok(self.see(tenant, Hold::FREE, 1)?.map(|seen| seen.residency))
     }
 
     /// The least hold with which the device is busy, if it has no queue then; else the most without one.
@@ -126,7 +128,7 @@ impl Measure<'_> {
             much - 1,
             |i| Ok(look(i)?.is_some_and(|s| s.gives >= enough)),
         )?;
-        let Some(seen) = look(busy)? else {
+        let Some(seen) = self.see(self.tenant(op), ladder[busy], KNEE)? else {
             return Ok(None);
         };
         let all = self.cores.len() as u32;
@@ -134,7 +136,7 @@ impl Measure<'_> {
             writes: seen.writes,
             rest,
             residency: seen.residency,
-            gives: last.gives,
+            gives: seen.gives,
             units: seen.units,
             much: ladder.get(much).map(|hold| hold.units(all)),
             grain,
@@ -172,11 +174,11 @@ impl Measure<'_> {
     }
 
     fn look(&self, op: Op, hold: Hold) -> Result<Option<Seen>, MachineError> {
-        self.see(self.tenant(op), hold)
+        self.see(self.tenant(op), hold, 1)
     }
 
-    /// A tenant alone under a hold; `None` where too little is counted to tell.
-    fn see(&self, tenant: Tenant, hold: Hold) -> Result<Option<Seen>, MachineError> {
+    /// A tenant alone under a hold, for so many windows; `None` where too little is counted to tell.
+    fn see(&self, tenant: Tenant, hold: Hold, windows: u32) -> Result<Option<Seen>, MachineError> {
         let mut machine = self.testbed.open(self.seed)?;
         machine.start(&[tenant])?;
         if hold.cores.is_some() {
@@ -191,7 +193,12 @@ impl Measure<'_> {
                 percent: (hold.allocation.get() * 100.0).round() as u32,
             })?;
         }
-        let seen = machine.observe(self.window)?;
+        let mut seen = machine.observe(self.window)?;
+        for _ in 1..windows {
+            let more = machine.observe(self.window)?;
+            seen.window = seen.window + more.window;
+            seen.counters.accumulate(&more.counters);
+        }
         machine.stop()?;
         let sight = Sight::of(&seen, Vec::new());
         let (Ok(residency), Ok(slow)) = (sight.slow_residency(Nanos(0.0)), &sight.slow) else {

@@ -67,7 +67,7 @@ impl Fluid {
     }
 
     /// Everything under way, `slow` cores of the tenant on the slow tier running.
-    fn flow(&self, fast_cores: f64, slow_cores: f64) -> Flow {
+    pub fn flow(&self, fast_cores: f64, slow_cores: f64) -> Flow {
         let (f, s) = (fast_cores * self.fast_mlp, slow_cores * self.slow_mlp);
         // Lines a nanosecond of a tier with `n` requests that wait `w` before the table.
         let rate = |n: f64, w: f64, tier: Tier| (n / (w + tier.rest)).min(tier.peak);

@@ -4,20 +4,23 @@
 //! `peak x idle latency` (Little's law). Whatever cores ask for beyond that waits, and waits in the Table of
 //! Requests, where everybody else's requests have to pass. So there is a range of running in which the device
 //! is busy and the table is free. Where the device was measured alone, its knee is known, and is where the
-//! first step goes; else the ratio of what is outstanding to what should be says where. From there the hold is
-//! sought between what was too little (the device could give more) and what was too much (its queue grew, or
+//! first step goes; else it is got to know first (`learn`), once for each mix of reads and writes. From there the
+//! hold is sought between what was too little (the device could give more) and what was too much (its queue grew, or
 //! more brought no more), and stays.
 
+mod learn;
 mod range;
+mod steps;
 mod view;
 
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{GbPerSec, Nanos};
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::{Grain, Hold, Share};
+use crate::hold::{Grain, Share};
 use crate::knee::Knee;
 use crate::sight::Sight;
+use learn::{Learning, Lesson};
 use range::Range;
 use view::View;
 
@@ -32,38 +35,31 @@ pub struct WeirConfig {
     pub knees: Vec<Knee>,
     /// The table is short of entries once requests wait before it for more than this.
     pub wait: Nanos,
-    /// Outstanding requests aimed at where no knee is known, in bandwidth-delay products.
-    pub products: f64,
     /// Requests that stay so many times as long as at rest stand in a queue.
     pub queued: f64,
     /// Step of the hardware's bandwidth allocation, if it has any; a part of a core is a part of its time
     /// otherwise.
     pub step: Option<Share>,
-    /// A device is busy with this share of what it gives at its knee.
+    /// A device is busy with this share of what it gives at its knee: beside others, which wait before the table
+    /// as well, cores draw a little less than alone.
     pub full: f64,
 }
 
 impl WeirConfig {
-    /// Two products: one under way, one in the device's queue, so that it never runs dry between a core's
-    /// requests. Twice as long again is a queue that somebody else pays for.
+    /// Requests that stay four times as long as at rest stand in a queue that somebody else pays for.
     pub fn new(fast: Nanos, slow: Option<Nanos>) -> Self {
         Self {
             fast,
             slow,
             knees: Vec::new(),
             wait: fast * 0.02,
-            products: 2.0,
             queued: 4.0,
             step: None,
-            full: 0.95,
+            full: 0.88,
         }
     }
 }
 
-/// What is seen of the device's peak fades by this a window, since tenants change what they do.
-const FADE: f64 = 0.998;
-/// Least running, in cores.
-const LEAST: f64 = 1.0 / 16.0;
 /// A queue at a loaded device was seen to be eight to ten times its idle latency (MIKU section 3): the
 /// first guess where nothing is known.
 const LOADED: f64 = 8.0;
@@ -79,8 +75,10 @@ const HARMED: f64 = 1.03;
 const OTHER_MIX: f64 = 0.15;
 /// Mixes for which the hold that fitted is remembered, from reads alone to writes alone.
 const MIXES: usize = 11;
-/// Narrower by at most this in one window, so that one wrong count cannot stop a tenant.
-const NARROWEST_STEP: f64 = 1.0 / 16.0;
+/// A hold under which the device was busy stays until it is not for so many windows.
+const PATIENCE: u32 = 4;
+/// What is remembered of the windows before, in the mean of what a device gives.
+const REMEMBERED: f64 = 0.75;
 /// Windows for which nobody is held after a hold that helped nobody.
 const IN_VAIN: u32 = 40;
 /// Outstanding requests that are fewer than in the window before by this factor drain.
@@ -100,12 +98,12 @@ pub struct Weir {
     held: Option<Held>,
     /// The hold that fitted last, by the mix of reads and writes.
     remembered: [Option<f64>; MIXES],
-    /// The shortest residency seen while somebody was held.
-    rest: Option<Nanos>,
+    /// Devices that were not measured, as they were got to know, by the mix.
+    learnt: [Option<Knee>; MIXES],
+    /// One that is being got to know.
+    learning: Option<Learning>,
     /// Entries of the table, as far as they were seen in use.
     capacity: f64,
-    /// The most that the slow tier gave.
-    peak: GbPerSec,
     /// Windows for which nobody is held, since it helped nobody.
     in_vain: u32,
 }
@@ -126,6 +124,25 @@ struct Held {
     outstanding: f64,
     /// Whether nobody was held in the window before.
     is_new: bool,
+    /// What the device gave in the mean since it was busy under this hold, if it was, ...
+    busy: Option<GbPerSec>,
+    /// ... and for how many windows it was not since.
+    short: u32,
+}
+
+impl Held {
+    /// Whether the device is busy under this hold. What it gives differs from window to window, above all where
+    /// rows of its DRAM are opened and closed again: one window says little against a hold that fitted.
+    fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec) -> bool {
+        let mean = match self.busy {
+            Some(before) => before * REMEMBERED + gives * (1.0 - REMEMBERED),
+            None => gives,
+        };
+        self.short = if gives < enough { self.short + 1 } else { 0 };
+        let is_busy = mean >= enough || (self.busy.is_some() && self.short < PATIENCE);
+        self.busy = is_busy.then_some(mean);
+        is_busy
+    }
 }
 
 impl Weir {
@@ -135,43 +152,30 @@ impl Weir {
             config,
             held: None,
             remembered: [None; MIXES],
-            rest: None,
+            learnt: [None; MIXES],
+            learning: None,
             capacity: 0.0,
-            peak: GbPerSec(0.0),
             in_vain: 0,
         }
     }
 
-    /// The device under the mix that is seen: as it was measured, else as far as it was seen.
+    /// The device under the mix that is seen: as it was measured, else as it was got to know.
     fn device(&mut self, view: &View) -> Knee {
         self.capacity = self.capacity.max(view.entries);
-        self.peak = (self.peak * FADE).max(view.gives);
-        if let Some(knee) = Knee::of_mix(&self.config.knees, view.writes) {
+        let known = Knee::of_mix(&self.config.knees, view.writes);
+        if let Some(knee) = known.or(self.learnt[mix(view.writes)]) {
             return knee;
         }
-        let rest = self.rest_so_far(view);
+        let rest = self.config.slow.unwrap_or(view.residency / LOADED);
         Knee {
             writes: view.writes,
             rest,
             residency: rest,
-            gives: self.peak,
+            gives: view.gives,
             units: f64::INFINITY,
             much: None,
             grain: self.config.step.map_or(Grain::Time, Grain::Wide),
         }
-    }
-
-    /// Residency at rest: as measured, else the shortest seen; until somebody was held, a guess.
-    fn rest_so_far(&mut self, view: &View) -> Nanos {
-        if let Some(known) = self.config.slow {
-            return known;
-        }
-        if self.held.is_none() && self.rest.is_none() {
-            return view.residency / LOADED;
-        }
-        let shortest = self.rest.map_or(view.residency, |r| r.min(view.residency));
-        self.rest = Some(shortest);
-        shortest
     }
 
     /// Whether requests of the slow tier fill the table, so that others wait before it; where the ingress
@@ -202,32 +206,37 @@ impl Weir {
             );
         };
         if (held.writes - view.writes).abs() > OTHER_MIX {
+            self.learning = None;
             self.held = self.first(cores, view, &device, false);
             return ("reads and writes are mixed otherwise: held anew", queue);
         }
         held.range.grow_older();
         if held.is_new && !self.helped(view, &held) {
             self.held = None;
+            self.learning = None;
             self.in_vain = IN_VAIN;
             return ("to hold somebody helped nobody: let go", queue);
         }
-        let rule = self.seek(cores, view, &device, &mut held);
+        let rule = match self.learning {
+            Some(learning) => self.learn(learning, cores, view, &device, &mut held),
+            None => self.seek(cores, view, &device, &mut held),
+        };
         self.held = (held.units < cores).then_some(held);
         (rule, queue)
     }
 
-    /// Where to begin: at what fitted before, at the knee, or where about two bandwidth-delay products are
-    /// outstanding. Nobody is held where all cores together reach none of these.
-    fn first(&self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<Held> {
-        // Of what does not fit into the table nothing is seen.
-        let by_product = (0.5 * self.aim(device) / view.outstanding).clamp(NARROWEST_STEP, 1.0);
-        let guess = if device.units.is_finite() {
-            device.units
+    /// Where to begin: at what fitted before, at the knee, or where a device is got to know. Nobody is held where
+    /// all cores together do not reach it, nor while a device that is not known has less than it can serve.
+    fn first(&mut self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<Held> {
+        let units = if device.units.is_finite() {
+            let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
+            steps::nearest(units, cores, device.grain)
+        } else if is_new {
+            self.learning = Some(Learning::from_free(view));
+            Learning::first(cores, device.grain)
         } else {
-            (cores * by_product).max(1.0)
+            return None;
         };
-        let units = self.remembered[mix(view.writes)].unwrap_or(guess);
-        let units = Self::snap(units, cores, device.grain);
         (units < cores).then_some(Held {
             units,
             writes: view.writes,
@@ -236,13 +245,35 @@ impl Weir {
             wider: Some(view.fast),
             outstanding: f64::INFINITY,
             is_new,
+            busy: None,
+            short: 0,
         })
     }
 
-    /// Outstanding requests aimed at.
-    fn aim(&self, device: &Knee) -> f64 {
-        let product = device.gives.get() / LINE_BYTES as f64 * device.rest.get();
-        (self.config.products * product).max(f64::MIN_POSITIVE)
+    /// A device that was not measured is got to know.
+    fn learn(
+        &mut self,
+        mut learning: Learning,
+        cores: f64,
+        view: &View,
+        device: &Knee,
+        held: &mut Held,
+    ) -> &'static str {
+        held.is_new = false;
+        match learning.observe(view, held.units, cores, device.grain) {
+            Lesson::Next(units) => {
+                held.units = units;
+                self.learning = Some(learning);
+                "the device is not known yet: what it gives under another hold"
+            }
+            Lesson::Known(knee) => {
+                held.units = knee.units;
+                held.range = Range::below(knee.much, cores);
+                self.learning = None;
+                self.learnt[mix(view.writes)] = Some(knee);
+                "the device is known"
+            }
+        }
     }
 
     /// Whether the fast tier gained by the first hold.
@@ -262,8 +293,9 @@ impl Weir {
         if overflows && view.outstanding < before * DRAINS {
             return "what was under way before drains";
         }
-        if overflows || self.harms(view, device, held) {
+        if overflows {
             held.wider = Some(view.fast);
+            held.busy = None;
             held.range.too_much(units);
             held.units = match narrower {
                 Some((before, ..)) => {
@@ -273,8 +305,8 @@ impl Weir {
                     before
                 }
                 None => {
-                    let to = held.range.narrower(units * self.trim(view, device));
-                    Self::below(units, to, cores, device.grain)
+                    let to = held.range.narrower(units * TRIM);
+                    steps::below(units, to, cores, device.grain)
                 }
             };
             return "more is under way than the device serves: less";
@@ -290,7 +322,7 @@ impl Weir {
         }
         let enough = device.gives * self.config.full;
         self.remembered[mix(view.writes)] = Some(units);
-        if view.gives >= enough {
+        if held.is_busy(view.gives, enough) {
             return "the device is busy, and others have room";
         }
         held.range.too_little(units);
@@ -300,62 +332,16 @@ impl Weir {
         // Below the knee bandwidth grows with those who run.
         let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
         let to = units * missing.min(WIDEST_STEP);
-        let wider = Self::above(units, held.range.wider(to), cores, device.grain);
+        let wider = steps::above(units, held.range.wider(to), cores, device.grain);
         if !held.range.has_room_for(wider) {
             return "the device could serve more, but a step more was too much";
         }
         held.narrower = Some((units, view.gives, view.fast));
         held.units = wider;
+        held.busy = None;
         "the device could serve more"
     }
-
-    /// Where no knee was measured: whether the slow tier still fills the table, and the fast one gained by the
-    /// last step narrower.
-    fn harms(&self, view: &View, device: &Knee, held: &Held) -> bool {
-        let gained = (held.wider).is_none_or(|before| view.fast.get() > before.get() * NOTICED);
-        !device.units.is_finite() && gained && self.fills(view, device)
-    }
-
-    /// Of a hold that was too much, how much is left: a little less than a knee that was measured; else in
-    /// proportion to what is outstanding.
-    fn trim(&self, view: &View, device: &Knee) -> f64 {
-        if device.units.is_finite() {
-            TRIM
-        } else {
-            (self.aim(device) / view.outstanding).clamp(0.5, TRIM)
-        }
-    }
-
-    /// What can be held that is nearest.
-    fn snap(units: f64, cores: f64, grain: Grain) -> f64 {
-        let units = units.max(LEAST);
-        let whole = match grain {
-            // Cores that run a part of their time run it together.
-            Grain::Time if units > 1.0 => units.round(),
-            _ => units,
-        };
-        Hold::to_units(whole, cores as u32, grain).units(cores as u32)
-    }
-
-    /// What can be held that is nearest to `to` and less than `units`.
-    fn below(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
-        let tries = (0..STEPS).map(|n| to - f64::from(n) * GRAIN * units);
-        let mut held = tries.map(|to| Self::snap(to, cores, grain));
-        held.find(|&to| to < units).unwrap_or(LEAST)
-    }
-
-    /// What can be held that is nearest to `to` and more than `units`.
-    fn above(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
-        let tries = (0..STEPS).map(|n| to + f64::from(n) * GRAIN * units);
-        let mut held = tries.map(|to| Self::snap(to, cores, grain));
-        held.find(|&to| to > units).unwrap_or(cores)
-    }
 }
-
-/// The next hold is looked for in steps of this part of the present one, ...
-const GRAIN: f64 = 0.02;
-/// ... so many of them.
-const STEPS: u32 = 101;
 
 /// Which of the remembered mixes it is.
 fn mix(writes: f64) -> usize {
@@ -373,6 +359,7 @@ impl Controller for Weir {
         let tenants = sight.tenants.len();
         if !sight.protected_busy() {
             self.held = None;
+            self.learning = None;
             self.in_vain = 0;
             return Decision::free(tenants, Why::rule("nobody to protect runs"));
         }

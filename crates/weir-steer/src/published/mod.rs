@@ -1,11 +1,14 @@
 //! Published figures of regulation, from the same experiments on models: what MIKU's controller and the
 //! knobs of CXL-Interplay restore, and what they cost.
 
+mod rows;
+
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::Testbed;
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
+use weir_model::workload::Workloads;
 
 use crate::calibrate::{CalibrateError, calibrate, slow_placement};
 use crate::controller::{Controller, Decision, Why};
@@ -16,6 +19,7 @@ use crate::plant::{Means, PlantError};
 use crate::roster::Policy;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::sight::{Role, Sight};
+use rows::{Knob, ROWS, What};
 
 /// Why a figure cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -30,87 +34,6 @@ pub enum Unanswered {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
 }
-
-/// A row: on which platform, what is measured, and what to know when comparing.
-struct Row {
-    id: &'static str,
-    on: &'static str,
-    what: What,
-    note: &'static str,
-}
-
-/// What a row states.
-#[derive(Clone, Copy)]
-enum What {
-    /// Seconds after which MIKU's holds stand, the least or the most over the three instructions.
-    Settles { most: bool },
-    /// The protected tenant of a scenario, in percent of what it does alone; without control or with MIKU.
-    Protected(&'static str, Option<Policy>),
-    /// The other one, with MIKU, in percent of what it does without control.
-    Restrained(&'static str),
-    /// Loads from DRAM beside non-temporal stores to CXL under a knob, in GB/s ...
-    Restored(Knob),
-    /// ... or in percent of what they draw alone.
-    RestoredPct(Knob),
-    /// What the stores give up for that, in GB/s.
-    GivenUp(Knob),
-}
-
-/// A knob of CXL-Interplay (section V), set and left.
-#[derive(Clone, Copy)]
-enum Knob {
-    /// Sixteen threads share one processor's time.
-    Quota,
-    /// The cores run at this part of their clock.
-    Clock(f64),
-    /// Bandwidth allocation at this share.
-    Allocation(f64),
-}
-
-const A: &str = "miku-a";
-/// The paper does not name the server; 13 GB/s of stores at a cost of 10 GB/s fit its system B.
-const B: &str = "interplay-b";
-const LLM: &str = "llm-decode";
-const SQL: &str = "sql-scan";
-
-const SEVERAL: &str = "the least and the most of ld, st and nt_st, as far as it holds them";
-const ON_B: &str = "the server is not named: on system B, 16 threads of ld beside 16 of nt_st";
-const STANDS_IN: &str =
-    "a scan of columns stands in for the paper's queries, of which it names the worst";
-const DECODES: &str = "the presets' decoding stands in for llama.cpp";
-
-const fn row(id: &'static str, on: &'static str, what: What, note: &'static str) -> Row {
-    Row { id, on, what, note }
-}
-
-const ROWS: &[Row] = &[
-    row("MIK-054", A, What::Settles { most: false }, SEVERAL),
-    row("MIK-055", A, What::Settles { most: true }, SEVERAL),
-    row("MIK-063", A, What::Protected(LLM, None), DECODES),
-    row(
-        "MIK-064",
-        A,
-        What::Protected(LLM, Some(Policy::Miku)),
-        DECODES,
-    ),
-    row(
-        "MIK-073",
-        A,
-        What::Protected(SQL, Some(Policy::Miku)),
-        STANDS_IN,
-    ),
-    row("MIK-074", A, What::Restrained(SQL), STANDS_IN),
-    row("INT-116", B, What::Restored(Knob::Quota), ON_B),
-    row("INT-117", B, What::RestoredPct(Knob::Quota), ON_B),
-    row("INT-118", B, What::GivenUp(Knob::Quota), ON_B),
-    row("INT-119", B, What::RestoredPct(Knob::Clock(0.4)), ON_B),
-    row("INT-120", B, What::RestoredPct(Knob::Clock(0.2)), ON_B),
-    row("INT-121", B, What::GivenUp(Knob::Allocation(0.1)), ON_B),
-    row("INT-122", B, What::RestoredPct(Knob::Allocation(0.1)), ON_B),
-    row("INT-125", B, What::Restored(Knob::Allocation(0.1)), ON_B),
-    row("INT-126", B, What::RestoredPct(Knob::Allocation(0.1)), ON_B),
-    row("INT-127", B, What::GivenUp(Knob::Allocation(0.1)), ON_B),
-];
 
 /// Rows that are answered here.
 pub fn ids() -> impl Iterator<Item = &'static str> {
@@ -185,6 +108,19 @@ impl Bench<'_> {
                 let racing = self.mean(&pair, None, 1)?;
                 Ok(100.0 * (self.mean(&pair, Some(Policy::Miku), 1)? / racing))
             }
+            What::Racing(scenario) => {
+                let pair = self.pair(scenario)?;
+                let alone = self.mean(&pair[1..], None, 0)?;
+                Ok(100.0 * (self.mean(&pair, None, 1)? / alone))
+            }
+            What::Alone(scenario) => self.mean(&self.pair(scenario)?[..1], None, 0),
+            What::Free(scenario) => self.mean(&self.pair(scenario)?, None, 0),
+            What::Program(name, knob) => {
+                let mut pair = self.streams(Op::Ld, Op::NtSt)?;
+                pair[0].tenant = program(name, &pair[0].tenant)?;
+                let alone = self.mean(&pair[..1], None, 0)?;
+                Ok(100.0 * (self.beside(&pair, knob)?.0.get() / alone))
+            }
             What::Restored(knob) => Ok(self.under(knob)?.0.get()),
             What::RestoredPct(knob) => {
                 let alone = self.mean(&self.streams(Op::Ld, Op::NtSt)?[..1], None, 0)?;
@@ -222,9 +158,13 @@ impl Bench<'_> {
         Ok(found.unwrap_or(0.0))
     }
 
-    /// Both bandwidths under a knob.
+    /// Both bandwidths of loads and non-temporal stores under a knob.
     fn under(&self, knob: Knob) -> Result<(GbPerSec, GbPerSec), Unanswered> {
-        let pair = self.streams(Op::Ld, Op::NtSt)?;
+        self.beside(&self.streams(Op::Ld, Op::NtSt)?, knob)
+    }
+
+    /// Both bandwidths of a pair under a knob.
+    fn beside(&self, pair: &[Party], knob: Knob) -> Result<(GbPerSec, GbPerSec), Unanswered> {
         let clock = self
             .testbed
             .open(self.seed)
@@ -245,7 +185,7 @@ impl Bench<'_> {
                 ..Hold::FREE
             },
         };
-        let steps = self.run(&pair, &mut Fixed(hold), SHOWN + 1)?;
+        let steps = self.run(pair, &mut Fixed(hold), SHOWN + 1)?;
         let mean = |i: usize| {
             let shown = &steps[steps.len() - SHOWN as usize..];
             GbPerSec(shown.iter().map(|s| s.drew(i).get()).sum::<f64>() / f64::from(SHOWN))
@@ -335,6 +275,20 @@ impl Bench<'_> {
             },
         ])
     }
+}
+
+/// A program of the library in a tenant's place.
+fn program(name: &'static str, place: &Tenant) -> Result<Tenant, ScenarioError> {
+    let known = Workloads::builtin();
+    let work = known.get(name).ok_or(ScenarioError::NoWorkload(name))?;
+    let mut work = work.clone();
+    work.name = place.name.clone();
+    work.threads = place.cores.len() as u32;
+    Ok(Tenant::running(
+        work,
+        place.cores.clone(),
+        place.placement.clone(),
+    ))
 }
 
 /// A knob that is set and left.
