@@ -1,7 +1,7 @@
 //! Workloads on two tiers of a machine, and what calibration and validation make of them.
 
 use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
-use weir_model::insight::{FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
+use weir_model::insight::{ExposedModel, FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::{Identity, MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
@@ -130,7 +130,11 @@ pub fn calibrate_machine(
     let mut model = model_of(&pairs, (machine, topology), tiers)?;
     let apart = population(options.run.seed ^ HELD_OUT, options.held_out);
     let tried = validate(testbed, &model, &apart, tiers, &options.run, go_on)?;
-    model.held_out = interval(&tried, options.coverage);
+    let published: Vec<Tried> = tried.iter().map(Tried::published).collect();
+    model.held_out = interval(&published, options.coverage);
+    if let Some(exposed) = &mut model.exposed {
+        exposed.held_out = interval(&tried, options.coverage);
+    }
     Ok(model)
 }
 
@@ -170,6 +174,10 @@ pub fn model_of(
         to: tiers.to.clone(),
         prefetch: form,
         constants: found.constants,
+        exposed: found.exposed.map(|constants| ExposedModel {
+            constants,
+            held_out: None,
+        }),
         unloaded: found.unloaded,
         aol_range: found.aol_range,
         fitted_on: found.fitted_on,

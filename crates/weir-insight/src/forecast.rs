@@ -2,8 +2,8 @@
 
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{
-    Accuracy, AccuracyLine, Bound, Components, MeasuredSlowdown, Predicted, Rejected,
-    RejectedPrediction, SlowdownModel,
+    Accuracy, AccuracyLine, Bound, Components, MeasuredSlowdown, Predicted, PublishedPrediction,
+    Rejected, RejectedPrediction, SlowdownModel,
 };
 
 use crate::breakdown::Difference;
@@ -13,12 +13,13 @@ use crate::{InsightError, Run};
 
 /// What to count of a program for a prediction, whichever family its processor is of, with what tells
 /// whether it waits for bandwidth and what the rejected predictors read.
-pub const COUNTERS: [Counter; 19] = [
+pub const COUNTERS: [Counter; 20] = [
     Counter::Cycles,
     Counter::Instructions,
     Counter::StallsL1dMiss,
     Counter::StallsL2Miss,
     Counter::StallsL3Miss,
+    Counter::CyclesL3Miss,
     Counter::BoundOnStores,
     Counter::L1Miss,
     Counter::FbHit,
@@ -85,6 +86,12 @@ fn in_percent(workload: &str, prediction: Prediction) -> Predicted {
         },
         slowdown_pct: percent(prediction.total()),
         interval_pct: prediction.interval().map(|ends| ends.map(percent)),
+        published: (prediction.published_dram)
+            .zip(prediction.published_total())
+            .map(|(dram, total)| PublishedPrediction {
+                dram_pct: percent(dram),
+                slowdown_pct: percent(total),
+            }),
         bound: prediction.bound.bound,
         evidence: prediction.bound.evidence.clone(),
         rejected: prediction.rejected.iter().map(rejected).collect(),
@@ -111,11 +118,19 @@ pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
             Some((of(&p.components)?, of(&m.components)?))
         }
     };
+    let published = |(p, m): &(&Predicted, &MeasuredSlowdown)| {
+        Some((p.published?.slowdown_pct, m.slowdown_pct))
+    };
+    let published_dram = |(p, m): &(&Predicted, &MeasuredSlowdown)| {
+        Some((p.published?.dram_pct, m.components.dram?))
+    };
     let mut lines: Vec<AccuracyLine> = [
         line("DRAM", judged.iter().filter_map(component(|c| c.dram))),
         line("cache", judged.iter().filter_map(component(|c| c.cache))),
         line("store", judged.iter().filter_map(component(|c| c.store))),
         line("total", judged.iter().filter_map(whole)),
+        line("published DRAM", judged.iter().filter_map(published_dram)),
+        line("published total", judged.iter().filter_map(published)),
     ]
     .into_iter()
     .flatten()

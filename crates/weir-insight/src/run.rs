@@ -11,21 +11,25 @@ use crate::InsightError;
 const MULTIPLEXING: f64 = 0.03;
 
 /// Cycles with something in them, of which there cannot be more than cycles.
-const PARTS_OF_CYCLES: [Counter; 6] = [
+const PARTS_OF_CYCLES: [Counter; 7] = [
     Counter::StallsMemAny,
     Counter::StallsL1dMiss,
     Counter::StallsL2Miss,
     Counter::StallsL3Miss,
+    Counter::CyclesL3Miss,
     Counter::BoundOnStores,
     Counter::OffcoreCyclesDemandDataRd,
 ];
 
 /// Each counts a part of what the one before it counts.
-const NESTED: [Counter; 4] = [
-    Counter::StallsMemAny,
-    Counter::StallsL1dMiss,
-    Counter::StallsL2Miss,
-    Counter::StallsL3Miss,
+const NESTED: [&[Counter]; 2] = [
+    &[
+        Counter::StallsMemAny,
+        Counter::StallsL1dMiss,
+        Counter::StallsL2Miss,
+        Counter::StallsL3Miss,
+    ],
+    &[Counter::CyclesL3Miss, Counter::StallsL3Miss],
 ];
 
 /// Core counters of one run.
@@ -72,15 +76,18 @@ impl<'a> Run<'a> {
                 return Err(impossible(counter, value, why));
             }
         }
-        let known: Vec<(Counter, u64)> = (NESTED.into_iter())
-            .filter_map(|counter| Some((counter, self.counters.get(counter).ok()?)))
-            .collect();
-        for outer_and_inner in known.windows(2) {
-            let [(outer, most), (inner, value)] = [outer_and_inner[0], outer_and_inner[1]];
-            if value as f64 > most as f64 + slack {
-                let why =
-                    format!("more than the {most} of `{outer}`, of which it is a part: swapped?");
-                return Err(impossible(inner, value, why));
+        for nested in NESTED {
+            let known: Vec<(Counter, u64)> = (nested.iter())
+                .filter_map(|&counter| Some((counter, self.counters.get(counter).ok()?)))
+                .collect();
+            for outer_and_inner in known.windows(2) {
+                let [(outer, most), (inner, value)] = [outer_and_inner[0], outer_and_inner[1]];
+                if value as f64 > most as f64 + slack {
+                    let why = format!(
+                        "more than the {most} of `{outer}`, of which it is a part: swapped?"
+                    );
+                    return Err(impossible(inner, value, why));
+                }
             }
         }
         self.check_offcore()

@@ -5,7 +5,7 @@ mod common;
 use common::{CONSTANTS, machine, micros, model};
 use proptest::prelude::*;
 use weir_insight::slowdown::{calibrate, file};
-use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::insight::{Exposed, ExposedModel, PrefetchForm, SlowdownModel};
 use weir_model::topology::TierName;
 
 const FORM: PrefetchForm = PrefetchForm::Skylake;
@@ -53,6 +53,19 @@ fn another_version_or_impossible_constants_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("weir/slowdown-model/9"), "{error}");
+    let mut model = calibrated();
+    model.exposed = Some(ExposedModel {
+        constants: Exposed {
+            growth: 1.0,
+            exposed: 1.5,
+            beside: 0.1,
+        },
+        held_out: None,
+    });
+    let error = file::read("m.json", &file::write(&model).unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("`exposed` cannot be"), "{error}");
     let mut model = calibrated();
     model.constants.q = 0.0;
     let error = file::read("m.json", &file::write(&model).unwrap())

@@ -148,6 +148,10 @@ proptest! {
         let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
         let demand = seen.of(Counter::OffcoreOutstandingDemandDataRd);
         prop_assert!(busy <= seen.cpi() * 1.01 && busy <= demand * 1.01);
+        // Stalls on misses are part of the cycles with one, and those of all cycles.
+        let missing = seen.of(Counter::CyclesL3Miss);
+        prop_assert!(seen.of(Counter::StallsL3Miss) <= missing * 1.0001 + 1e-6);
+        prop_assert!(missing <= seen.cpi() * 1.0001);
         prop_assert!(demand <= 16.0 * seen.cpi() * 1.01);
         prop_assert!(seen.of(Counter::OffcoreOutstandingDataRd) <= 48.0 * seen.cpi() * 1.01);
     }
@@ -324,8 +328,12 @@ fn stalls_are_counted_beside_a_miss_that_costs_nothing() {
     let seen = counts(&work, "dram", true);
     assert!((seen.cpi() - 1.0).abs() < 0.01, "{}", seen.cpi());
     let [.., stalled] = seen.stalls();
-    let share = stalled / seen.of(Counter::OffcoreCyclesDemandDataRd);
+    let missing = seen.of(Counter::CyclesL3Miss);
+    let share = stalled / missing;
     assert!((share - quiet(&work)).abs() < 0.02, "{share}");
+    // Every load of it misses the last-level cache, so that cycles with a miss are those with a read.
+    let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
+    assert!((missing / busy - 1.0).abs() < 0.02, "{missing} of {busy}");
 }
 
 #[test]

@@ -5,11 +5,13 @@
 //! memory; `k2` from lists that prefetchers feed. Where several workloads of a kind are given, least
 //! squares through the origin takes the place of the paper's quotient. The paper does not say how it
 //! finds `p` and `q`; its authors' later artefact (CAMP) solves `1 / K = p / AOL + q` on two workloads.
+//! The constants of the component by exposed cycles come from the same chases.
 
-use weir_model::counters::CounterSet;
-use weir_model::insight::{Constants, FitPoint, Line, Micro, PrefetchForm, Rejected};
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::{Constants, Exposed, FitPoint, Line, Micro, PrefetchForm, Rejected};
 use weir_model::units::Cycles;
 
+use super::exposed::{self, Misses};
 use super::{Metrics, rejected};
 use crate::breakdown::Difference;
 use crate::{InsightError, Run, least_squares};
@@ -30,8 +32,11 @@ pub struct Pair {
 /// What a calibration finds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
-    /// The constants.
+    /// The constants of the published model.
     pub constants: Constants,
+    /// Those of the DRAM component by exposed cycles; `None` where its counters are missing, or chases
+    /// do not tell.
+    pub exposed: Option<Exposed>,
     /// How well they give back what they were fitted on.
     pub fitted_on: Vec<FitPoint>,
     /// The least and the greatest amortised offcore latency among the chases.
@@ -49,6 +54,7 @@ struct Seen<'a> {
     pair: &'a Pair,
     local: Run<'a>,
     metrics: Metrics,
+    misses: Result<Misses, Vec<(Counter, String)>>,
     slowdown: f64,
     /// Slowdown by stores, caches and DRAM.
     parts: [f64; 3],
@@ -70,6 +76,7 @@ impl<'a> Seen<'a> {
         };
         Ok(Self {
             metrics: Metrics::of(&local, form)?,
+            misses: Misses::of(&local),
             pair,
             local,
             slowdown: difference.slowdown,
@@ -110,11 +117,15 @@ pub fn calibrate(pairs: &[Pair], form: PrefetchForm) -> Result<Calibration, Insi
     if seen.iter().any(|s| s.pair.micro == Micro::Mixed) {
         constants = all_at_once(&seen, constants, &mut notes);
     }
+    let exposed = exposed_of(&chases, &mut notes);
     let aols = || chases.iter().filter_map(|s| s.metrics.aol);
     let least = aols().reduce(Cycles::min).unwrap_or_default();
     let greatest = aols().reduce(Cycles::max).unwrap_or_default();
     Ok(Calibration {
-        fitted_on: seen.iter().map(|s| fit_point(s, &constants)).collect(),
+        fitted_on: (seen.iter())
+            .map(|s| fit_point(s, &constants, exposed.as_ref()))
+            .collect(),
+        exposed,
         aol_range: [least, greatest],
         unloaded: unloaded(&chases),
         rejected: (Rejected::ALL.into_iter())
@@ -218,8 +229,37 @@ fn all_at_once(seen: &[Seen<'_>], found: Constants, notes: &mut Vec<String>) -> 
     }
 }
 
-fn fit_point(seen: &Seen<'_>, constants: &Constants) -> FitPoint {
-    let [store, cache, dram] = super::predict::parts(&seen.metrics, constants);
+/// The component by exposed cycles, if every chase has the counters for it.
+fn exposed_of(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Exposed> {
+    let counted = |s: &&Seen<'_>| {
+        let [_, _, dram] = s.parts;
+        s.misses.clone().map(|misses| (misses, dram))
+    };
+    let found = match chases.iter().map(counted).collect::<Result<Vec<_>, _>>() {
+        Ok(chases) => {
+            exposed::fit(&chases).ok_or_else(|| "the chases do not tell its constants".into())
+        }
+        Err(missing) => Err(lacking(&missing)),
+    };
+    found
+        .map_err(|why| notes.push(format!("the DRAM component is the published one: {why}")))
+        .ok()
+}
+
+/// Which counters are missing, each with its reason.
+pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
+    let each = missing
+        .iter()
+        .map(|(counter, why)| format!("`{counter}`: {why}"));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn fit_point(seen: &Seen<'_>, constants: &Constants, exposed: Option<&Exposed>) -> FitPoint {
+    let [store, cache, published] = super::predict::parts(&seen.metrics, constants);
+    let dram = match (exposed, &seen.misses) {
+        (Some(constants), Ok(misses)) => misses.lost(constants),
+        _ => published,
+    };
     FitPoint {
         name: seen.pair.name.clone(),
         micro: seen.pair.micro,

@@ -1,6 +1,6 @@
 //! Calibrated models as text, checked when they are read and when they are used.
 
-use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::insight::{ExposedModel, PrefetchForm, SlowdownModel};
 use weir_model::machine::Identity;
 use weir_model::topology::TierName;
 
@@ -42,6 +42,17 @@ pub fn read(file: &str, text: &str) -> Result<SlowdownModel, InsightError> {
         return Err(wrong(
             "`constants` cannot be: each must be finite, `q` above zero and `p` not below".into(),
         ));
+    }
+    if let Some(ExposedModel { constants: c, .. }) = &model.exposed {
+        let finite = [c.growth, c.exposed, c.beside]
+            .iter()
+            .all(|x| x.is_finite());
+        if !finite || c.growth <= 0.0 || !(0.0..=1.0).contains(&c.exposed) || c.beside < 0.0 {
+            return Err(wrong(
+                "`exposed` cannot be: `growth` must be above zero, `exposed` a share, `beside` not below zero"
+                    .into(),
+            ));
+        }
     }
     Ok(model)
 }

@@ -2,7 +2,8 @@
 
 use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
 
-use super::{Metrics, Pair, rejected};
+use super::calibrate::lacking;
+use super::{Metrics, Misses, Pair, rejected};
 use crate::bound::{Classification, classify};
 use crate::breakdown::Difference;
 use crate::score::{Judged, conformal_quantile};
@@ -17,6 +18,8 @@ pub struct Prediction {
     pub cache: f64,
     /// By misses.
     pub dram: f64,
+    /// By misses as the published component has it, where `dram` is the one by exposed cycles.
+    pub published_dram: Option<f64>,
     /// What every workload loses (k4).
     pub constant: f64,
     /// What holds it back on local memory. The model is one of latency.
@@ -35,6 +38,11 @@ impl Prediction {
         self.store + self.cache + self.dram + self.constant
     }
 
+    /// The whole slowdown with the DRAM component as published, where that is another.
+    pub fn published_total(&self) -> Option<f64> {
+        Some(self.total() - self.dram + self.published_dram?)
+    }
+
     /// The interval of the total; no workload is predicted to take less than no time.
     pub fn interval(&self) -> Option<[f64; 2]> {
         let half = self.half_width?;
@@ -42,7 +50,7 @@ impl Prediction {
     }
 }
 
-/// Store, cache and DRAM.
+/// Store, cache and DRAM as published.
 pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
     [
         constants.k3 * metrics.store,
@@ -57,11 +65,18 @@ pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
 /// Counters that the model needs are missing.
 pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, InsightError> {
     let metrics = Metrics::of(local, model.prefetch)?;
-    let [store, cache, dram] = parts(&metrics, &model.constants);
+    let [store, cache, published] = parts(&metrics, &model.constants);
+    let misses = model.exposed.as_ref().map(|_| Misses::of(local));
+    let exposed = match (&model.exposed, &misses) {
+        (Some(exposed), Some(Ok(misses))) => Some((misses.lost(&exposed.constants), exposed)),
+        _ => None,
+    };
+    let dram = exposed.map_or(published, |(dram, _)| dram);
     let mut prediction = Prediction {
         store,
         cache,
         dram,
+        published_dram: exposed.map(|_| published),
         constant: model.constants.k4,
         bound: classify(local, Some(model.unloaded)),
         half_width: None,
@@ -73,8 +88,15 @@ pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, Ins
             .collect(),
         warnings: Vec::new(),
     };
-    prediction.half_width = (model.held_out.as_ref())
+    let held_out = exposed.map_or(&model.held_out, |(_, exposed)| &exposed.held_out);
+    prediction.half_width = (held_out.as_ref())
         .map(|held_out| held_out.total.around(prediction.total() * 100.0) / 100.0);
+    if let Some(Err(missing)) = &misses {
+        prediction.warnings.push(format!(
+            "its DRAM component is the published one: {}",
+            lacking(missing)
+        ));
+    }
     let [least, greatest] = model.aol_range;
     if let Some(aol) = metrics.aol
         && dram > 0.01
@@ -107,6 +129,24 @@ pub struct Tried {
 }
 
 impl Tried {
+    /// The same with the DRAM component as published.
+    #[must_use]
+    pub fn published(&self) -> Self {
+        let mut published = self.clone();
+        if let (Some(dram), Some(total)) = (
+            self.prediction.published_dram,
+            self.prediction.published_total(),
+        ) {
+            published.prediction.dram = dram;
+            published.prediction.published_dram = None;
+            published.total.predicted = total;
+            if let Some(judged) = &mut published.dram {
+                judged.predicted = dram;
+            }
+        }
+        published
+    }
+
     /// Whether it waits for latency on local memory, by what its counters say; the model is one of that.
     pub fn is_latency_bound(&self) -> bool {
         self.prediction.bound.bound == Some(Bound::Latency)

@@ -3,7 +3,7 @@
 
 use weir_insight::slowdown::{Calibration, Pair};
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{Constants, Micro, PrefetchForm, SlowdownModel};
+use weir_model::insight::{Constants, ExposedModel, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::TierName;
 use weir_model::units::Cycles;
@@ -190,6 +190,10 @@ pub fn model(calibration: Calibration, form: PrefetchForm) -> SlowdownModel {
         to: TierName::cxl(0),
         prefetch: form,
         constants: calibration.constants,
+        exposed: calibration.exposed.map(|constants| ExposedModel {
+            constants,
+            held_out: None,
+        }),
         unloaded: calibration.unloaded,
         aol_range: calibration.aol_range,
         fitted_on: calibration.fitted_on,

@@ -249,6 +249,9 @@ pub struct Predicted {
     pub bound: Option<Bound>,
     /// What speaks for that.
     pub evidence: String,
+    /// What the published model says; absent where that is the prediction itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<PublishedPrediction>,
     /// What the rejected predictors say.
     pub rejected: Vec<RejectedPrediction>,
     /// What was measured; absent where nothing was.
@@ -257,6 +260,15 @@ pub struct Predicted {
     /// What makes this prediction less than trustworthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// What the model says with its DRAM component as published.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedPrediction {
+    /// By DRAM, in percent of the cycles on local memory.
+    pub dram_pct: f64,
+    /// The whole, in percent.
+    pub slowdown_pct: f64,
 }
 
 /// What a rejected predictor says.
@@ -300,7 +312,8 @@ pub struct Accuracy {
 /// How good one predictor is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyLine {
-    /// `DRAM`, `cache`, `store`, `total`, or the name of a rejected predictor of the total.
+    /// `DRAM`, `cache`, `store`, `total`, `published DRAM`, `published total`, or the name of a rejected
+    /// predictor of the total.
     pub what: String,
     /// Workloads within 2 points, in percent.
     pub within_2_pct: f64,

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub use documents::{
     Accuracy, AccuracyLine, Advice, CalibrateDocument, ExplainDocument, ExplainedDifference,
     ExplainedPhase, ExplainedRun, KernelCounts, MeasuredSlowdown, Origin, PhaseDifference,
-    PredictDocument, Predicted, PrefetchHealth, RejectedPrediction, Tried, TuneDocument,
-    UntoldCounter, Yardstick,
+    PredictDocument, Predicted, PrefetchHealth, PublishedPrediction, RejectedPrediction, Tried,
+    TuneDocument, UntoldCounter, Yardstick,
 };
 
 use crate::machine::Identity;
@@ -128,6 +128,32 @@ pub struct Constants {
     pub q: f64,
 }
 
+/// Constants of the DRAM component by exposed cycles, for one pair of processor and memory:
+///
+/// `S_DRAM = growth x (P4 + exposed x hidden / MLP) / (1 + beside x (1 - 1 / MLP))`
+///
+/// with the shares of cycles stalled (P4) and worked on (`hidden`) while a demand load is under way that
+/// missed the last-level cache, and the demand reads under way at once (MLP).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Exposed {
+    /// By what share the wait for a lone miss grows.
+    pub growth: f64,
+    /// The share of hidden cycles that the longer latency exposes.
+    pub exposed: f64,
+    /// What misses beside another take off.
+    pub beside: f64,
+}
+
+/// A DRAM component by exposed cycles, and what predictions with it are worth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExposedModel {
+    /// The constants.
+    pub constants: Exposed,
+    /// What predictions are worth; absent before anything was held out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+}
+
 /// A workload that calibration ran on both memories.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -164,7 +190,7 @@ pub struct FitPoint {
     pub micro: Micro,
     /// Measured slowdown in percent.
     pub slowdown_pct: f64,
-    /// What the constants say.
+    /// What the constants say: those by exposed cycles, if the model has them.
     pub fitted_pct: f64,
     /// Amortised offcore latency on local memory, in cycles; absent where no demand read left the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,15 +334,19 @@ pub struct SlowdownModel {
     pub to: TierName,
     /// Which counters feed the cache component.
     pub prefetch: PrefetchForm,
-    /// The constants.
+    /// The constants of the published model.
     pub constants: Constants,
+    /// The DRAM component by exposed cycles, which takes the place of the published one where its counters
+    /// are; absent where they were not counted in the calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed: Option<ExposedModel>,
     /// Latency of a lone chase on `from`, in cycles of the core.
     pub unloaded: Cycles,
     /// Amortised offcore latencies that the constants were fitted on: the least and the greatest.
     pub aol_range: [Cycles; 2],
     /// What the constants were fitted on.
     pub fitted_on: Vec<FitPoint>,
-    /// What predictions are worth; absent before anything was held out.
+    /// What predictions of the published model are worth; absent before anything was held out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
     /// The rejected predictors, fitted on the same.
@@ -330,6 +360,12 @@ pub struct SlowdownModel {
 }
 
 impl SlowdownModel {
+    /// What predictions are worth that have all counters.
+    pub fn held_out_in_use(&self) -> Option<&HeldOut> {
+        let published = || self.held_out.as_ref();
+        (self.exposed.as_ref()).map_or_else(published, |exposed| exposed.held_out.as_ref())
+    }
+
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/slowdown-model/1";
 }

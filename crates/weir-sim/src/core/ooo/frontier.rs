@@ -178,7 +178,7 @@ impl Ooo {
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
         match why {
-            Why::Kernel => return,
+            Why::Kernel => return self.count_missed(stop, 0.0),
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
             // What waits for a load that hits L1 waits for the caches too.
             Why::Load | Why::Stores => self.tally.stalls[0] += time - self.time_of_misses(stop),
@@ -188,7 +188,8 @@ impl Ooo {
     }
 
     /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load is
-    /// under way that missed L1: whatever else is the reason, as the events of the hardware do.
+    /// under way that missed L1: whatever else is the reason, as the events of the hardware do. And all
+    /// of that time in which one is that missed the last-level cache.
     fn count_missed(&mut self, stop: Ps, share: f64) {
         let l1 = self.time_of_misses(stop);
         if l1 == 0 {
@@ -196,6 +197,9 @@ impl Ooo {
         }
         let idle = |time: Ps| (time as f64 * share) as Ps;
         let time = stop - self.clock;
+        if self.missing[3] > 0 {
+            self.tally.missing += time;
+        }
         let stalls = &mut self.tally.stalls;
         stalls[0] += idle(l1);
         stalls[1] += idle(l1);

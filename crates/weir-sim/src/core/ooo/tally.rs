@@ -17,6 +17,8 @@ pub struct Tally {
     /// Time in which nothing was executed: with a demand load under way, and of that with one that
     /// missed L1, L2, and the last-level cache.
     pub stalls: [Ps; 4],
+    /// Time with a demand load under way that missed the last-level cache, whatever was executed.
+    pub missing: Ps,
     /// The same with a full store buffer and no load under way.
     pub bound_on_stores: Ps,
     /// Accesses of loads that found their line in L1, ...
@@ -38,6 +40,7 @@ impl Tally {
         Counter::StallsL1dMiss,
         Counter::StallsL2Miss,
         Counter::StallsL3Miss,
+        Counter::CyclesL3Miss,
         Counter::BoundOnStores,
         Counter::L1Hit,
         Counter::L1Miss,
@@ -53,6 +56,7 @@ impl Tally {
         for (mine, theirs) in self.stalls.iter_mut().zip(other.stalls) {
             *mine += theirs;
         }
+        self.missing += other.missing;
         self.bound_on_stores += other.bound_on_stores;
         self.l1_hits += other.l1_hits;
         self.l1_misses += other.l1_misses;
@@ -72,6 +76,7 @@ impl Tally {
             cycles(l1),
             cycles(l2),
             cycles(l3),
+            cycles(self.missing),
             cycles(self.bound_on_stores),
             self.l1_hits,
             self.l1_misses,

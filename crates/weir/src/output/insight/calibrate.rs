@@ -11,6 +11,14 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
     let model = &document.model;
     let c = &model.constants;
     let mut constants = Table::new(&[Column::words("constant"), Column::number("value")]);
+    let exposed = model.exposed.as_ref().map(|exposed| exposed.constants);
+    let exposed = exposed.map(|c| {
+        [
+            ("growth, of a lone miss", c.growth),
+            ("exposed, of hidden cycles", c.exposed),
+            ("beside, another miss", c.beside),
+        ]
+    });
     for (name, value) in [
         ("k1, of DRAM", c.k1),
         ("k2, of the caches", c.k2),
@@ -18,7 +26,10 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
         ("k4, of every workload", c.k4),
         ("p, overlap [clk]", c.p.get()),
         ("q, without overlap", c.q),
-    ] {
+    ]
+    .into_iter()
+    .chain(exposed.into_iter().flatten())
+    {
         constants.row([name.into(), format!("{value:.3}")]);
     }
     let mut text = wrap(
@@ -46,7 +57,7 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
         ]);
     }
     text.push_str(&fitted.to_string());
-    if let Some(held) = &model.held_out {
+    if let Some(held) = model.held_out_in_use() {
         let told = format!(
             "intervals that hold {:.0} % of workloads, from {} that nothing was fitted to: {:.0} % of the \
              prediction and {:.0} points more",

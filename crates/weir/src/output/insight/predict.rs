@@ -88,6 +88,13 @@ fn single(predicted: &Predicted, document: &PredictDocument) -> String {
         percent(predicted.slowdown_pct),
         signed(measured.map(|m| m.slowdown_pct)),
     ]);
+    if let Some(published) = &predicted.published {
+        table.row([
+            "as published".into(),
+            percent(published.slowdown_pct),
+            String::new(),
+        ]);
+    }
     for rejected in &predicted.rejected {
         table.row([
             format!("not to be used: {}", rejected.of),
@@ -162,6 +169,7 @@ pub struct PredictedRow<'a> {
     other_pct: Option<f64>,
     bound: Option<Bound>,
     measured_pct: Option<f64>,
+    published_pct: Option<f64>,
 }
 
 impl Record for PredictedRow<'_> {
@@ -176,6 +184,7 @@ impl Record for PredictedRow<'_> {
         "other_pct",
         "bound",
         "measured_pct",
+        "published_pct",
     ];
 }
 
@@ -192,5 +201,6 @@ pub fn predicted_row(p: &Predicted) -> PredictedRow<'_> {
         other_pct: p.components.other,
         bound: p.bound,
         measured_pct: p.measured.map(|m| m.slowdown_pct),
+        published_pct: p.published.map(|published| published.slowdown_pct),
     }
 }

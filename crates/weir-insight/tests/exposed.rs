@@ -1,0 +1,213 @@
+//! Laws of the DRAM component by exposed cycles, on misses and counters whose constants are known.
+
+mod common;
+
+use common::{CONSTANTS, CYCLES, IDLE, Program, micros, model};
+use proptest::prelude::*;
+use weir_insight::Run;
+use weir_insight::forecast::compare;
+use weir_insight::slowdown::predict::try_out;
+use weir_insight::slowdown::{Misses, Pair, calibrate, exposed, predict};
+use weir_model::capability::Unavailable;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::{Exposed, Micro, PrefetchForm};
+
+const FORMS: [PrefetchForm; 2] = [PrefetchForm::Skylake, PrefetchForm::SapphireRapids];
+
+fn constants() -> impl Strategy<Value = Exposed> {
+    (0.1..2.0_f64, 0.0..1.0_f64, 0.0..1.0_f64).prop_map(|(growth, exposed, beside)| Exposed {
+        growth,
+        exposed,
+        beside,
+    })
+}
+
+fn misses() -> impl Strategy<Value = Misses> {
+    (0.01..0.9_f64, 0.0..0.1_f64, 1.0..10.0_f64).prop_map(|(stalled, hidden, mlp)| Misses {
+        stalled,
+        hidden,
+        mlp,
+    })
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 * (1.0 + b.abs())
+}
+
+/// Counts the cycles with a miss too, of which so many are hidden on either memory.
+fn with_hidden(mut set: CounterSet, hidden: f64) -> CounterSet {
+    let stalled = set.get(Counter::StallsL3Miss).unwrap();
+    set.set(Counter::CyclesL3Miss, stalled + (CYCLES * hidden) as u64);
+    set
+}
+
+/// A program that hides so many cycles, on both memories of a machine that obeys the form.
+fn obeys(program: Program, hidden: f64, truth: &Exposed, form: PrefetchForm, micro: Micro) -> Pair {
+    let local = with_hidden(program.local(form), hidden);
+    let misses = Misses::of(&Run::of(&local).unwrap()).unwrap();
+    let [store, cache, _] = program.slowdown(&CONSTANTS, form);
+    let more = [store, cache, misses.lost(truth)];
+    let target = program.counted(form, 1.0 + more.iter().sum::<f64>(), more);
+    Pair {
+        name: micro.to_string(),
+        micro,
+        target: with_hidden(target, hidden),
+        local,
+    }
+}
+
+/// Micro-workloads of such a machine: chases of several overlaps, some of which work between hops.
+fn calibration(truth: &Exposed, form: PrefetchForm) -> Vec<Pair> {
+    let chase = |miss_stalls, aol, hidden| {
+        let program = Program {
+            miss_stalls,
+            aol,
+            ..IDLE
+        };
+        obeys(program, hidden, truth, form, Micro::Chase)
+    };
+    let mut pairs = vec![
+        chase(0.9, 300.0, 0.0),
+        chase(0.6, 290.0, 0.3),
+        chase(0.8, 150.0, 0.1),
+        chase(0.4, 100.0, 0.5),
+        chase(0.6, 30.0, 0.4),
+    ];
+    let others = micros(&CONSTANTS, form).into_iter();
+    pairs.extend(others.filter(|pair| pair.micro != Micro::Chase));
+    pairs
+}
+
+proptest! {
+    #[test]
+    fn a_fit_finds_the_constants_that_chases_were_made_with(
+        truth in constants(),
+        chases in prop::collection::vec(misses(), 8..20),
+    ) {
+        let chases: Vec<(Misses, f64)> = (chases.into_iter())
+            .map(|m| (m, m.lost(&truth)))
+            .collect();
+        let found = exposed::fit(&chases).unwrap();
+        for (misses, lost) in &chases {
+            prop_assert!((misses.lost(&found) - lost).abs() < 1e-4, "{found:?} is not {truth:?}");
+        }
+    }
+
+    #[test]
+    fn a_fit_of_anything_is_none_or_can_be(
+        chases in prop::collection::vec((misses(), -1.0..2.0_f64), 0..8),
+    ) {
+        if let Some(found) = exposed::fit(&chases) {
+            prop_assert!(found.growth > 0.0 && found.growth.is_finite());
+            prop_assert!((0.0..=1.0).contains(&found.exposed) && found.beside >= 0.0);
+        }
+    }
+
+    /// More stalls, more hidden cycles, a longer latency never cost less; more beside each other never more.
+    #[test]
+    fn what_is_lost_grows_with_what_it_is_made_of(m in misses(), c in constants(), more in 0.0..0.3_f64) {
+        let lost = m.lost(&c);
+        let stalled = Misses { stalled: m.stalled + more, ..m };
+        let hidden = Misses { hidden: m.hidden + more, ..m };
+        let beside = Misses { mlp: m.mlp + more, ..m };
+        let longer = Exposed { growth: c.growth + more, ..c };
+        prop_assert!(stalled.lost(&c) >= lost && hidden.lost(&c) >= lost);
+        prop_assert!(m.lost(&longer) >= lost && beside.lost(&c) <= lost);
+    }
+
+    /// No less than what was stalled stretches to, and no more than every cycle with a miss does.
+    #[test]
+    fn what_is_lost_lies_between_stalls_and_cycles_with_a_miss(m in misses(), c in constants()) {
+        let lost = m.lost(&c);
+        prop_assert!(lost >= c.growth * m.stalled / (1.0 + c.beside) - 1e-12);
+        prop_assert!(lost <= c.growth * (m.stalled + m.hidden) + 1e-12);
+    }
+
+    #[test]
+    fn a_program_that_obeys_the_form_is_predicted_exactly(
+        truth in constants(),
+        miss_stalls in 0.0..0.5_f64,
+        hidden in 0.0..0.4_f64,
+        aol in 20.0..300.0_f64,
+        store in 0.0..0.2_f64,
+    ) {
+        for form in FORMS {
+            let model = model(calibrate(&calibration(&truth, form), form).unwrap(), form);
+            let program = Program { miss_stalls, aol, store, ..IDLE };
+            let tried = try_out(&model, &obeys(program, hidden, &truth, form, Micro::Mixed)).unwrap();
+            for judged in [tried.store.unwrap(), tried.dram.unwrap(), tried.total] {
+                prop_assert!(close(judged.predicted, judged.measured), "{judged:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_its_counters_the_published_component_is_used_and_said() {
+    let form = PrefetchForm::SapphireRapids;
+    let truth = Exposed {
+        growth: 0.9,
+        exposed: 0.8,
+        beside: 0.2,
+    };
+    let model = model(calibrate(&calibration(&truth, form), form).unwrap(), form);
+    let mut published = model.clone();
+    published.exposed = None;
+    let program = Program {
+        miss_stalls: 0.3,
+        ..IDLE
+    };
+    let pair = obeys(program, 0.4, &truth, form, Micro::Mixed);
+    let with = predict(&model, &Run::of(&pair.local).unwrap()).unwrap();
+    let without = predict(&published, &Run::of(&pair.local).unwrap()).unwrap();
+    // Both are told, and they differ by what is hidden.
+    assert_eq!(with.published_total(), Some(without.total()));
+    assert_eq!(without.published_dram, None);
+    assert!(with.dram > without.dram * 1.05 && with.warnings.is_empty());
+    let told = compare(&model, "a", &pair.local, &pair.target).unwrap();
+    let told = told.published.unwrap();
+    assert!(close(told.slowdown_pct, without.total() * 100.0));
+    assert!(close(told.dram_pct, without.dram * 100.0));
+    let mut counters = pair.local;
+    counters.set_unavailable(
+        Counter::CyclesL3Miss,
+        Unavailable::because("the register is taken"),
+    );
+    let fallen = predict(&model, &Run::of(&counters).unwrap()).unwrap();
+    assert_eq!((fallen.dram, fallen.published_dram), (without.dram, None));
+    let [warning] = fallen.warnings.as_slice() else {
+        panic!("{:?}", fallen.warnings);
+    };
+    for told in [
+        "published",
+        Counter::CyclesL3Miss.name(),
+        "the register is taken",
+    ] {
+        assert!(warning.contains(told), "{warning}");
+    }
+}
+
+#[test]
+fn a_calibration_without_its_counters_has_the_published_component_and_says_so() {
+    let form = PrefetchForm::Skylake;
+    let found = calibrate(&micros(&CONSTANTS, form), form).unwrap();
+    assert_eq!(found.exposed, None);
+    let said = |note: &String| note.contains(Counter::CyclesL3Miss.name());
+    assert!(found.notes.iter().any(said), "{:?}", found.notes);
+}
+
+#[test]
+fn more_stalls_on_misses_than_cycles_with_one_cannot_be() {
+    let form = PrefetchForm::Skylake;
+    let program = Program {
+        miss_stalls: 0.5,
+        ..IDLE
+    };
+    let mut counters = with_hidden(program.local(form), 0.0);
+    counters.set(Counter::CyclesL3Miss, (CYCLES * 0.4) as u64);
+    let error = Run::of(&counters).unwrap_err().to_string();
+    assert!(
+        error.contains(Counter::CyclesL3Miss.name()) && error.contains("swapped?"),
+        "{error}"
+    );
+}
