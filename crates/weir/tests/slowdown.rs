@@ -116,6 +116,7 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
     let evaluate = ["predict", "--evaluate", "four.csv"];
     let evaluated = place.run(&with(&evaluate, &chosen)).expect(0);
     assert!(evaluated.out().contains("TMA DRAM-bound"));
+    assert!(evaluated.out().contains("published DRAM"));
     let page = place
         .run(&["report", "1", "2", "3", "-o", "-"])
         .expect(0)
@@ -127,6 +128,7 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
         "<h3>Phases of bfs-road</h3>",
         "<h3>Predicted against measured</h3>",
         "<h3>Predicted slowdown by cause</h3>",
+        "<h3>As published</h3>",
         "<h3>Not to be used: LLC MPKI</h3>",
         "weir explain bfs-road --on skx2s --seed 1",
         "measured slowdown on remote [%]",
@@ -134,6 +136,41 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
         assert!(page.contains(told), "{told}");
     }
     assert!(!page.contains("NaN") && !page.contains("inf\""));
+}
+
+/// A file from where cycles with a miss were not counted is predicted for by the published form.
+#[test]
+fn without_the_further_counters_the_published_form_is_used_and_said() {
+    let place = Place::new();
+    let model = calibrated().path("pair.json").display().to_string();
+    let here = with(&["--model", &model], HERE);
+    let population = ["predict", "--population", "3", "--export", "all.csv"];
+    place.run(&with(&population, &here)).expect(0);
+    let all = text(&place.path("all.csv"));
+    let mut heads = all.lines().next().unwrap().split(',');
+    let column = heads.position(|head| head == "cycle_activity.cycles_l3_miss");
+    let column = column.unwrap();
+    let without = all.lines().map(|line| {
+        let cells = line.split(',').enumerate().filter(|&(n, _)| n != column);
+        cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",") + "\n"
+    });
+    place.file("fewer.csv", &without.collect::<String>());
+    let evaluated = |file| {
+        let document = place
+            .run(&with(&["predict", "--evaluate", file], &here))
+            .expect(0)
+            .json();
+        document["predictions"].as_array().unwrap().clone()
+    };
+    for (full, fewer) in evaluated("all.csv").iter().zip(&evaluated("fewer.csv")) {
+        assert_eq!(full["published"]["slowdown_pct"], fewer["slowdown_pct"]);
+        assert!(fewer["published"].is_null() && full["warnings"] != fewer["warnings"]);
+        let warnings = fewer["warnings"].to_string();
+        assert!(
+            warnings.contains("cycle_activity.cycles_l3_miss"),
+            "{warnings}"
+        );
+    }
 }
 
 #[test]

@@ -167,7 +167,7 @@ pub fn verdicts(insight: &Insight) -> Vec<String> {
                     )
                 })
                 .collect();
-            told.extend(document.model.held_out.iter().map(|held| {
+            told.extend(document.model.held_out_in_use().map(|held| {
                 format!(
                     "Intervals that hold {:.0} % are {:.0} % of the prediction and {:.0} points more, from {} \
                      workloads that nothing was fitted to.",

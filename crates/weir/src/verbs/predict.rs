@@ -158,7 +158,7 @@ fn finish(
     mut origin: Origin,
     predictions: Vec<Predicted>,
 ) -> Result<()> {
-    if model.held_out.is_none() {
+    if model.held_out_in_use().is_none() {
         origin
             .warnings
             .push("the model has no interval: nothing was held out".into());

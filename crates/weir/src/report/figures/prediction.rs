@@ -69,6 +69,14 @@ pub fn predicted(insight: &Insight) -> Vec<Drawn> {
     }
     drawn.push(by_cause(document));
     if measured().count() > 1 {
+        let published = against_measured(
+            document,
+            "The published model's predictions against measurements",
+            |p| Some((p.published?.slowdown_pct, None)),
+        );
+        if published.clouds.iter().any(|cloud| !cloud.dots.is_empty()) {
+            drawn.push(Drawn::new("As published", published));
+        }
         for of in Rejected::ALL {
             let told = |p: &Predicted| {
                 let said = p.rejected.iter().find(|r| r.of == of)?;

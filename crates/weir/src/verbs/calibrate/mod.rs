@@ -91,7 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     write_model(&file, &model)?;
     origin.warnings.extend(model.notes.iter().cloned());
-    if model.held_out.is_none() {
+    if model.held_out_in_use().is_none() {
         origin
             .warnings
             .push("too few workloads were held out for an interval".into());
