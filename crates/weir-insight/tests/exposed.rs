@@ -143,6 +143,23 @@ proptest! {
 }
 
 #[test]
+fn of_a_hidden_cycle_beside_two_misses_half_counts() {
+    let constants = Exposed {
+        growth: 0.9,
+        exposed: 0.8,
+        beside: 0.2,
+    };
+    let lone = Misses {
+        stalled: 0.3,
+        hidden: 0.1,
+        mlp: 1.0,
+    };
+    assert!(close(lone.lost(&constants), 0.9 * (0.3 + 0.08)));
+    let two = Misses { mlp: 2.0, ..lone };
+    assert!(close(two.lost(&constants), 0.9 * (0.3 + 0.04) / 1.1));
+}
+
+#[test]
 fn without_its_counters_the_published_component_is_used_and_said() {
     let form = PrefetchForm::SapphireRapids;
     let truth = Exposed {
