@@ -40,7 +40,7 @@ impl Prediction {
 
     /// The whole slowdown with the DRAM component as published, where that is another.
     pub fn published_total(&self) -> Option<f64> {
-        Some(self.total() - self.dram + self.published_dram?)
+        Some(self.store + self.cache + self.published_dram? + self.constant)
     }
 
     /// The interval of the total; no workload is predicted to take less than no time.
