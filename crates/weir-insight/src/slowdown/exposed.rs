@@ -20,8 +20,10 @@ use weir_model::insight::Exposed;
 
 use crate::{Run, least_squares};
 
-/// The counters that the component needs beside those of the published model.
-pub const NEEDED: [Counter; 2] = [
+/// The counters that it reads; the published model has the first two as well.
+const READ: [Counter; 4] = [
+    Counter::StallsL3Miss,
+    Counter::OffcoreCyclesDemandDataRd,
     Counter::CyclesL3Miss,
     Counter::OffcoreOutstandingDemandDataRd,
 ];
@@ -43,7 +45,7 @@ impl Misses {
     /// # Errors
     /// The counters that are missing, each with its reason.
     pub fn of(run: &Run<'_>) -> Result<Self, Vec<(Counter, String)>> {
-        let missing: Vec<(Counter, String)> = (NEEDED.iter())
+        let missing: Vec<(Counter, String)> = (READ.iter())
             .filter_map(|&counter| Some((counter, run.count(counter).err()?.reason)))
             .collect();
         let all = || {
