@@ -1,6 +1,7 @@
 //! Time: the processor's own counter, calibrated against the kernel's raw clock, or that clock.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use weir_model::units::Nanos;
 
@@ -160,6 +161,17 @@ pub fn raw_nanos() -> u64 {
 /// Time that the calling thread has spent on a processor, in nanoseconds.
 pub fn thread_nanos() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Sleeps for so long, or until this thread has taken a signal.
+pub fn doze(time: Duration) {
+    let asked = libc::timespec {
+        // A longer sleep ends sooner than asked.
+        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: the pointer is to a timespec on this stack, and nothing is to be written.
+    unsafe { libc::nanosleep(&raw const asked, std::ptr::null_mut()) };
 }
 
 fn read_clock(clock: libc::clockid_t) -> u64 {

@@ -5,17 +5,21 @@ use std::io;
 use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::MachineError;
 
+use crate::topology::list;
+
 /// Enough bits for any Linux: the kernel's own limit is 8192.
 const WORDS: usize = 8192 / 64;
 
 /// A set of processors as the kernel wants it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuMask([u64; WORDS]);
 
 impl CpuMask {
-    fn of(cpu: u32) -> Option<Self> {
+    fn of(cpus: &[u32]) -> Option<Self> {
         let mut mask = [0; WORDS];
-        *mask.get_mut(cpu as usize / 64)? |= 1 << (cpu % 64);
+        for cpu in cpus {
+            *mask.get_mut(*cpu as usize / 64)? |= 1 << (cpu % 64);
+        }
         Some(Self(mask))
     }
 
@@ -69,7 +73,8 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Unavailable> {
         .map_err(|e| Unavailable::because(format!("sched_getaffinity: {e}")))
 }
 
-/// Holds the calling thread on one processor until dropped.
+/// Holds the calling thread on a processor, or on some, until dropped.
+#[derive(Debug)]
 pub struct Pinned {
     before: CpuMask,
 }
@@ -80,11 +85,19 @@ impl Pinned {
     /// # Errors
     /// There is no such processor, or this program may not use it.
     pub fn to(cpu: u32) -> Result<Self, MachineError> {
+        Self::to_any(&[cpu])
+    }
+
+    /// Keeps the calling thread on some processors, on whichever of them the kernel likes.
+    ///
+    /// # Errors
+    /// None of them is there, or this program may use none of them.
+    pub fn to_any(cpus: &[u32]) -> Result<Self, MachineError> {
         let missing = |cause: String| MachineError::Missing {
             feature: Feature::Pinning,
-            reason: format!("cannot pin a thread to CPU {cpu}: {cause}"),
+            reason: format!("cannot pin a thread to CPU {}: {cause}", list::format(cpus)),
         };
-        let mask = CpuMask::of(cpu).ok_or_else(|| missing("no Linux has that many".into()))?;
+        let mask = CpuMask::of(cpus).ok_or_else(|| missing("no Linux has that many".into()))?;
         let before = CpuMask::current().map_err(|e| missing(e.to_string()))?;
         mask.apply().map_err(|e| missing(e.to_string()))?;
         Ok(Self { before })

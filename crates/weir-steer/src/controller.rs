@@ -13,9 +13,39 @@ pub trait Controller {
     /// The stable name: `weir`, `miku`, `quota` …
     fn name(&self) -> &'static str;
 
+    /// What has to be seen for its decisions to mean anything.
+    fn needs(&self) -> Needs {
+        Needs::Table
+    }
+
     /// Sees a window and says to what every tenant of [`Sight::tenants`] is held from now on, in their
     /// order.
     fn observe(&mut self, sight: &Sight) -> Decision;
+}
+
+/// What a controller has to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: it decides the same whatever is seen.
+    Nothing,
+    /// The Table of Requests, counted.
+    Table,
+    /// How long loads from the fast tier take.
+    Probe,
+    /// One of both.
+    TableOrProbe,
+}
+
+impl Needs {
+    /// Whether a window shows it.
+    pub fn are_met_by(self, sight: &Sight) -> bool {
+        match self {
+            Needs::Nothing => true,
+            Needs::Table => sight.table.is_ok(),
+            Needs::Probe => sight.probe.is_ok(),
+            Needs::TableOrProbe => sight.table.is_ok() || sight.probe.is_ok(),
+        }
+    }
 }
 
 /// What a controller decided, and why.
@@ -45,6 +75,9 @@ pub struct Why {
     /// How long a request to the slow tier holds its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Nanos>,
+    /// How long a load from the fast tier took, where that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Nanos>,
     /// What that was compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Nanos>,
@@ -58,6 +91,7 @@ impl Why {
         Self {
             rule: rule.into(),
             slow: None,
+            probe: None,
             target: None,
             level: 0,
         }

@@ -3,7 +3,7 @@
 
 use weir_model::units::Nanos;
 
-use crate::controller::{Controller, Decision, Why};
+use crate::controller::{Controller, Decision, Needs, Why};
 use crate::hold::{Hold, Share};
 use crate::sight::{Role, Sight};
 
@@ -75,13 +75,20 @@ impl<C: Controller> Guarded<C> {
     }
 }
 
-/// Whether the window says anything that could be true.
-fn is_usable(sight: &Sight) -> bool {
+/// Whether the window says anything that could be true, of what is needed.
+fn is_usable(sight: &Sight, needs: Needs) -> bool {
+    if needs == Needs::Nothing {
+        return true;
+    }
     let plausible = |ns: Nanos| ns.get().is_finite() && ns.get() >= 0.0 && ns.get() < LONGEST.get();
     let moved = |t: f64| t.is_finite() && t >= 0.0;
     let queues = [&sight.table, &sight.slow_table, &sight.ingress];
     sight.length.get() > 0.0
-        && sight.table.is_ok()
+        && needs.are_met_by(sight)
+        && sight
+            .probe
+            .as_ref()
+            .map_or(true, |&probe| plausible(probe) && probe.get() > 0.0)
         && queues.into_iter().flatten().all(|q| plausible(q.mean))
         && [&sight.fast, &sight.slow]
             .into_iter()
@@ -94,11 +101,16 @@ impl<C: Controller> Controller for Guarded<C> {
         self.controller.name()
     }
 
+    fn needs(&self) -> Needs {
+        self.controller.needs()
+    }
+
     fn observe(&mut self, sight: &Sight) -> Decision {
         self.stands
             .resize(sight.tenants.len(), (Hold::FREE, u32::MAX));
-        let quiet = sight.table.is_err() && !sight.tenants.iter().any(|t| t.busy);
-        if !is_usable(sight) && !quiet {
+        let needs = self.controller.needs();
+        let quiet = !needs.are_met_by(sight) && !sight.tenants.iter().any(|t| t.busy);
+        if !is_usable(sight, needs) && !quiet {
             self.silent = self.silent.saturating_add(1);
             if self.silent >= self.bounds.silence {
                 self.stands.fill((Hold::FREE, u32::MAX));

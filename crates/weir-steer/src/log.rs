@@ -65,6 +65,13 @@ impl LogLine {
                  was compared."
             );
         }
+        if let (Some(probe), Some(target)) = (window.why.probe, window.why.target) {
+            let than = if probe > target { "more" } else { "no more" };
+            let _ = writeln!(
+                text,
+                "A load from the fast tier took {probe:.0}: {than} than {target:.0}, with which it was compared."
+            );
+        }
         for (tier, gbps) in &window.gbps {
             let stayed = window.tor_ns.get(tier);
             let stayed =

@@ -24,6 +24,9 @@ pub struct WindowRecord {
     /// How long a request for each tier stayed in the Table of Requests; `all` is the mean of them all. What
     /// was not counted is absent.
     pub tor_ns: BTreeMap<String, Nanos>,
+    /// How long a load from the fast tier took whoever steers, where that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_ns: Option<Nanos>,
     /// The controller's level after it; 0 is free.
     pub level: u32,
     /// What those who may be held were left during the window, in percent of their running; 100 is all.
@@ -89,6 +92,7 @@ impl WindowRecord {
             window_s: sight.length.as_secs(),
             gbps: BTreeMap::new(),
             tor_ns: BTreeMap::new(),
+            probe_ns: sight.probe.as_ref().ok().copied(),
             level: step.decision.why.level,
             quota_pct: left(sight, &step.held),
             why: step.decision.why.clone(),

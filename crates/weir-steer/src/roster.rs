@@ -1,10 +1,10 @@
 //! Controllers by name, made from what is known of a machine.
 
 use crate::calibrate::Calibration;
-use crate::controller::{Controller, Decision, Why};
+use crate::controller::{Controller, Decision, Needs, Why};
 use crate::controllers::{
-    Allocation, AllocationConfig, Frequency, FrequencyConfig, Isolation, Miku, MikuConfig, Quota,
-    QuotaConfig, Weir, WeirConfig,
+    Allocation, AllocationConfig, Frequency, FrequencyConfig, Isolation, Latency, LatencyConfig,
+    Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig,
 };
 use crate::guard::{Bounds, Guarded};
 use crate::hold::Share;
@@ -31,7 +31,7 @@ pub enum Policy {
 }
 
 /// Cores' worth of running that static isolation leaves: what an operator would try first.
-const ISOLATED: f64 = 2.0;
+pub const ISOLATED: f64 = 2.0;
 /// Steps of bandwidth allocation where a machine does not say (Intel MBA).
 const ALLOCATION_STEP: f64 = 0.1;
 /// Windows that a setting of bandwidth allocation takes to show.
@@ -79,21 +79,21 @@ impl Policy {
                 let mut config = WeirConfig::new(known.fast, known.slow);
                 config.step = means.allocation;
                 config.knees = known.knees.clone();
-                guarded(Weir::new(config), bounds)
+                guarded(or_probed(Weir::new(config), means), bounds)
             }
-            Policy::Miku => guarded(
-                Miku::new(MikuConfig {
+            Policy::Miku => {
+                let miku = Miku::new(MikuConfig {
                     // One core's posted stores may fill the device's queue already; then their residency
                     // is that of a queue. The paper finds twice that of a load.
                     slow_write: known.slow_write.min(known.slow_read * 2.0),
                     ..MikuConfig::with_residencies(known.fast, known.slow_read)
-                }),
-                bounds,
-            ),
-            Policy::Quota => guarded(
-                Quota::new(QuotaConfig::undisturbed(known.fast_loaded)),
-                bounds,
-            ),
+                });
+                guarded(or_probed(miku, means), bounds)
+            }
+            Policy::Quota => {
+                let quota = Quota::new(QuotaConfig::undisturbed(known.fast_loaded));
+                guarded(or_probed(quota, means), bounds)
+            }
             Policy::Frequency => {
                 let config = FrequencyConfig {
                     undisturbed: known.fast_loaded,
@@ -113,8 +113,22 @@ impl Policy {
                 };
                 guarded(Allocation::new(config), bounds)
             }
-            Policy::Isolation => guarded(Isolation { units: ISOLATED }, bounds),
+            Policy::Isolation => Self::isolation(ISOLATED, bounds),
             Policy::None => Self::free(),
+        }
+    }
+
+    /// Static isolation to so many cores' worth of running, within bounds.
+    pub fn isolation(units: f64, bounds: Bounds) -> Box<dyn Controller> {
+        guarded(Isolation { units }, bounds)
+    }
+
+    /// What it has to see.
+    pub fn needs(self) -> Needs {
+        match self {
+            Policy::Weir | Policy::Miku | Policy::Quota => Needs::TableOrProbe,
+            Policy::Frequency | Policy::Allocation => Needs::Table,
+            Policy::Isolation | Policy::None => Needs::Nothing,
         }
     }
 
@@ -128,12 +142,50 @@ fn guarded<C: Controller + 'static>(controller: C, bounds: Bounds) -> Box<dyn Co
     Box::new(Guarded::new(controller, bounds))
 }
 
+/// A controller, and what takes its place where no table is counted and the fast tier's latency is tried.
+fn or_probed<C: Controller>(counted: C, means: &Means) -> OrProbed<C> {
+    let config = LatencyConfig {
+        rest: None,
+        step: means.allocation,
+    };
+    OrProbed {
+        counted,
+        probed: Latency::new(config),
+    }
+}
+
+struct OrProbed<C> {
+    counted: C,
+    probed: Latency,
+}
+
+impl<C: Controller> Controller for OrProbed<C> {
+    fn name(&self) -> &'static str {
+        self.counted.name()
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::TableOrProbe
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        match sight.table.is_err() && sight.probe.is_ok() {
+            true => self.probed.observe(sight),
+            false => self.counted.observe(sight),
+        }
+    }
+}
+
 /// No control.
 struct Free;
 
 impl Controller for Free {
     fn name(&self) -> &'static str {
         "none"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Nothing
     }
 
     fn observe(&mut self, sight: &Sight) -> Decision {

@@ -28,6 +28,9 @@ pub struct Sight {
     pub fast: Result<Traffic, Unavailable>,
     /// What the slow tier moved.
     pub slow: Result<Traffic, Unavailable>,
+    /// How long loads of the fast tier take whoever steers, where it tries: all that is seen of queues where
+    /// no table is counted.
+    pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
     pub tenants: Vec<TenantSight>,
 }
@@ -109,6 +112,7 @@ impl Sight {
             ingress: residency(Counter::IrqInserts, Counter::IrqOccupancy),
             fast: traffic(Counter::CasRd, Counter::CasWr),
             slow: traffic(Counter::CxlRxMemData, Counter::CxlTxMemData),
+            probe: Err(Unavailable::because("nobody tries how long loads take")),
             tenants,
         }
     }

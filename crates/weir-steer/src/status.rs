@@ -44,6 +44,9 @@ pub struct StatusDocument {
     pub tiers: TierNames,
     /// The tenants.
     pub tenants: Vec<TenantOf>,
+    /// What this machine lacks, and what each loss costs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
     /// What went wrong beside steering, which goes on: a full disk, a port that was taken.
     pub troubles: VecDeque<String>,
     /// The decision log.

@@ -2,10 +2,11 @@
 //! garbage is no more than a list of mistakes.
 
 use proptest::prelude::*;
-use weir_model::units::{Bytes, Nanos};
-use weir_steer::Share;
-use weir_steer::config::{Config, NotKnown};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_steer::config::{Config, Known, NotKnown};
+use weir_steer::knee::Knee;
 use weir_steer::roster::Policy;
+use weir_steer::{Grain, Share};
 
 const WHOLE: &str = r#"
 kind = "steer"
@@ -206,5 +207,96 @@ proptest! {
             let lines = WHOLE.lines().count() + 1;
             prop_assert!(mistakes.shown.iter().all(|m| (1..=lines).contains(&m.line)));
         }
+    }
+}
+
+/// Knees in order of what they write, with figures that a file keeps.
+fn knees() -> impl Strategy<Value = Vec<Knee>> {
+    let grain = prop_oneof![
+        Just(Grain::Time),
+        Just(Grain::Wide(Share::of(0.1))),
+        Just(Grain::Narrow(Share::of(0.05))),
+    ];
+    let knee = (
+        1u32..4000,
+        10u32..9000,
+        1u32..60_000,
+        prop::option::of(1u32..64),
+        grain,
+    );
+    prop::collection::vec(knee, 0..4).prop_map(|knees| {
+        let of =
+            |(i, (rest, residency, gives, much, grain)): (usize, (u32, u32, u32, _, _))| Knee {
+                writes: i as f64 / 4.0,
+                rest: Nanos(f64::from(rest)),
+                residency: Nanos(f64::from(residency)),
+                gives: GbPerSec(f64::from(gives) / 8.0),
+                units: f64::from(rest) / 8.0,
+                much: Option::map(much, |much: u32| f64::from(much)),
+                grain,
+            };
+        knees.into_iter().enumerate().map(of).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_was_measured_is_read_back_and_the_configuration_goes_before_it(
+        knees in knees(), fast in prop::option::of(1u32..5000), slow in prop::option::of(1u32..5000),
+    ) {
+        let ns = |time: Option<u32>| time.map(|time| Nanos(f64::from(time) / 2.0 + 1.0));
+        let known = Known {
+            measured: Some("2026-03-01T14:05:09Z".into()),
+            digest: Some("0123456789abcdef".into()),
+            fast: ns(fast),
+            slow: ns(slow),
+            knees,
+            ..Known::default()
+        };
+        let text = known.to_toml();
+        let read = Known::read("machine.toml", &text);
+        prop_assert_eq!(read.as_ref(), Ok(&known), "{}", text);
+        let own = Known { fast: Some(Nanos(7.0)), ..Known::default() };
+        let both = own.or(known.clone());
+        prop_assert_eq!(both.fast, Some(Nanos(7.0)));
+        prop_assert_eq!((both.slow, &both.knees), (known.slow, &known.knees));
+        let calibration = both.calibration(Policy::Weir).unwrap();
+        prop_assert_eq!(&calibration.knees, &known.knees);
+        // The same table stands in a configuration as well.
+        let pasted = text.replace("steer-machine", "steer");
+        prop_assert_eq!(Config::read("steer.toml", &pasted).unwrap().known, known);
+    }
+
+    #[test]
+    fn garbage_in_a_knee_is_a_list_of_mistakes(
+        lines in prop::collection::vec(
+            "(writes|rest|residency|gives|units|much|grain|step|x) = (1|-1|0.5|\"time\"|\"wide\"|\"9 ns\"|\"1 GB/s\"|\\[\\]|.{0,8})\n",
+            0..9,
+        ),
+    ) {
+        let text = format!("kind = \"steer-machine\"\n[[machine.knee]]\n{}", lines.concat());
+        match Known::read("machine.toml", &text) {
+            Ok(known) => prop_assert_eq!(known.knees.len(), 1),
+            Err(mistakes) => prop_assert!(!mistakes.to_string().is_empty()),
+        }
+    }
+}
+
+#[test]
+fn a_description_of_a_machine_describes_nothing_else() {
+    for (text, said) in [
+        ("kind = \"steer\"\n", "does not describe a machine"),
+        ("kind = \"steer-machine\"\n[tenants]\n", "not a key"),
+        (
+            "kind = \"steer-machine\"\n[machine]\nfrom = \"/a\"\n",
+            "names another",
+        ),
+        (
+            "kind = \"steer-machine\"\n[[machine.knee]]\nwrites = 0\n",
+            "lacks rest, residency",
+        ),
+    ] {
+        let why = Known::read("machine.toml", text).unwrap_err().to_string();
+        assert!(why.contains(said), "{text}: {why}");
     }
 }

@@ -53,6 +53,7 @@ impl Plant for Remembering {
             ingress: Err(none()),
             fast: Err(none()),
             slow: Err(none()),
+            probe: Err(none()),
             tenants: vec![TenantSight {
                 role: Role::Restrained,
                 cores: 8,

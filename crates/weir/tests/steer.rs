@@ -189,9 +189,11 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
                 "cgroup:/a",
                 "--restrain",
                 "cgroup:/b",
+                "--controller",
+                "miku",
             ],
             2,
-            "`fast`",
+            "`slow_read`",
         ),
         (
             vec!["steer", "status", "--socket", "nobody.sock"],

@@ -1,16 +1,34 @@
 //! What a host lacks to be steered, and what each loss costs.
 
-use weir_model::capability::{Capability, Feature};
+use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::config::HostConfig;
 use super::means::{allocation, weights};
+use super::sight::probe::Probe;
 use super::sight::traffic;
 use super::sight::uncore::Uncore;
 use crate::root::Root;
 
+/// What is lost where loads are timed in place of the Tables of Requests.
+const BY_PROBE: &str = "loads from the fast tier are timed instead: that it is slow is seen, but not who \
+    fills the Table of Requests, nor how busy the slow tier is; holds are tried, and are narrower";
+
 /// What it offers and what it lacks.
-pub(super) fn all(root: &Root, config: &HostConfig, uncore: &Uncore) -> Vec<Capability> {
+pub(super) fn all(
+    root: &Root,
+    config: &HostConfig,
+    uncore: &Uncore,
+    probe: &Result<Probe, Unavailable>,
+) -> Vec<Capability> {
     let mut all = uncore.capabilities().to_vec();
+    if !uncore.counts_tables() {
+        for known in all.iter_mut().filter(|c| c.feature == Feature::UncorePmu) {
+            match probe {
+                Ok(_) => known.cost = BY_PROBE.to_owned(),
+                Err(why) => known.cost = format!("{}; nor are loads timed: {why}", known.cost),
+            }
+        }
+    }
     all.push(match traffic::find(root) {
         Ok(()) => Capability::present(Feature::BandwidthMonitoring, "MBM counts bytes by group"),
         Err(why) => Capability::missing(

@@ -16,6 +16,18 @@ pub struct TenantScope {
     pub restrain: bool,
 }
 
+/// Whether loads of this program's own from the fast tier are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Probing {
+    /// Where the Tables of Requests are not counted.
+    Auto,
+    /// In any case.
+    Always,
+    /// Never.
+    #[default]
+    Never,
+}
+
 /// What is steered, and within which bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostConfig {
@@ -38,12 +50,17 @@ pub struct HostConfig {
     pub full: Option<GbPerSec>,
     /// The nodes of the slow tier.
     pub slow_nodes: Vec<u32>,
+    /// The node of the fast tier, where the kernel knows nodes.
+    pub fast_node: Option<u32>,
+    /// Whether loads from it are timed.
+    pub probe: Probing,
     /// Windows from one look at a tenant's pages to the next; 0 for none.
     pub look_at_pages: u32,
 }
 
 impl Default for HostConfig {
-    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second.
+    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second; nothing is
+    /// timed.
     fn default() -> Self {
         Self {
             tenants: Vec::new(),
@@ -55,6 +72,8 @@ impl Default for HostConfig {
             dwell: Nanos(100e6),
             full: None,
             slow_nodes: Vec::new(),
+            fast_node: None,
+            probe: Probing::Never,
             look_at_pages: 8,
         }
     }

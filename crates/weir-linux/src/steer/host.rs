@@ -9,14 +9,16 @@ use weir_model::capability::{Capability, Unavailable};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
-use super::config::HostConfig;
+use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
 use super::restore::{Cause, NotPutBack};
 use super::seen::Seen;
+use super::sight::probe::{BURSTS, Probe};
 use super::sight::uncore::Uncore;
 use super::tenant::{Refusals, Tenant};
+use crate::clock;
 use crate::root::Root;
 
 /// Why a host is not steered.
@@ -40,6 +42,7 @@ pub struct Host {
     config: HostConfig,
     tenants: Vec<Tenant>,
     uncore: Uncore,
+    probe: Result<Probe, Unavailable>,
     /// None in a dry run.
     ledger: Option<Arc<Mutex<Ledger>>>,
     wrote: Vec<Wrote>,
@@ -106,12 +109,20 @@ impl Host {
         let tenants = Tenant::find_all(root, &config, &mut refusals);
         refusals.end()?;
         let uncore = Uncore::open(root, library);
-        let capabilities = super::capabilities::all(root, &config, &uncore);
+        let probe = match config.probe {
+            Probing::Never => Err(Unavailable::because("it was not asked for")),
+            Probing::Auto if uncore.counts_tables() => Err(Unavailable::because(
+                "the Tables of Requests are counted, which tell more",
+            )),
+            Probing::Auto | Probing::Always => Probe::open(root, config.fast_node),
+        };
+        let capabilities = super::capabilities::all(root, &config, &uncore, &probe);
         let mut host = Self {
             root: root.clone(),
             config,
             tenants,
             uncore,
+            probe,
             ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
             wrote: Vec::new(),
             capabilities,
@@ -164,6 +175,27 @@ impl Host {
         }
     }
 
+    /// The shortest that loads from the fast tier take now.
+    ///
+    /// # Errors
+    /// They cannot be timed.
+    pub fn try_loads(&mut self) -> Result<Nanos, Unavailable> {
+        let mut own;
+        let probe = match &mut self.probe {
+            Ok(probe) => probe,
+            Err(_) => {
+                own = Probe::open(&self.root, self.config.fast_node)?;
+                &mut own
+            }
+        };
+        probe.shortest()
+    }
+
+    /// Whether loads from the fast tier are timed.
+    pub fn is_probed(&self) -> bool {
+        self.probe.is_ok()
+    }
+
     /// What this host offers and what it lacks.
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
@@ -171,9 +203,41 @@ impl Host {
 
     /// Waits until a window has passed since the last one, and says what was seen in it.
     pub fn observe(&mut self, window: Nanos) -> Seen {
-        let length = Duration::from_nanos(window.get().max(0.0) as u64);
         let began = self.last.unwrap_or_else(Instant::now);
-        std::thread::sleep(length.saturating_sub(began.elapsed()));
+        self.wait(began, window, &|| false);
+        self.look(began)
+    }
+
+    /// The same, unless somebody wants it to end meanwhile: asked whenever a signal comes, or loads are
+    /// timed. Nothing is lost of a window that was broken off.
+    pub fn observe_unless(&mut self, window: Nanos, ended: &dyn Fn() -> bool) -> Option<Seen> {
+        let began = self.last.unwrap_or_else(Instant::now);
+        self.wait(began, window, ended).then(|| self.look(began))
+    }
+
+    /// Waits for the end of a window, and times loads on the way; whether it has come.
+    fn wait(&mut self, began: Instant, window: Nanos, ended: &dyn Fn() -> bool) -> bool {
+        let length = Duration::from_nanos(window.get().max(0.0) as u64);
+        let parts = if self.probe.is_ok() { BURSTS } else { 1 };
+        for part in 1..=parts {
+            let until = length * part / parts;
+            while let left = until.saturating_sub(began.elapsed())
+                && !left.is_zero()
+            {
+                if ended() {
+                    return false;
+                }
+                clock::doze(left);
+            }
+            if let Ok(probe) = &mut self.probe {
+                probe.burst();
+            }
+        }
+        !ended()
+    }
+
+    /// What was seen since a window began.
+    fn look(&mut self, began: Instant) -> Seen {
         let now = Instant::now();
         let window = Nanos(now.duration_since(began).as_nanos() as f64);
         self.last = Some(now);
@@ -192,6 +256,10 @@ impl Host {
         Seen {
             window,
             counters,
+            probe: match &mut self.probe {
+                Ok(probe) => probe.window(),
+                Err(why) => Err(why.clone()),
+            },
             tenants: seen,
         }
     }

@@ -42,7 +42,7 @@ pub mod sight;
 pub mod tenant;
 pub mod watchdog;
 
-pub use config::{HostConfig, TenantScope};
+pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError, Release};
 pub use journal::Moment;
 pub use ledger::{JournalError, Restored, Wrote, restore};

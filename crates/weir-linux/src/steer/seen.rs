@@ -31,6 +31,8 @@ pub struct Seen {
     pub window: Nanos,
     /// What the machine counted.
     pub counters: CounterSet,
+    /// How long loads of this program's own from the fast tier took.
+    pub probe: Result<Nanos, Unavailable>,
     /// The tenants, in the order in which they were given.
     pub tenants: Vec<TenantSeen>,
 }

@@ -1,6 +1,7 @@
 //! The file that says what is steered: `kind = "steer"`.
 
 mod read;
+mod write;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use weir_model::units::{Bytes, Nanos};
 use crate::calibrate::Calibration;
 use crate::guard::Bounds;
 use crate::hold::Share;
-use crate::roster::Policy;
+use crate::knee::Knee;
+use crate::roster::{ISOLATED, Policy};
 use crate::scope::Scope;
 
 /// What is steered, by whom, and where it is told.
@@ -25,6 +27,10 @@ pub struct Config {
     pub period: Nanos,
     /// What holds whatever is decided.
     pub bounds: Bounds,
+    /// Cores' worth of running that `isolation` leaves to those who may be held together.
+    pub isolated: f64,
+    /// Whether loads from the fast tier are timed.
+    pub probe: Probing,
     /// Whose fast tier is kept fast.
     pub protect: Vec<Scope>,
     /// Who may be held.
@@ -41,9 +47,46 @@ pub struct Config {
     pub journal: PathBuf,
 }
 
+/// Whether loads from the fast tier are timed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Probing {
+    /// Where the Tables of Requests are not counted.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Probing {
+    /// All of them.
+    pub const ALL: [Probing; 3] = [Probing::Auto, Probing::Always, Probing::Never];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Probing::Auto => "auto",
+            Probing::Always => "always",
+            Probing::Never => "never",
+        }
+    }
+
+    /// What a word means.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|probing| probing.name() == name)
+    }
+}
+
 /// Residencies in the Table of Requests, as measured on the machine. What is not known is absent.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
+    /// Another file that says the rest: what `weir steer calibrate` wrote.
+    pub from: Option<PathBuf>,
+    /// When it was measured, in UTC.
+    pub measured: Option<String>,
+    /// Of which machine, as `weir topo` identifies it.
+    pub digest: Option<String>,
     /// Of a request for DRAM at rest.
     pub fast: Option<Nanos>,
     /// Of a request for DRAM while it is loaded.
@@ -54,14 +97,15 @@ pub struct Known {
     pub slow_read: Option<Nanos>,
     /// The same of a write.
     pub slow_write: Option<Nanos>,
+    /// Where the slow tier is busy and has no queue yet, in order of what is written.
+    pub knees: Vec<Knee>,
 }
 
 /// A controller needs a residency that nobody has measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the controller `{controller}` has to know `{key}` of [machine], a residency in the Table of Requests: add \
-     it to the configuration; `fast` is a little less than the idle latency of local DRAM, which \
-     `weir bench latency` measures, and is all that `weir` has to know"
+     it to the configuration; `weir steer calibrate` measures it"
 )]
 pub struct NotKnown {
     /// Who has to know.
@@ -71,6 +115,57 @@ pub struct NotKnown {
 }
 
 impl Known {
+    /// What was measured of a machine, and when.
+    pub fn of(measured: &Calibration, digest: String, at: String) -> Self {
+        // What was not measured is zero there.
+        let known = |time: Nanos| (time.get() > 0.0).then_some(time);
+        Self {
+            from: None,
+            measured: Some(at),
+            digest: Some(digest),
+            fast: known(measured.fast),
+            fast_loaded: known(measured.fast_loaded),
+            slow: measured.slow,
+            slow_read: known(measured.slow_read),
+            slow_write: known(measured.slow_write),
+            knees: measured.knees.clone(),
+        }
+    }
+
+    /// This, and what another file says where this says nothing.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            from: self.from,
+            measured: self.measured.or(other.measured),
+            digest: self.digest.or(other.digest),
+            fast: self.fast.or(other.fast),
+            fast_loaded: self.fast_loaded.or(other.fast_loaded),
+            slow: self.slow.or(other.slow),
+            slow_read: self.slow_read.or(other.slow_read),
+            slow_write: self.slow_write.or(other.slow_write),
+            knees: if self.knees.is_empty() {
+                other.knees
+            } else {
+                self.knees
+            },
+        }
+    }
+
+    /// Reads what `weir steer calibrate` wrote: `kind = "steer-machine"` and its `[machine]`.
+    ///
+    /// # Errors
+    /// Every mistake, with its line and key.
+    pub fn read(file: &str, text: &str) -> Result<Self, Mistakes> {
+        let mut mistakes = Collector::new(file, text);
+        let known = read::read_machine(text, &mut mistakes);
+        mistakes.finish(Some(known))
+    }
+
+    /// What is known, as a file that [`Known::read`] reads.
+    pub fn to_toml(&self) -> String {
+        write::to_toml(self)
+    }
     /// What a controller has to know of the machine.
     ///
     /// # Errors
@@ -97,7 +192,7 @@ impl Known {
             slow_read,
             // The paper finds twice that of a load.
             slow_write: self.slow_write.unwrap_or(slow_read * 2.0),
-            knees: Vec::new(),
+            knees: self.knees.clone(),
         })
     }
 }
@@ -138,6 +233,8 @@ impl Default for Config {
                 floor: Share::of(0.05),
                 ..Bounds::default()
             },
+            isolated: ISOLATED,
+            probe: Probing::Auto,
             protect: Vec::new(),
             restrain: Vec::new(),
             known: Known::default(),

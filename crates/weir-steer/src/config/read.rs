@@ -1,5 +1,7 @@
 //! Reading the file. Every mistake is collected.
 
+mod knee;
+
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use weir_model::diagnostic::{Collector, closest, did_you_mean, quote};
 use weir_model::recover;
 use weir_model::units::{Bytes, Nanos};
 
-use super::{Config, LogConfig, contradiction};
+use super::{Config, Known, LogConfig, Probing, contradiction};
 use crate::hold::Share;
 use crate::roster::Policy;
 use crate::scope::Scope;
@@ -37,12 +39,24 @@ const TABLES: [(&str, &[&str]); 8] = [
             "floor_pct",
             "dwell",
             "silence",
+            "isolated_cores",
+            "probe",
         ],
     ),
     ("tenants", &["protect", "restrain"]),
     (
         "machine",
-        &["fast", "fast_loaded", "slow", "slow_read", "slow_write"],
+        &[
+            "from",
+            "measured",
+            "digest",
+            "fast",
+            "fast_loaded",
+            "slow",
+            "slow_read",
+            "slow_write",
+            "knee",
+        ],
     ),
     ("log", &["path", "most", "keep"]),
     ("status", &["socket"]),
@@ -66,13 +80,38 @@ pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
         is_whole: parsed.is_whole,
         mistakes,
     };
-    file.refuse_others();
-    file.expect_kind();
+    file.refuse_others(&TABLES);
+    file.expect_kind("steer", "this file does not say how to steer");
     file.control(&mut config);
     file.tenants(&mut config);
-    file.machine(&mut config);
+    config.known = file.machine();
     file.places(&mut config);
     config
+}
+
+/// Reads what is known of a machine, from a file of its own.
+pub(super) fn read_machine(text: &str, mistakes: &mut Collector<'_>) -> Known {
+    if text.len() > MOST_BYTES {
+        mistakes.report(0..0, None, "the file is larger than 1 MiB", None);
+        return Known::default();
+    }
+    let Some(parsed) = recover::parse(text, mistakes) else {
+        return Known::default();
+    };
+    let mut file = File {
+        root: parsed.document.as_table(),
+        is_whole: parsed.is_whole,
+        mistakes,
+    };
+    let [.., machine, _, _, _, _] = TABLES;
+    file.refuse_others(&[("", &["kind", "machine"]), machine]);
+    file.expect_kind("steer-machine", "this file does not describe a machine");
+    let known = file.machine();
+    if known.from.is_some() {
+        let message = "one file at a time names another".to_owned();
+        file.report(0..0, "machine.from", message, None);
+    }
+    known
 }
 
 struct File<'p, 't> {
@@ -93,8 +132,8 @@ impl<'p> File<'p, '_> {
         self.mistakes.report(span, Some(key), message, help);
     }
 
-    fn refuse_others(&mut self) {
-        for (name, keys) in TABLES {
+    fn refuse_others(&mut self, tables: &[(&str, &[&str])]) {
+        for &(name, keys) in tables {
             if let Some(item) = self.root.get(name)
                 && item.as_table_like().is_none()
             {
@@ -119,18 +158,13 @@ impl<'p> File<'p, '_> {
         }
     }
 
-    fn expect_kind(&mut self) {
-        let help = Some("write `kind = \"steer\"`".to_owned());
+    fn expect_kind(&mut self, kind: &str, other: &str) {
+        let help = Some(format!("write `kind = \"{kind}\"`"));
         match self.root.get("kind").map(Item::as_str) {
-            Some(Some("steer")) => {}
+            Some(Some(known)) if known == kind => {}
             Some(_) => {
                 let span = self.root.get("kind").and_then(Item::span).unwrap_or(0..0);
-                self.report(
-                    span,
-                    "kind",
-                    "this file does not say how to steer".into(),
-                    help,
-                );
+                self.report(span, "kind", other.into(), help);
             }
             None if self.is_whole => self.report(0..0, "kind", "missing key `kind`".into(), help),
             None => {}
@@ -144,7 +178,18 @@ impl<'p> File<'p, '_> {
         key: &str,
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Option<T> {
-        let item = self.table(table)?.get(key)?;
+        self.value_in(self.table(table)?, table, key, read)
+    }
+
+    /// The same, in a table that is one of several of a name.
+    fn value_in<T>(
+        &mut self,
+        of: &dyn TableLike,
+        table: &str,
+        key: &str,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        let item = of.get(key)?;
         let read = match item.as_value() {
             Some(value) => read(value),
             None => Err("is a table, not a value".into()),
@@ -206,9 +251,19 @@ impl<'p> File<'p, '_> {
         let floor = self.number("control", "floor_pct", 1.0, 100.0);
         let dwell = self.number("control", "dwell", 0.0, 1000.0);
         let silence = self.number("control", "silence", 1.0, 1000.0);
+        let isolated = self.number("control", "isolated_cores", 0.01, 4096.0);
+        let probe = self.value("control", "probe", |value| {
+            let name = value.as_str().ok_or("is not text in quotes")?;
+            Probing::named(name).ok_or_else(|| {
+                let names = Probing::ALL.map(Probing::name);
+                format!("knows {}, and not `{}`", names.join(", "), quote(name))
+            })
+        });
         config.policy = policy.unwrap_or(config.policy);
         config.window = window.unwrap_or(config.window);
         config.period = period.unwrap_or(config.period);
+        config.isolated = isolated.unwrap_or(config.isolated);
+        config.probe = probe.unwrap_or(config.probe);
         let bounds = &mut config.bounds;
         bounds.floor = floor.map_or(bounds.floor, |percent| Share::of(percent / 100.0));
         bounds.dwell = dwell.map_or(bounds.dwell, |n| n as u32);
@@ -277,14 +332,27 @@ impl<'p> File<'p, '_> {
         scopes
     }
 
-    fn machine(&mut self, config: &mut Config) {
+    fn machine(&mut self) -> Known {
+        let words = |value: &Value| {
+            let text = value.as_str().map(str::to_owned);
+            text.ok_or_else(|| "is not text in quotes".into())
+        };
         let mut residency = |key| self.time("machine", key, Nanos(1.0), Nanos(1e6));
-        let known = &mut config.known;
-        known.fast = residency("fast");
-        known.fast_loaded = residency("fast_loaded");
-        known.slow = residency("slow");
-        known.slow_read = residency("slow_read");
-        known.slow_write = residency("slow_write");
+        let known = Known {
+            fast: residency("fast"),
+            fast_loaded: residency("fast_loaded"),
+            slow: residency("slow"),
+            slow_read: residency("slow_read"),
+            slow_write: residency("slow_write"),
+            ..Known::default()
+        };
+        Known {
+            from: self.path("machine", "from"),
+            measured: self.value("machine", "measured", words),
+            digest: self.value("machine", "digest", words),
+            knees: knee::all(self),
+            ..known
+        }
     }
 
     fn places(&mut self, config: &mut Config) {

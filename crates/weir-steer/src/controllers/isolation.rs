@@ -2,7 +2,7 @@
 //! to compare. It conserves no work.
 
 use super::share_units;
-use crate::controller::{Controller, Decision, Why};
+use crate::controller::{Controller, Decision, Needs, Why};
 use crate::hold::Grain;
 use crate::sight::Sight;
 
@@ -16,6 +16,10 @@ pub struct Isolation {
 impl Controller for Isolation {
     fn name(&self) -> &'static str {
         "isolation"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Nothing
     }
 
     fn observe(&mut self, sight: &Sight) -> Decision {

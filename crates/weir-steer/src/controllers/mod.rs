@@ -3,6 +3,7 @@
 mod allocation;
 mod frequency;
 mod isolation;
+mod latency;
 mod miku;
 mod quota;
 mod weir;
@@ -10,6 +11,7 @@ mod weir;
 pub use allocation::{Allocation, AllocationConfig};
 pub use frequency::{Frequency, FrequencyConfig};
 pub use isolation::Isolation;
+pub use latency::{Latency, LatencyConfig};
 pub use miku::{Miku, MikuConfig, Rate};
 pub use quota::{Quota, QuotaConfig};
 pub use weir::{Weir, WeirConfig};
@@ -94,6 +96,7 @@ mod tests {
             ingress: Err(none()),
             fast: Err(none()),
             slow: Err(none()),
+            probe: Err(none()),
             tenants: (cores.iter())
                 .map(|&cores| TenantSight {
                     role: Role::Restrained,

@@ -14,9 +14,9 @@ use crate::sight::Sight;
 /// Beyond every cache's reach.
 const WORKING_SET: Bytes = Bytes::mib(64);
 /// A device is busy with this share of the most that it gives without a queue.
-const BUSY: f64 = 0.97;
+pub(super) const BUSY: f64 = 0.97;
 /// Requests that stay so many times as long as at rest stand in a queue.
-const QUEUED: f64 = 3.0;
+pub(super) const QUEUED: f64 = 3.0;
 /// Requests that wait before the table for so much of that have filled it.
 const WAITS: f64 = 0.1;
 /// Few cores must give so much more than many to be preferred, ...
@@ -231,10 +231,10 @@ const SHORTER: f64 = 1.5;
 const NAME: &str = "calibration";
 
 /// The first of `0..end` for which something holds that holds for all after it too; `end` if for none.
-fn first(
+pub(super) fn first<E>(
     end: usize,
-    mut holds: impl FnMut(usize) -> Result<bool, MachineError>,
-) -> Result<usize, MachineError> {
+    mut holds: impl FnMut(usize) -> Result<bool, E>,
+) -> Result<usize, E> {
     let (mut low, mut high) = (0, end);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -5,8 +5,10 @@
 //! levels); what tenants mix lies between.
 
 mod measure;
+mod threads;
 
 pub use measure::Measure;
+pub use threads::{Measured, Threads};
 
 use weir_model::units::{GbPerSec, Nanos};
 

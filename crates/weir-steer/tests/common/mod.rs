@@ -8,6 +8,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_steer::calibrate::Calibration;
 use weir_steer::{Hold, Role, Sight, TenantSight};
 
 /// A quarter of a second, as on a server.
@@ -184,4 +185,17 @@ pub fn sight(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Sight {
 /// Bytes of so many lines, for those who count them.
 pub fn bytes(lines: f64) -> Bytes {
     Bytes((lines * LINE_BYTES as f64) as u64)
+}
+
+/// Residencies of [`Fluid::miku`], without knees.
+pub fn calibration() -> Calibration {
+    let fluid = Fluid::miku();
+    Calibration {
+        fast: Nanos(fluid.fast.rest),
+        fast_loaded: Nanos(fluid.fast.rest),
+        slow: Some(Nanos(fluid.slow.rest)),
+        slow_read: Nanos(fluid.slow.rest),
+        slow_write: Nanos(2.0 * fluid.slow.rest),
+        knees: Vec::new(),
+    }
 }

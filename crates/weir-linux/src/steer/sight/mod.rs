@@ -6,6 +6,7 @@
 //! | `device` | lines across each CXL device, by itself | the processor's count of them, if it has one |
 //! | `traffic` | bytes of each tenant (MBM) | whose bytes they are is not told |
 //! | `residency` | on which nodes a tenant's pages lie | who can press on the slow tier is what was configured |
+//! | `probe` | how long loads of this program's own from the fast tier take | it is opened where the uncore is not counted; without it nobody is held by what is seen |
 //! | `busy` | time that a tenant ran, or was kept from it | nothing: every kernel tells |
 //!
 //! What is not had is a capability with its cost, said at the start.
@@ -13,6 +14,7 @@
 pub(super) mod busy;
 pub(super) mod device;
 mod kept;
+pub(super) mod probe;
 pub(super) mod residency;
 pub(super) mod traffic;
 pub(super) mod uncore;

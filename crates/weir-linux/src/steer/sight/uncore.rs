@@ -92,6 +92,11 @@ impl Uncore {
         &self.capabilities
     }
 
+    /// Whether the Tables of Requests are counted.
+    pub fn counts_tables(&self) -> bool {
+        (self.capabilities.iter()).any(|known| known.feature == Feature::UncorePmu && known.present)
+    }
+
     /// What was counted since the last window.
     pub fn window(&mut self) -> CounterSet {
         let mut set = match &mut self.session {

@@ -2,30 +2,57 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use weir_steer::config::Config;
+use weir_steer::config::{Config, Known};
 
 use crate::failure::{Failure, Result};
 
 /// No configuration is longer than this.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a configuration.
+/// Reads a configuration, with the description of the machine that it names.
 ///
 /// # Errors
-/// It cannot be read, or has mistakes: each with its line and key.
+/// One of both cannot be read, or has mistakes: each with its line and key.
 pub fn read(path: &Path) -> Result<Config> {
-    let told = || format!("cannot read the configuration {}", path.display());
+    let mut config = read_alone(path)?;
+    if let Some(from) = config.known.from.clone() {
+        let hint = "; `weir steer calibrate` writes it";
+        let known = Known::read(&from.display().to_string(), &text(&from, hint)?)
+            .map_err(|mistakes| Failure::request(mistakes.to_string()))?;
+        config.known = config.known.or(known);
+    }
+    Ok(config)
+}
+
+/// The file with the description of the machine that a configuration names.
+///
+/// # Errors
+/// The configuration names none, cannot be read, or has mistakes.
+pub fn names_machine(path: &Path) -> Result<PathBuf> {
+    read_alone(path)?.known.from.ok_or_else(|| {
+        Failure::request(format!(
+            "{} names no file for this: add `from = \"/etc/weir/machine.toml\"` to its [machine], or give --out",
+            path.display()
+        ))
+    })
+}
+
+fn read_alone(path: &Path) -> Result<Config> {
+    Config::read(&path.display().to_string(), &text(path, "")?)
+        .map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
+
+fn text(path: &Path, hint: &str) -> Result<String> {
+    let told = || format!("cannot read the configuration {}{hint}", path.display());
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
         .with_context(told)
         .map_err(Failure::Request)?;
-    let text = String::from_utf8(bytes)
+    String::from_utf8(bytes)
         .with_context(told)
-        .map_err(Failure::Request)?;
-    Config::read(&path.display().to_string(), &text)
-        .map_err(|mistakes| Failure::request(mistakes.to_string()))
+        .map_err(Failure::Request)
 }

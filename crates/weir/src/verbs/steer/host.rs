@@ -9,9 +9,11 @@ use anyhow::anyhow;
 use sd_notify::NotifyState;
 use weir_linux::steer::{Cause, Host, HostConfig, HostError, TenantScope, Watchdog};
 use weir_linux::{Root, topology};
+use weir_model::capability::Feature;
 use weir_model::events::EventLibrary;
-use weir_model::topology::{TierKind, Topology};
-use weir_steer::config::{Config, LogConfig};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_steer::config::{Config, LogConfig, Probing};
+use weir_steer::controller::Needs;
 use weir_steer::daemon::{Ended, steer};
 use weir_steer::log::words;
 use weir_steer::plant::Dry;
@@ -57,6 +59,9 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     }
     config.window = args.window.unwrap_or(config.window);
     config.period = args.period.unwrap_or(config.period);
+    if let Some(name) = &args.probe {
+        config.probe = Probing::named(name).unwrap_or(config.probe);
+    }
     config.known.fast = args.fast.or(config.known.fast);
     if !args.protect.is_empty() {
         config.protect.clone_from(&args.protect);
@@ -87,14 +92,24 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
 
 /// Steers this host until somebody asks to end.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
-    let config = config(args)?;
-    let known = config.known.calibration(config.policy);
-    let known = known.map_err(|error| Failure::Request(error.into()))?;
+    let mut config = config(args)?;
+    let known = |config: &Config| {
+        let known = config.known.calibration(config.policy);
+        known.map_err(|error| Failure::Request(error.into()))
+    };
+    // All that `weir` has to know can be learnt.
+    let learns = config.policy == Policy::Weir && config.known.fast.is_none();
+    if !learns {
+        known(&config)?;
+    }
     let root = Root::live();
-    let topology = topology::discover(&root).topology()?;
+    let view = topology::discover(&root);
+    let topology = view.topology()?;
+    let digest = topology::digest(&view, None);
     let journal = (!dry).then_some(config.journal.as_path());
     let library = EventLibrary::builtin();
-    let (host, restored) = Host::open(&root, host_config(&config, &topology)?, &library, journal)?;
+    let (mut host, restored) =
+        Host::open(&root, host_config(&config, &topology)?, &library, journal)?;
     for path in &restored.put_back {
         context.note(&format!("put back what an earlier run had left: {path}"));
     }
@@ -102,11 +117,19 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     for told in left.chain(restored.notes.iter().cloned()) {
         say(&format!("weir: warning: {told}"));
     }
-    for missing in host.capabilities().iter().filter(|c| !c.present) {
-        context.note(&format!(
-            "{} is missing: {}; it costs {}",
-            missing.feature, missing.detail, missing.cost
-        ));
+    if learns {
+        let took = host.try_loads();
+        let took = took.map_err(|why| Failure::Missing(anyhow!(
+            "`fast` of [machine] is not known, and loads cannot be timed to learn it: {why}; add it, or \
+             `weir steer calibrate` what is to be known"
+        )))?;
+        config.known.fast = Some(took);
+    }
+    let known = known(&config)?;
+    let mut lost = lost(&host, config.policy);
+    lost.extend(unknown(&config, learns, &digest));
+    for what in &lost {
+        context.note(what);
     }
     let patience = patience(&config);
     let releaser = host.releaser();
@@ -117,9 +140,13 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
-    let mut plant = HostPlant::new(host, &config, slow_nodes(&topology));
+    let mut plant = HostPlant::new(host, &config, slow_nodes(&topology), context.stop.clone());
     let means = plant.means();
-    let controller = (config.policy).controller(&known, &means, config.bounds.clone());
+    let bounds = config.bounds.clone();
+    let controller = match config.policy {
+        Policy::Isolation => Policy::isolation(config.isolated, bounds),
+        policy => policy.controller(&known, &means, bounds),
+    };
     let tiers = tier_names(&topology);
     let told = Told::new(Beginning {
         plant: "host".into(),
@@ -127,6 +154,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         dry,
         window: Duration::from_nanos(config.window.get() as u64),
         tiers: tiers.clone(),
+        lost,
         pid: Some(std::process::id()),
     });
     let (log, _socket) = publish(&config, &told);
@@ -152,6 +180,55 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     };
     notify(NotifyState::Stopping);
     finish(ended)
+}
+
+/// What is not known of this host, or may be wrong, and what that costs.
+fn unknown(config: &Config, learns: bool, digest: &str) -> Vec<String> {
+    let known = &config.known;
+    let mut told = Vec::new();
+    if let (true, Some(fast)) = (learns, known.fast) {
+        told.push(format!(
+            "`fast` is not known: taken to be {fast:.0}, the shortest that loads took just now"
+        ));
+    }
+    if config.policy == Policy::Weir && known.knees.is_empty() {
+        told.push(
+            "the knees of the slow tier are not known, and are learnt on the way; `weir steer calibrate` \
+             measures them"
+                .into(),
+        );
+    }
+    if known.digest.as_deref().is_some_and(|of| of != digest) {
+        let at = known.measured.as_deref().unwrap_or("some time");
+        told.push(format!(
+            "what is known was measured at {at} on another machine, or under another kernel; `weir steer \
+             calibrate` measures it anew"
+        ));
+    }
+    told
+}
+
+/// What this host lacks, with what each loss costs under a controller.
+fn lost(host: &Host, policy: Policy) -> Vec<String> {
+    let missing = host.capabilities().iter().filter(|c| !c.present);
+    let mut lost: Vec<String> = missing
+        .map(|c| {
+            format!(
+                "{} is missing: {}; it costs: {}",
+                c.feature, c.detail, c.cost
+            )
+        })
+        .collect();
+    let is_counted =
+        (host.capabilities().iter()).any(|c| c.feature == Feature::UncorePmu && c.present);
+    let needs = policy.needs();
+    if !is_counted && (needs == Needs::Table || needs == Needs::TableOrProbe && !host.is_probed()) {
+        lost.push(format!(
+            "the controller `{}` sees nothing here, and will hold nobody; `isolation` needs to see nothing",
+            policy.name()
+        ));
+    }
+    lost
 }
 
 /// So long the loop may stand still: three windows, as long as counters may be silent, and a second for
@@ -243,6 +320,12 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
         tenants,
         floor: config.bounds.floor.get(),
         slow_nodes: slow_nodes(topology),
+        fast_node: topology.tier(&TierName::dram()).and_then(|tier| tier.node),
+        probe: match config.probe {
+            Probing::Auto => weir_linux::steer::Probing::Auto,
+            Probing::Always => weir_linux::steer::Probing::Always,
+            Probing::Never => weir_linux::steer::Probing::Never,
+        },
         look_at_pages: LOOK_AT_PAGES,
         ..HostConfig::default()
     })

@@ -31,6 +31,8 @@ pub struct Beginning {
     pub window: Duration,
     /// What the tiers are called.
     pub tiers: TierNames,
+    /// What the machine lacks, and what each loss costs.
+    pub lost: Vec<String>,
     /// The process, where it is one that can be found again.
     pub pid: Option<u32>,
 }
@@ -52,6 +54,7 @@ impl Told {
             refusals: 0,
             tiers: beginning.tiers,
             tenants: Vec::new(),
+            lost: beginning.lost,
             troubles: Default::default(),
             log: None,
             metrics: None,

@@ -92,6 +92,16 @@ fn of_tiers(registry: &mut Registry, window: &weir_steer::record::WindowRecord) 
         Unit::Other("bytes_per_second".into()),
         bandwidth,
     );
+    if let Some(probe) = window.probe_ns {
+        let gauge = Level::default();
+        gauge.set(probe.get() * 1e-9);
+        registry.register_with_unit(
+            "fast_load",
+            "How long a load from the fast tier takes",
+            Unit::Seconds,
+            gauge,
+        );
+    }
     let residency = Family::<OfTier, Level>::default();
     for (tier, ns) in &window.tor_ns {
         let label = OfTier { tier: tier.clone() };

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `model` | a scenario on a model: played, kept and printed |
 //! | `host` | this host, from the request to the loop |
+//! | `calibrate` | what controllers are told of a machine, measured |
 //! | `restore`, `explain`, `top` | what the other verbs do; `status` is one look of `top` |
 //! | `config_file` | the configuration as a file |
 //! | `keeper` | who is told of each window |
 //! | `log_file`, `socket`, `scrape`, `metrics` | where it is told: a file, a socket, a port |
 //! | `view`, `clock` | how it is on a terminal; the time of day |
 
+mod calibrate;
 mod clock;
 mod config_file;
 mod explain;
@@ -29,6 +31,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use weir_model::units::Nanos;
+use weir_steer::config::Probing;
 use weir_steer::roster::Policy;
 use weir_steer::scenario::Scenario;
 use weir_steer::scope::Scope;
@@ -69,6 +72,8 @@ enum What {
     Status(top::Asked),
     /// Show live who is held at what, and why: of this host, or of a scenario.
     Top(RunArgs),
+    /// Measure what controllers are told of this host, or of a model, and write it down.
+    Calibrate(calibrate::Args),
     /// Put back what a run that was killed has left changed.
     Restore(restore::Args),
     /// Say why something was decided.
@@ -105,6 +110,10 @@ pub struct RunArgs {
     /// How long a request for DRAM at rest stays in the Table of Requests here.
     #[arg(long, value_name = "TIME")]
     fast: Option<Nanos>,
+    /// On this host: whether loads from the fast tier are timed; auto is where the Table of Requests is not
+    /// counted [default: auto].
+    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Probing::ALL.map(Probing::name)))]
+    probe: Option<String>,
     /// The decision log.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -144,6 +153,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::DryRun(args) => model::run(args, context, true),
         What::Status(args) => top::status(args, context),
         What::Top(args) => top::top(args, context),
+        What::Calibrate(args) => calibrate::run(args, context),
         What::Restore(args) => restore::run(args, context),
         What::Explain(args) => explain::run(args, context),
         What::Scenarios => scenarios(),

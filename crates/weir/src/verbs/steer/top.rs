@@ -110,6 +110,7 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
         dry: false,
         window: Duration::from_nanos(manner.window.get() as u64),
         tiers: tiers.clone(),
+        lost: Vec::new(),
         pid: None,
     });
     let mut left = windows(&cast.phases, manner.window);

@@ -67,6 +67,16 @@ fn tiers(status: &StatusDocument, window: &WindowRecord) -> Vec<String> {
         };
         lines.push(line);
     }
+    let probe = |w: &WindowRecord| w.probe_ns.map(|ns| ns.get());
+    if let Some(now) = probe(window) {
+        lines.push(format!(
+            "{}{}  load {:>5} ns {}",
+            fit(&status.tiers.fast, 10),
+            " ".repeat(12 + BACK),
+            figure(now),
+            bars(0.0, back().map(probe))
+        ));
+    }
     lines.push(format!(
         "{}{:>6} %    {}  level {}",
         fit("left", 10),
@@ -82,6 +92,11 @@ fn why(window: &WindowRecord) -> Vec<String> {
     if let (Some(slow), Some(target)) = (window.why.slow, window.why.target) {
         lines.push(format!(
             "         {slow:.0} in the table, compared with {target:.0}"
+        ));
+    }
+    if let (Some(probe), Some(target)) = (window.why.probe, window.why.target) {
+        lines.push(format!(
+            "         {probe:.0} for a load of the fast tier, compared with {target:.0}"
         ));
     }
     lines
@@ -198,6 +213,7 @@ pub(super) mod tests {
             ]
             .into(),
             tor_ns: [("dram".into(), Nanos(121.0)), ("all".into(), Nanos(204.0))].into(),
+            probe_ns: None,
             level: 1,
             quota_pct: 12.5,
             why: Why::compared("the slow tier fills the table", Nanos(1912.0), Nanos(480.0)),
@@ -236,6 +252,7 @@ pub(super) mod tests {
                 slow: "cxl0".into(),
             },
             tenants: Vec::new(),
+            lost: Vec::new(),
             troubles: ["no room on the disk".to_owned()].into(),
             log: None,
             metrics: None,

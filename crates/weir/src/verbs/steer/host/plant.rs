@@ -8,6 +8,7 @@ use weir_steer::plant::{AppliedHold, Means, NotPutBack, Plant, PlantError, Tenan
 use weir_steer::{Hold, Role, Share, Sight, TenantSight};
 
 use super::is_settled;
+use crate::interrupt::Stop;
 
 /// This host, its tenants held as they were told to be.
 pub struct HostPlant {
@@ -16,11 +17,12 @@ pub struct HostPlant {
     held: Vec<Hold>,
     period: Nanos,
     slow_nodes: Vec<u32>,
+    stop: Stop,
 }
 
 impl HostPlant {
     /// A host whose tenants are those of the configuration, the protected first.
-    pub fn new(host: Host, config: &Config, slow_nodes: Vec<u32>) -> Self {
+    pub fn new(host: Host, config: &Config, slow_nodes: Vec<u32>, stop: Stop) -> Self {
         let tenants: Vec<TenantOf> = (host.tenants().iter().enumerate())
             .map(|(i, tenant)| TenantOf {
                 name: tenant.name().to_owned(),
@@ -44,6 +46,7 @@ impl HostPlant {
             tenants,
             period: config.period,
             slow_nodes,
+            stop,
         }
     }
 
@@ -83,8 +86,11 @@ impl Plant for HostPlant {
         let Seen {
             window,
             counters,
+            probe,
             tenants,
-        } = self.host.observe(window);
+        } = (self.host)
+            .observe_unless(window, &|| self.stop.requested())
+            .ok_or(PlantError::Interrupted)?;
         let sights = (self.tenants.iter_mut().zip(tenants))
             .map(|(tenant, seen)| {
                 tenant.cores = seen.cores;
@@ -101,7 +107,10 @@ impl Plant for HostPlant {
             tenants: Vec::new(),
             counters,
         };
-        Ok(Sight::of(&seen, sights))
+        Ok(Sight {
+            probe,
+            ..Sight::of(&seen, sights)
+        })
     }
 
     fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {

@@ -1,0 +1,240 @@
+//! Where no table is counted, as in most virtual machines: the fast tier's latency alone, tried by whoever
+//! steers.
+//!
+//! A high latency does not say whose requests are in the way, and may be the protected tenant's own doing. So
+//! a hold is a trial: where the fast tier is none the faster for it, it is taken back, and the next one comes
+//! later. What is reached under a narrow hold is what the fast tier can give now, and wider holds are measured
+//! by it. How busy the slow tier is remains unseen: it gives less than under counters.
+
+use weir_model::units::Nanos;
+
+use super::share_units;
+use crate::controller::{Controller, Decision, Needs, Why};
+use crate::hold::{Grain, Share};
+use crate::sight::Sight;
+
+/// What the controller is told of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LatencyConfig {
+    /// Of a load from the fast tier at rest, if it was measured; the first trial tells otherwise.
+    pub rest: Option<Nanos>,
+    /// Step of the hardware's bandwidth allocation, if it has any.
+    pub step: Option<Share>,
+}
+
+/// Loads that take so many times as long as at rest are worth a trial.
+const SLOW: f64 = 1.3;
+/// A change of latency by this factor is none by chance: what is tried are a few hundred loads.
+const NOTICED: f64 = 1.1;
+/// Of all cores, what the first trial leaves.
+const FIRST: f64 = 1.0 / 8.0;
+/// Least running, in cores.
+const LEAST: f64 = 1.0 / 16.0;
+/// What a step narrower leaves, and a step wider gives.
+const NARROWER: f64 = 0.5;
+const WIDER: f64 = 1.25;
+/// Windows without harm before a step wider.
+const PATIENCE: u32 = 2;
+/// Windows for which nothing is tried again that was in vain or too wide, twice as many each time up to the
+/// latter.
+const AGAIN: u32 = 40;
+const MOST_AGAIN: u32 = 960;
+
+/// The controller.
+#[derive(Debug, Clone)]
+pub struct Latency {
+    config: LatencyConfig,
+    /// The shortest that was seen.
+    rest: Option<Nanos>,
+    held: Option<Held>,
+    in_vain: Wait,
+}
+
+/// Something that is not tried again yet.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wait {
+    left: u32,
+    next: u32,
+}
+
+impl Wait {
+    fn begin(&mut self) {
+        self.left = self.next.clamp(AGAIN, MOST_AGAIN);
+        self.next = self.left * 2;
+    }
+
+    /// A window passes; whether it is over.
+    fn is_over(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left == 0
+    }
+}
+
+/// A hold in force.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    units: f64,
+    /// What the fast tier gives under holds that do no harm.
+    good: Nanos,
+    /// Before the last step narrower: the hold, if there was one, and the latency.
+    trial: Option<(Option<f64>, Nanos)>,
+    calm: u32,
+    too_wide: f64,
+    wait: Wait,
+}
+
+impl Latency {
+    /// Everybody free.
+    pub fn new(config: LatencyConfig) -> Self {
+        Self {
+            rest: config.rest,
+            config,
+            held: None,
+            in_vain: Wait::default(),
+        }
+    }
+
+    fn grain(&self) -> Grain {
+        self.config.step.map_or(Grain::Time, Grain::Wide)
+    }
+
+    /// What latency is compared with, and what follows.
+    fn decide(&mut self, cores: f64, now: Nanos) -> (&'static str, Nanos) {
+        let is_known = self.rest.is_some();
+        let rest = self.rest.map_or(now, |rest| rest.min(now));
+        self.rest = Some(rest);
+        let Some(held) = self.held.take() else {
+            return self.free(cores, now, rest, is_known);
+        };
+        let limit = held.good * NOTICED;
+        let (rule, held) = match held.trial {
+            Some(before) if now * NOTICED > before.1 => self.failed(held, before, now),
+            Some(_) => ("the fast tier is faster: held on", Some(held.settled(now))),
+            None => held.go_on(now),
+        };
+        self.held = held.filter(|held| held.units < cores);
+        (rule, limit)
+    }
+
+    fn free(
+        &mut self,
+        cores: f64,
+        now: Nanos,
+        rest: Nanos,
+        is_known: bool,
+    ) -> (&'static str, Nanos) {
+        let limit = rest * SLOW;
+        if self.in_vain.left > 0 && !self.in_vain.is_over() {
+            return ("to hold somebody helped nobody", limit);
+        }
+        if is_known && now <= limit {
+            return ("the fast tier is fast", limit);
+        }
+        self.held = Some(Held {
+            units: (cores * FIRST).max(LEAST),
+            good: now,
+            trial: Some((None, now)),
+            calm: 0,
+            too_wide: cores,
+            wait: Wait::default(),
+        });
+        match is_known {
+            true => ("the fast tier is slow: a trial", limit),
+            false => ("what the fast tier can give is not known: a trial", limit),
+        }
+    }
+
+    /// A step narrower made nothing faster: the one before, and what is seen now is what there is.
+    fn failed(
+        &mut self,
+        held: Held,
+        (before, was): (Option<f64>, Nanos),
+        now: Nanos,
+    ) -> (&'static str, Option<Held>) {
+        let Some(units) = before else {
+            self.in_vain.begin();
+            return ("to hold somebody helped nobody: let go", None);
+        };
+        let held = Held {
+            units,
+            good: was.min(now),
+            trial: None,
+            ..held
+        };
+        ("narrower made nothing faster: as before", Some(held))
+    }
+}
+
+impl Held {
+    /// A narrower hold that helped.
+    fn settled(self, now: Nanos) -> Self {
+        Self {
+            good: now.min(self.good),
+            trial: None,
+            calm: 0,
+            ..self
+        }
+    }
+
+    /// Wider as long as nobody is harmed.
+    fn go_on(mut self, now: Nanos) -> (&'static str, Option<Self>) {
+        if now > self.good * NOTICED {
+            self.too_wide = self.units;
+            self.wait.begin();
+            self.trial = Some((Some(self.units), now));
+            self.units = (self.units * NARROWER).max(LEAST);
+            return ("the fast tier is slower: less", Some(self));
+        }
+        self.good = self.good.min(now);
+        self.calm += 1;
+        if self.wait.left > 0 && self.wait.is_over() {
+            self.too_wide = f64::INFINITY;
+        }
+        let wider = self.units * WIDER;
+        if self.calm < PATIENCE || wider >= self.too_wide {
+            return ("the fast tier is fast", Some(self));
+        }
+        self.calm = 0;
+        self.units = wider;
+        ("the fast tier is fast: a step wider", Some(self))
+    }
+}
+
+impl Controller for Latency {
+    fn name(&self) -> &'static str {
+        "latency"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::Probe
+    }
+
+    fn observe(&mut self, sight: &Sight) -> Decision {
+        let tenants = sight.tenants.len();
+        if !sight.protected_busy() {
+            self.held = None;
+            self.in_vain = Wait::default();
+            return Decision::free(tenants, Why::rule("nobody to protect runs"));
+        }
+        let cores = f64::from(sight.restrained_cores());
+        let why = match &sight.probe {
+            _ if cores == 0.0 => {
+                self.held = None;
+                return Decision::free(tenants, Why::rule("nobody who may be held runs"));
+            }
+            Ok(now) => {
+                let (rule, limit) = self.decide(cores, *now);
+                Why {
+                    probe: Some(*now),
+                    target: Some(limit),
+                    ..Why::rule(rule)
+                }
+            }
+            Err(why) => Why::rule(format!("as before: {why}")),
+        };
+        let Some(held) = self.held else {
+            return Decision::free(tenants, why);
+        };
+        share_units(sight, held.units, self.grain(), why.at_level(1))
+    }
+}

@@ -1,0 +1,142 @@
+//! Where no table is counted: what needs nothing is held all the same, and what tries the fast tier's latency
+//! holds by that.
+
+mod common;
+
+use proptest::prelude::*;
+use weir_model::capability::Unavailable;
+use weir_model::counters::CounterSet;
+use weir_model::units::Nanos;
+use weir_steer::controller::Needs;
+use weir_steer::controllers::{Latency, LatencyConfig};
+use weir_steer::guard::{Bounds, Guarded};
+use weir_steer::plant::Means;
+use weir_steer::roster::Policy;
+use weir_steer::{Controller, Hold, Sight};
+
+use common::{Flow, Fluid, sight};
+
+/// A window of a machine without counters; the probe as it is.
+fn blind(fluid: &Fluid, fast_runs: bool, probe: Option<Nanos>) -> Sight {
+    let mut sight = sight(fluid, CounterSet::default(), fast_runs);
+    sight.probe = probe.ok_or_else(|| Unavailable::because("lost"));
+    sight
+}
+
+fn latency() -> Guarded<Latency> {
+    let config = LatencyConfig {
+        rest: None,
+        step: None,
+    };
+    Guarded::new(Latency::new(config), Bounds::default())
+}
+
+/// So many windows: what was held, and how the server ran under it.
+fn run(
+    controller: &mut dyn Controller,
+    fluid: &Fluid,
+    windows: usize,
+    fast_runs: bool,
+) -> Vec<(Hold, Flow)> {
+    let mut hold = Hold::FREE;
+    (0..windows)
+        .map(|_| {
+            let flow = fluid.held(hold, fast_runs);
+            let before = hold;
+            let probe = Nanos(fluid.fast.rest + flow.wait);
+            let decision = controller.observe(&blind(fluid, fast_runs, Some(probe)));
+            hold = decision.holds[1];
+            (before, flow)
+        })
+        .collect()
+}
+
+#[test]
+fn the_fast_tier_is_kept_fast_and_the_slow_one_is_not_stopped() {
+    let fluid = Fluid::miku();
+    let (fast, slow) = fluid.alone();
+    let free = fluid.held(Hold::FREE, true);
+    assert!(free.fast < 0.8 * fast, "without control it is harmed");
+    let windows = run(&mut latency(), &fluid, 400, true);
+    let last = &windows[200..];
+    let mean = |of: fn(&Flow) -> f64| last.iter().map(|(_, f)| of(f)).sum::<f64>() / 200.0;
+    assert!(mean(|f| f.fast) > 0.9 * fast, "{}", mean(|f| f.fast) / fast);
+    assert!(mean(|f| f.slow) > 0.2 * slow, "{}", mean(|f| f.slow) / slow);
+}
+
+#[test]
+fn who_is_not_to_blame_is_let_go() {
+    // The protected tenant alone fills its tier: holding the other changes nothing.
+    let fluid = Fluid {
+        slow_mlp: 0.1,
+        ..Fluid::miku()
+    };
+    let windows = run(&mut latency(), &fluid, 1000, true);
+    let held = windows.iter().filter(|(hold, _)| !hold.is_free()).count();
+    assert!((1..=10).contains(&held), "{held}: trials, and no more");
+}
+
+#[test]
+fn everybody_is_let_go_once_nobody_is_to_be_protected() {
+    let fluid = Fluid::miku();
+    let mut controller = latency();
+    run(&mut controller, &fluid, 20, true);
+    let decision = controller.observe(&blind(&fluid, false, Some(Nanos(110.0))));
+    assert!(decision.holds.iter().all(Hold::is_free));
+}
+
+#[test]
+fn what_needs_nothing_holds_without_counters_for_as_long_as_it_is_asked() {
+    let fluid = Fluid::miku();
+    let mut isolation = Policy::isolation(2.0, Bounds::default());
+    for _ in 0..100 {
+        let decision = isolation.observe(&blind(&fluid, true, None));
+        assert!((decision.holds[1].units(fluid.slow_cores) - 2.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn policies_say_what_their_controllers_need() {
+    let fluid = Fluid::miku();
+    let seen = |needs: Needs, probe| needs.are_met_by(&blind(&fluid, true, probe));
+    for policy in Policy::ALL {
+        let known = common::calibration();
+        let controller = policy.controller(&known, &Means::default(), Bounds::default());
+        for probe in [None, Some(Nanos(100.0))] {
+            assert_eq!(
+                seen(policy.needs(), probe),
+                seen(controller.needs(), probe),
+                "{}",
+                policy.name()
+            );
+        }
+        // Two windows without anything, and a third: whoever needs something lets go.
+        let mut controller = policy.controller(&known, &Means::default(), Bounds::default());
+        let all: Vec<bool> = (0..3)
+            .map(|_| controller.observe(&blind(&fluid, true, None)).holds[1].is_free())
+            .collect();
+        assert_eq!(all[2], policy != Policy::Isolation, "{}", policy.name());
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_tried_nobody_is_stopped_and_silence_lets_go(
+        probes in prop::collection::vec(prop::option::of(prop_oneof![
+            any::<f64>(), 50.0..2000.0, Just(110.0)]), 1..200),
+    ) {
+        let fluid = Fluid::miku();
+        let (mut first, mut second) = (latency(), latency());
+        let mut silent = 0;
+        for probe in probes {
+            let window = blind(&fluid, true, probe.map(Nanos));
+            let decision = first.observe(&window);
+            prop_assert_eq!(&decision, &second.observe(&window));
+            let units = decision.holds[1].units(fluid.slow_cores);
+            prop_assert!(units >= 0.01 * f64::from(fluid.slow_cores) * 0.999, "{units}");
+            let told = probe.is_some_and(|p| p > 0.0 && p < 1e6);
+            silent = if told { 0 } else { silent + 1 };
+            prop_assert!(silent < 3 || decision.holds[1].is_free(), "{decision:?}");
+        }
+    }
+}

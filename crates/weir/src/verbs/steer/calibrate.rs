@@ -1,0 +1,133 @@
+//! `weir steer calibrate`: what controllers are told of a machine, measured and written down.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use weir_linux::{Root, topology};
+use weir_model::units::{Bytes, Nanos};
+use weir_sim::Sampling;
+use weir_steer::calibrate::calibrate;
+use weir_steer::config::Known;
+use weir_steer::knee::{Measured, Threads};
+use weir_steer::plant::Means;
+
+use super::{clock, config_file};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::machine::{self, HOST};
+use crate::output::print;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir steer calibrate --out /etc/weir/machine.toml
+  weir steer calibrate --config /etc/weir/steer.toml
+  weir steer calibrate --on miku-a
+
+Threads of its own run on the first socket, some seconds in all; nothing else
+should. The file is named in a configuration by `from` of [machine].")]
+pub struct Args {
+    /// Write it there, and not to standard output.
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    out: Option<PathBuf>,
+    /// Write it to the file that this configuration names.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How long each point is looked at.
+    #[arg(long, value_name = "TIME", default_value = "250 ms")]
+    window: Nanos,
+    /// On this host: memory of each thread [default: four times the last-level cache].
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+}
+
+/// So many last-level caches are out of a thread's reach.
+const CACHES: u64 = 4;
+
+/// Measures, and writes it down.
+///
+/// # Errors
+/// The request was wrong, the machine cannot be measured, or the file not be written.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.window.get() < 1e6 {
+        return Err(Failure::request("--window is a millisecond or more"));
+    }
+    let out = match &args.config {
+        Some(config) => Some(config_file::names_machine(config)?),
+        None => args.out.clone(),
+    };
+    let known = match context.global.on == HOST {
+        true => host(args, context)?,
+        false => model(args, context)?,
+    };
+    let text = known.to_toml();
+    match out {
+        None => print(&text),
+        Some(path) => {
+            let told = || format!("cannot write {}", path.display());
+            write(&path, &text)
+                .with_context(told)
+                .map_err(Failure::Work)
+        }
+    }
+}
+
+/// A model has counters, and can be held.
+fn model(args: &Args, context: &Context) -> Result<Known> {
+    let chosen = machine::choose_sampled(&context.global.on, Sampling::default())?;
+    let step = Means::of_model(chosen.topology.clock).allocation;
+    let testbed = chosen.testbed.as_ref();
+    let calibration = calibrate(testbed, context.global.seed, args.window, step)?;
+    Ok(Known::of(
+        &calibration,
+        chosen.identity.digest,
+        clock::now(),
+    ))
+}
+
+fn host(args: &Args, context: &Context) -> Result<Known> {
+    let chosen = machine::choose(HOST)?;
+    let caches = chosen.topology.last_level_cache().get() * CACHES;
+    let threads = Threads {
+        testbed: chosen.testbed.as_ref(),
+        seed: context.global.seed,
+        window: args.window,
+        working_set: args.size.unwrap_or(Bytes(caches)),
+    };
+    let mut told = |what: &str| context.note(&format!("measuring {what}"));
+    let Measured {
+        calibration,
+        slow,
+        counted,
+    } = threads.measure(&mut told)?;
+    if !counted {
+        context.note(
+            "the Table of Requests is not counted here: loads were timed, which take longer than they stay \
+             in it by the way to it",
+        );
+    }
+    match slow {
+        Some(tier) if calibration.knees.is_empty() => context.note(&format!(
+            "no knee of {tier} was found: one thread fills its queue, or there are no cores for more"
+        )),
+        Some(tier) => context.note(&format!("{tier} is the slow tier")),
+        None => context.note("this host has one tier only; a slow one was not measured"),
+    }
+    let view = topology::discover(&Root::live());
+    let known = Known::of(&calibration, topology::digest(&view, None), clock::now());
+    Ok(known)
+}
+
+/// The whole file or none.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let mut file = File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&new, path)
+}
