@@ -6,7 +6,6 @@ mod program;
 mod room;
 mod smaps;
 mod trial;
-mod weights;
 
 use std::io;
 use std::ptr::NonNull;
@@ -20,7 +19,6 @@ pub use policy::Policy;
 pub use program::ProgramPolicy;
 pub use room::{Room, room};
 pub use trial::{KernelPolicy, Seen, Trial};
-pub use weights::Weights;
 
 use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};

@@ -32,6 +32,19 @@ pub(super) const EXCLUDE_KERNEL: u64 = 1 << 5;
 pub(super) const EXCLUDE_HV: u64 = 1 << 6;
 pub(super) const ENABLE_ON_EXEC: u64 = 1 << 12;
 
+const FREQUENCY: u64 = 1 << 10;
+/// The lowest of two bits.
+const PRECISE: u32 = 15;
+
+/// How often an event is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Every {
+    /// Once in so many.
+    Times(u64),
+    /// About so often a second, on each processor.
+    PerSecond(u64),
+}
+
 /// PERF_FORMAT_TOTAL_TIME_ENABLED and PERF_FORMAT_TOTAL_TIME_RUNNING.
 const WITH_TIMES: u64 = 1 | 2;
 
@@ -54,6 +67,21 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
+    /// The same for samples of `what`: one of so many events, or so many a second.
+    pub const fn sampling(encoded: Encoded, every: Every, what: u64, precise: u8) -> Self {
+        let precise = (precise as u64) << PRECISE;
+        let (period, flags) = match every {
+            Every::Times(times) => (times, precise),
+            Every::PerSecond(rate) => (rate, precise | FREQUENCY),
+        };
+        let plain = Self::new(encoded, flags);
+        Self {
+            period,
+            sample: what,
+            ..plain
+        }
+    }
+
     pub const fn new(encoded: Encoded, flags: u64) -> Self {
         let [config, config1, config2] = encoded.config;
         Self {

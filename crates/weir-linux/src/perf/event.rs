@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use super::attributes::{
     Attributes, DISABLED, ENABLE_ON_EXEC, EXCLUDE_HV, EXCLUDE_KERNEL, Encoded, INHERIT,
 };
+use super::sample::{Source, WANTED};
 
 /// Closed when a program is executed (PERF_FLAG_FD_CLOEXEC).
 const CLOSE_ON_EXEC: u64 = 1 << 3;
@@ -81,6 +82,34 @@ impl Open {
             Target::Cpu(cpu) => (-1, i64::from(cpu)),
         };
         let attributes = Attributes::new(encoded, flags);
+        Self::open(&attributes, (pid, cpu), leader)
+    }
+
+    /// Opens an event of which samples are to be noted, wherever they come from.
+    ///
+    /// # Errors
+    /// As the kernel has it.
+    pub fn sampling(source: &Source, target: Target, leader: Option<&Open>) -> io::Result<Self> {
+        let Source {
+            encoded,
+            every,
+            precise,
+            ..
+        } = *source;
+        let attributes = Attributes::sampling(encoded, every, WANTED, precise);
+        let whom = match target {
+            Target::ThisThread | Target::Children => (0, -1),
+            Target::Task(pid) => (i64::from(pid), -1),
+            Target::Cpu(cpu) => (-1, i64::from(cpu)),
+        };
+        Self::open(&attributes, whom, leader)
+    }
+
+    fn open(
+        attributes: &Attributes,
+        (pid, cpu): (i64, i64),
+        leader: Option<&Open>,
+    ) -> io::Result<Self> {
         let group = leader.map_or(-1, |leader| i64::from(leader.0.as_raw_fd()));
         // SAFETY: the pointer is to an attribute block of the size that it states, which lives
         // until the call returns; the call keeps no reference to it. The other arguments are
@@ -88,7 +117,7 @@ impl Open {
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
-                &raw const attributes,
+                std::ptr::from_ref(attributes),
                 pid,
                 cpu,
                 group,
@@ -120,5 +149,11 @@ impl Open {
             enabled: word(1),
             running: word(2),
         })
+    }
+}
+
+impl From<Open> for File {
+    fn from(open: Open) -> Self {
+        open.0
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`units`] finds in sysfs what counts, [`mod@format`] where the kernel wants the fields of an
 //! encoding, [`event`] opens and reads one event, [`session`] all that some portable counters take,
-//! and [`command`] counts a command from its first instruction. The encodings themselves are in the
+//! and [`command`] counts a command from its first instruction; [`sample`] has single accesses noted. The encodings themselves are in the
 //! tables of [`weir_model::events`]. What the kernel refuses is a reason ([`refusal`]).
 
 mod attributes;
@@ -10,6 +10,7 @@ pub mod command;
 pub mod event;
 pub mod format;
 pub mod refusal;
+pub mod sample;
 pub mod session;
 pub mod units;
 
@@ -24,7 +25,7 @@ use weir_model::events::{CpuId, EventLibrary, EventTable};
 use crate::root::Root;
 use crate::topology::list;
 
-pub use attributes::Encoded;
+pub use attributes::{Encoded, Every};
 pub use event::Target;
 pub use session::Session;
 

@@ -5,6 +5,7 @@ use weir_model::capability::{Capability, Feature, Unavailable};
 use super::config::HostConfig;
 use super::means::{allocation, weights};
 use super::sight::probe::Probe;
+use super::sight::touched::Touched;
 use super::sight::traffic;
 use super::sight::uncore::Uncore;
 use crate::root::Root;
@@ -60,4 +61,20 @@ pub(super) fn all(
         ),
     });
     all
+}
+
+/// Whether accesses are sampled.
+pub(super) fn of_samples(touched: &Result<Touched, Unavailable>) -> Capability {
+    match touched {
+        Ok(_) => Capability::present(
+            Feature::CorePmu,
+            "accesses are sampled with their addresses",
+        ),
+        Err(why) => Capability::missing(
+            Feature::CorePmu,
+            why.reason.clone(),
+            "who touches the slow tier is told by where pages lie, used or not",
+            "a bare-metal host with PEBS or IBS, and CAP_PERFMON",
+        ),
+    }
 }

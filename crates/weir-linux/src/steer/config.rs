@@ -54,6 +54,8 @@ pub struct HostConfig {
     pub fast_node: Option<u32>,
     /// Whether loads from it are timed.
     pub probe: Probing,
+    /// Whether accesses are sampled with their addresses, where the hardware does that.
+    pub sample: bool,
     /// Windows from one look at a tenant's pages to the next; 0 for none.
     pub look_at_pages: u32,
 }
@@ -74,6 +76,7 @@ impl Default for HostConfig {
             slow_nodes: Vec::new(),
             fast_node: None,
             probe: Probing::Never,
+            sample: false,
             look_at_pages: 8,
         }
     }

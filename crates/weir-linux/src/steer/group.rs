@@ -65,12 +65,22 @@ fn numbers_below(root: &Root, group: &str, name: &str) -> Vec<u32> {
         let text = root.text(&file(&group, name));
         let lines = text.known().map_or("", String::as_str).lines();
         all.extend(lines.filter_map(|line| line.trim().parse::<u32>().ok()));
+        if has_none_below(root, &group) {
+            continue;
+        }
         let below = groups_in(root, &group);
         open.extend(below.iter().map(|name| format!("{group}/{name}")));
     }
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Whether the kernel says that nothing is below a group, which costs less than to look.
+fn has_none_below(root: &Root, group: &str) -> bool {
+    let stat = root.text(&file(group, "cgroup.stat"));
+    let is_none = |text: &String| text.lines().any(|line| line == "nr_descendants 0");
+    stat.known().is_some_and(is_none)
 }
 
 /// The processors that a group may run on now: its own, or those of the nearest group above that

@@ -9,13 +9,15 @@ use weir_model::capability::{Capability, Unavailable};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
-use super::config::{HostConfig, Probing};
+use super::automatic::{Candidate, Rules};
+use super::config::{HostConfig, Probing, TenantScope};
 use super::journal::{Moment, Watch};
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
 use super::restore::{Cause, NotPutBack};
 use super::seen::Seen;
 use super::sight::probe::{BURSTS, Probe};
+use super::sight::touched::Touched;
 use super::sight::uncore::Uncore;
 use super::tenant::{Refusals, Tenant};
 use crate::clock;
@@ -43,6 +45,7 @@ pub struct Host {
     tenants: Vec<Tenant>,
     uncore: Uncore,
     probe: Result<Probe, Unavailable>,
+    touched: Result<Touched, Unavailable>,
     /// None in a dry run.
     ledger: Option<Arc<Mutex<Ledger>>>,
     wrote: Vec<Wrote>,
@@ -116,13 +119,21 @@ impl Host {
             )),
             Probing::Auto | Probing::Always => Probe::open(root, config.fast_node),
         };
-        let capabilities = super::capabilities::all(root, &config, &uncore, &probe);
+        let touched = match config.sample {
+            true => Touched::open(root),
+            false => Err(Unavailable::because("it was not asked for")),
+        };
+        let mut capabilities = super::capabilities::all(root, &config, &uncore, &probe);
+        if config.sample {
+            capabilities.push(super::capabilities::of_samples(&touched));
+        }
         let mut host = Self {
             root: root.clone(),
             config,
             tenants,
             uncore,
             probe,
+            touched,
             ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
             wrote: Vec::new(),
             capabilities,
@@ -132,6 +143,54 @@ impl Host {
         };
         host.settle();
         Ok(host)
+    }
+
+    /// Takes one more tenant in, in the last place or in that of one that has gone, and says where.
+    ///
+    /// # Errors
+    /// It cannot be found or held, or overlaps another.
+    pub fn adopt(
+        &mut self,
+        asked: TenantScope,
+        place: Option<usize>,
+    ) -> Result<usize, Unavailable> {
+        let number = place.unwrap_or(self.tenants.len());
+        let before = self.config.tenants.clone();
+        if number < self.config.tenants.len() {
+            self.config.tenants[number] = asked;
+        } else {
+            self.config.tenants.push(asked);
+        }
+        let found = Tenant::find_beside(&self.root, &self.config, number, &self.tenants);
+        let mut tenant = match found {
+            Ok(tenant) => tenant,
+            Err(why) => {
+                self.config.tenants = before;
+                return Err(why);
+            }
+        };
+        if let Some(ledger) = &self.ledger {
+            let mut ledger = lock(ledger);
+            tenant.settle(&self.root, &mut ledger, &self.config, &mut self.wrote);
+        }
+        match self.tenants.get_mut(number) {
+            Some(place) => *place = tenant,
+            None => self.tenants.push(tenant),
+        }
+        Ok(number)
+    }
+
+    /// A tenant is none any more: it is not looked at, and its group may be another's. What it is held to is
+    /// let go before.
+    pub fn retire(&mut self, tenant: usize) {
+        if let Some(tenant) = self.tenants.get_mut(tenant) {
+            tenant.retire();
+        }
+    }
+
+    /// The control groups that could be tenants.
+    pub fn candidates(&self, rules: &Rules) -> Vec<Candidate> {
+        super::automatic::candidates(&self.root, rules)
     }
 
     /// Makes what is needed to see and hold tenants; what cannot be made is missed later, and said.
@@ -242,15 +301,17 @@ impl Host {
         let window = Nanos(now.duration_since(began).as_nanos() as f64);
         self.last = Some(now);
         let counters = self.uncore.window();
-        let every = u64::from(self.config.look_at_pages);
-        let count = self.tenants.len() as u64;
+        self.look_at_pages();
         let mut seen = Vec::with_capacity(self.tenants.len());
-        for (tenant, place) in self.tenants.iter_mut().zip(0..) {
-            // Tenants take turns, so that no window pays for all of them.
-            if every > 0 && self.windows % every == place % every.max(1).min(count.max(1)) {
-                tenant.look_at_pages(&self.root);
-            }
+        for tenant in &mut self.tenants {
             seen.push(tenant.window(&self.root, window, &mut self.buffer));
+        }
+        if let Ok(touched) = &mut self.touched {
+            let groups: Vec<&str> = self.tenants.iter().map(Tenant::group).collect();
+            let touched = touched.window(&self.root, &groups);
+            for (seen, touched) in seen.iter_mut().zip(touched) {
+                seen.touched = Ok(touched);
+            }
         }
         self.windows += 1;
         Seen {
@@ -261,6 +322,23 @@ impl Host {
                 Err(why) => Err(why.clone()),
             },
             tenants: seen,
+        }
+    }
+
+    /// Looks at the pages of whoever was never looked at, and of one who is due: no window pays for all.
+    fn look_at_pages(&mut self) {
+        let every = u64::from(self.config.look_at_pages);
+        if every == 0 {
+            return;
+        }
+        let now = self.windows;
+        for tenant in self.tenants.iter_mut().filter(|t| t.due().is_none()) {
+            tenant.look_at_pages(&self.root, now, every);
+        }
+        let due = |tenant: &&mut Tenant| tenant.due().unwrap_or(now);
+        let next = self.tenants.iter_mut().min_by_key(due);
+        if let Some(tenant) = next.filter(|tenant| due(tenant) <= now) {
+            tenant.look_at_pages(&self.root, now, every);
         }
     }
 
@@ -280,7 +358,8 @@ impl Host {
             .filter(|tenant| tenant.name() != name)
             .map(|tenant| tenant.cpus().to_vec())
             .collect();
-        let tenant = self.tenants.iter_mut().find(|tenant| tenant.name() == name);
+        let tenant =
+            (self.tenants.iter_mut()).find(|tenant| tenant.name() == name && !tenant.is_retired());
         let tenant =
             tenant.ok_or_else(|| Unavailable::because(format!("there is no tenant `{name}`")))?;
         let mut ledger = lock(ledger);

@@ -4,6 +4,7 @@
 //! | module | is |
 //! |---|---|
 //! | [`scope`] | whom: a control group, a systemd unit, a container, a process |
+//! | [`automatic`] | whom, where nobody was named: control groups by where their pages lie |
 //! | [`group`] | the control group (version 2) behind a scope |
 //! | `journal` | what was there before, on disk before anything is changed |
 //! | `ledger` | the only way to change anything: found, said on disk, written, read back |
@@ -15,11 +16,13 @@
 //! | [`seen`] | what is seen in a window, of the machine and of each tenant |
 //! | [`host`] | this host for a controller: tenants seen window by window, and held |
 //! | `capabilities` | what a host lacks to be steered, and what each loss costs |
+//! | [`interleaving`] | the weights of interleaving, held for a measurement |
 //! | [`watchdog`] | a loop that stands still lets go |
 //!
 //! Nothing outside of the scopes given is changed, but for the controllers of the groups above them
 //! (`cgroup.subtree_control`), which are put back too.
 
+pub mod automatic;
 mod capabilities;
 pub mod config;
 #[cfg(test)]
@@ -30,6 +33,7 @@ pub mod group;
 pub mod host;
 #[cfg(test)]
 mod host_tests;
+pub mod interleaving;
 mod journal;
 #[cfg(test)]
 mod killed;
@@ -42,8 +46,10 @@ pub mod sight;
 pub mod tenant;
 pub mod watchdog;
 
+pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError, Release};
+pub use interleaving::Interleaving;
 pub use journal::Moment;
 pub use ledger::{JournalError, Restored, Wrote, restore};
 pub use means::Means;

@@ -20,6 +20,8 @@ pub struct TenantSeen {
     pub busy: bool,
     /// Bytes to and from memory, of all tiers.
     pub drew: Result<GbPerSec, Unavailable>,
+    /// On which nodes the lines were that samples saw it touch, 64 bytes for each.
+    pub touched: Result<Residency, Unavailable>,
     /// Where its pages lie, when they were last looked at.
     pub pages: Result<Arc<Residency>, Unavailable>,
 }

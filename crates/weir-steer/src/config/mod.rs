@@ -35,6 +35,8 @@ pub struct Config {
     pub protect: Vec<Scope>,
     /// Who may be held.
     pub restrain: Vec<Scope>,
+    /// Whether and how other control groups become tenants by themselves.
+    pub automatic: Option<Automatic>,
     /// What is known of the machine.
     pub known: Known,
     /// Where decisions are written down.
@@ -45,6 +47,28 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// The folder of the journal.
     pub journal: PathBuf,
+}
+
+/// How control groups become tenants that nobody named.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Automatic {
+    /// Who is left alone, with everything below.
+    pub exclude: Vec<Scope>,
+    /// The part of a group's pages on the slow tier from which on it may be held; with less it is protected.
+    pub slow: Share,
+    /// Groups with less memory are left alone.
+    pub least: Bytes,
+}
+
+impl Default for Automatic {
+    /// A quarter of at least 64 MiB, nobody excluded.
+    fn default() -> Self {
+        Self {
+            exclude: Vec::new(),
+            slow: Share::of(0.25),
+            least: Bytes::mib(64),
+        }
+    }
 }
 
 /// Whether loads from the fast tier are timed.
@@ -237,6 +261,7 @@ impl Default for Config {
             probe: Probing::Auto,
             protect: Vec::new(),
             restrain: Vec::new(),
+            automatic: None,
             known: Known::default(),
             log: None,
             socket: PathBuf::from("/run/weir/steer.sock"),

@@ -12,7 +12,7 @@ use weir_model::diagnostic::{Collector, closest, did_you_mean, quote};
 use weir_model::recover;
 use weir_model::units::{Bytes, Nanos};
 
-use super::{Config, Known, LogConfig, Probing, contradiction};
+use super::{Automatic, Config, Known, LogConfig, Probing, contradiction};
 use crate::hold::Share;
 use crate::roster::Policy;
 use crate::scope::Scope;
@@ -43,7 +43,17 @@ const TABLES: [(&str, &[&str]); 8] = [
             "probe",
         ],
     ),
-    ("tenants", &["protect", "restrain"]),
+    (
+        "tenants",
+        &[
+            "protect",
+            "restrain",
+            "automatic",
+            "exclude",
+            "slow_pct",
+            "least",
+        ],
+    ),
     (
         "machine",
         &[
@@ -286,8 +296,31 @@ impl<'p> File<'p, '_> {
                 self.report(span.clone(), "tenants", message, None);
             }
         }
+        self.automatic(config);
         config.protect = protect.into_iter().map(|(scope, _)| scope).collect();
         config.restrain = restrain.into_iter().map(|(scope, _)| scope).collect();
+    }
+
+    fn automatic(&mut self, config: &mut Config) {
+        let asked = self.value("tenants", "automatic", |value| {
+            value.as_bool().ok_or_else(|| "is not true or false".into())
+        });
+        let usual = Automatic::default();
+        let mut exclude = Vec::new();
+        for (scope, span) in self.scopes("exclude") {
+            if !matches!(scope, Scope::Cgroup(_)) {
+                let message = "control groups are left alone, by cgroup:/PATH".to_owned();
+                self.report(span, "tenants.exclude", message, None);
+            }
+            exclude.push(scope);
+        }
+        let automatic = Automatic {
+            exclude,
+            slow: (self.number("tenants", "slow_pct", 1.0, 100.0))
+                .map_or(usual.slow, |percent| Share::of(percent / 100.0)),
+            least: self.value("tenants", "least", size).unwrap_or(usual.least),
+        };
+        config.automatic = asked.unwrap_or(false).then_some(automatic);
     }
 
     fn scopes(&mut self, key: &str) -> Vec<(Scope, Range<usize>)> {
@@ -401,6 +434,11 @@ impl<'p> File<'p, '_> {
         let asked = self.root.get("metrics").is_some();
         config.metrics = listen.or(asked.then(Config::usual_metrics));
     }
+}
+
+/// A size of memory.
+fn size(value: &Value) -> Result<Bytes, String> {
+    quantity(value, "a size as in \"64 MiB\"")
 }
 
 fn path(table: &str, key: &str) -> String {

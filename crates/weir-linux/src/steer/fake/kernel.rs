@@ -235,6 +235,10 @@ impl Kernel {
                 Ok(khz) => self.keep(path, &(khz / 100_000 * 100_000).max(800_000).to_string()),
                 Err(_) => invalid(),
             },
+            "auto" if path.starts_with(WEIGHTS) => match text {
+                "true" | "false" => self.keep(path, text),
+                _ => invalid(),
+            },
             _ if path.starts_with(WEIGHTS) => match text.parse::<u8>() {
                 Ok(weight) if weight > 0 => self.keep(path, text),
                 _ => invalid(),

@@ -14,12 +14,17 @@ const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 /// # Errors
 /// It is older than Linux 6.9.
 pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
-    if root.exists(FOLDER) {
-        return Ok(());
+    let nodes = root.numbered(FOLDER, "node");
+    let found = nodes.get().map_err(|_| {
+        Unavailable::because(format!(
+            "there is no {FOLDER}: weighted interleaving is in Linux since 6.9"
+        ))
+    })?;
+    if found.is_empty() {
+        let why = format!("{FOLDER} has the weight of no node");
+        return Err(Unavailable::because(why));
     }
-    Err(Unavailable::because(format!(
-        "there is no {FOLDER}: weighted interleaving is in Linux since 6.9"
-    )))
+    Ok(())
 }
 
 /// Gives nodes their weights, and says what they have.

@@ -43,7 +43,17 @@ impl Residency {
         self.0.iter().map(|(&node, &bytes)| (node, Bytes(bytes)))
     }
 
-    fn add(&mut self, node: u32, bytes: u64) {
+    /// Whether as much lies on each node as of another, give or take a sixteenth of all.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let most = self.total().get().max(other.total().get()) / 16;
+        let of = |all: &Self, node| all.0.get(&node).copied().unwrap_or(0);
+        let nodes = self.0.keys().chain(other.0.keys());
+        nodes
+            .copied()
+            .all(|node| of(self, node).abs_diff(of(other, node)) <= most)
+    }
+
+    pub(super) fn add(&mut self, node: u32, bytes: u64) {
         let sum = self.0.entry(node).or_default();
         *sum = sum.saturating_add(bytes);
     }

@@ -56,6 +56,29 @@ impl Tenant {
         all
     }
 
+    /// Finds one more, beside others; the one whose number it has makes room for it.
+    pub(in crate::steer) fn find_beside(
+        root: &Root,
+        config: &HostConfig,
+        number: usize,
+        others: &[Self],
+    ) -> Result<Self, Unavailable> {
+        let tenant = Self::find(root, config, number)?;
+        let others = others
+            .iter()
+            .enumerate()
+            .filter(|(i, other)| *i != number && !other.retired);
+        for (_, other) in others {
+            if other.name == tenant.name {
+                return Err(Unavailable::because("this name is given twice"));
+            }
+            if let Some(why) = other.overlaps(&tenant) {
+                return Err(Unavailable::because(why));
+            }
+        }
+        Ok(tenant)
+    }
+
     fn find(root: &Root, config: &HostConfig, number: usize) -> Result<Self, Unavailable> {
         let asked = &config.tenants[number];
         let mut group = group_of(root, &asked.scope)?;
@@ -115,6 +138,9 @@ impl Tenant {
             busy,
             moved: Err(Unavailable::because("its bytes are not counted")),
             pages: Err(Unavailable::because("its pages were not looked at yet")),
+            look: None,
+            was_busy: true,
+            retired: false,
         })
     }
 

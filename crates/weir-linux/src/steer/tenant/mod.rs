@@ -43,7 +43,21 @@ pub struct Tenant {
     busy: Busy,
     moved: Result<Moved, Unavailable>,
     pages: Result<Arc<Residency>, Unavailable>,
+    look: Option<Look>,
+    was_busy: bool,
+    retired: bool,
 }
+
+/// When a tenant's pages are looked at again, and how many windows after the last time.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    due: u64,
+    after: u64,
+}
+
+/// Pages that stay where they are are looked at more and more rarely, down to once in so many times the usual
+/// number of windows.
+const RAREST: u64 = 16;
 
 /// To what a tenant is held now.
 #[derive(Debug, Default)]
@@ -125,11 +139,39 @@ impl Tenant {
         Ok(Moved::of(hands.root, &path))
     }
 
-    pub(super) fn look_at_pages(&mut self, root: &Root) {
+    /// It is none any more.
+    pub(super) fn retire(&mut self) {
+        self.retired = true;
+        let due = u64::MAX;
+        self.look = Some(Look { due, after: 1 });
+    }
+
+    /// Whether it is none any more.
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired
+    }
+
+    /// The window in which its pages are to be looked at again; none before the first time.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.look.map(|look| look.due)
+    }
+
+    /// Looks where its pages are, in window `now`; usually each `every` windows.
+    pub(super) fn look_at_pages(&mut self, root: &Root, now: u64, every: u64) {
         let pages = match self.scope {
             Scope::Process(process) => residency::of_processes(root, &[process]),
             _ => residency::of_group(root, &self.group),
         };
+        let stayed = match (&self.pages, &pages) {
+            (Ok(before), Ok(after)) => before.is_like(after),
+            (before, after) => before.is_err() && after.is_err() && self.look.is_some(),
+        };
+        let after = match self.look {
+            Some(look) if stayed => (look.after * 2).min(every * RAREST),
+            _ => every,
+        };
+        let due = now + after;
+        self.look = Some(Look { due, after });
         self.pages = pages.map(Arc::new);
     }
 
@@ -139,16 +181,34 @@ impl Tenant {
         window: Nanos,
         buffer: &mut Vec<u8>,
     ) -> TenantSeen {
+        if self.retired {
+            let gone = || Unavailable::because("it is no tenant any more");
+            return TenantSeen {
+                cores: 0,
+                busy: false,
+                ran: Err(gone()),
+                drew: Err(gone()),
+                touched: Err(gone()),
+                pages: Err(gone()),
+            };
+        }
         let ran = self.busy.window(root, buffer);
         let drew = match &mut self.moved {
             Ok(moved) => moved.window(root, window, buffer),
             Err(why) => Err(why.clone()),
         };
+        let busy = ran.as_ref().map_or(true, |ran| ran.is_busy(window));
+        if busy && !self.was_busy {
+            // Whoever begins something may have its pages elsewhere.
+            self.look = self.look.map(|look| Look { due: 0, ..look });
+        }
+        self.was_busy = busy;
         TenantSeen {
             cores: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
-            busy: ran.as_ref().map_or(true, |ran| ran.is_busy(window)),
+            busy,
             ran,
             drew,
+            touched: Err(Unavailable::because("accesses are not sampled")),
             pages: self.pages.clone(),
         }
     }

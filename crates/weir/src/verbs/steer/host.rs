@@ -1,5 +1,6 @@
 //! This host, steered: from the request to the loop, and everything put back at its end.
 
+mod follow;
 mod plant;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use super::{RunArgs, config_file, scrape, socket};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use follow::Follow;
 use plant::HostPlant;
 
 /// Windows from one look at a tenant's pages to the next: where they lie changes slowly, and without a memory
@@ -78,10 +80,14 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     if let Some(journal) = &args.journal {
         config.journal.clone_from(journal);
     }
-    if config.protect.is_empty() || config.restrain.is_empty() {
+    if args.auto {
+        config.automatic.get_or_insert_default();
+    }
+    if config.automatic.is_none() && (config.protect.is_empty() || config.restrain.is_empty()) {
         return Err(Failure::request(
             "who is protected and who may be held? name both, with --protect and --restrain or in \
-             [tenants] of a configuration: cgroup:/PATH, unit:NAME.service, container:ID or pid:NUMBER",
+             [tenants] of a configuration: cgroup:/PATH, unit:NAME.service, container:ID or pid:NUMBER; \
+             or have them found by where their pages lie, with --auto",
         ));
     }
     if let Some(why) = config.contradiction() {
@@ -140,7 +146,22 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
-    let mut plant = HostPlant::new(host, &config, slow_nodes(&topology), context.stop.clone());
+    let slow_nodes = slow_nodes(&topology);
+    let mut plant = HostPlant::new(host, &config, slow_nodes.clone(), context.stop.clone());
+    if let Some(automatic) = &config.automatic {
+        if slow_nodes.is_empty() {
+            return Err(Failure::Missing(anyhow!(
+                "tenants are found by their pages on the slow tier, and this host has no node of one; name \
+                 them with --protect and --restrain"
+            )));
+        }
+        for told in plant.follow(Follow::new(automatic, slow_nodes)) {
+            match dry {
+                true => print(&format!("{told}\n"))?,
+                false => context.note(&told),
+            }
+        }
+    }
     let means = plant.means();
     let bounds = config.bounds.clone();
     let controller = match config.policy {
@@ -326,6 +347,7 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
             Probing::Always => weir_linux::steer::Probing::Always,
             Probing::Never => weir_linux::steer::Probing::Never,
         },
+        sample: true,
         look_at_pages: LOOK_AT_PAGES,
         ..HostConfig::default()
     })

@@ -107,6 +107,9 @@ pub struct RunArgs {
     /// Who may be held.
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     restrain: Vec<Scope>,
+    /// On this host: control groups that nobody named are protected or may be held by where their pages lie.
+    #[arg(long, conflicts_with = "scenario")]
+    auto: bool,
     /// How long a request for DRAM at rest stays in the Table of Requests here.
     #[arg(long, value_name = "TIME")]
     fast: Option<Nanos>,

@@ -7,14 +7,16 @@ use weir_insight::campaign::Tiers;
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::best_shot;
 use weir_insight::{Run, tune};
-use weir_linux::memory::{self, ProgramPolicy};
+use weir_linux::memory::ProgramPolicy;
+use weir_linux::steer::Interleaving;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
 use weir_model::units::Nanos;
+use weir_steer::config::Config;
 
 use super::{Interleave, advice};
-use crate::context::Context;
+use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
 use crate::insight::{Going, origin};
@@ -68,7 +70,7 @@ pub(super) fn advise(
         host,
         nodes,
     };
-    let weighted = memory::Weights::availability(&host.root);
+    let weighted = Interleaving::availability(&host.root);
     let local = on.run(LOCAL)?;
     let base = elapsed(&local)?;
     let mut document = TuneDocument {
@@ -168,8 +170,15 @@ impl OnHost<'_> {
             EVEN => ProgramPolicy::interleave(&self.nodes),
             Weights { local, slow } => {
                 let weights = [(near, local), (far, slow)];
-                let now = memory::Weights::hold(&self.host.root, &weights);
-                held = Some(now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?);
+                let journal = Config::default().journal;
+                let now = Interleaving::hold(&self.host.root, &journal, &weights);
+                let now = now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?;
+                for path in &now.1.put_back {
+                    say(&format!(
+                        "weir: put back what an earlier run had left: {path}"
+                    ));
+                }
+                held = Some(now.0);
                 ProgramPolicy::weighted(&self.nodes)
             }
         };

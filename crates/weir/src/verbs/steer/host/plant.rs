@@ -1,13 +1,15 @@
 //! A host as a plant.
 
-use weir_linux::steer::{Host, Means as By, Seen, TenantSeen};
+use weir_linux::steer::{Candidate, Host, Means as By, Seen, TenantScope, TenantSeen};
 use weir_model::machine::Observation;
-use weir_model::units::Nanos;
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::config::Config;
 use weir_steer::plant::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf, change};
 use weir_steer::{Hold, Role, Share, Sight, TenantSight};
 
+use super::follow::{self, Follow, Followed};
 use super::is_settled;
+use crate::context::say;
 use crate::interrupt::Stop;
 
 /// This host, its tenants held as they were told to be.
@@ -18,36 +20,113 @@ pub struct HostPlant {
     period: Nanos,
     slow_nodes: Vec<u32>,
     stop: Stop,
+    followed: Vec<Followed>,
+    follow: Option<Follow>,
 }
 
 impl HostPlant {
     /// A host whose tenants are those of the configuration, the protected first.
     pub fn new(host: Host, config: &Config, slow_nodes: Vec<u32>, stop: Stop) -> Self {
-        let tenants: Vec<TenantOf> = (host.tenants().iter().enumerate())
-            .map(|(i, tenant)| TenantOf {
-                name: tenant.name().to_owned(),
-                role: if i < config.protect.len() {
-                    Role::Protected
-                } else {
-                    Role::Restrained
-                },
-                cores: tenant.cpus().len() as u32,
-                means: Means {
-                    cores: tenant.can(By::Cores),
-                    time: tenant.can(By::ProcessorTime),
-                    allocation: host.allocation_step(tenant).map(Share::of),
-                    clocks: host.clocks(tenant),
-                },
+        let tenants: Vec<TenantOf> = (0..host.tenants().len())
+            .map(|i| {
+                let protected = i < config.protect.len();
+                tenant_of(
+                    &host,
+                    i,
+                    if protected {
+                        Role::Protected
+                    } else {
+                        Role::Restrained
+                    },
+                )
             })
             .collect();
         Self {
             host,
             held: vec![Hold::FREE; tenants.len()],
+            followed: vec![Followed::Named; tenants.len()],
+            follow: None,
             tenants,
             period: config.period,
             slow_nodes,
             stop,
         }
+    }
+
+    /// Finds tenants that nobody named, now and from now on; and says who they are, and why.
+    pub fn follow(&mut self, follow: Follow) -> Vec<String> {
+        self.follow = Some(follow);
+        self.look()
+    }
+
+    /// Brings the tenants up to date, if it is time to.
+    fn look(&mut self) -> Vec<String> {
+        let Some(candidates) = (self.follow.as_mut()).and_then(|follow| follow.look(&self.host))
+        else {
+            return Vec::new();
+        };
+        let mut told = Vec::new();
+        for place in follow::gone(&candidates, &self.followed) {
+            self.hold(place, Hold::FREE);
+            self.host.retire(place);
+            self.held[place] = Hold::FREE;
+            self.followed[place] = Followed::Free;
+            told.push(format!(
+                "{} has gone, or changes its role",
+                self.tenants[place].name
+            ));
+        }
+        for candidate in candidates {
+            if !self.followed.contains(&Followed::found(&candidate)) {
+                told.extend(self.take_in(candidate));
+            }
+        }
+        told
+    }
+
+    /// Makes a tenant of a candidate, in a place that is free or the last; and says what it is and why, or
+    /// why it is none, the first time.
+    fn take_in(&mut self, candidate: Candidate) -> Option<String> {
+        let asked = TenantScope {
+            name: candidate.scope().to_string(),
+            scope: candidate.scope(),
+            restrain: candidate.restrain,
+        };
+        let free = self
+            .followed
+            .iter()
+            .position(|known| *known == Followed::Free);
+        let place = match self.host.adopt(asked, free) {
+            Ok(place) => place,
+            Err(why) => {
+                let news = self.follow.as_mut().is_some_and(|f| f.is_news(&candidate));
+                return news.then(|| format!("cgroup:{} is left alone: {why}", candidate.group));
+            }
+        };
+        let role = match candidate.restrain {
+            true => Role::Restrained,
+            false => Role::Protected,
+        };
+        let tenant = tenant_of(&self.host, place, role);
+        let found = Followed::found(&candidate);
+        if place < self.tenants.len() {
+            self.tenants[place] = tenant;
+            self.followed[place] = found;
+        } else {
+            self.tenants.push(tenant);
+            self.held.push(Hold::FREE);
+            self.followed.push(found);
+        }
+        Some(candidate.why())
+    }
+
+    /// Holds the tenant in a place to this, and says what is in force.
+    fn hold(&mut self, place: usize, to: Hold) -> AppliedHold {
+        let (from, host) = (self.held[place], &mut self.host);
+        let act = |action: &_| host.act(action).map_err(|why| why.to_string());
+        let after = change(&self.tenants[place].name, from, to, self.period, act);
+        self.held[place] = after.applied;
+        after
     }
 
     /// The means that everybody who may be held has.
@@ -66,11 +145,32 @@ impl HostPlant {
     }
 }
 
+fn tenant_of(host: &Host, place: usize, role: Role) -> TenantOf {
+    let tenant = &host.tenants()[place];
+    TenantOf {
+        name: tenant.name().to_owned(),
+        role,
+        cores: tenant.cpus().len() as u32,
+        means: Means {
+            cores: tenant.can(By::Cores),
+            time: tenant.can(By::ProcessorTime),
+            allocation: host.allocation_step(tenant).map(Share::of),
+            clocks: host.clocks(tenant),
+        },
+    }
+}
+
+/// Samples of a window, a line each, from which on they tell more than where pages lie.
+const SAMPLED: Bytes = Bytes(64 * LINE_BYTES);
+
 /// Who may be held and has no page on the slow tier is not to blame for what happens there. Where pages were
 /// not seen, it is as it was told.
 fn role(told: Role, seen: &TenantSeen, slow_nodes: &[u32]) -> Role {
-    let elsewhere = (seen.pages.as_ref())
-        .is_ok_and(|pages| pages.total().get() > 0 && pages.on(slow_nodes).get() == 0);
+    let elsewhere = match &seen.touched {
+        Ok(touched) if touched.total() >= SAMPLED => touched.on(slow_nodes).get() == 0,
+        _ => (seen.pages.as_ref())
+            .is_ok_and(|pages| pages.total().get() > 0 && pages.on(slow_nodes).get() == 0),
+    };
     if told == Role::Restrained && !slow_nodes.is_empty() && elsewhere {
         return Role::Bystander;
     }
@@ -83,6 +183,9 @@ impl Plant for HostPlant {
     }
 
     fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+        for told in self.look() {
+            say(&format!("weir: {told}"));
+        }
         let Seen {
             window,
             counters,
@@ -114,16 +217,9 @@ impl Plant for HostPlant {
     }
 
     fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
+        let of = |place: usize| holds.get(place).copied().unwrap_or(Hold::FREE);
         (0..self.tenants.len())
-            .map(|i| {
-                let to = holds.get(i).copied().unwrap_or(Hold::FREE);
-                let name = &self.tenants[i].name;
-                let host = &mut self.host;
-                let act = |action: &_| host.act(action).map_err(|why| why.to_string());
-                let after = change(name, self.held[i], to, self.period, act);
-                self.held[i] = after.applied;
-                after
-            })
+            .map(|place| self.hold(place, of(place)))
             .collect()
     }
 

@@ -1,0 +1,184 @@
+//! Sampled accesses: which process touched which memory, as the hardware notes it some
+//! times a second (PEBS, Intel SDM volume 3, chapter "Performance monitoring"; IBS, AMD PPR).
+//!
+//! [`source`] finds the event, and a [`Sampler`] has it noted on every processor. The kernel writes into a
+//! ring for each of them, which is read once a window; a ring that is full loses the newest.
+
+mod ring;
+mod source;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_model::capability::Unavailable;
+
+use super::event::{Open, Target};
+use super::refusal;
+use crate::memory::base_page;
+use crate::root::Root;
+
+pub use ring::Sample;
+pub use source::{Source, source};
+
+/// Pages of a ring beside its first; a power of two, as the kernel wants it.
+const PAGES: usize = 8;
+/// Where the first page says how far the kernel has written, and how far we have read
+/// (`struct perf_event_mmap_page`).
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+
+/// Samples of several processors or threads.
+#[derive(Debug)]
+pub struct Sampler {
+    rings: Vec<Ring>,
+    /// Events that have to be open beside.
+    _leaders: Vec<Open>,
+    buffer: Vec<u8>,
+}
+
+impl Sampler {
+    /// Has a source noted for each of some targets.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn open(root: &Root, source: &Source, targets: &[Target]) -> Result<Self, Unavailable> {
+        let told = |error: io::Error| refusal::of_event(root, &source.unit, &error);
+        let (mut rings, mut leaders) = (Vec::new(), Vec::new());
+        for &target in targets {
+            let leader = match source.beside {
+                Some(encoded) => {
+                    let scope = super::event::Scope::All;
+                    Some(Open::one(encoded, target, None, scope).map_err(told)?)
+                }
+                None => None,
+            };
+            let open = Open::sampling(source, target, leader.as_ref()).map_err(told)?;
+            rings.push(Ring::of(open.into()).map_err(told)?);
+            leaders.extend(leader);
+        }
+        Ok(Self {
+            rings,
+            _leaders: leaders,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Gives every sample since the last time to `each`, and returns how many were lost.
+    pub fn drain(&mut self, mut each: impl FnMut(Sample)) -> u64 {
+        let mut lost = 0_u64;
+        for ring in &self.rings {
+            ring.copy(&mut self.buffer);
+            lost = lost.saturating_add(ring::read(&self.buffer, &mut each));
+        }
+        lost
+    }
+}
+
+/// What bits a sample has.
+pub(super) const WANTED: u64 = ring::WANTED;
+
+/// The memory that the kernel writes samples into.
+#[derive(Debug)]
+struct Ring {
+    base: NonNull<u8>,
+    page: usize,
+    _file: File,
+}
+
+// SAFETY: the mapping belongs to this value alone, and the kernel does not mind which thread reads it.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn of(file: File) -> io::Result<Self> {
+        let page = base_page();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing else.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                (1 + PAGES) * page,
+                access,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            page,
+            _file: file,
+        })
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        let word = self.base.as_ptr().wrapping_add(offset).cast();
+        // SAFETY: an aligned word of the mapping's first page, which the kernel and this program only touch
+        // as a whole, and which lives as long as this value.
+        unsafe { AtomicU64::from_ptr(word) }
+    }
+
+    /// Takes everything that was written since the last time.
+    fn copy(&self, to: &mut Vec<u8>) {
+        to.clear();
+        let length = (PAGES * self.page) as u64;
+        // What was written before the head is seen after it.
+        let head = self.word(HEAD).load(Ordering::Acquire);
+        let tail = self.word(TAIL).load(Ordering::Relaxed);
+        let count = head.wrapping_sub(tail).min(length);
+        let mut at = tail;
+        while at != tail.wrapping_add(count) {
+            let offset = at % length;
+            let run = (length - offset).min(tail.wrapping_add(count).wrapping_sub(at));
+            let from = self.base.as_ptr().wrapping_add(self.page + offset as usize);
+            // SAFETY: `run` bytes of the ring from `from` on do not pass its end, and the kernel leaves what
+            // lies between tail and head alone until the tail has moved.
+            to.extend_from_slice(unsafe { std::slice::from_raw_parts(from, run as usize) });
+            at = at.wrapping_add(run);
+        }
+        self.word(TAIL).store(head, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let bytes = (1 + PAGES) * self.page;
+        // SAFETY: the mapping was made in `of` with this length, and nobody refers to it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_this_thread_touches_first_are_noted_with_their_addresses() {
+        let source = Source::page_faults();
+        let root = Root::live();
+        let mut sampler = Sampler::open(&root, &source, &[Target::ThisThread]).unwrap();
+        let page = base_page();
+        // More than the ring holds in one round, so that it is read across its end.
+        for round in 0..20 {
+            sampler.drain(|_| {});
+            let length = 64 * page;
+            let mut memory = vec![0_u8; length];
+            for at in (0..length).step_by(page) {
+                std::hint::black_box(&mut memory)[at] = 1;
+            }
+            let (start, mut seen) = (memory.as_ptr() as u64, 0);
+            let lost = sampler.drain(|sample| {
+                assert_eq!(sample.process, std::process::id(), "round {round}");
+                seen += usize::from((start..start + length as u64).contains(&sample.address));
+            });
+            assert_eq!(lost, 0);
+            // Memory that was just given back may come without a fault, and huge pages with one for many.
+            assert!(seen > 0 || round > 0, "round {round}: no page was seen");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The system's weights of interleaving, changed for a time by whoever measures with them: through the same
+//! journal as everything that is steered, so that `weir steer restore` puts them back where a measurement was
+//! killed.
+
+use std::path::Path;
+
+use weir_model::capability::Unavailable;
+
+use super::ledger::{JournalError, Ledger, Restored};
+use super::means::{Hands, weights};
+use crate::root::Root;
+
+/// Weights of nodes that are ours for now; dropping puts back what was there.
+///
+/// They are one setting of the whole system, and hold for pages that any program under weighted interleave
+/// gets meanwhile.
+#[derive(Debug)]
+pub struct Interleaving(Ledger);
+
+impl Interleaving {
+    /// Whether the kernel has them.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn availability(root: &Root) -> Result<(), Unavailable> {
+        weights::find(root)
+    }
+
+    /// Sets the weight of each of some nodes, from 1 to 255, with the journal of a folder; and says what an
+    /// earlier process had left changed.
+    ///
+    /// # Errors
+    /// The kernel has none, does not let this user set them, or another process steers this host; nothing has
+    /// changed then.
+    pub fn hold(
+        root: &Root,
+        journal: &Path,
+        weights: &[(u32, u32)],
+    ) -> Result<(Self, Restored), Unavailable> {
+        weights::find(root)?;
+        let told = |error: JournalError| Unavailable::because(format!("{error}; it takes root"));
+        let (ledger, restored) = Ledger::open(root, journal).map_err(told)?;
+        Ok((Self::on(root, ledger, weights)?, restored))
+    }
+
+    /// The same, with a journal that is open.
+    pub(super) fn on(
+        root: &Root,
+        ledger: Ledger,
+        weights: &[(u32, u32)],
+    ) -> Result<Self, Unavailable> {
+        let byte = |&(node, weight): &(u32, u32)| {
+            let fits = u8::try_from(weight).ok().filter(|&weight| weight > 0);
+            let fits = fits.map(|weight| (node, weight));
+            fits.ok_or_else(|| {
+                Unavailable::because(format!("a weight is 1 to 255, and so not {weight}"))
+            })
+        };
+        let wanted = weights.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
+        let mut held = Self(ledger);
+        let mut hands = Hands {
+            root,
+            ledger: &mut held.0,
+            wrote: &mut Vec::new(),
+        };
+        let found = weights::hold(&mut hands, &wanted)?;
+        if found == wanted {
+            return Ok(held);
+        }
+        Err(Unavailable::because(format!(
+            "the kernel made {found:?} of the weights {wanted:?}"
+        )))
+    }
+
+    /// Puts back what was there.
+    ///
+    /// # Errors
+    /// Something could not be put back; the rest is all the same, and the journal keeps it.
+    pub fn restore(mut self) -> Result<(), Unavailable> {
+        let not: Vec<String> = self.0.release().iter().map(ToString::to_string).collect();
+        if not.is_empty() {
+            return Ok(());
+        }
+        Err(Unavailable::because(not.join("; ")))
+    }
+}
+
+impl Drop for Interleaving {
+    fn drop(&mut self) {
+        // Whoever wants to know what could not be put back calls `restore`.
+        self.0.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{Life, Machine, Paper, differences};
+    use super::*;
+
+    const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+    fn hold(
+        machine: &Machine,
+        life: &Life,
+        paper: &Paper,
+        weights: &[(u32, u32)],
+    ) -> Result<Interleaving, Unavailable> {
+        let root = machine.root(life);
+        let (ledger, _) = Ledger::on(&root, Box::new(paper.held_by(life))).unwrap();
+        Interleaving::on(&root, ledger, weights)
+    }
+
+    #[test]
+    fn weights_are_put_back_whatever_happens() {
+        for auto in ["true\n", "false\n"] {
+            let machine = Machine::new();
+            machine.put(&format!("{FOLDER}/auto"), auto);
+            let before = machine.tree();
+            let whole = Life::default();
+            let paper = Paper::default();
+            let held = hold(&machine, &whole, &paper, &[(0, 3), (1, 1)]).unwrap();
+            assert_eq!(machine.text(&format!("{FOLDER}/node0")), "3\n");
+            assert_eq!(machine.text(&format!("{FOLDER}/auto")), "false\n");
+            held.restore().unwrap();
+            assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+            // The second is refused, and so the first must go.
+            for wrong in [(1, 256), (1, 0), (7, 1)] {
+                hold(&machine, &whole, &paper, &[(0, 9), wrong]).unwrap_err();
+                assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_killed_at_any_step_leaves_weights_that_are_restored() {
+        let steps = {
+            let (machine, life) = (Machine::new(), Life::default());
+            drop(hold(&machine, &life, &Paper::default(), &[(0, 3), (1, 7)]));
+            life.taken()
+        };
+        assert!(steps > 8, "{steps}");
+        for step in 0..steps {
+            let (machine, paper) = (Machine::new(), Paper::default());
+            machine.put(&format!("{FOLDER}/auto"), "true\n");
+            let before = machine.tree();
+            let life = Life::until(Some(step));
+            let root = machine.root(&life);
+            if let Ok((ledger, _)) = Ledger::on(&root, Box::new(paper.held_by(&life))) {
+                drop(Interleaving::on(&root, ledger, &[(0, 3), (1, 7)]));
+            }
+            let after = Life::default();
+            let (_, restored) =
+                Ledger::on(&machine.root(&after), Box::new(paper.held_by(&after))).unwrap();
+            assert!(restored.is_whole(), "{step}: {:?}", restored.not);
+            assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let empty = tempfile::tempdir().unwrap();
+        let why = Interleaving::availability(&Root::at(empty.path())).unwrap_err();
+        assert!(why.reason.contains("Linux 6.9"), "{}", why.reason);
+        let folder = empty.path().join(FOLDER.trim_start_matches('/'));
+        std::fs::create_dir_all(folder).unwrap();
+        let why = Interleaving::availability(&Root::at(empty.path())).unwrap_err();
+        assert!(why.reason.contains("no node"), "{}", why.reason);
+    }
+}

@@ -1,0 +1,163 @@
+//! Which memory a tenant touches: accesses that the hardware samples, by the node of their physical address.
+//!
+//! Pages that merely lie on the slow tier say nothing here, unlike in [`super::residency`].
+
+use std::collections::HashMap;
+
+use weir_model::capability::Unavailable;
+
+use super::residency::Residency;
+use crate::kernels::LINE;
+use crate::perf::Target;
+use crate::perf::sample::{Sample, Sampler, source};
+use crate::root::Root;
+use crate::steer::scope::{Scope, group_of};
+use crate::topology::{list, node::NODES};
+
+/// Processes of a window that are looked up at most.
+const MOST: usize = 256;
+
+/// Sampled accesses of all processors.
+#[derive(Debug)]
+pub(crate) struct Touched {
+    sampler: Sampler,
+    blocks: Blocks,
+    /// Of each process, lines touched by node.
+    seen: HashMap<u32, Residency>,
+}
+
+impl Touched {
+    /// Has accesses sampled on every processor.
+    ///
+    /// # Errors
+    /// The hardware samples none with addresses, the kernel refuses, or does not say which memory is where.
+    pub fn open(root: &Root) -> Result<Self, Unavailable> {
+        let blocks = Blocks::of(root)?;
+        let source = source(root)?;
+        let online = root.text("/sys/devices/system/cpu/online");
+        let cpus = list::parse(online.get()?)?;
+        let targets: Vec<Target> = cpus.into_iter().map(Target::Cpu).collect();
+        Ok(Self {
+            sampler: Sampler::open(root, &source, &targets)?,
+            blocks,
+            seen: HashMap::new(),
+        })
+    }
+
+    /// What was touched since the last window, a line for each sample: by each of some control groups with
+    /// those below it, in their order.
+    pub fn window(&mut self, root: &Root, groups: &[&str]) -> Vec<Residency> {
+        let Self {
+            sampler,
+            blocks,
+            seen,
+        } = self;
+        seen.clear();
+        sampler.drain(|sample: Sample| {
+            let Some(node) = blocks.node(sample.physical) else {
+                return;
+            };
+            if seen.len() < MOST || seen.contains_key(&sample.process) {
+                seen.entry(sample.process)
+                    .or_default()
+                    .add(node, LINE as u64);
+            }
+        });
+        let mut all = vec![Residency::default(); groups.len()];
+        for (&process, touched) in seen.iter() {
+            let Ok(of) = group_of(root, &Scope::Process(process)) else {
+                continue;
+            };
+            let is_in = |group: &&str| {
+                of.strip_prefix(*group)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            if let Some(place) = groups.iter().position(|group| is_in(&group)) {
+                for (node, bytes) in touched.iter() {
+                    all[place].add(node, bytes.get());
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Which physical memory is on which node, in the kernel's blocks (ABI/testing/sysfs-devices-memory).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Blocks {
+    /// Bytes of a block.
+    size: u64,
+    /// Blocks by number, ascending, and their nodes.
+    nodes: Vec<(u64, u32)>,
+}
+
+impl Blocks {
+    fn of(root: &Root) -> Result<Self, Unavailable> {
+        let path = "/sys/devices/system/memory/block_size_bytes";
+        let text = root.text(path);
+        let size = u64::from_str_radix(text.get()?.trim(), 16).ok();
+        let size = size.filter(|&size| size > 0).ok_or_else(|| {
+            Unavailable::because(format!("{path} has no size, in hexadecimal digits"))
+        })?;
+        let found = root.numbered(NODES, "node");
+        let mut nodes = Vec::new();
+        for (node, name) in found.get()? {
+            let blocks = root.numbered(&format!("{NODES}/{name}"), "memory");
+            let blocks = blocks.known().map_or(&[][..], Vec::as_slice);
+            nodes.extend(blocks.iter().map(|(block, _)| (u64::from(*block), *node)));
+        }
+        nodes.sort_unstable();
+        if nodes.is_empty() {
+            return Err(Unavailable::because(format!(
+                "{NODES} does not say which memory is on which node (CONFIG_MEMORY_HOTPLUG)"
+            )));
+        }
+        Ok(Self { size, nodes })
+    }
+
+    /// The node of an address; none where it was not told, or lies in no memory.
+    fn node(&self, physical: u64) -> Option<u32> {
+        let block = physical.checked_div(self.size).filter(|_| physical > 0)?;
+        let place = self.nodes.binary_search_by_key(&block, |&(block, _)| block);
+        Some(self.nodes[place.ok()?].1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_address_is_on_the_node_of_its_block(
+            of in prop::collection::btree_map(0u32..64, 0u32..4, 1..20), address: u64,
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let make = |path: String, text: &str| {
+                let path = folder.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            };
+            make("sys/devices/system/memory/block_size_bytes".into(), "8000000\n");
+            for (block, node) in &of {
+                make(format!("sys/devices/system/node/node{node}/memory{block}"), "");
+            }
+            let blocks = Blocks::of(&Root::at(folder.path())).unwrap();
+            let size = 0x800_0000;
+            let address = address % (70 * size);
+            let known = of.get(&((address / size) as u32)).filter(|_| address > 0);
+            prop_assert_eq!(blocks.node(address), known.copied());
+        }
+
+        #[test]
+        fn garbage_for_a_size_is_told(text in ".{0,20}") {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sys/devices/system/memory");
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join("block_size_bytes"), &text).unwrap();
+            prop_assert!(Blocks::of(&Root::at(folder.path())).is_err());
+        }
+    }
+}
