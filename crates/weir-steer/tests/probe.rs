@@ -4,15 +4,22 @@
 mod common;
 
 use proptest::prelude::*;
+use weir_model::access::{Locality, Op, Pattern};
 use weir_model::capability::Unavailable;
 use weir_model::counters::CounterSet;
-use weir_model::units::Nanos;
+use weir_model::machine::Testbed as _;
+use weir_model::platform::Library;
+use weir_model::tenant::Tenant;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_sim::{Sampling, SimTestbed};
 use weir_steer::controller::Needs;
 use weir_steer::controllers::{Latency, LatencyConfig};
+use weir_steer::drive::{Drive, Party, Phase, Step};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::plant::Means;
+use weir_steer::plant::{AppliedHold, Means, Model, NotPutBack, TenantOf};
 use weir_steer::roster::Policy;
-use weir_steer::{Controller, Hold, Sight};
+use weir_steer::{Controller, Hold, Plant, PlantError, Role, Sight};
 
 use common::{Flow, Fluid, sight};
 
@@ -116,6 +123,125 @@ fn policies_say_what_their_controllers_need() {
             .map(|_| controller.observe(&blind(&fluid, true, None)).holds[1].is_free())
             .collect();
         assert_eq!(all[2], policy != Policy::Isolation, "{}", policy.name());
+    }
+}
+
+/// A model without its counters, on which a tenant chases pointers where a host would time its own loads.
+struct Blind<'a>(Model<'a>);
+
+const PROBE: &str = "probe";
+
+impl Plant for Blind<'_> {
+    fn tenants(&self) -> &[TenantOf] {
+        self.0.tenants()
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+        let seen = self.0.observe(window)?;
+        let none = || Unavailable::because("there are no counters");
+        let of = self.0.tenants().iter().position(|t| t.name == PROBE);
+        let drew = seen.tenants[of.unwrap()].drew.clone();
+        Ok(Sight {
+            table: Err(none()),
+            fast_table: Err(none()),
+            slow_table: Err(none()),
+            ingress: Err(none()),
+            fast: Err(none()),
+            slow: Err(none()),
+            probe: drew.map(|drew| Nanos(LINE_BYTES as f64 / drew.get())),
+            ..seen
+        })
+    }
+
+    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
+        self.0.apply(holds)
+    }
+
+    fn release(&mut self) -> Vec<NotPutBack> {
+        self.0.release()
+    }
+}
+
+/// What DRAM and CXL of miku-a move over the later windows, in GB/s, `op` on eight cores each.
+fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
+    let platform = Library::builtin().compose("miku-a").unwrap();
+    let bed = SimTestbed::new(&platform).unwrap();
+    let bed = bed.sampled(Sampling::default());
+    let party = |name: &str, role, tier: TierName, op, pattern, cores| Party {
+        tenant: Tenant {
+            name: name.into(),
+            cores,
+            ..Tenant::on_first_cores(op, pattern, &tier, 1, Bytes::mib(64))
+        },
+        role,
+    };
+    let cores = bed.open(1).unwrap().topology().cores.clone();
+    let stream = Pattern::Sequential;
+    let chase = Pattern::Chase {
+        locality: Locality::TlbFriendly,
+    };
+    let dram = TierName::dram;
+    let mut parties = vec![
+        party(
+            "fast",
+            Role::Protected,
+            dram(),
+            op,
+            stream,
+            cores[..8].to_vec(),
+        ),
+        party(
+            PROBE,
+            Role::Bystander,
+            dram(),
+            Op::Ld,
+            chase,
+            cores[8..9].to_vec(),
+        ),
+    ];
+    if with_slow {
+        let cores = cores[9..17].to_vec();
+        parties.push(party(
+            "slow",
+            Role::Restrained,
+            TierName::cxl(0),
+            op,
+            stream,
+            cores,
+        ));
+    }
+    let phase = Phase {
+        lasts: Nanos(1e12),
+        parties,
+    };
+    let mut machine = bed.open(1).unwrap();
+    let mut plant = Blind(Model::new(machine.as_mut(), vec![phase], Nanos(1e8)));
+    let mut controller = policy.controller(
+        &common::calibration(),
+        &Means::of_model(None),
+        Bounds::default(),
+    );
+    let steps = Drive::new(&mut plant, controller.as_mut(), common::WINDOW).steps(48);
+    let last = &steps.unwrap()[16..];
+    let mean = |tenant| {
+        let drew = last.iter().map(|step: &Step| step.drew(tenant).get());
+        drew.sum::<f64>() / last.len() as f64
+    };
+    (mean(0), mean(2))
+}
+
+#[test]
+fn on_a_model_loads_alone_keep_the_fast_tier_fast() {
+    for op in [Op::Ld, Op::NtSt] {
+        let alone = on_miku(op, Policy::None, false).0;
+        let free = on_miku(op, Policy::None, true);
+        let held = on_miku(op, Policy::Weir, true);
+        println!("{op}: DRAM alone {alone:.1}, free {free:.1?}, held {held:.1?}");
+        assert!(
+            held.0 > 0.9 * alone,
+            "{op}: {held:?} of {alone}, free {free:?}"
+        );
+        assert!(held.1 > 0.1 * free.1, "{op}: {held:?}, free {free:?}");
     }
 }
 

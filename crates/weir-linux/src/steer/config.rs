@@ -56,7 +56,8 @@ pub struct HostConfig {
     pub probe: Probing,
     /// Whether accesses are sampled with their addresses, where the hardware does that.
     pub sample: bool,
-    /// Windows from one look at a tenant's pages to the next; 0 for none.
+    /// Windows from one look at a tenant's pages to the next, where they stay where they are; 0 for none. Pages
+    /// that move are looked at more often.
     pub look_at_pages: u32,
 }
 

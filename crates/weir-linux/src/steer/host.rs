@@ -327,18 +327,18 @@ impl Host {
 
     /// Looks at the pages of whoever was never looked at, and of one who is due: no window pays for all.
     fn look_at_pages(&mut self) {
-        let every = u64::from(self.config.look_at_pages);
-        if every == 0 {
+        let rarest = u64::from(self.config.look_at_pages);
+        if rarest == 0 {
             return;
         }
         let now = self.windows;
         for tenant in self.tenants.iter_mut().filter(|t| t.due().is_none()) {
-            tenant.look_at_pages(&self.root, now, every);
+            tenant.look_at_pages(&self.root, now, rarest);
         }
         let due = |tenant: &&mut Tenant| tenant.due().unwrap_or(now);
         let next = self.tenants.iter_mut().min_by_key(due);
         if let Some(tenant) = next.filter(|tenant| due(tenant) <= now) {
-            tenant.look_at_pages(&self.root, now, every);
+            tenant.look_at_pages(&self.root, now, rarest);
         }
     }
 

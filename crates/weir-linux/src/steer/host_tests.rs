@@ -433,3 +433,52 @@ fn a_loop_that_stands_still_lets_go_from_another_thread() {
     assert_eq!(host.release(), []);
     assert_eq!(machine.tree(), before);
 }
+
+#[test]
+fn tenants_that_nobody_named_come_and_go() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    let adopt = |host: &mut Host, scope: &str, place| {
+        let asked = config(&[scope]).tenants.swap_remove(0);
+        host.adopt(asked, place).map_err(|why| why.reason)
+    };
+    assert_eq!(adopt(&mut host, "cgroup:/shared", None), Ok(1));
+    host.act(&time("cgroup:/shared", 0.25)).unwrap();
+    let max = |group: &str| machine.text(&format!("/sys/fs/cgroup{group}/cpu.max"));
+    assert_eq!(max("/shared"), "10000 10000\n");
+    for (scope, said) in [
+        ("cgroup:/shared", "given twice"),
+        ("cgroup:/nobody", "no control group"),
+    ] {
+        let why = adopt(&mut host, scope, None).unwrap_err();
+        assert!(why.contains(said), "{why}");
+    }
+    assert_eq!(host.tenants().len(), 2);
+    host.act(&time("cgroup:/shared", 1.0)).unwrap();
+    host.retire(1);
+    assert!(!host.observe(Nanos(0.0)).tenants[1].busy);
+    host.act(&time("cgroup:/shared", 0.25)).unwrap_err();
+    // Another has its place, and it comes back in a place of its own.
+    assert_eq!(adopt(&mut host, "cgroup:/a.slice/a", Some(1)), Ok(1));
+    assert_eq!(adopt(&mut host, "cgroup:/shared", None), Ok(2));
+    assert!(
+        adopt(&mut host, "cgroup:/a.slice", None)
+            .unwrap_err()
+            .contains("overlaps")
+    );
+    host.act(&time("cgroup:/shared", 0.5)).unwrap();
+    host.act(&time("cgroup:/a.slice/a", 0.25)).unwrap();
+    assert_eq!(max("/shared"), "20000 10000\n");
+    assert_eq!(host.observe(Nanos(0.0)).tenants.len(), 3);
+    assert_eq!(host.release(), []);
+    assert_eq!(super::fake::differences(&before, &machine.tree()), [""; 0]);
+}
+
+#[test]
+fn a_window_that_nobody_waits_for_is_broken_off() {
+    let machine = Machine::new();
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    assert!(host.observe_unless(Nanos(86_400e9), &|| true).is_none());
+    assert!(host.observe_unless(Nanos(0.0), &|| false).is_some());
+}

@@ -15,9 +15,9 @@ const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 /// It is older than Linux 6.9.
 pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
     let nodes = root.numbered(FOLDER, "node");
-    let found = nodes.get().map_err(|_| {
+    let found = nodes.get().map_err(|why| {
         Unavailable::because(format!(
-            "there is no {FOLDER}: weighted interleaving is in Linux since 6.9"
+            "the kernel has no weighted interleaving, which came with Linux 6.9: {why}"
         ))
     })?;
     if found.is_empty() {

@@ -55,9 +55,21 @@ struct Look {
     after: u64,
 }
 
-/// Pages that stay where they are are looked at more and more rarely, down to once in so many times the usual
-/// number of windows.
-const RAREST: u64 = 16;
+/// From one look to the next it is so many times as long.
+const RARER: u64 = 8;
+
+impl Look {
+    /// The next one after a look in window `now`. Pages that stay where they are are looked at more and more
+    /// rarely: of who has just begun they come still, and most stay for good.
+    fn next(last: Option<Self>, stayed: bool, now: u64, rarest: u64) -> Self {
+        let after = match last {
+            Some(look) if stayed => (look.after * RARER).min(rarest),
+            _ => 1,
+        };
+        let due = now + after;
+        Self { due, after }
+    }
+}
 
 /// To what a tenant is held now.
 #[derive(Debug, Default)]
@@ -156,8 +168,8 @@ impl Tenant {
         self.look.map(|look| look.due)
     }
 
-    /// Looks where its pages are, in window `now`; usually each `every` windows.
-    pub(super) fn look_at_pages(&mut self, root: &Root, now: u64, every: u64) {
+    /// Looks where its pages are, in window `now`, and at least once in `rarest`.
+    pub(super) fn look_at_pages(&mut self, root: &Root, now: u64, rarest: u64) {
         let pages = match self.scope {
             Scope::Process(process) => residency::of_processes(root, &[process]),
             _ => residency::of_group(root, &self.group),
@@ -166,12 +178,7 @@ impl Tenant {
             (Ok(before), Ok(after)) => before.is_like(after),
             (before, after) => before.is_err() && after.is_err() && self.look.is_some(),
         };
-        let after = match self.look {
-            Some(look) if stayed => (look.after * 2).min(every * RAREST),
-            _ => every,
-        };
-        let due = now + after;
-        self.look = Some(Look { due, after });
+        self.look = Some(Look::next(self.look, stayed, now, rarest));
         self.pages = pages.map(Arc::new);
     }
 
@@ -406,4 +413,30 @@ fn own_group(
     Err(Unavailable::because(format!(
         "process {process} begins threads faster than they can be moved"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn who_stays_is_looked_at_ever_more_rarely_and_who_moves_at_once(
+            stayed in prop::collection::vec(any::<bool>(), 1..60), rarest in 1u64..2000,
+        ) {
+            let (mut look, mut now) = (None, 0);
+            for &stayed in &stayed {
+                let next = Look::next(look, stayed, now, rarest);
+                prop_assert!(next.due > now && next.due <= now + rarest);
+                if !stayed {
+                    prop_assert_eq!(next.due, now + 1);
+                }
+                let before = look.map_or(0, |look: Look| look.after);
+                prop_assert!(!stayed || next.after >= before.min(rarest));
+                (look, now) = (Some(next), next.due);
+            }
+        }
+    }
 }

@@ -31,9 +31,9 @@ use crate::output::print;
 use follow::Follow;
 use plant::HostPlant;
 
-/// Windows from one look at a tenant's pages to the next: where they lie changes slowly, and without a memory
-/// controller the kernel walks page tables to tell.
-const LOOK_AT_PAGES: u32 = 64;
+/// Windows from one look at a tenant's pages to the next, where they stay: without a memory controller the
+/// kernel walks page tables to tell.
+const LOOK_AT_PAGES: u32 = 1024;
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
