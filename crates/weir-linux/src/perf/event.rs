@@ -82,7 +82,7 @@ impl Open {
             Target::Cpu(cpu) => (-1, i64::from(cpu)),
         };
         let attributes = Attributes::new(encoded, flags);
-        Self::open(&attributes, (pid, cpu), leader)
+        Self::with(&attributes, (pid, cpu), leader)
     }
 
     /// Opens an event of which samples are to be noted, wherever they come from.
@@ -102,10 +102,10 @@ impl Open {
             Target::Task(pid) => (i64::from(pid), -1),
             Target::Cpu(cpu) => (-1, i64::from(cpu)),
         };
-        Self::open(&attributes, whom, leader)
+        Self::with(&attributes, whom, leader)
     }
 
-    fn open(
+    fn with(
         attributes: &Attributes,
         (pid, cpu): (i64, i64),
         leader: Option<&Open>,

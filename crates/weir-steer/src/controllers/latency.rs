@@ -159,6 +159,9 @@ impl Latency {
             units,
             good: was.min(now),
             trial: None,
+            // It was not to blame.
+            too_wide: f64::INFINITY,
+            wait: Wait::default(),
             ..held
         };
         ("narrower made nothing faster: as before", Some(held))

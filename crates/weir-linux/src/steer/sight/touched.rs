@@ -72,7 +72,7 @@ impl Touched {
                 of.strip_prefix(*group)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            if let Some(place) = groups.iter().position(|group| is_in(&group)) {
+            if let Some(place) = groups.iter().position(is_in) {
                 for (node, bytes) in touched.iter() {
                     all[place].add(node, bytes.get());
                 }

@@ -123,10 +123,15 @@ impl HostPlant {
     /// Holds the tenant in a place to this, and says what is in force.
     fn hold(&mut self, place: usize, to: Hold) -> AppliedHold {
         let (from, host) = (self.held[place], &mut self.host);
+        let asked = to;
+        let to = in_means(to, &self.tenants[place]);
         let act = |action: &_| host.act(action).map_err(|why| why.to_string());
         let after = change(&self.tenants[place].name, from, to, self.period, act);
         self.held[place] = after.applied;
-        after
+        AppliedHold {
+            requested: asked,
+            ..after
+        }
     }
 
     /// The means that everybody who may be held has.
@@ -142,6 +147,22 @@ impl HostPlant {
             },
         });
         common.unwrap_or_default()
+    }
+}
+
+/// As much running by processor time alone, for a tenant that cannot be held by cores.
+fn in_means(hold: Hold, tenant: &TenantOf) -> Hold {
+    if hold.cores.is_none() || tenant.means.cores || !tenant.means.time {
+        return hold;
+    }
+    let whole = Hold {
+        allocation: Share::ALL,
+        ..hold
+    };
+    Hold {
+        cores: None,
+        time: Share::of(whole.units(tenant.cores) / f64::from(tenant.cores.max(1))),
+        ..hold
     }
 }
 
@@ -233,5 +254,31 @@ impl Plant for HostPlant {
                 reason: not.to_string(),
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn who_cannot_be_held_by_cores_runs_as_much(
+            held in 1u32..80, all in 1u32..80, time in 0.01..1.0_f64, cores: bool,
+        ) {
+            let tenant = TenantOf {
+                name: "a".into(),
+                role: Role::Restrained,
+                cores: all,
+                means: Means { cores, time: true, ..Means::default() },
+            };
+            let hold = Hold { cores: Some(held), time: Share::of(time), ..Hold::FREE };
+            let found = in_means(hold, &tenant);
+            prop_assert_eq!(found.cores.is_some(), cores);
+            prop_assert!((found.units(all) - hold.units(all)).abs() < 1e-9);
+            prop_assert_eq!(in_means(Hold::FREE, &tenant), Hold::FREE);
+        }
     }
 }
