@@ -1,7 +1,9 @@
 //! This host, for a controller: tenants seen window by window, and held.
 
+mod tenants;
+
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use weir_model::action::{Action, Applied};
@@ -9,11 +11,11 @@ use weir_model::capability::{Capability, Unavailable};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
-use super::automatic::{Candidate, Rules};
-use super::config::{HostConfig, Probing, TenantScope};
+use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
 use super::ledger::{JournalError, Ledger, Restored, Wrote};
 use super::means::Means;
+use super::release::{Release, lock};
 use super::restore::{Cause, NotPutBack};
 use super::seen::Seen;
 use super::sight::probe::{BURSTS, Probe};
@@ -54,10 +56,6 @@ pub struct Host {
     windows: u64,
     buffer: Vec<u8>,
 }
-
-/// Puts everything back from another thread, such as a watchdog's.
-#[derive(Debug, Clone)]
-pub struct Release(Option<Arc<Mutex<Ledger>>>);
 
 impl Host {
     /// Finds the tenants, takes the journal of a folder, and puts back what an earlier process left.
@@ -143,54 +141,6 @@ impl Host {
         };
         host.settle();
         Ok(host)
-    }
-
-    /// Takes one more tenant in, in the last place or in that of one that has gone, and says where.
-    ///
-    /// # Errors
-    /// It cannot be found or held, or overlaps another.
-    pub fn adopt(
-        &mut self,
-        asked: TenantScope,
-        place: Option<usize>,
-    ) -> Result<usize, Unavailable> {
-        let number = place.unwrap_or(self.tenants.len());
-        let before = self.config.tenants.clone();
-        if number < self.config.tenants.len() {
-            self.config.tenants[number] = asked;
-        } else {
-            self.config.tenants.push(asked);
-        }
-        let found = Tenant::find_beside(&self.root, &self.config, number, &self.tenants);
-        let mut tenant = match found {
-            Ok(tenant) => tenant,
-            Err(why) => {
-                self.config.tenants = before;
-                return Err(why);
-            }
-        };
-        if let Some(ledger) = &self.ledger {
-            let mut ledger = lock(ledger);
-            tenant.settle(&self.root, &mut ledger, &self.config, &mut self.wrote);
-        }
-        match self.tenants.get_mut(number) {
-            Some(place) => *place = tenant,
-            None => self.tenants.push(tenant),
-        }
-        Ok(number)
-    }
-
-    /// A tenant is none any more: it is not looked at, and its group may be another's. What it is held to is
-    /// let go before.
-    pub fn retire(&mut self, tenant: usize) {
-        if let Some(tenant) = self.tenants.get_mut(tenant) {
-            tenant.retire();
-        }
-    }
-
-    /// The control groups that could be tenants.
-    pub fn candidates(&self, rules: &Rules) -> Vec<Candidate> {
-        super::automatic::candidates(&self.root, rules)
     }
 
     /// Makes what is needed to see and hold tenants; what cannot be made is missed later, and said.
@@ -421,50 +371,6 @@ impl Host {
     pub fn releaser(&self) -> Release {
         Release(self.ledger.clone())
     }
-}
-
-impl Release {
-    /// Puts everything back, and says what could not be. Whoever holds the machine meanwhile finds
-    /// its values changed by somebody else, and leaves them.
-    pub fn release(&self) -> Vec<NotPutBack> {
-        self.0
-            .as_ref()
-            .map_or_else(Vec::new, |ledger| lock(ledger).release())
-    }
-
-    /// The same, but gives up where another thread does not let go of the journal for so long:
-    /// a write that the kernel does not answer. Ending the process, and restoring, is all that is
-    /// left then.
-    ///
-    /// # Errors
-    /// What stands in the way.
-    pub fn release_within(&self, patience: Duration) -> Result<Vec<NotPutBack>, Unavailable> {
-        let Some(ledger) = &self.0 else {
-            return Ok(Vec::new());
-        };
-        let began = Instant::now();
-        loop {
-            match ledger.try_lock() {
-                Ok(mut ledger) => return Ok(ledger.release()),
-                Err(std::sync::TryLockError::Poisoned(poisoned)) => {
-                    return Ok(poisoned.into_inner().release());
-                }
-                Err(std::sync::TryLockError::WouldBlock) if began.elapsed() < patience => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(std::sync::TryLockError::WouldBlock) => {
-                    return Err(Unavailable::because(
-                        "a write to the kernel has not come back; end the process and restore",
-                    ));
-                }
-            }
-        }
-    }
-}
-
-/// A ledger is whole between any two of its calls, also where a caller panicked.
-fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Host {

@@ -8,6 +8,7 @@
 //! | [`group`] | the control group (version 2) behind a scope |
 //! | `journal` | what was there before, on disk before anything is changed |
 //! | `ledger` | the only way to change anything: found, said on disk, written, read back |
+//! | `release` | putting everything back from another thread |
 //! | [`mod@restore`] | putting back what stands changed, or saying exactly what could not be |
 //! | [`means`] | by what a tenant is held, a file for each |
 //! | [`sight`] | what is looked at, a file for each source |
@@ -39,6 +40,7 @@ mod journal;
 mod killed;
 mod ledger;
 pub mod means;
+mod release;
 pub mod restore;
 pub mod scope;
 pub mod seen;
@@ -48,11 +50,12 @@ pub mod watchdog;
 
 pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
-pub use host::{Host, HostError, Release};
+pub use host::{Host, HostError};
 pub use interleaving::Interleaving;
 pub use journal::Moment;
 pub use ledger::{JournalError, Restored, Wrote, restore};
 pub use means::Means;
+pub use release::Release;
 pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
 pub use seen::{Seen, TenantSeen};

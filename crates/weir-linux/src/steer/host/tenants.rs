@@ -1,0 +1,59 @@
+//! Tenants that come and go while a host is steered.
+
+use weir_model::capability::Unavailable;
+
+use super::Host;
+use crate::steer::automatic::{Candidate, Rules, candidates};
+use crate::steer::config::TenantScope;
+use crate::steer::release::lock;
+use crate::steer::tenant::Tenant;
+
+impl Host {
+    /// Takes one more tenant in, in the last place or in that of one that has gone, and says where.
+    ///
+    /// # Errors
+    /// It cannot be found or held, or overlaps another.
+    pub fn adopt(
+        &mut self,
+        asked: TenantScope,
+        place: Option<usize>,
+    ) -> Result<usize, Unavailable> {
+        let number = place.unwrap_or(self.tenants.len());
+        let before = self.config.tenants.clone();
+        if number < self.config.tenants.len() {
+            self.config.tenants[number] = asked;
+        } else {
+            self.config.tenants.push(asked);
+        }
+        let found = Tenant::find_beside(&self.root, &self.config, number, &self.tenants);
+        let mut tenant = match found {
+            Ok(tenant) => tenant,
+            Err(why) => {
+                self.config.tenants = before;
+                return Err(why);
+            }
+        };
+        if let Some(ledger) = &self.ledger {
+            let mut ledger = lock(ledger);
+            tenant.settle(&self.root, &mut ledger, &self.config, &mut self.wrote);
+        }
+        match self.tenants.get_mut(number) {
+            Some(place) => *place = tenant,
+            None => self.tenants.push(tenant),
+        }
+        Ok(number)
+    }
+
+    /// A tenant is none any more: it is not looked at, and its group may be another's. What it is held to is
+    /// let go before.
+    pub fn retire(&mut self, tenant: usize) {
+        if let Some(tenant) = self.tenants.get_mut(tenant) {
+            tenant.retire();
+        }
+    }
+
+    /// The control groups that could be tenants.
+    pub fn candidates(&self, rules: &Rules) -> Vec<Candidate> {
+        candidates(&self.root, rules)
+    }
+}

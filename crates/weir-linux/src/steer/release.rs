@@ -1,0 +1,57 @@
+//! Putting everything back from another thread.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use weir_model::capability::Unavailable;
+
+use super::ledger::Ledger;
+use super::restore::NotPutBack;
+
+/// Puts everything back from another thread, such as a watchdog's.
+#[derive(Debug, Clone)]
+pub struct Release(pub(super) Option<Arc<Mutex<Ledger>>>);
+
+impl Release {
+    /// Puts everything back, and says what could not be. Whoever holds the machine meanwhile finds
+    /// its values changed by somebody else, and leaves them.
+    pub fn release(&self) -> Vec<NotPutBack> {
+        self.0
+            .as_ref()
+            .map_or_else(Vec::new, |ledger| lock(ledger).release())
+    }
+
+    /// The same, but gives up where another thread does not let go of the journal for so long:
+    /// a write that the kernel does not answer. Ending the process, and restoring, is all that is
+    /// left then.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub fn release_within(&self, patience: Duration) -> Result<Vec<NotPutBack>, Unavailable> {
+        let Some(ledger) = &self.0 else {
+            return Ok(Vec::new());
+        };
+        let began = Instant::now();
+        loop {
+            match ledger.try_lock() {
+                Ok(mut ledger) => return Ok(ledger.release()),
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => {
+                    return Ok(poisoned.into_inner().release());
+                }
+                Err(std::sync::TryLockError::WouldBlock) if began.elapsed() < patience => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(std::sync::TryLockError::WouldBlock) => {
+                    return Err(Unavailable::because(
+                        "a write to the kernel has not come back; end the process and restore",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// A ledger is whole between any two of its calls, also where a caller panicked.
+pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
