@@ -1,23 +1,27 @@
-//! What it costs to look at tenants of this host: `steer-cost WINDOWS PAGES GROUP…` watches control
-//! groups in windows of 250 ms, their pages each PAGES windows (0 for never), holds nobody, and prints the
-//! processor time that it took.
+//! What it costs to look at tenants of this host: `steer-cost WINDOWS PAGES PROBE GROUP…` watches control
+//! groups in windows of 250 ms, their pages at least each PAGES windows (0 for never), times loads if PROBE is
+//! 1, holds nobody, and prints the processor time that each 60 windows took: at first pages are looked at more
+//! often than later.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use weir_linux::Root;
-use weir_linux::steer::{Host, HostConfig, TenantScope};
+use weir_linux::steer::{Host, HostConfig, Probing, TenantScope};
 use weir_model::events::EventLibrary;
 use weir_model::units::Nanos;
 
 /// A clock tick of proc(5): hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// Windows that a figure is of.
+const CHUNK: u32 = 60;
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let mut number = || arguments.next().and_then(|n| n.parse::<u32>().ok());
-    let (Some(windows), Some(look_at_pages)) = (number(), number()) else {
-        eprintln!("steer-cost WINDOWS PAGES GROUP…");
+    let (Some(windows), Some(look_at_pages), Some(probe)) = (number(), number(), number()) else {
+        eprintln!("steer-cost WINDOWS PAGES PROBE GROUP…");
         return ExitCode::FAILURE;
     };
     let tenants: Vec<TenantScope> = arguments
@@ -33,6 +37,10 @@ fn main() -> ExitCode {
     let config = HostConfig {
         tenants,
         look_at_pages,
+        probe: match probe {
+            0 => Probing::Never,
+            _ => Probing::Always,
+        },
         ..HostConfig::default()
     };
     let mut host = match Host::open(&Root::live(), config, &EventLibrary::builtin(), None) {
@@ -43,15 +51,15 @@ fn main() -> ExitCode {
         }
     };
     host.observe(Nanos(250e6));
-    let (began, before) = (Instant::now(), ticks());
-    for _ in 0..windows {
-        host.observe(Nanos(250e6));
+    for _ in 0..windows / CHUNK {
+        let (began, before) = (Instant::now(), ticks());
+        for _ in 0..CHUNK {
+            host.observe(Nanos(250e6));
+        }
+        let (passed, took) = (began.elapsed().as_secs_f64(), ticks() - before);
+        let percent = 100.0 * took as f64 / TICKS_PER_SECOND / passed;
+        println!("{count} tenants: {took} ticks in {passed:.1} s, {percent:.3} % of a core");
     }
-    let (passed, took) = (began.elapsed().as_secs_f64(), ticks() - before);
-    let percent = 100.0 * took as f64 / TICKS_PER_SECOND / passed;
-    println!(
-        "{count} tenants, {windows} windows: {took} ticks in {passed:.1} s, {percent:.3} % of a core"
-    );
     ExitCode::SUCCESS
 }
 
