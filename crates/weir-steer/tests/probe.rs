@@ -166,7 +166,7 @@ impl Plant for Blind<'_> {
 fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let platform = Library::builtin().compose("miku-a").unwrap();
     let bed = SimTestbed::new(&platform).unwrap();
-    let bed = bed.sampled(Sampling::default());
+    let bed = bed.sampled(Sampling::of(&platform));
     let party = |name: &str, role, tier: TierName, op, pattern, cores| Party {
         tenant: Tenant {
             name: name.into(),
@@ -218,11 +218,11 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let mut plant = Blind(Model::new(machine.as_mut(), vec![phase], Nanos(1e8)));
     let mut controller = policy.controller(
         &common::calibration(),
-        &Means::of_model(None),
+        &Means::of_model(bed.open(1).unwrap().topology()),
         Bounds::default(),
     );
-    let steps = Drive::new(&mut plant, controller.as_mut(), common::WINDOW).steps(48);
-    let last = &steps.unwrap()[16..];
+    let steps = Drive::new(&mut plant, controller.as_mut(), common::WINDOW).steps(32);
+    let last = &steps.unwrap()[12..];
     let mean = |tenant| {
         let drew = last.iter().map(|step: &Step| step.drew(tenant).get());
         drew.sum::<f64>() / last.len() as f64

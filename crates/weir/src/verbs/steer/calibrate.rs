@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use weir_linux::{Root, topology};
 use weir_model::units::{Bytes, Nanos};
-use weir_sim::Sampling;
 use weir_steer::calibrate::calibrate;
 use weir_steer::config::Known;
 use weir_steer::knee::{Measured, Threads};
@@ -77,8 +76,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 /// A model has counters, and can be held.
 fn model(args: &Args, context: &Context) -> Result<Known> {
-    let chosen = machine::choose_sampled(&context.global.on, Sampling::default())?;
-    let step = Means::of_model(chosen.topology.clock).allocation;
+    let chosen = machine::choose_sampled(&context.global.on)?;
+    let step = Means::of_model(&chosen.topology).allocation;
     let testbed = chosen.testbed.as_ref();
     let calibration = calibrate(testbed, context.global.seed, args.window, step)?;
     Ok(Known::of(
