@@ -154,7 +154,7 @@ fn without_the_further_counters_the_published_form_is_used_and_said() {
         let cells = line.split(',').enumerate().filter(|&(n, _)| n != column);
         cells.map(|(_, cell)| cell).collect::<Vec<_>>().join(",") + "\n"
     });
-    place.file("fewer.csv", &without.collect::<String>());
+    place.file("fewer.csv", without.collect::<String>());
     let evaluated = |file| {
         let document = place
             .run(&with(&["predict", "--evaluate", file], &here))
