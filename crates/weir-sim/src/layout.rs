@@ -17,7 +17,7 @@ use crate::params::Params;
 use crate::rng;
 use crate::uncore::Kind;
 
-pub use program::ahead;
+pub use program::{ahead, ooo_params};
 
 /// A thread for every core of every tenant, its memory laid out.
 pub fn place_threads(

@@ -396,6 +396,9 @@ impl Run {
                 .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
             thread.limits.gap = (limits.gap as f64 * slower) as u64;
             thread.allocated = params.core.allocated(held.bandwidth);
+            if let Some(core) = &mut thread.ooo {
+                core.set_clock(&layout::ooo_params(params), 1.0 / slower);
+            }
         }
     }
 

@@ -393,6 +393,30 @@ fn a_run_is_the_same_twice_and_switching_prefetchers_is_as_good_as_starting_with
     assert!(counted(Counter::OffcoreDemandDataRd) > 100);
 }
 
+/// What a program computes takes as long as its cycles do; what it waits for does not.
+#[test]
+fn a_lower_clock_slows_what_is_computed_more_than_what_is_waited_for() {
+    let kept = |name: &str| {
+        let work = preset(name).phase_alone(0).unwrap();
+        let clock = platform(MACHINE).host.core.clock.value;
+        let touched = |part: f64| {
+            let mut machine = SimMachine::new(&bed(MACHINE), 3);
+            machine.start(&[tenant(&work, "dram", true)]).unwrap();
+            let action = Action::Clock {
+                tenant: work.name.clone(),
+                clock: Some(clock * part),
+            };
+            machine.act(&action).unwrap();
+            machine.observe(Nanos(20_000.0)).unwrap();
+            machine.observe(Nanos(100_000.0)).unwrap().tenants[0].accesses as f64
+        };
+        touched(0.5) / touched(1.0)
+    };
+    let (computes, waits) = (kept("deepsjeng-like"), kept("chase"));
+    assert!((0.45..0.6).contains(&computes), "{computes}");
+    assert!(waits > 0.85, "{waits}");
+}
+
 /// All that leaves a core passes its allocation, write-backs among it, wherever the lines lie; a program that asks
 /// for little does not notice.
 #[test]

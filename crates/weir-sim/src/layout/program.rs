@@ -82,7 +82,8 @@ pub fn ahead(params: &Params, l1: bool, l2: bool) -> Ahead {
     }
 }
 
-fn ooo_params(params: &Params) -> OooParams {
+/// Constants of a core that runs a program.
+pub fn ooo_params(params: &Params) -> OooParams {
     let c = &params.core;
     OooParams {
         cycle: c.cycle * 1e3,

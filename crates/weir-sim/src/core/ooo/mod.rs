@@ -250,6 +250,21 @@ impl Ooo {
         self.streamer.set_distance(ahead.l2);
     }
 
+    /// Sets the clock to this part of what it was made with: everything within the core takes as much longer.
+    pub fn set_clock(&mut self, made: &OooParams, part: f64) {
+        let slower = |time: Ps| (time as f64 / part) as Ps;
+        let to = OooParams {
+            cycle: made.cycle / part,
+            l1_hit: slower(made.l1_hit),
+            l2_hit: slower(made.l2_hit),
+            redirect: slower(made.redirect),
+            fault: slower(made.fault),
+            ..*made
+        };
+        self.pace *= to.cycle / self.params.cycle;
+        self.params = to;
+    }
+
     /// Lines that the program touched so far.
     pub fn touched(&self) -> u64 {
         self.tally.touched
