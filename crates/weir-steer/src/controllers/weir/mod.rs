@@ -73,6 +73,8 @@ const NOTICED: f64 = 1.02;
 const HARMED: f64 = 1.03;
 /// Another mix of reads and writes: what was learnt of the old one says nothing about it.
 const OTHER_MIX: f64 = 0.15;
+/// More than this share of lines is written by posted stores alone: others read each line that they write.
+const POSTED: f64 = 0.6;
 /// Mixes for which the hold that fitted is remembered, from reads alone to writes alone.
 const MIXES: usize = 11;
 /// A hold under which the device was busy stays until it is not for so many windows.
@@ -174,7 +176,17 @@ impl Weir {
             gives: view.gives,
             units: f64::INFINITY,
             much: None,
-            grain: self.config.step.map_or(Grain::Time, Grain::Wide),
+            grain: self.grain(view.writes),
+        }
+    }
+
+    /// What a part of a core is made of where that was not measured. Few cores keep few rows of a device's DRAM
+    /// open; but of posted stores they put more under way than many that put each one seldom.
+    fn grain(&self, writes: f64) -> Grain {
+        match self.config.step {
+            None => Grain::Time,
+            Some(step) if writes > POSTED => Grain::Wide(step),
+            Some(step) => Grain::Narrow(step),
         }
     }
 
