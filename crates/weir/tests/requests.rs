@@ -141,6 +141,12 @@ fn an_unknown_paper_or_row_is_refused() {
         .run(&["reproduce", "shakespeare"])
         .refuses(2, &["shakespeare", "memo"]);
     place
+        .run(&["reproduce", "memo", "shakespeare"])
+        .refuses(2, &["shakespeare", "memo"]);
+    place
+        .run(&["reproduce", "memo", "--only", "SUP-0"])
+        .refuses(2, &["SUP-0", "memo"]);
+    place
         .run(&["reproduce", "--only", "XYZ-1"])
         .refuses(2, &["XYZ-1"]);
 }

@@ -80,21 +80,16 @@ pub struct Reproduction {
     pub partial: bool,
 }
 
-/// Answers published rows, of one paper or of all, on platforms that `open` supplies; those that need more
-/// than points by `beyond`.
-///
-/// # Errors
-/// No row is of that paper.
+/// Answers published rows on platforms that `open` supplies; those that need more than points by `beyond`.
+/// No row's answer depends on which others are asked for.
 pub fn rows(
-    paper: Option<&str>,
     published: &[Published],
     open: &Open<'_>,
     seed: u64,
     watcher: &dyn Watcher,
     beyond: &dyn Beyond,
-) -> Result<Reproduction, LabError> {
-    let chosen = of_paper(paper, published)?;
-    let rules: Vec<&'static Rule> = chosen
+) -> Reproduction {
+    let rules: Vec<&'static Rule> = published
         .iter()
         .filter_map(|row| rules::find(&row.id))
         .collect();
@@ -103,7 +98,7 @@ pub fn rows(
         .flat_map(|rule| rule.statistic.wanted())
         .collect();
     let bench = Bench::measure(&wanted, open, seed, watcher);
-    let theirs: Vec<&Published> = (chosen.iter().copied())
+    let theirs: Vec<&Published> = (published.iter())
         .filter(|row| beyond.knows(&row.id))
         .collect();
     let mut answers = Answers::default();
@@ -114,7 +109,7 @@ pub fn rows(
 
     let mut rows = Vec::new();
     let mut left_out = 0;
-    for row in chosen {
+    for row in published {
         if beyond.knows(&row.id) {
             rows.extend(
                 answers
@@ -137,13 +132,13 @@ pub fn rows(
     }
     let mut platforms = bench.digests();
     platforms.extend(answers.platforms);
-    Ok(Reproduction {
+    Reproduction {
         rows,
         platforms,
         warnings: bench.warnings(),
         left_out,
         partial,
-    })
+    }
 }
 
 /// A row that was answered by somebody else: nothing was set from it here.
@@ -163,27 +158,30 @@ fn beyond_points(row: &Published, answer: Answer) -> ReproduceRow {
     }
 }
 
-fn of_paper<'p>(
-    paper: Option<&str>,
-    published: &'p [Published],
-) -> Result<Vec<&'p Published>, LabError> {
-    let Some(paper) = paper else {
-        return Ok(published.iter().collect());
-    };
-    let chosen: Vec<&Published> = published
-        .iter()
-        .filter(|row| row.paper.eq_ignore_ascii_case(paper))
-        .collect();
-    if chosen.is_empty() {
-        let mut known: Vec<&str> = published.iter().map(|row| row.paper.as_str()).collect();
-        known.sort_unstable();
-        known.dedup();
-        return Err(LabError::Nothing(format!(
-            "no published figures are of `{paper}`; there are {}",
-            known.join(", ")
-        )));
+/// The rows of some papers, by their short names; of all papers where none is named.
+///
+/// # Errors
+/// A paper is not among them.
+pub fn of_papers(
+    papers: &[String],
+    mut published: Vec<Published>,
+) -> Result<Vec<Published>, LabError> {
+    let is_of = |row: &Published, paper: &String| row.paper.eq_ignore_ascii_case(paper);
+    for paper in papers {
+        if !published.iter().any(|row| is_of(row, paper)) {
+            let mut known: Vec<&str> = published.iter().map(|row| row.paper.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            return Err(LabError::Nothing(format!(
+                "no published figures are of `{paper}`; there are {}",
+                known.join(", ")
+            )));
+        }
     }
-    Ok(chosen)
+    if !papers.is_empty() {
+        published.retain(|row| papers.iter().any(|paper| is_of(row, paper)));
+    }
+    Ok(published)
 }
 
 fn answered(row: &Published, rule: &Rule, bench: &Bench) -> ReproduceRow {

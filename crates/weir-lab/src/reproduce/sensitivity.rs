@@ -113,20 +113,16 @@ fn add(by_key: &mut BTreeMap<String, Assumption>, platform: &Platform, row: &Par
 /// Answers published rows with every assumption at its usual value, and again at both ends of each.
 ///
 /// `told` hears how many of how many assumptions are done.
-///
-/// # Errors
-/// No row is of that paper.
 pub fn sensitivity(
-    paper: Option<&str>,
     published: &[Published],
     assumptions: &[Assumption],
     open: &OpenVaried<'_>,
     seed: u64,
     watcher: &dyn Watcher,
     told: &dyn Fn(usize, usize),
-) -> Result<Sensitivity, LabError> {
+) -> Sensitivity {
     let plain = |platform: &str| open(platform, None);
-    let mut usual = rows(paper, published, &plain, seed, watcher, &())?;
+    let mut usual = rows(published, &plain, seed, watcher, &());
     usual.rows.retain(|row| row.ours.is_some());
     let mut effects = Vec::new();
     for (done, assumption) in assumptions.iter().enumerate() {
@@ -142,9 +138,9 @@ pub fn sensitivity(
         }
         let at = |end| {
             let varied = |platform: &str| open(platform, Some((assumption, end)));
-            rows(None, &touched, &varied, seed, watcher, &())
+            rows(&touched, &varied, seed, watcher, &())
         };
-        let (low, high) = (at(End::Low)?, at(End::High)?);
+        let (low, high) = (at(End::Low), at(End::High));
         if low.partial || high.partial || watcher.stop() {
             break;
         }
@@ -152,11 +148,11 @@ pub fn sensitivity(
     }
     let partial = usual.partial || watcher.stop();
     effects.sort_by(|a, b| b.largest_pct.total_cmp(&a.largest_pct));
-    Ok(Sensitivity {
+    Sensitivity {
         effects,
         usual,
         partial,
-    })
+    }
 }
 
 /// Whether a row is answered on a platform that makes the assumption.

@@ -37,11 +37,13 @@ use regulation::Regulation;
 Examples:
   weir reproduce
   weir reproduce memo
+  weir reproduce supmario caption
   weir reproduce supmario --only SUP-01 --format csv
   weir reproduce memo --sensitivity")]
 pub struct Args {
-    /// A paper, by its name in published/ [default: all, without the rows that take minutes].
-    paper: Option<String>,
+    /// Papers, by their names in published/ [default: all, without the rows that take minutes].
+    #[arg(value_name = "PAPER")]
+    papers: Vec<String>,
     /// Only rows whose id begins so; may be repeated.
     #[arg(long, value_name = "ROW")]
     only: Vec<String>,
@@ -79,18 +81,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         stop: &context.stop,
     };
     let both = Both(&insight, &regulation);
-    let asked_for = args.paper.is_some() || !args.only.is_empty();
+    let asked_for = !args.papers.is_empty() || !args.only.is_empty();
     let later = Later(&both);
     let beyond: &dyn Beyond = if asked_for { &both } else { &later };
-    let answered = reproduce::rows(
-        args.paper.as_deref(),
-        &chosen,
-        &open,
-        context.global.seed,
-        &watcher,
-        beyond,
-    )
-    .map_err(|error| Failure::Request(error.into()))?;
+    let answered = reproduce::rows(&chosen, &open, context.global.seed, &watcher, beyond);
     going.end();
     watcher.end();
     let elapsed_s = began.elapsed().as_secs_f64();
@@ -135,8 +129,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 /// The published rows that were asked for.
 fn choose(args: &Args) -> Result<Vec<Published>> {
-    let mut rows = published::builtin_rows();
+    let mut rows = reproduce::of_papers(&args.papers, published::builtin_rows())
+        .map_err(|error| Failure::Request(error.into()))?;
     if !args.only.is_empty() {
+        let among = match args.papers.as_slice() {
+            [] => String::new(),
+            papers => format!(" among those of {}", papers.join(", ")),
+        };
         let begins = |row: &Published, id: &str| {
             row.id
                 .get(..id.len())
@@ -148,7 +147,7 @@ fn choose(args: &Args) -> Result<Vec<Published>> {
             .find(|id| !rows.iter().any(|row| begins(row, id)))
         {
             return Err(Failure::request(format!(
-                "no published row begins with `{id}`; `weir reproduce` lists them all"
+                "no published row begins with `{id}`{among}; `weir reproduce` lists them all"
             )));
         }
         rows.retain(|row| args.only.iter().any(|id| begins(row, id)));

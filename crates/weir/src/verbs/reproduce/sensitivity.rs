@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let chosen = choose(args)?;
     let mut store = Store::open(&context.store_path()?)?;
     let began = Instant::now();
-    let answered = try_all(args, &chosen, context)?;
+    let answered = try_all(&chosen, context)?;
     let document = SensitivityDocument {
         schema: SensitivityDocument::SCHEMA.into(),
         weir: env!("CARGO_PKG_VERSION").into(),
@@ -74,13 +74,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn try_all(args: &Args, chosen: &[Published], context: &Context) -> Result<Sensitivity> {
-    let of_paper = |row: &&Published| {
-        let paper = args.paper.as_deref();
-        paper.is_none_or(|paper| row.paper.eq_ignore_ascii_case(paper))
-    };
-    let rows: Vec<Published> = chosen.iter().filter(of_paper).cloned().collect();
-    let platforms = sensitivity::platforms(&rows)
+fn try_all(chosen: &[Published], context: &Context) -> Result<Sensitivity> {
+    let platforms = sensitivity::platforms(chosen)
         .into_iter()
         .map(machine::compose)
         .collect::<Result<Vec<_>>>()?;
@@ -109,19 +104,17 @@ fn try_all(args: &Args, chosen: &[Published], context: &Context) -> Result<Sensi
         }
     };
     let answered = sensitivity::sensitivity(
-        args.paper.as_deref(),
         chosen,
         &assumptions,
         &open,
         context.global.seed,
         &Quiet(&context.stop),
         &told,
-    )
-    .map_err(|error| Failure::Request(error.into()));
+    );
     if let Ok(progress) = progress.into_inner() {
         progress.end();
     }
-    answered
+    Ok(answered)
 }
 
 /// Ends on request; single points are too many to tell of.

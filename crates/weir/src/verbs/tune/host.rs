@@ -15,7 +15,7 @@ use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
 
-use super::{Interleave, advice};
+use super::{Interleave, advice, climbed};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
@@ -208,19 +208,7 @@ impl OnHost<'_> {
         let tried = tune::climb_by(base, &|of| going.step(of), |weights| {
             elapsed(&self.run(weights)?)
         })?;
-        let path: Vec<String> = (tried.iter())
-            .map(|(w, _)| format!("{:.0}", w.share() * 100.0))
-            .collect();
-        let (weights, change) = tried.last().copied().unwrap_or((LOCAL, 0.0));
-        Ok(Advice {
-            method: "caption".into(),
-            runs: tried.len() as u32,
-            share_pct: weights.share() * 100.0,
-            weights: [weights.local, weights.slow],
-            change_pct: None,
-            measured_pct: Some(change * 100.0),
-            note: format!("tried {} %", path.join(", ")),
-        })
+        Ok(climbed(&tried))
     }
 
     /// The curve over the shares that the kernel can place, and what each advice is worth.

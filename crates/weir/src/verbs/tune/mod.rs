@@ -291,23 +291,7 @@ impl Tuning<'_> {
             &self.options,
             &go_on,
         )?;
-        let (weights, change) = tried
-            .last()
-            .copied()
-            .unwrap_or((Weights { local: 1, slow: 0 }, 0.0));
-        let path: Vec<String> = tried
-            .iter()
-            .map(|(w, _)| format!("{:.0}", w.share() * 100.0))
-            .collect();
-        Ok(Advice {
-            method: "caption".into(),
-            runs: tried.len() as u32,
-            share_pct: weights.share() * 100.0,
-            weights: [weights.local, weights.slow],
-            change_pct: None,
-            measured_pct: Some(change * 100.0),
-            note: format!("tried {} %", path.join(", ")),
-        })
+        Ok(climbed(&tried))
     }
 
     fn proportional(&self) -> Option<Advice> {
@@ -381,5 +365,23 @@ fn advice(runs: u32, share: f64, change: Option<f64>) -> Advice {
         change_pct: change.map(|c| c * 100.0),
         measured_pct: None,
         note: String::new(),
+    }
+}
+
+/// What Caption's climb says after the shares that it tried, each with the change of run time there.
+fn climbed(tried: &[(Weights, f64)]) -> Advice {
+    const LOCAL: (Weights, f64) = (Weights { local: 1, slow: 0 }, 0.0);
+    let (weights, change) = tried.last().copied().unwrap_or(LOCAL);
+    let path: Vec<String> = (tried.iter())
+        .map(|(weights, _)| format!("{:.0}", weights.share() * 100.0))
+        .collect();
+    Advice {
+        method: "caption".into(),
+        runs: tried.len() as u32,
+        share_pct: weights.share() * 100.0,
+        weights: [weights.local, weights.slow],
+        change_pct: None,
+        measured_pct: Some(change * 100.0),
+        note: format!("tried {} %", path.join(", ")),
     }
 }
