@@ -10,7 +10,7 @@ use crate::Run;
 use crate::bound::classify;
 use crate::campaign::{CampaignError, Tiers};
 use crate::interleave::Weights;
-use crate::interleave::best_shot::{pressure, shoot};
+use crate::interleave::best_shot::{Load, aim};
 use crate::tune::{ROUND, change, run_at, shares, sweep};
 
 /// The same program on so many cores, which fills the memory as rate runs and thread pools do.
@@ -28,8 +28,11 @@ pub struct Shot {
     pub workload: String,
     /// The weights that were advised; none on the slower tier where it says to stay.
     pub weights: Weights,
-    /// The gain over all local that it expects: 0.2 is a fifth more done in the same time.
+    /// The gain over all local that it expects at the best share: 0.2 is a fifth more done in the same time.
+    /// It says to stay where that is less than its error.
     pub expected: f64,
+    /// By how much less it may gain.
+    pub error: f64,
     /// The gain that was measured at these weights.
     pub gain: f64,
     /// The weights at which it ran fastest of all that were swept.
@@ -60,8 +63,11 @@ pub fn shoot_and_sweep(
     if classify(&counted, Some(unloaded)).bound != Some(Bound::Bandwidth) {
         return Ok(None);
     }
-    let (share, expected) = shoot(fit, pressure(&counted)?).unwrap_or_default();
-    let weights = Weights::nearest(share, ROUND);
+    let aim = aim(fit, &Load::of(&counted, local.time)?, ROUND);
+    let weights = match aim.is_worth_it() {
+        true => aim.weights,
+        false => Weights { local: 1, slow: 0 },
+    };
     let all = shares(ROUND);
     let swept: Vec<(Weights, WorkloadRun)> =
         sweep(testbed, workload, tiers, &all, options, &|_| go_on())
@@ -84,7 +90,8 @@ pub fn shoot_and_sweep(
         .map(|((best, fastest), (_, slow))| Shot {
             workload: workload.name.clone(),
             weights,
-            expected,
+            expected: aim.gain,
+            error: aim.error,
             gain: advised.as_ref().map_or(0.0, gain),
             best: *best,
             best_gain: gain(fastest),

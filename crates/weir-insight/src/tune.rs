@@ -1,7 +1,7 @@
 //! Interleavings of a workload, tried on a machine.
 
 use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
-use weir_model::insight::{Bound, InterleaveFit};
+use weir_model::insight::{Bound, Capacity, InterleaveFit};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::units::{Cycles, Nanos};
@@ -11,9 +11,11 @@ use crate::bound::classify;
 use crate::breakdown::Breakdown;
 use crate::campaign::{CampaignError, GoOn, Tiers, lone_chase};
 use crate::interleave::Weights;
-use crate::interleave::best_shot::{self, Latencies, Swept, pressure};
+use crate::interleave::best_shot::{Load, aim};
 use crate::interleave::caption::{Caption, Settings, State};
 use crate::interleave::closed_form::Class;
+use crate::interleave::kernels::{self, Swept};
+use crate::interleave::latency::Latencies;
 use crate::{InsightError, Run, micro};
 
 /// Pages of a round of weights, at most: shares come in steps of a twentieth.
@@ -174,11 +176,11 @@ pub fn climb_by<E>(
 /// The tunings that published climbs took at most (SupMario §8 of Caption).
 const MOST_TUNINGS: usize = 10;
 
-/// Fits best-shot on streaming kernels that press on local memory more and less: each is swept, and its
-/// best share and gain are set beside its pressure.
+/// Calibrates best-shot on streaming kernels that press on local memory more and less: each is swept, and
+/// what it gains at the share that it would be advised gives the error.
 ///
 /// # Errors
-/// The machine refuses, or the kernels press alike.
+/// The machine refuses, or too few kernels wait for bandwidth.
 pub fn fit_interleave(
     testbed: &dyn Testbed,
     tiers: &Tiers,
@@ -186,36 +188,59 @@ pub fn fit_interleave(
     options: &WorkloadOptions,
     go_on: GoOn<'_>,
 ) -> Result<InterleaveFit, CampaignError> {
+    let unloaded = [
+        lone_chase(testbed, &tiers.from, options)?,
+        lone_chase(testbed, &tiers.to, options)?,
+    ];
+    let shares = swept_shares();
     let mut swept = Vec::new();
-    let shares: Vec<Weights> = shares(ROUND)
-        .into_iter()
-        .take(ROUND as usize / 2 + 3)
-        .collect();
-    let unloaded = lone_chase(testbed, &tiers.from, options)?;
+    let mut capacity = Vec::new();
     for kernel in micro::streams(cores) {
         let runs: Vec<(Weights, WorkloadRun)> =
             sweep(testbed, &kernel, tiers, &shares, options, go_on)
                 .into_iter()
                 .collect::<Result<_, MachineError>>()?;
-        let Some((_, local)) = runs.first().filter(|_| runs.len() == shares.len()) else {
+        let (Some((_, local)), Some((_, slow))) = (runs.first(), runs.last()) else {
             return Err(CampaignError::Stopped);
         };
-        let counted = Run::of(&local.counters)?;
-        if classify(&counted, Some(unloaded)).bound != Some(Bound::Bandwidth) {
-            // Best-shot is not asked about these.
-            continue;
+        if runs.len() < shares.len() {
+            return Err(CampaignError::Stopped);
         }
-        let best = runs
-            .iter()
-            .min_by(|a, b| a.1.time.get().total_cmp(&b.1.time.get()));
-        let Some((weights, fastest)) = best else {
-            continue;
-        };
-        swept.push(Swept {
-            pressure: pressure(&counted)?,
-            share: weights.share(),
-            gain: local.time / fastest.time - 1.0,
-        });
+        let counted = Run::of(&local.counters)?;
+        let load = Load::of(&counted, local.time)?;
+        if kernel.threads == cores {
+            capacity.push(Capacity {
+                ownership: load.ownership,
+                bandwidth: Load::of(&Run::of(&slow.counters)?, slow.time)?.traffic,
+            });
+        }
+        // Best-shot is not asked about the others.
+        if classify(&counted, Some(unloaded[0])).bound == Some(Bound::Bandwidth) {
+            let times = (runs.iter().skip(1))
+                .filter(|(weights, _)| weights.local > 0)
+                .map(|(weights, run)| (weights.share(), run.time / local.time))
+                .collect();
+            swept.push(Swept { load, times });
+        }
     }
-    Ok(best_shot::fit(&swept)?)
+    let mut fit = kernels::fit(&swept, unloaded, capacity)?;
+    let advised = |kernel: &Swept| {
+        let aim = aim(&fit, &kernel.load, ROUND);
+        let there = aim.weights.share();
+        let time = kernel.times.iter().find(|(share, _)| *share == there);
+        // Of a share beyond those swept it is the last that tells.
+        let (_, time) = time.or(kernel.times.last())?;
+        Some((aim.gain, if there > 0.0 { 1.0 / time - 1.0 } else { 0.0 }))
+    };
+    let ran: Vec<(f64, f64)> = swept.iter().filter_map(advised).collect();
+    fit.error = kernels::error(&ran);
+    Ok(fit)
+}
+
+/// Shares that kernels are swept over: every twentieth to a half, and all, which tells what the slower tier
+/// gives.
+fn swept_shares() -> Vec<Weights> {
+    let mut all = shares(ROUND);
+    all.retain(|weights| weights.slow <= weights.local || weights.local == 0);
+    all
 }

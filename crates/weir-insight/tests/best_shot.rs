@@ -16,7 +16,7 @@ use weir_sim::SimTestbed;
 /// What best-shot is to come within of the swept optimum, in shares of what all local does.
 const POINTS: f64 = 0.03;
 
-fn shots(platform: &str, to: &str) -> Vec<Shot> {
+fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     let platform = Library::builtin().compose(platform).unwrap();
     let testbed = SimTestbed::new(&platform).unwrap();
     let machine = testbed.open(1).unwrap();
@@ -26,7 +26,7 @@ fn shots(platform: &str, to: &str) -> Vec<Shot> {
     };
     let cores = machine.topology().cores.len() as u32;
     let options = WorkloadOptions {
-        accesses: 8_000,
+        accesses,
         ..WorkloadOptions::default()
     };
     let fit = fit_interleave(&testbed, &tiers, cores, &options, &|_| true).unwrap();
@@ -51,10 +51,11 @@ fn shots(platform: &str, to: &str) -> Vec<Shot> {
     println!("{} of {} wait for bandwidth", shots.len(), all.len());
     for s in &shots {
         println!(
-            "{:18} advised {:4.0} % expects {:5.1} gains {:5.1}; best {:4.0} % gains {:5.1}; all slow {:5.1}",
+            "{:18} advised {:4.0} % expects {:5.1} +- {:4.1} gains {:5.1}; best {:4.0} % gains {:5.1}; all slow {:5.1}",
             s.workload,
             s.weights.share() * 100.0,
             s.expected * 100.0,
+            s.error * 100.0,
             s.gain * 100.0,
             s.best.share() * 100.0,
             s.best_gain * 100.0,
@@ -70,7 +71,7 @@ fn shots(platform: &str, to: &str) -> Vec<Shot> {
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn skylake_with_its_other_socket() {
-    let shots = shots("skx2s", "remote");
+    let shots = shots("skx2s", "remote", 8_000);
     assert!(shots.len() >= 40, "{}", shots.len());
     let near = |shot: &&Shot| shot.best_gain - shot.gain <= POINTS;
     let within = shots.iter().filter(near).count();
@@ -82,4 +83,10 @@ fn skylake_with_its_other_socket() {
     }
     let worse = shots.iter().filter(|shot| shot.gain < 0.0).count();
     assert!(worse * 10 <= shots.len(), "{worse}");
+}
+
+#[test]
+#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+fn emerald_rapids_with_a_card() {
+    shots("emr2s+cxl-a", "cxl0", 4_000);
 }

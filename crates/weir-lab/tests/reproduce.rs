@@ -5,7 +5,7 @@ mod common;
 use std::sync::Mutex;
 
 use common::{CXL_BACKLOG, StopAfter, Toy};
-use weir_lab::reproduce::{Answer, Answers, Beyond, Open, Reproduction, rows, rules};
+use weir_lab::reproduce::{Answer, Answers, Beyond, Open, Reproduction, of_papers, rows, rules};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
 use weir_model::published::{self, Published, PublishedKind};
@@ -43,7 +43,7 @@ fn open(_: &str) -> Result<Box<dyn Testbed>, String> {
 }
 
 fn reproduce(published: &[Published]) -> Reproduction {
-    rows(None, published, &open, 1, &(), &()).unwrap()
+    rows(published, &open, 1, &(), &())
 }
 
 fn only(published: Published) -> ReproduceRow {
@@ -130,7 +130,7 @@ fn a_platform_that_cannot_be_opened_leaves_its_rows_unanswered_and_no_others() {
         calibration("SUP-003", 114.0, "ns"),
         calibration("SUP-012", 111.0, "ns"),
     ];
-    let found = rows(None, &published, &open, 1, &(), &()).unwrap();
+    let found = rows(&published, &open, 1, &(), &());
     assert_eq!(found.rows[0].note, "platform spr2s: no such file");
     assert!(found.rows[1].ours.is_some());
     assert_eq!(found.platforms.keys().collect::<Vec<_>>(), ["emr2s"]);
@@ -174,13 +174,27 @@ fn one_paper_can_be_chosen_and_an_unknown_one_is_refused_with_the_known() {
         calibration("SUP-012", 111.0, "ns"),
         calibration("MEM-031", 4.0, "x"),
     ];
-    let found = rows(Some("SupMario"), &published, &open, 1, &(), &()).unwrap();
-    assert_eq!(found.rows.len(), 1);
-    let error = rows(Some("tpp"), &published, &open, 1, &(), &()).unwrap_err();
+    let of = |papers: &[&str]| {
+        let papers: Vec<String> = papers.iter().map(|paper| paper.to_string()).collect();
+        of_papers(&papers, published.to_vec())
+    };
+    assert_eq!(of(&[]).unwrap(), published);
+    assert_eq!(of(&["SupMario"]).unwrap(), published[..1]);
+    assert_eq!(of(&["memo", "supmario"]).unwrap(), published);
+    let error = of(&["memo", "tpp"]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no published figures are of `tpp`; there are memo, supmario"
     );
+}
+
+/// What a row is answered with does not depend on which others are asked for.
+#[test]
+fn several_papers_are_answered_as_each_alone() {
+    let memo = calibration("MEM-037", 221.0, "GB/s");
+    let supmario = calibration("SUP-012", 111.0, "ns");
+    let together = reproduce(&[memo.clone(), supmario.clone()]).rows;
+    assert_eq!(together, [only(memo), only(supmario)]);
 }
 
 #[test]
@@ -200,7 +214,7 @@ fn points_that_several_rows_want_are_measured_once() {
         calibration("MEM-037", 221.0, "GB/s"),
         calibration("MEM-038", 26.0, "threads"),
     ];
-    rows(None, &published, &open, 1, &Count(&counted), &()).unwrap();
+    rows(&published, &open, 1, &Count(&counted), &());
     assert_eq!(*counted.lock().unwrap(), vec![17; 17]);
 }
 
@@ -211,7 +225,7 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
         calibration("MEM-037", 221.0, "GB/s"),
         row("INT-091", PublishedKind::Result, -92.9, "%"),
     ];
-    let found = rows(None, &published, &open, 1, &StopAfter::new(3), &()).unwrap();
+    let found = rows(&published, &open, 1, &StopAfter::new(3), &());
     let ids: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(ids, ["SUP-012", "INT-091"]);
     assert!(found.partial);
@@ -230,7 +244,7 @@ fn rows_are_the_same_on_any_number_of_threads() {
                 ..Toy::default()
             }))
         };
-        rows(None, &published, &open, 9, &(), &()).unwrap()
+        rows(&published, &open, 9, &(), &())
     };
     let one = with(1);
     assert_eq!(one, with(2));
@@ -258,7 +272,7 @@ fn every_rule_answers_a_published_row_in_its_unit() {
 
 #[test]
 fn every_published_result_is_answered_or_says_what_it_needs() {
-    let found = rows(None, &published::builtin_rows(), &open, 1, &(), &()).unwrap();
+    let found = rows(&published::builtin_rows(), &open, 1, &(), &());
     let silent: Vec<&ReproduceRow> = found
         .rows
         .iter()
@@ -299,7 +313,7 @@ fn what_needs_more_than_points_is_answered_by_somebody_else() {
         row("SUP-158", PublishedKind::Result, 0.5, "r"),
         row("SUP-159", PublishedKind::Result, 0.5, "r"),
     ];
-    let answered = rows(None, &published, &open, 1, &(), &Other(Ok(0.6))).unwrap();
+    let answered = rows(&published, &open, 1, &(), &Other(Ok(0.6)));
     let [theirs, nobodys] = answered.rows.as_slice() else {
         panic!("{answered:?}");
     };
@@ -309,14 +323,12 @@ fn what_needs_more_than_points_is_answered_by_somebody_else() {
     assert_eq!(nobodys.kind, RowKind::NotModelled);
     assert_eq!(answered.platforms["skx2s"], "0");
     let failed = rows(
-        None,
         &published[..1],
         &open,
         1,
         &(),
         &Other(Err("too dear".into())),
     );
-    let failed = failed.unwrap();
     assert_eq!(failed.rows[0].note, "too dear");
     assert_eq!(failed.rows[0].kind, RowKind::NotModelled);
 }

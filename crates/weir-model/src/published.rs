@@ -23,6 +23,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../../published/micro23.toml"),
     ),
     (
+        "caption.toml",
+        include_str!("../../../published/caption.toml"),
+    ),
+    (
         "supmario.toml",
         include_str!("../../../published/supmario.toml"),
     ),

@@ -1,182 +1,173 @@
 //! Best-shot interleaving: the share and the gain from one run on local memory (SupMario §6.2).
 //!
-//! A workload gains from a second tier by as much as it presses on the first. Pressure is, for each class
-//! of requests, what latency costs it (M) times the latency it meets (L). Over streaming kernels, both the
-//! best share and the gain are close to linear in it. The paper prints neither slopes nor what L is of;
-//! L here is the mean latency of all data reads, of those that are prefetched, and of reads for ownership,
-//! as in the authors' later artefact (CAMP). M here is the share of cycles stalled for the class, which
-//! that artefact takes too: the cache metric of the slowdown model is zero where the L2 prefetcher keeps
-//! up, which is where streams press hardest.
+//! The paper draws lines through streaming kernels, over how hard they press on local memory. A line does
+//! not tell a workload that queues from one that merely waits, and the second pays for every page that
+//! goes over. Here the same run gives the run time over all shares, by queues:
+//!
+//! ```text
+//! T(x) = 1 - s + s L(x) / L(0)                      run time with a share x over, of that with none
+//! L(x) = (1 - x) near Q(u) + x far Q(v)             mean latency; far = near + e (its own - near)
+//! Q(u) = 1 + q u / (1 - u)                          how it grows with utilisation
+//! u = (1 - x) u0 / T,    v = x B / (T C)            of local memory, and of the slower tier
+//! ```
+//!
+//! `s` is the share of cycles stalled, and `Q(u0)` the latency that the run met over the unloaded one, as
+//! it tells workloads that wait for bandwidth. `B` is what the run drew, and `C` what the slower tier gives
+//! to streams with as many reads for ownership. `Q` has the form of a queue with one server (Pollaczek and
+//! Khinchine), with its factor left open. An out-of-order core hides some of every latency, and a longer one
+//! is exposed whole: `e` is what a cycle more counts beside one of those that were stalled. The run time stands on both sides: what runs faster presses
+//! harder. The right side falls as it grows, so that there is one solution.
 
 use weir_model::counters::Counter;
-use weir_model::insight::{InterleaveFit, Linear, Pressure};
-use weir_model::units::Cycles;
+use weir_model::insight::InterleaveFit;
+use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
 
+use super::Weights;
 use crate::breakdown::Breakdown;
-use crate::{InsightError, Run, least_squares};
+use crate::{InsightError, Run};
 
-/// How hard a run presses on local memory: by reads, R_DRAM + R_cache, and by stores, R_store.
-///
-/// # Errors
-/// Counters are missing.
-pub fn pressure(run: &Run<'_>) -> Result<Pressure, InsightError> {
-    let lacking = |counters| InsightError::Missing {
-        what: "best-shot interleaving".into(),
-        counters,
-    };
-    let latency = Latencies::of(run).map_err(|missing| lacking(vec![missing]))?;
-    let breakdown = Breakdown::of(run);
-    let lost = breakdown.lost;
-    match (lost.dram, lost.cache, lost.store) {
-        (Some(dram), Some(cache), Some(store)) => Ok(Pressure {
-            reads: latency.reads * dram + latency.prefetches * cache,
-            stores: latency.stores * store,
-        }),
-        _ => Err(lacking(
-            (breakdown.untold.into_iter())
-                .map(|untold| (untold.counter, untold.why))
-                .collect(),
-        )),
-    }
-}
-
-/// Mean latencies of the classes of requests; zero where there are none.
+/// What one run on local memory tells of its load there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Latencies {
-    /// Of all data reads that left the core.
-    pub reads: Cycles,
-    /// Of those that were prefetches.
-    pub prefetches: Cycles,
-    /// Of reads for ownership.
-    pub stores: Cycles,
+pub struct Load {
+    /// Share of cycles stalled on misses and on stores.
+    pub stalled: f64,
+    /// Share of cycles stalled on the caches: prefetches under way.
+    pub prefetched: f64,
+    /// Mean latency of reads that left the core.
+    pub latency: Cycles,
+    /// What crossed the memory interface, either way.
+    pub traffic: GbPerSec,
+    /// Reads for ownership, as a share of all reads.
+    pub ownership: f64,
 }
 
-impl Latencies {
-    /// Reads them from a run.
+impl Load {
+    /// Reads it from the counters of a run that took so long.
     ///
     /// # Errors
-    /// The counter that is missing, and why.
-    pub fn of(run: &Run<'_>) -> Result<Self, (Counter, String)> {
-        let get = |counter| run.count(counter).map_err(|why| (counter, why.reason));
+    /// Counters are missing, no read left the core, or no time passed.
+    pub fn of(run: &Run<'_>, time: Nanos) -> Result<Self, InsightError> {
+        let lacking = |counters| InsightError::Missing {
+            what: "best-shot interleaving".into(),
+            counters,
+        };
+        let get = |counter| {
+            let count = run.count(counter);
+            count.map_err(|why| lacking(vec![(counter, why.reason)]))
+        };
         let reads = get(Counter::OffcoreDataRd)?;
-        let under_way = get(Counter::OffcoreOutstandingDataRd)?;
-        let demand = get(Counter::OffcoreDemandDataRd)?;
-        let demand_under_way = get(Counter::OffcoreOutstandingDemandDataRd)?;
         let owned = get(Counter::OffcoreDemandRfo)?;
-        let owned_under_way = get(Counter::OffcoreOutstandingDemandRfo)?;
-        let mean = |occupancy: f64, requests: f64| {
-            Cycles(if requests > 0.0 {
-                (occupancy / requests).max(0.0)
-            } else {
-                0.0
-            })
+        let under_way = get(Counter::OffcoreOutstandingDataRd)?;
+        let lines = get(Counter::TorInsertsIaMiss)?;
+        if reads <= 0.0 || time.get() <= 0.0 {
+            return Err(InsightError::Interleave("no read left the core".into()));
+        }
+        let breakdown = Breakdown::of(run);
+        let lost = breakdown.lost;
+        let (Some(dram), Some(cache), Some(store)) = (lost.dram, lost.cache, lost.store) else {
+            let missing = breakdown.untold.into_iter();
+            return Err(lacking(missing.map(|u| (u.counter, u.why)).collect()));
         };
         Ok(Self {
-            reads: mean(under_way, reads),
-            prefetches: mean(under_way - demand_under_way, reads - demand),
-            stores: mean(owned_under_way, owned),
+            stalled: (dram + store).max(0.0),
+            prefetched: cache.max(0.0),
+            latency: Cycles(under_way / reads),
+            traffic: GbPerSec::from_bytes_in(Bytes(lines as u64 * LINE_BYTES), time),
+            ownership: owned / (reads + owned),
         })
     }
 }
 
-/// A streaming kernel whose best share was found by trying shares.
+/// Weights, and what is expected there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Swept {
-    /// Its pressure on local memory.
-    pub pressure: Pressure,
-    /// The share at which it ran fastest.
-    pub share: f64,
-    /// How much faster than all local it ran there: 0.2 is a fifth more done in the same time.
+pub struct Aim {
+    /// Of pages on local memory and on the slower tier.
+    pub weights: Weights,
+    /// The gain over all local: 0.2 is a fifth more done in the same time.
     pub gain: f64,
+    /// By how much less it may gain, likewise.
+    pub error: f64,
 }
 
-/// Where the hardest press by stores is less than this share of the hardest by reads, the kernels say
-/// nothing of stores by themselves.
-const HARDLY_STORES: f64 = 0.1;
+impl Aim {
+    /// Whether it is worth moving pages for: more than its own error.
+    pub fn is_worth_it(&self) -> bool {
+        self.weights.slow > 0 && self.gain > self.error
+    }
+}
 
-/// The planes through what was swept. Where the kernels hardly press by stores, a cycle of either counts
-/// the same: a plane is not tilted by what was not varied.
-///
-/// # Errors
-/// There are too few kernels, or all press alike.
-pub fn fit(swept: &[Swept]) -> Result<InterleaveFit, InsightError> {
-    let most = |of: fn(&Pressure) -> Cycles| {
-        let each = swept.iter().map(|s| of(&s.pressure));
-        each.reduce(Cycles::max).unwrap_or_default()
+/// The weights at which it runs fastest, in rounds of so many pages, and the gain there. Rounds are not
+/// shortened: where few threads stream, 6 : 4 and 3 : 2 are not the same to them.
+pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
+    let weights = (1..round).map(|slow| Weights {
+        local: round - slow,
+        slow,
+    });
+    let all_local = Weights {
+        local: round,
+        slow: 0,
     };
-    let most_pressure = Pressure {
-        reads: most(|p| p.reads),
-        stores: most(|p| p.stores),
-    };
-    let apart = most_pressure.stores > most_pressure.reads * HARDLY_STORES;
-    let plane = |of: fn(&Swept) -> f64| {
-        if apart {
-            tilted(swept, of)
-        } else {
-            even(swept, of)
-        }
-    };
-    let (Some(share), Some(gain)) = (plane(|s| s.share), plane(|s| s.gain)) else {
-        return Err(InsightError::Interleave(
-            "the kernels press on local memory alike, or there are fewer than three of them".into(),
-        ));
-    };
-    Ok(InterleaveFit {
-        share,
+    let (weights, time) = weights
+        .map(|weights| (weights, run_time(fit, load, weights.share())))
+        .fold(
+            (all_local, 1.0),
+            |best, at| if at.1 < best.1 { at } else { best },
+        );
+    let gain = 1.0 / time - 1.0;
+    Aim {
+        weights,
         gain,
-        most_pressure: Pressure {
-            stores: if apart {
-                most_pressure.stores
-            } else {
-                most_pressure.reads
-            },
-            ..most_pressure
-        },
-        most: swept.iter().map(|s| s.share).fold(0.0, f64::max),
-    })
+        error: fit.error.around(gain * 100.0) / 100.0,
+    }
 }
 
-/// A plane over pressure by reads and by stores.
-fn tilted(swept: &[Swept], of: fn(&Swept) -> f64) -> Option<Linear> {
-    let rows: Vec<[f64; 3]> = (swept.iter())
-        .map(|s| [s.pressure.reads.get(), s.pressure.stores.get(), 1.0])
-        .collect();
-    let wanted: Vec<f64> = swept.iter().map(of).collect();
-    let [reads, stores, intercept] = least_squares::solve(&rows, &wanted)?;
-    Some(Linear {
-        reads,
-        stores,
-        intercept,
-    })
-}
-
-/// A line over both together.
-fn even(swept: &[Swept], of: fn(&Swept) -> f64) -> Option<Linear> {
-    let rows: Vec<[f64; 2]> = (swept.iter())
-        .map(|s| [(s.pressure.reads + s.pressure.stores).get(), 1.0])
-        .collect();
-    let wanted: Vec<f64> = swept.iter().map(of).collect();
-    let [each, intercept] = least_squares::solve(&rows, &wanted).filter(|_| rows.len() > 2)?;
-    Some(Linear {
-        reads: each,
-        stores: each,
-        intercept,
-    })
-}
-
-/// A gain below this is not worth moving pages for; it is what repetitions differ by.
-const WORTH_IT: f64 = 0.01;
-
-/// Best share and gain for a pressure; `None` if interleaving is not worth it. The planes are not carried
-/// beyond the pressures that they were fitted on.
-pub fn shoot(fit: &InterleaveFit, pressure: Pressure) -> Option<(f64, f64)> {
-    let within = Pressure {
-        reads: pressure.reads.min(fit.most_pressure.reads),
-        stores: pressure.stores.min(fit.most_pressure.stores),
+/// Run time with a share of pages on the slower tier, of that with none.
+pub fn run_time(fit: &InterleaveFit, load: &Load, share: f64) -> f64 {
+    let [near, slower] = fit.unloaded.map(Cycles::get);
+    let far = near + fit.exposed * (slower - near);
+    let stalled = (load.stalled + fit.prefetched * load.prefetched).min(1.0);
+    let grown = (load.latency.get() / near).max(1.0);
+    // Q(u0) = grown, solved for u0.
+    let waits = (grown - 1.0) / fit.queueing;
+    let local = (1.0 - share) * waits / (1.0 + waits);
+    let slow = share * (load.traffic / capacity(fit, load.ownership));
+    let queue = |utilisation: f64| 1.0 + fit.queueing * utilisation / (1.0 - utilisation);
+    let follows = |time: f64| {
+        let latency = (1.0 - share) * near * queue(local / time) + share * far * queue(slow / time);
+        1.0 - stalled + stalled * latency / (near * grown)
     };
-    let share = fit.share.at(within).clamp(0.0, fit.most);
-    let gain = fit.gain.at(within);
-    (share > 0.0 && gain > WORTH_IT).then_some((share, gain))
+    // Below this one of the tiers could not follow; above, what follows falls.
+    let mut least = local.max(slow);
+    let mut most = 2.0 * least.max(1.0);
+    while follows(most) > most {
+        most *= 2.0;
+    }
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (least + most);
+        if follows(middle) > middle {
+            least = middle;
+        } else {
+            most = middle;
+        }
+    }
+    most
+}
+
+/// Halvings of the interval in which the run time lies.
+const HALVINGS: u32 = 40;
+
+/// Kernels whose share of reads for ownership is this close count fully; it is about what theirs are apart.
+const CLOSE: f64 = 0.1;
+
+/// What the slower tier gives to a load: a mean over the kernels, in which those count most that read for
+/// ownership as often.
+fn capacity(fit: &InterleaveFit, ownership: f64) -> GbPerSec {
+    let (sum, weights) = (fit.capacity.iter()).fold((0.0, 0.0), |(sum, weights), kernel| {
+        let apart = kernel.ownership - ownership;
+        let weight = 1.0 / (apart * apart + CLOSE * CLOSE);
+        (sum + weight * kernel.bandwidth.get(), weights + weight)
+    });
+    GbPerSec(sum / weights)
 }
 
 /// What interleaving costs a workload that waits for latency: its slowdown on the slower tier, in

@@ -3,7 +3,7 @@
 //! | module | asks for | gives |
 //! |---|---|---|
 //! | [`proportional()`] | bandwidths of both tiers | the ratio at which both are full at once |
-//! | [`best_shot`] | one run on local memory | ratio and gain, by a fit over streaming kernels (SupMario §6) |
+//! | [`best_shot`] | one run on local memory | ratio and gain, by queues that [`kernels`] calibrate (SupMario §6) |
 //! | [`closed_form`] | stalls on either tier alone | the curve over all ratios, and its minimum (CAMP) |
 //! | [`caption`] | figures of a running workload | the next ratio to try (Caption, MICRO 2023) |
 //!
@@ -12,6 +12,8 @@
 pub mod best_shot;
 pub mod caption;
 pub mod closed_form;
+pub mod kernels;
+pub mod latency;
 
 /// Weights of a page-by-page interleaving (Linux weighted interleave): so many pages local, then so many
 /// on the slower tier.

@@ -2,8 +2,9 @@
 //!
 //! The papers' own programs are not run: a population that spans the space stands for them, or presets
 //! that resemble those that are named. What a row is about is in [`rules`], how it is found in
-//! `slowdown` and `shots`.
+//! `slowdown`, `shots` and `climbs`.
 
+mod climbs;
 pub mod rules;
 mod shots;
 mod slowdown;
@@ -70,6 +71,7 @@ struct Studies {
     presets: BTreeMap<(Pair, &'static str), Result<slowdown::Preset, String>>,
     without_prefetch: Found<f64>,
     shots: Found<Vec<crate::shots::Shot>>,
+    climbs: Found<climbs::Climbs>,
 }
 
 impl Beyond for Insight<'_> {
@@ -144,6 +146,10 @@ impl Insight<'_> {
             Question::Shots(..) => keep(&mut studies.shots, pair, on, |on| {
                 shots::study(on, seed, self.go_on)
             }),
+            Question::Climbs(..) => keep(&mut studies.climbs, pair, on, |on| {
+                climbs::study(on, seed, self.go_on)
+            }),
+            Question::Path(_) => Ok(()),
         }
     }
 
@@ -170,6 +176,10 @@ impl Insight<'_> {
             Question::Shots(pair, figure, end) => {
                 shots::figure(&found(&studies.shots, &pair)?, figure, end)
             }
+            Question::Climbs(pair, figure, end) => {
+                climbs::figure(&found(&studies.climbs, &pair)?, figure, end)
+            }
+            Question::Path(step) => Ok(climbs::step_of_path(step)),
         }
     }
 }

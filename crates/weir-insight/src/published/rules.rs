@@ -1,5 +1,7 @@
 //! Which row is answered by what.
 
+pub use super::climbs::ClimbFigure;
+
 /// A platform, and the tier beside its local DRAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
@@ -100,13 +102,20 @@ pub enum Question {
     CacheWithoutPrefetch(Pair),
     /// A figure of workloads that wait for bandwidth when all cores run them.
     Shots(Pair, ShotFigure, End),
+    /// A figure of Caption's climbs.
+    Climbs(Pair, ClimbFigure, End),
+    /// A step of Caption's published path.
+    Path(usize),
 }
 
 impl Question {
     pub(super) fn pairs(self) -> Vec<Pair> {
         match self {
             Question::Population(pairs, ..) | Question::Presets(pairs, ..) => pairs.to_vec(),
-            Question::CacheWithoutPrefetch(pair) | Question::Shots(pair, ..) => vec![pair],
+            Question::CacheWithoutPrefetch(pair)
+            | Question::Shots(pair, ..)
+            | Question::Climbs(pair, ..) => vec![pair],
+            Question::Path(_) => Vec::new(),
         }
     }
 
@@ -117,6 +126,7 @@ impl Question {
                 "r"
             }
             Question::CacheWithoutPrefetch(_) => "fraction",
+            Question::Climbs(_, ClimbFigure::Tunings, _) => "runs",
             Question::Shots(_, ShotFigure::AllSlow, _)
             | Question::Presets(_, _, PresetFigure::Times, _) => "x",
             Question::Presets(_, _, PresetFigure::Bandwidth, _) => "GB/s",
@@ -182,6 +192,12 @@ const TWO_CXL_A: Pair = Pair {
     to: "cxl0",
 };
 
+/// One cluster with two channels, and the card.
+const CLUSTER: Pair = Pair {
+    platform: "micro23-snc4",
+    to: "cxl0",
+};
+
 const OF_POPULATION: &str =
     "over a population of ours (`weir predict --population`), not over the paper's programs";
 const SHAPED: &str = "over a population of ours whose density of accesses was chosen so that about as many are slowed by \
@@ -189,6 +205,26 @@ const SHAPED: &str = "over a population of ours whose density of accesses was ch
 const OF_PRESETS: &str = "of a preset that resembles it, on one core";
 const CROWDS: &str =
     "of presets that resemble the paper's four codes of SPEC, its Llama and STREAM, on all cores";
+
+const OF_FOUR: &str = "of presets that resemble the paper's four codes, 16 instances each, without its mixes; the tuner goes by \
+                       run times and not by the paper's estimate from counters";
+const AS_SHOWN: &str = "the tuner is told what the figure shows of the four runs before: better, better, worse, better";
+
+const fn climb(id: &'static str, figure: ClimbFigure, end: End) -> Rule {
+    Rule {
+        id,
+        question: Question::Climbs(CLUSTER, figure, end),
+        note: OF_FOUR,
+    }
+}
+
+const fn path(id: &'static str, step: usize) -> Rule {
+    Rule {
+        id,
+        question: Question::Path(step),
+        note: AS_SHOWN,
+    }
+}
 
 const fn of(id: &'static str, pair: &'static [Pair], end: End, figure: Figure) -> Rule {
     Rule {
@@ -358,4 +394,12 @@ pub const RULES: &[Rule] = &[
     },
     shot("SUP-245", CXL_A, ShotFigure::AllSlow, End::Low),
     shot("SUP-246", CXL_A, ShotFigure::AllSlow, End::High),
+    path("CAP-001", 0),
+    path("CAP-002", 1),
+    path("CAP-003", 2),
+    path("CAP-004", 3),
+    path("CAP-005", 4),
+    climb("CAP-010", ClimbFigure::Share, End::Low),
+    climb("CAP-011", ClimbFigure::Share, End::High),
+    climb("CAP-012", ClimbFigure::Tunings, End::High),
 ];

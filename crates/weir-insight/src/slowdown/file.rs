@@ -5,6 +5,7 @@ use weir_model::machine::Identity;
 use weir_model::topology::TierName;
 
 use crate::InsightError;
+use crate::interleave::kernels;
 
 /// The text of a model file.
 ///
@@ -53,6 +54,13 @@ pub fn read(file: &str, text: &str) -> Result<SlowdownModel, InsightError> {
                     .into(),
             ));
         }
+    }
+    if let Some(fit) = &model.interleave
+        && !kernels::is_possible(fit)
+    {
+        return Err(wrong(
+            "`interleave` cannot be: latencies, factors and capacities must be above zero".into(),
+        ));
     }
     Ok(model)
 }

@@ -10,7 +10,7 @@ use weir_model::published::Published;
 
 use super::rules;
 use super::{Reproduction, rows};
-use crate::{LabError, Watcher};
+use crate::Watcher;
 
 /// One assumed parameter, wherever it is assumed.
 #[derive(Debug, Clone, PartialEq, Eq)]

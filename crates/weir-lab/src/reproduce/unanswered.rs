@@ -1,5 +1,5 @@
-//! Published figures that need more than one tenant, other hardware or another experiment, and
-//! what each of them needs.
+//! Published figures that need other programs, other hardware or another experiment, and what each of
+//! them needs.
 
 use std::ops::RangeInclusive;
 
@@ -29,10 +29,14 @@ const fn reason(
     }
 }
 
-const TWO_TENANTS: &str = "needs two tenants at once";
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
-const APPLICATION: &str = "needs an application as the workload";
-const CONTROLLER: &str = "needs a controller that regulates tenants";
+const APPLICATION: &str =
+    "needs the application itself, with its requests and whatever it waits for besides memory";
+const THEIR_PROGRAMS: &str =
+    "counts among the paper's own programs; presets and a population of ours are others";
+const PARAMETER: &str = "is a parameter of the model's cores, and no result of it";
+const CONTROLLER: &str =
+    "needs a controller that regulates tenants, beyond the points of an experiment";
 const L2_PREFETCHES: &str = "needs the L2 prefetches that missed the last-level cache, which the cores of Skylake do not tell from \
      those that hit";
 const BEYOND: &str = "needs to know what counters mean, beyond the points of an experiment";
@@ -47,7 +51,6 @@ const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of al
 
 /// The first that fits counts.
 const REASONS: &[Reason] = &[
-    reason("INT", 25..=74, "", TWO_TENANTS),
     reason("INT", 77..=79, "", NO_MISSES),
     reason(
         "INT",
@@ -57,10 +60,10 @@ const REASONS: &[Reason] = &[
     ),
     reason("INT", 91..=92, "", "needs the cache's occupancy by tenant"),
     reason("INT", 102..=112, "", APPLICATION),
+    reason("INT", 123..=124, "", APPLICATION),
     reason("INT", 116..=127, "", CONTROLLER),
     reason("MEM", 51..=52, "", BY_EYE),
     reason("MEM", 65..=78, "", APPLICATION),
-    reason("MIK", 36..=46, "", TWO_TENANTS),
     reason("MIK", 54..=57, "", CONTROLLER),
     reason("MIK", 63..=78, "", APPLICATION),
     reason(
@@ -69,10 +72,11 @@ const REASONS: &[Reason] = &[
         "",
         "needs a socket whose uncore clock is lowered",
     ),
-    reason("SUP", 91..=91, "", APPLICATION),
+    reason("SUP", 91..=91, "", THEIR_PROGRAMS),
     reason("SUP", 126..=127, "", SINGLE),
     reason("SUP", 135..=136, "", POPULATION),
-    reason("SUP", 108..=141, "", APPLICATION),
+    reason("SUP", 108..=141, "", THEIR_PROGRAMS),
+    reason("SUP", 144..=145, "", PARAMETER),
     reason("SUP", 146..=146, "", L2_PREFETCHES),
     reason("SUP", 185..=190, "", STATED_TWICE),
     reason("SUP", 214..=243, "", PAGES),

@@ -17,7 +17,7 @@ pub use documents::{
 
 use crate::machine::Identity;
 use crate::topology::TierName;
-use crate::units::Cycles;
+use crate::units::{Cycles, GbPerSec};
 
 /// Slowdown or lost cycles by cause, in percent of the cycles on the tier that is compared with. A cause
 /// is absent where its counters are.
@@ -276,45 +276,32 @@ pub struct Line {
     pub intercept: f64,
 }
 
-/// How hard a workload presses on local memory: for reads and for stores, the share of cycles stalled
-/// times the mean latency (R in SupMario §6.2).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pressure {
-    /// By reads, on demand and prefetched.
-    pub reads: Cycles,
-    /// By stores.
-    pub stores: Cycles,
-}
-
-/// Something that is linear in the pressure on local memory.
+/// What the slower tier gives to streaming kernels of one kind that have all cores and every page there.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Linear {
-    /// For each cycle of pressure by reads.
-    pub reads: f64,
-    /// For each cycle of pressure by stores.
-    pub stores: f64,
-    /// Without any.
-    pub intercept: f64,
+pub struct Capacity {
+    /// Reads for ownership, as a share of all that the kernel reads.
+    pub ownership: f64,
+    /// Lines that cross the memory interface, either way.
+    pub bandwidth: GbPerSec,
 }
 
-impl Linear {
-    /// What it is at a pressure.
-    pub fn at(&self, pressure: Pressure) -> f64 {
-        self.reads * pressure.reads.get() + self.stores * pressure.stores.get() + self.intercept
-    }
-}
-
-/// Best share and gain of interleaving, linear in the pressure on local memory (SupMario §6.2).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Run time over all interleavings of two tiers, from one run on the local one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterleaveFit {
-    /// The best share of pages on the slower tier.
-    pub share: Linear,
-    /// The gain over all local, as a share.
-    pub gain: Linear,
-    /// The greatest pressures that these were fitted on.
-    pub most_pressure: Pressure,
-    /// The greatest best share among what they were fitted on.
-    pub most: f64,
+    /// Latency of a lone chase, on local memory and on the slower tier.
+    pub unloaded: [Cycles; 2],
+    /// How latency grows with utilisation `u`: by this times `u / (1 - u)` of the unloaded one.
+    pub queueing: f64,
+    /// What a cycle counts that is stalled on the caches, where prefetches are under way, beside one that
+    /// is stalled on a miss.
+    pub prefetched: f64,
+    /// What a cycle counts by which the slower tier's latency is longer, beside one that is stalled on local
+    /// memory.
+    pub exposed: f64,
+    /// What the slower tier gives, by kinds of kernels.
+    pub capacity: Vec<Capacity>,
+    /// By how much kernels gained less than was expected, at the shares that they were advised.
+    pub error: Margin,
 }
 
 /// A calibrated model: `weir/slowdown-model/1`.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use weir_insight::bound::classify;
 use weir_insight::campaign::Tiers;
 use weir_insight::interleave::Weights;
-use weir_insight::interleave::best_shot;
+use weir_insight::interleave::best_shot::Load;
 use weir_insight::{Run, tune};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::Interleaving;
@@ -15,7 +15,7 @@ use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
 
-use super::{Interleave, advice, climbed};
+use super::{Interleave, advice, aimed, climbed};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
@@ -24,7 +24,7 @@ use crate::nodes::node_of;
 use crate::system::System;
 
 /// What best-shot reads, and what tells that a processor counts at all.
-const COUNTERS: [Counter; 14] = [
+const COUNTERS: [Counter; 15] = [
     Counter::Cycles,
     Counter::Instructions,
     Counter::StallsMemAny,
@@ -38,6 +38,7 @@ const COUNTERS: [Counter; 14] = [
     Counter::OffcoreOutstandingDemandDataRd,
     Counter::OffcoreDemandRfo,
     Counter::OffcoreOutstandingDemandRfo,
+    Counter::TorInsertsIaMiss,
     Counter::TaskClock,
 ];
 
@@ -137,13 +138,9 @@ fn shot(
     }
     let fit = model.interleave.as_ref();
     let fit = fit.ok_or("the model was calibrated without --interleave")?;
-    let pressure = best_shot::pressure(&run).map_err(|error| error.to_string())?;
-    let (share, gain) = best_shot::shoot(fit, pressure).unwrap_or_default();
-    let told = Advice {
-        method,
-        ..advice(1, share, Some(1.0 / (1.0 + gain) - 1.0))
-    };
-    Ok((bound.bound, bound.evidence, told))
+    let time = local.elapsed.ok_or("the command's time is not known")?;
+    let load = Load::of(&run, time).map_err(|error| error.to_string())?;
+    Ok((bound.bound, bound.evidence, aimed(fit, &load)))
 }
 
 fn elapsed(counted: &CountersDocument) -> Result<Nanos> {

@@ -7,14 +7,15 @@ use std::time::Instant;
 use clap::Subcommand;
 use weir_insight::bound::classify;
 use weir_insight::campaign::{Tiers, lone_chase};
-use weir_insight::interleave::{self, Weights, best_shot, closed_form};
+use weir_insight::interleave::best_shot::{self, Load};
+use weir_insight::interleave::{self, Weights, closed_form};
 use weir_insight::slowdown::predict;
 use weir_insight::{Run, tune};
 use weir_lab::{WorkloadOptions, WorkloadRun};
-use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
+use weir_model::insight::{Advice, Bound, InterleaveFit, SlowdownModel, Tried, TuneDocument};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::TierName;
-use weir_model::units::Cycles;
+use weir_model::units::{Cycles, Nanos};
 use weir_model::workload::Workload;
 
 use super::workload::find;
@@ -208,7 +209,7 @@ impl Tuning<'_> {
         if bound.bound == Some(Bound::Latency) {
             advice.push(self.stay(&counted)?);
         } else {
-            advice.extend(self.best_shot(&counted)?);
+            advice.extend(self.best_shot(&counted, local.time)?);
         }
         advice.push(self.closed_form(&local, unloaded)?);
         advice.push(self.caption(&local)?);
@@ -250,24 +251,10 @@ impl Tuning<'_> {
         })
     }
 
-    fn best_shot(&self, local: &Run<'_>) -> Result<Option<Advice>> {
-        let Some(model) = self.model else {
-            return Ok(None);
-        };
-        let Some(fit) = &model.interleave else {
-            return Ok(None);
-        };
-        let pressure = best_shot::pressure(local)?;
-        let shot = best_shot::shoot(fit, pressure);
-        let (share, gain) = shot.unwrap_or_default();
-        Ok(Some(Advice {
-            method: "best-shot".into(),
-            note: match shot {
-                Some(_) => String::new(),
-                None => "it does not press hard enough on local memory to gain".into(),
-            },
-            ..advice(1, share, Some(1.0 / (1.0 + gain) - 1.0))
-        }))
+    fn best_shot(&self, counted: &Run<'_>, time: Nanos) -> Result<Option<Advice>> {
+        let fit = self.model.and_then(|model| model.interleave.as_ref());
+        fit.map(|fit| Ok(aimed(fit, &Load::of(counted, time)?)))
+            .transpose()
     }
 
     fn closed_form(&self, local: &WorkloadRun, unloaded: [Cycles; 2]) -> Result<Advice> {
@@ -365,6 +352,31 @@ fn advice(runs: u32, share: f64, change: Option<f64>) -> Advice {
         change_pct: change.map(|c| c * 100.0),
         measured_pct: None,
         note: String::new(),
+    }
+}
+
+/// What best-shot says of a load. Where the gain is less than its own error, it says to stay.
+fn aimed(fit: &InterleaveFit, load: &Load) -> Advice {
+    let aim = best_shot::aim(fit, load, tune::ROUND);
+    let (gain, error) = (aim.gain * 100.0, aim.error * 100.0);
+    let method = "best-shot".to_owned();
+    if aim.is_worth_it() {
+        let change = 1.0 / (1.0 + aim.gain) - 1.0;
+        Advice {
+            method,
+            weights: [aim.weights.local, aim.weights.slow],
+            note: format!("a gain of {gain:.1} %, and perhaps {error:.1} points less"),
+            ..advice(1, aim.weights.share(), Some(change))
+        }
+    } else {
+        let share = aim.weights.share() * 100.0;
+        Advice {
+            method,
+            note: format!(
+                "with {share:.0} % it would gain {gain:.1} %, and perhaps {error:.1} points less"
+            ),
+            ..advice(1, 0.0, Some(0.0))
+        }
     }
 }
 
