@@ -65,28 +65,39 @@ fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     shots
 }
 
-/// Where it is not within three points it is not far, and what it costs is little. Four in fifty are slower
-/// than local memory alone, by less than three points: the line over pressure expects too much of workloads
-/// that hardly gain.
+/// None is slower than with local memory alone, and all but a few are near the best share. Those that are
+/// not gain more than was expected of them: queues of lines that prefetchers fetch in order give way faster.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 8_000);
     assert!(shots.len() >= 40, "{}", shots.len());
-    let near = |shot: &&Shot| shot.best_gain - shot.gain <= POINTS;
-    let within = shots.iter().filter(near).count();
-    println!("{within} of {} within three points", shots.len());
-    assert!(within * 100 >= shots.len() * 85);
+    assert!(near(&shots) * 100 >= shots.len() * 92);
     for shot in &shots {
-        assert!(shot.best_gain - shot.gain <= 0.1, "{shot:?}");
-        assert!(shot.gain >= -POINTS, "{shot:?}");
+        assert!(shot.gain >= 0.0, "{shot:?}");
+        assert!(shot.best_gain - shot.gain <= 0.12, "{shot:?}");
     }
-    let worse = shots.iter().filter(|shot| shot.gain < 0.0).count();
-    assert!(worse * 10 <= shots.len(), "{worse}");
 }
 
+/// How many are within three points of the best share.
+fn near(shots: &[Shot]) -> usize {
+    let within = (shots.iter())
+        .filter(|shot| shot.best_gain - shot.gain <= POINTS)
+        .count();
+    println!("{within} of {} within three points", shots.len());
+    within
+}
+
+/// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps, and three
+/// cost a third. One program strides by powers of two, which the card serves at half its bandwidth; no
+/// counter of a run on local memory tells.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn emerald_rapids_with_a_card() {
-    shots("emr2s+cxl-a", "cxl0", 4_000);
+    let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
+    assert!(shots.len() >= 30, "{}", shots.len());
+    assert!(near(&shots) * 100 >= shots.len() * 90);
+    let worse = shots.iter().filter(|shot| shot.gain < 0.0);
+    let worse: Vec<&str> = worse.map(|shot| shot.workload.as_str()).collect();
+    assert!(worse.is_empty() || worse == ["fft"], "{worse:?}");
 }

@@ -135,7 +135,7 @@ fn a_device_that_was_never_measured_from_the_other_socket_is_assumed_to_be_like_
     assert_eq!(slow.measured.remote_read.value, GbPerSec(9.0));
     // Where the way there is unknown, so is everything behind it.
     let mut library = Library::builtin();
-    let text = include_str!("../../../platforms/emr2s.toml");
+    let text = include_str!("../../../../platforms/emr2s.toml");
     let (without, _) = text.split_once("[remote]").unwrap();
     library.add("closed.toml", without).unwrap();
     let error = library.compose("closed+cxl-a@remote").unwrap_err();

@@ -89,7 +89,7 @@ fn a_file_of_the_users_own_takes_the_place_of_one_that_comes_with_weir() {
 #[test]
 fn a_host_whose_own_device_is_unknown_says_so() {
     let mut library = Library::builtin();
-    let text = include_str!("../../../platforms/memo.toml").replace("agilex-2666", "agilex-9");
+    let text = include_str!("../../../../platforms/memo.toml").replace("agilex-2666", "agilex-9");
     library.add("lost.toml", &text).unwrap();
     let error = library.compose("lost").unwrap_err().to_string();
     assert!(error.contains("`lost` comes with `agilex-9`"), "{error}");

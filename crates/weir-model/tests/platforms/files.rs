@@ -100,7 +100,7 @@ fn every_key_of_the_reference_is_shown_and_every_shown_key_is_in_the_reference()
 }
 
 /// A file that states every parameter.
-fn written_out(definition: &Definition) -> String {
+pub(super) fn written_out(definition: &Definition) -> String {
     let mut text = format!(
         "kind = \"{}\"\nsummary = \"s\"\nsource = \"s\"\n",
         definition.kind().name()

@@ -4,6 +4,7 @@ use weir_model::platform::{Library, Platform};
 use weir_model::topology::TierKind;
 
 use super::compose;
+use super::files::written_out;
 
 #[test]
 fn storage_is_a_tier_behind_all_others_and_what_it_costs_cores_matters_with_it_alone() {
