@@ -338,7 +338,7 @@ pub struct SlowdownModel {
     pub held_out: Option<HeldOut>,
     /// The rejected predictors, fitted on the same.
     pub rejected: Vec<Line>,
-    /// The interleaving that suits a pressure; absent where it was not fitted.
+    /// Run time over interleavings; absent where it was not fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interleave: Option<InterleaveFit>,
     /// What to know of the fit.
