@@ -49,8 +49,11 @@ const POPULATION: &str = "the population that stands for the paper's programs wa
 const PAGES: &str = "needs page placement that moves pages";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 
+const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
+
 /// The first that fits counts.
 const REASONS: &[Reason] = &[
+    reason("CAP", 1..=12, "", TUNER),
     reason("INT", 77..=79, "", NO_MISSES),
     reason(
         "INT",
