@@ -285,8 +285,8 @@ fn every_published_result_is_answered_or_says_what_it_needs() {
     );
 }
 
-/// Knows one row.
-struct Other(Result<f64, String>);
+/// Knows one row, and whether its figure is a published course gone through again.
+struct Other(Result<f64, String>, bool);
 
 impl Beyond for Other {
     fn knows(&self, id: &str) -> bool {
@@ -298,6 +298,7 @@ impl Beyond for Other {
         open("skx2s").unwrap();
         let answer = Answer {
             ours: self.0.clone(),
+            replayed: self.1,
             note: "of ours".into(),
         };
         Answers {
@@ -313,7 +314,7 @@ fn what_needs_more_than_points_is_answered_by_somebody_else() {
         row("SUP-158", PublishedKind::Result, 0.5, "r"),
         row("SUP-159", PublishedKind::Result, 0.5, "r"),
     ];
-    let answered = rows(&published, &open, 1, &(), &Other(Ok(0.6)));
+    let answered = rows(&published, &open, 1, &(), &Other(Ok(0.6), false));
     let [theirs, nobodys] = answered.rows.as_slice() else {
         panic!("{answered:?}");
     };
@@ -327,8 +328,10 @@ fn what_needs_more_than_points_is_answered_by_somebody_else() {
         &open,
         1,
         &(),
-        &Other(Err("too dear".into())),
+        &Other(Err("too dear".into()), false),
     );
     assert_eq!(failed.rows[0].note, "too dear");
     assert_eq!(failed.rows[0].kind, RowKind::NotModelled);
+    let again = rows(&published[..1], &open, 1, &(), &Other(Ok(0.5), true));
+    assert_eq!(again.rows[0].kind, RowKind::Replayed);
 }

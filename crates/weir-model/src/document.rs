@@ -343,6 +343,8 @@ pub enum RowKind {
     Calibrated,
     /// Nothing was set from this row.
     Predicted,
+    /// What was published is gone through again: agreement shows that the steps are right.
+    Replayed,
     /// Not answered yet; the note says why.
     NotModelled,
 }

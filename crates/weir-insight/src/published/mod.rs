@@ -82,12 +82,12 @@ impl Beyond for Insight<'_> {
     fn answer(&self, rows: &[&Published], open: &Open<'_>, seed: u64) -> Answers {
         let rules: Vec<&Rule> = rows.iter().filter_map(|row| rules::find(&row.id)).collect();
         let mut answers = Answers::default();
-        let mut opened: BTreeMap<&'static str, Result<Opened, String>> = BTreeMap::new();
+        let mut opened: Found<Opened> = Found::new();
         let mut studies = Studies::default();
         for rule in &rules {
             for pair in rule.question.pairs() {
                 let on = opened
-                    .entry(pair.platform)
+                    .entry(pair)
                     .or_insert_with(|| Opened::of(pair, open, seed));
                 if self
                     .study(&mut studies, rule.question, pair, on, seed)
@@ -103,6 +103,7 @@ impl Beyond for Insight<'_> {
             let answer = Answer {
                 ours: self.value(rule.question, &studies),
                 note: rule.note.into(),
+                replayed: matches!(rule.question, Question::Path(_)),
             };
             answers.rows.insert(rule.id.into(), answer);
         }

@@ -32,6 +32,8 @@ pub struct Answer {
     pub ours: Result<f64, String>,
     /// What to know when comparing; empty if nothing.
     pub note: String,
+    /// Whether a published course was gone through again, which predicts nothing.
+    pub replayed: bool,
 }
 
 /// Answers by the ids of rows.
@@ -147,7 +149,11 @@ fn beyond_points(row: &Published, answer: Answer) -> ReproduceRow {
         Ok(ours) => ReproduceRow {
             ours: Some(ours),
             difference_pct: (row.value != 0.0).then(|| (ours - row.value) / row.value * 100.0),
-            kind: RowKind::Predicted,
+            kind: if answer.replayed {
+                RowKind::Replayed
+            } else {
+                RowKind::Predicted
+            },
             note: answer.note,
             ..plain(row)
         },

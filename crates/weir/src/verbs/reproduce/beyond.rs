@@ -18,8 +18,12 @@ impl Beyond for Later<'_> {
                 "takes long, and is answered by `weir reproduce {}` or by --only",
                 row.paper
             );
-            let (ours, note) = (Err(why), String::new());
-            answers.rows.insert(row.id.clone(), Answer { ours, note });
+            let answer = Answer {
+                ours: Err(why),
+                note: String::new(),
+                replayed: false,
+            };
+            answers.rows.insert(row.id.clone(), answer);
         }
         answers
     }

@@ -221,6 +221,7 @@ fn kind(kind: RowKind) -> &'static str {
     match kind {
         RowKind::Calibrated => "calibrated",
         RowKind::Predicted => "predicted",
+        RowKind::Replayed => "replayed",
         RowKind::NotModelled => "not modelled",
     }
 }
@@ -244,9 +245,13 @@ fn count(rows: &[ReproduceRow]) -> String {
     for wanted in [
         RowKind::Calibrated,
         RowKind::Predicted,
+        RowKind::Replayed,
         RowKind::NotModelled,
     ] {
         let of_kind: Vec<&ReproduceRow> = rows.iter().filter(|row| row.kind == wanted).collect();
+        if wanted == RowKind::Replayed && of_kind.is_empty() {
+            continue;
+        }
         let mut line = format!("{} rows {}", of_kind.len(), kind(wanted));
         let off: Vec<f64> = of_kind
             .iter()

@@ -38,7 +38,12 @@ impl Beyond for Regulation<'_> {
                     figure.map_err(|why| why.to_string())
                 });
             let note = note.to_owned();
-            answers.rows.insert(row.id.clone(), Answer { ours, note });
+            let answer = Answer {
+                ours,
+                note,
+                replayed: false,
+            };
+            answers.rows.insert(row.id.clone(), answer);
         }
         answers
     }

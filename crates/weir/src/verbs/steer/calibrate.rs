@@ -13,6 +13,7 @@ use weir_steer::knee::{Measured, Threads};
 use weir_steer::plant::Means;
 
 use super::{clock, config_file};
+use crate::cli::Format;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, HOST};
@@ -51,6 +52,11 @@ const CACHES: u64 = 4;
 /// # Errors
 /// The request was wrong, the machine cannot be measured, or the file not be written.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if context.global.format != Format::Table {
+        return Err(Failure::request(
+            "what is measured is written as TOML, for a configuration to name; leave --format out",
+        ));
+    }
     if args.window.get() < 1e6 {
         return Err(Failure::request("--window is a millisecond or more"));
     }

@@ -6,7 +6,7 @@ use weir_steer::record::{TenantRecord, WindowRecord};
 use weir_steer::sight::Role;
 use weir_steer::status::StatusDocument;
 
-use crate::output::{WIDTH, figure};
+use crate::output::{WIDTH, figure, wrap};
 
 /// Steps of a line of bars.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -16,7 +16,7 @@ const BACK: usize = 16;
 const NAME: usize = 28;
 
 /// The picture, a line at a time, none wider than a terminal. At most `height` lines: tenants that do not fit
-/// are counted, those that are held come first.
+/// are counted, those that are held come first; what the machine lacks comes last.
 pub fn view(status: &StatusDocument, height: usize) -> Vec<String> {
     let mut lines = vec![head(status)];
     match status.last() {
@@ -32,6 +32,9 @@ pub fn view(status: &StatusDocument, height: usize) -> Vec<String> {
         lines.push(String::new());
         let room = height.saturating_sub(lines.len()).max(3);
         lines.extend(tenants(window, room));
+    }
+    for lost in &status.lost {
+        lines.extend(wrap(lost, "lacks: ", "  ").lines().map(str::to_owned));
     }
     lines.truncate(height.max(1));
     lines.iter().map(|line| cut(line, WIDTH)).collect()
@@ -252,7 +255,7 @@ pub(super) mod tests {
                 slow: "cxl0".into(),
             },
             tenants: Vec::new(),
-            lost: Vec::new(),
+            lost: vec!["no counter of the table: loads of the fast tier are timed, which see that it is slow and not why".into()],
             troubles: ["no room on the disk".to_owned()].into(),
             log: None,
             metrics: None,
@@ -285,7 +288,9 @@ trouble: no room on the disk
 
 tenant                       role       cores   GB/s  held to
 cgroup:/batch.slice          restrained    16   24.1  4 cores, 50 % of the time
-unit:web.service             restrained    16   24.1  free";
+unit:web.service             restrained    16   24.1  free
+lacks: no counter of the table: loads of the fast tier are timed, which see that
+  it is slow and not why";
         assert_eq!(view(&status, 24).join("\n"), expected);
     }
 
