@@ -23,7 +23,7 @@ pub(crate) struct Disk {
     folder: PathBuf,
     file: Option<File>,
     /// Held for as long as this is.
-    _lock: File,
+    lock: File,
 }
 
 /// Why a folder cannot be had.
@@ -88,12 +88,20 @@ impl Disk {
         Ok(Self {
             folder: folder.to_owned(),
             file: None,
-            _lock: lock,
+            lock,
         })
     }
 
     fn path(&self) -> PathBuf {
         self.folder.join(JOURNAL)
+    }
+}
+
+impl Drop for Disk {
+    /// A child that is being started has a copy of the file until it is another program, and the lock would
+    /// last as long.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
     }
 }
 
@@ -131,5 +139,21 @@ impl Storage for Disk {
         File::open(&self.folder)?.sync_all()?;
         self.file = None;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_child_has_a_copy_of_is_free_once_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Disk::take(folder.path()).unwrap();
+        let copy = first.lock.try_clone().unwrap();
+        assert!(matches!(Disk::take(folder.path()), Err(NotOurs::Kept(_))));
+        drop(first);
+        Disk::take(folder.path()).unwrap();
+        drop(copy);
     }
 }
