@@ -34,7 +34,7 @@ impl ProgramPolicy {
         }
     }
 
-    /// Over nodes by the system's weights ([`super::Weights`]).
+    /// Over nodes by the system's weights ([`crate::steer::Interleaving`]).
     pub fn weighted(nodes: &[u32]) -> Self {
         Self {
             mode: policy::MPOL_WEIGHTED_INTERLEAVE,
