@@ -171,7 +171,7 @@ pub struct Summary {
     /// ... and that had done so within four the first time.
     pub learnt: usize,
     /// Cells whose fast tier stays within 3 %.
-    steady: usize,
+    pub steady: usize,
     /// Cells that were released within two.
     pub released: usize,
     /// Cells whose slow tier misses 88 % by more than a step of the means would bring.
