@@ -38,24 +38,16 @@ fn latency() -> Guarded<Latency> {
     Guarded::new(Latency::new(config), Bounds::default())
 }
 
-/// So many windows: what was held, and how the server ran under it.
+/// So many windows of it.
 fn run(
     controller: &mut dyn Controller,
     fluid: &Fluid,
     windows: usize,
     fast_runs: bool,
 ) -> Vec<(Hold, Flow)> {
-    let mut hold = Hold::FREE;
-    (0..windows)
-        .map(|_| {
-            let flow = fluid.held(hold, fast_runs);
-            let before = hold;
-            let probe = Nanos(fluid.fast.rest + flow.wait);
-            let decision = controller.observe(&blind(fluid, fast_runs, Some(probe)));
-            hold = decision.holds[1];
-            (before, flow)
-        })
-        .collect()
+    common::run(controller, fluid, windows, fast_runs, |flow| {
+        blind(fluid, fast_runs, Some(Nanos(fluid.fast.rest + flow.wait)))
+    })
 }
 
 #[test]

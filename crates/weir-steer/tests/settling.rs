@@ -10,24 +10,16 @@ use weir_steer::{Controller, Hold};
 
 use common::{Flow, Fluid, Tier, sight};
 
-/// So many windows: what was held, and how the server ran under it.
+/// So many windows of a server that counts.
 fn run(
     controller: &mut dyn Controller,
     fluid: &Fluid,
     windows: usize,
     fast_runs: bool,
 ) -> Vec<(Hold, Flow)> {
-    let mut hold = Hold::FREE;
-    (0..windows)
-        .map(|_| {
-            let flow = fluid.held(hold, fast_runs);
-            let before = hold;
-            hold = controller
-                .observe(&sight(fluid, flow.counters(0.0), fast_runs))
-                .holds[1];
-            (before, flow)
-        })
-        .collect()
+    common::run(controller, fluid, windows, fast_runs, |flow| {
+        sight(fluid, flow.counters(0.0), fast_runs)
+    })
 }
 
 fn weir(fluid: &Fluid, calibrated: bool) -> Guarded<Weir> {

@@ -9,7 +9,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::calibrate::Calibration;
-use weir_steer::{Hold, Role, Sight, TenantSight};
+use weir_steer::{Controller, Hold, Role, Sight, TenantSight};
 
 /// A quarter of a second, as on a server.
 pub const WINDOW: Nanos = Nanos(250e6);
@@ -180,6 +180,25 @@ pub fn sight(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Sight {
         tenant(Role::Restrained, fluid.slow_cores, true),
     ];
     Sight::of(&observation, tenants)
+}
+
+/// So many windows: what was held, and how the server ran under it, which the controller is shown by `seen`.
+pub fn run(
+    controller: &mut dyn Controller,
+    fluid: &Fluid,
+    windows: usize,
+    fast_runs: bool,
+    seen: impl Fn(&Flow) -> Sight,
+) -> Vec<(Hold, Flow)> {
+    let mut hold = Hold::FREE;
+    (0..windows)
+        .map(|_| {
+            let flow = fluid.held(hold, fast_runs);
+            let before = hold;
+            hold = controller.observe(&seen(&flow)).holds[1];
+            (before, flow)
+        })
+        .collect()
 }
 
 /// Bytes of so many lines, for those who count them.
