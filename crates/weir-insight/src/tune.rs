@@ -4,7 +4,7 @@ use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
 use weir_model::insight::{Bound, Capacity, InterleaveFit};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::Placement;
-use weir_model::units::{Cycles, Nanos};
+use weir_model::units::Cycles;
 use weir_model::workload::Workload;
 
 use crate::bound::classify;
@@ -125,8 +125,27 @@ pub fn classes(
     Ok([dram, cache, store])
 }
 
-/// Caption on a workload that runs again and again: the weights that it tried, in order, with the change
-/// of run time against all local. It ends when it has settled.
+/// A climb of Caption's tuner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Climb {
+    /// The weights that it tried, in order, with the figure there: the greater, the better.
+    pub tried: Vec<(Weights, f64)>,
+    /// The weights that new pages would be placed by from then on.
+    pub next: Weights,
+}
+
+impl Climb {
+    /// Where it stays, with the figure there: what it turns back to after one step too many, or the last
+    /// that it tried where it had not settled. `None` where nothing was tried.
+    pub fn settled(&self) -> Option<(Weights, f64)> {
+        let tried = || self.tried.iter().rev();
+        let turned_back = tried().find(|(weights, _)| *weights == self.next);
+        turned_back.or(tried().next()).copied()
+    }
+}
+
+/// Caption by the run time of a workload that runs again and again. Figures are speeds: how often it runs
+/// in the time that it takes all local.
 ///
 /// # Errors
 /// The machine refuses.
@@ -137,40 +156,39 @@ pub fn climb(
     base: &WorkloadRun,
     options: &WorkloadOptions,
     go_on: GoOn<'_>,
-) -> Result<Vec<(Weights, f64)>, MachineError> {
-    climb_by(base.time, go_on, |weights| {
-        Ok(run_at(testbed, workload, tiers, weights, options)?.time)
+) -> Result<Climb, MachineError> {
+    climb_by(Settings::default(), go_on, |weights| {
+        Ok(base.time / run_at(testbed, workload, tiers, weights, options)?.time)
     })
 }
 
-/// The same of anything that takes some time at some weights; `base` is its time all local.
+/// Caption by any figure that is known exactly, the greater the better. It ends when it has settled.
 ///
 /// # Errors
-/// As running it has them.
+/// As finding the figure has them.
 pub fn climb_by<E>(
-    base: Nanos,
+    settings: Settings,
     go_on: GoOn<'_>,
-    mut time_at: impl FnMut(Weights) -> Result<Nanos, E>,
-) -> Result<Vec<(Weights, f64)>, E> {
-    let mut caption = Caption::new(Settings::default());
+    mut figure_at: impl FnMut(Weights) -> Result<f64, E>,
+) -> Result<Climb, E> {
+    let mut caption = Caption::new(settings);
     let mut tried: Vec<(Weights, f64)> = Vec::new();
     for _ in 0..MOST_TUNINGS {
         if !go_on(MOST_TUNINGS) {
             break;
         }
         let weights = caption.weights();
-        let time = time_at(weights)?;
-        tried.push((weights, time / base - 1.0));
-        let state = State {
-            mean: base / time,
-            noise: 0.0,
-        };
-        let next = caption.tune(state, true);
+        let mean = figure_at(weights)?;
+        tried.push((weights, mean));
+        let next = caption.tune(State { mean, noise: 0.0 }, true);
         if caption.is_settled() && tried.iter().any(|(w, _)| *w == next) {
             break;
         }
     }
-    Ok(tried)
+    Ok(Climb {
+        tried,
+        next: caption.weights(),
+    })
 }
 
 /// The tunings that published climbs took at most (SupMario §8 of Caption).

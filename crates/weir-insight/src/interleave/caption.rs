@@ -7,7 +7,7 @@
 //!
 //! The printed listing lost glyphs; the signs follow its comments and the public artefact, and so do the
 //! bounds and steps. The artefact's absolute thresholds fit one scale of figures, so the dead band here
-//! is relative to noise and a sudden change relative to the figure.
+//! is relative to noise and a sudden change relative to the figure, unless the figure is the paper's.
 
 use super::Weights;
 
@@ -26,10 +26,25 @@ pub struct Settings {
     pub first_step: i32,
     /// The smallest step.
     pub least_step: i32,
-    /// Changes below this share of the figure are none, even where it is known better.
+    /// What changes are measured in; the figure before the change unless given.
+    pub scale: Option<f64>,
+    /// Changes below so much are none, even where the figure is known better.
     pub dead_band: f64,
-    /// A change beyond this share of the figure is another phase of the workload.
+    /// A change beyond so much is another phase of the workload.
     pub sudden: f64,
+}
+
+impl Settings {
+    /// The artefact's, thresholds too: they are those of the paper's own
+    /// [estimate](super::estimate), whose zero means nothing.
+    pub fn of_estimate() -> Self {
+        Self {
+            scale: Some(1.0),
+            dead_band: 0.2,
+            sudden: 500.0,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Settings {
@@ -42,6 +57,7 @@ impl Default for Settings {
             first: 1,
             first_step: 3,
             least_step: 1,
+            scale: None,
             dead_band: 0.002,
             sudden: 0.5,
         }
@@ -158,7 +174,7 @@ impl Caption {
             return (Did::Onward, step);
         };
         let change = now.mean - before.mean;
-        let scale = before.mean.abs();
+        let scale = settings.scale.unwrap_or(before.mean.abs());
         if change.abs() > settings.sudden * scale {
             return (Did::Reset, settings.first_step);
         }

@@ -12,6 +12,7 @@
 pub mod best_shot;
 pub mod caption;
 pub mod closed_form;
+pub mod estimate;
 pub mod kernels;
 pub mod latency;
 

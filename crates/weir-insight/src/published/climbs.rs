@@ -1,4 +1,5 @@
-//! Caption's climbs: programs that resemble the paper's, tuned on the platform that it measured.
+//! Caption's climbs: programs that resemble the paper's, tuned on the platform that it measured, by the
+//! estimate that it tunes by.
 
 use weir_lab::{WorkloadOptions, side_by_side};
 use weir_model::workload::{Workload, Workloads};
@@ -6,10 +7,10 @@ use weir_model::workload::{Workload, Workloads};
 use super::Opened;
 use super::rules::End;
 use crate::campaign::{CampaignError, GoOn};
-use crate::interleave::Weights;
 use crate::interleave::caption::{Caption, Settings, State};
+use crate::interleave::estimate::Seen;
 use crate::shots::crowd;
-use crate::tune::{climb, run_at};
+use crate::tune::{Climb, climb_by, run_at};
 
 /// What resembles the four codes of SPECrate that the paper runs (MICRO 2023 §6).
 const PRESETS: [&str; 4] = ["fotonik-like", "mcf-like", "roms-like", "cactu-like"];
@@ -17,8 +18,9 @@ const PRESETS: [&str; 4] = ["fotonik-like", "mcf-like", "roms-like", "cactu-like
 /// Instances of each, as in the paper.
 const INSTANCES: u32 = 16;
 
-/// Lines that each touches in a phase.
-const ACCESSES: u64 = 8_000;
+/// Lines that each touches in a phase: every one of fifteen streams passes several rounds of pages, so
+/// that the lines lie on the tiers as the pages do, within half a point.
+const ACCESSES: u64 = 32_000;
 
 /// A figure of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +31,8 @@ pub enum ClimbFigure {
     Tunings,
 }
 
-/// Climbs: the weights that each tried, in order.
-pub(super) type Climbs = Vec<Vec<Weights>>;
+/// Climbs, of each program one.
+pub(super) type Climbs = Vec<Climb>;
 
 /// Caption on each.
 pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, CampaignError> {
@@ -47,10 +49,11 @@ pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, C
     let climbs = side_by_side(testbed.parallelism(), crowds.len(), &|index| {
         let workload = crowds.get(index)?;
         let tuned = || {
-            let local = Weights { local: 1, slow: 0 };
-            let base = run_at(testbed, workload, &on.tiers, local, &options)?;
-            let tried = climb(testbed, workload, &on.tiers, &base, &options, go_on)?;
-            Ok(tried.into_iter().map(|(weights, _)| weights).collect())
+            climb_by(Settings::of_estimate(), go_on, |weights| {
+                let run = run_at(testbed, workload, &on.tiers, weights, &options)?;
+                let seen = Seen::of(&run.counters, run.time, &on.topology)?;
+                Ok(seen.estimate())
+            })
         };
         go_on(crowds.len()).then(tuned)
     });
@@ -65,9 +68,9 @@ pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, C
 
 /// A figure of climbs.
 pub(super) fn figure(climbs: &Climbs, figure: ClimbFigure, end: End) -> Result<f64, String> {
-    end.of(climbs.iter().map(|climb| match (figure, climb.last()) {
-        (ClimbFigure::Tunings, _) => Ok(climb.len() as f64),
-        (ClimbFigure::Share, Some(weights)) => Ok(weights.share() * 100.0),
+    end.of(climbs.iter().map(|climb| match (figure, climb.settled()) {
+        (ClimbFigure::Tunings, _) => Ok(climb.tried.len() as f64),
+        (ClimbFigure::Share, Some((weights, _))) => Ok(weights.share() * 100.0),
         (ClimbFigure::Share, None) => Err("nothing was tried".into()),
     }))
 }

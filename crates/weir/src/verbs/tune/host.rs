@@ -6,6 +6,7 @@ use weir_insight::bound::classify;
 use weir_insight::campaign::Tiers;
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::best_shot::Load;
+use weir_insight::interleave::caption::Settings;
 use weir_insight::{Run, tune};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::Interleaving;
@@ -202,10 +203,10 @@ impl OnHost<'_> {
 
     /// Caption's climb: it needs nothing but times.
     fn caption(&self, base: Nanos, going: &Going<'_>) -> Result<Advice> {
-        let tried = tune::climb_by(base, &|of| going.step(of), |weights| {
-            elapsed(&self.run(weights)?)
+        let climb = tune::climb_by(Settings::default(), &|of| going.step(of), |weights| {
+            elapsed(&self.run(weights)?).map(|time| base / time)
         })?;
-        Ok(climbed(&tried))
+        Ok(climbed(&climb))
     }
 
     /// The curve over the shares that the kernel can place, and what each advice is worth.

@@ -10,6 +10,7 @@ use weir_insight::campaign::{Tiers, lone_chase};
 use weir_insight::interleave::best_shot::{self, Load};
 use weir_insight::interleave::{self, Weights, closed_form};
 use weir_insight::slowdown::predict;
+use weir_insight::tune::Climb;
 use weir_insight::{Run, tune};
 use weir_lab::{WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Advice, Bound, InterleaveFit, SlowdownModel, Tried, TuneDocument};
@@ -270,7 +271,7 @@ impl Tuning<'_> {
     fn caption(&self, local: &WorkloadRun) -> Result<Advice> {
         let testbed = &*self.chosen.testbed;
         let go_on = |_| !self.context.stop.requested();
-        let tried = tune::climb(
+        let climb = tune::climb(
             testbed,
             self.workload,
             self.tiers,
@@ -278,7 +279,7 @@ impl Tuning<'_> {
             &self.options,
             &go_on,
         )?;
-        Ok(climbed(&tried))
+        Ok(climbed(&climb))
     }
 
     fn proportional(&self) -> Option<Advice> {
@@ -380,20 +381,20 @@ fn aimed(fit: &InterleaveFit, load: &Load) -> Advice {
     }
 }
 
-/// What Caption's climb says after the shares that it tried, each with the change of run time there.
-fn climbed(tried: &[(Weights, f64)]) -> Advice {
-    const LOCAL: (Weights, f64) = (Weights { local: 1, slow: 0 }, 0.0);
-    let (weights, change) = tried.last().copied().unwrap_or(LOCAL);
-    let path: Vec<String> = (tried.iter())
+/// What Caption's climb says, by the speed at the shares that it tried.
+fn climbed(climb: &Climb) -> Advice {
+    const LOCAL: (Weights, f64) = (Weights { local: 1, slow: 0 }, 1.0);
+    let (weights, speed) = climb.settled().unwrap_or(LOCAL);
+    let path: Vec<String> = (climb.tried.iter())
         .map(|(weights, _)| format!("{:.0}", weights.share() * 100.0))
         .collect();
     Advice {
         method: "caption".into(),
-        runs: tried.len() as u32,
+        runs: climb.tried.len() as u32,
         share_pct: weights.share() * 100.0,
         weights: [weights.local, weights.slow],
         change_pct: None,
-        measured_pct: Some(change * 100.0),
+        measured_pct: Some((1.0 / speed - 1.0) * 100.0),
         note: format!("tried {} %", path.join(", ")),
     }
 }
