@@ -221,6 +221,8 @@ fn host(v: &Values<'_>, name: &str) -> Option<Host> {
             clock: v.get("core.clock")?,
             reorder_buffer: v.get("core.reorder_buffer")?,
             scheduler: v.get("core.scheduler")?,
+            integer_registers: v.get("core.integer_registers")?,
+            vector_registers: v.get("core.vector_registers")?,
             store_buffer: v.get("core.store_buffer")?,
             load_buffer: v.get("core.load_buffer")?,
             line_fill_buffers: v.get("core.line_fill_buffers")?,

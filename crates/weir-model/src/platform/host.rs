@@ -71,6 +71,10 @@ pub struct Core {
     pub reorder_buffer: Sourced<u32>,
     /// Instructions that its schedulers hold while operands are missing.
     pub scheduler: Sourced<u32>,
+    /// Physical integer registers, those of the architecture among them.
+    pub integer_registers: Sourced<u32>,
+    /// Physical vector registers.
+    pub vector_registers: Sourced<u32>,
     /// Store-buffer entries.
     pub store_buffer: Sourced<u32>,
     /// Load-buffer entries.

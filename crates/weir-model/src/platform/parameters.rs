@@ -70,6 +70,8 @@ impl Host {
         r.add("core.clock", &core.clock);
         r.add("core.reorder_buffer", &core.reorder_buffer);
         r.add("core.scheduler", &core.scheduler);
+        r.add("core.integer_registers", &core.integer_registers);
+        r.add("core.vector_registers", &core.vector_registers);
         r.add("core.store_buffer", &core.store_buffer);
         r.add("core.load_buffer", &core.load_buffer);
         r.add("core.line_fill_buffers", &core.line_fill_buffers);

@@ -68,6 +68,8 @@ pub const HOST_KEYS: &[Key] = keys! {
     "core.clock": Frequency 0.1 to 10.0, Required, "\"2.1 GHz\"", "Core clock while measured.";
     "core.reorder_buffer": Count 8 to 4096, Defaulted, "512", "Reorder-buffer entries of a core.";
     "core.scheduler": Count 4 to 4096, Defaulted, "97", "Instructions that a core's schedulers hold while their operands are missing.";
+    "core.integer_registers": Count 17 to 4096, Defaulted, "280", "Physical integer registers of a core: those of its architecture, and results that have not retired.";
+    "core.vector_registers": Count 33 to 4096, Defaulted, "320", "Physical vector registers.";
     "core.store_buffer": Count 1 to 1024, Defaulted, "112", "Store-buffer entries of a core.";
     "core.load_buffer": Count 8 to 4096, Defaulted, "192", "Load-buffer entries of a core: loads between dispatch and retirement.";
     "core.line_fill_buffers": Count 1 to 256, Defaulted, "16", "L1 misses a core has in flight; also its write-combining buffers.";

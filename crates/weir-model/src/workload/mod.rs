@@ -54,6 +54,10 @@ pub struct Phase {
     /// forward slice. They wait while it misses; the others go on.
     #[serde(default = "usual_slice")]
     pub slice: f64,
+    /// Share of the instructions whose result is in a vector register: floating point, SIMD, and loads for
+    /// either.
+    #[serde(default)]
+    pub vector: f64,
     /// Branches that are predicted wrong in a thousand instructions, beside those that hang on an element
     /// of a region. What they cost while everything hits is in `cpi`; one in the slice of a load that
     /// misses stops what follows until the load is back.

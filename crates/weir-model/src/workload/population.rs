@@ -50,6 +50,9 @@ fn point(seed: u64, i: usize) -> Workload {
     let mut waits = Dice {
         state: dice.state ^ 0x736c_6963_6500_0000,
     };
+    let mut kinds = Dice {
+        state: dice.state ^ 0x7665_6374_6f72_0000,
+    };
     let phases = 1 + usize::from(dice.unit() < 0.25);
     Workload {
         name: format!("p{i:03}"),
@@ -58,12 +61,12 @@ fn point(seed: u64, i: usize) -> Workload {
         assumed: None,
         threads: 1,
         phases: (0..phases)
-            .map(|n| phase(n, &mut dice, &mut waits))
+            .map(|n| phase(n, [&mut dice, &mut waits, &mut kinds]))
             .collect(),
     }
 }
 
-fn phase(n: usize, dice: &mut Dice, waits: &mut Dice) -> Phase {
+fn phase(n: usize, [dice, waits, kinds]: [&mut Dice; 3]) -> Phase {
     let regions = 1 + (dice.next() % 3) as usize;
     Phase {
         name: format!("phase {}", n + 1),
@@ -74,6 +77,13 @@ fn phase(n: usize, dice: &mut Dice, waits: &mut Dice) -> Phase {
         apki: dice.scaled(0.1, 100.0),
         // About the usual, from loops whose loads feed little else to code that works on what it loads.
         slice: waits.scaled(0.1, 0.8),
+        // Two in three compute on integers alone. SPEC CPU 2017 is half floating point; databases, graphs,
+        // compilers and services, of which the paper has more, hardly.
+        vector: if kinds.unit() < 2.0 / 3.0 {
+            0.0
+        } else {
+            kinds.between(0.1, 0.6)
+        },
         // From floating-point loops to searches: as the programs of SPEC CPU 2017 spread (Panda et al., HPCA
         // 2018; Limaye and Adegbija, ISPASS 2018).
         mispredicts: waits.scaled(0.1, 12.0),

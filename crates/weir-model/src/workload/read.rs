@@ -65,6 +65,7 @@ fn read_phase(part: &mut Part<'_, '_>, number: usize) -> Option<Phase> {
         part.number(PHASE_KEYS, "apki"),
     );
     let slice = part.number(PHASE_KEYS, "slice");
+    let vector = part.number(PHASE_KEYS, "vector");
     let mispredicts = part.number(PHASE_KEYS, "mispredicts");
     let regions = part.list("regions", MOST_REGIONS, read_region);
     let phase = Phase {
@@ -73,6 +74,7 @@ fn read_phase(part: &mut Part<'_, '_>, number: usize) -> Option<Phase> {
         cpi: cpi?,
         apki: apki?,
         slice: slice.unwrap_or_else(usual_slice),
+        vector: vector.unwrap_or(0.0),
         mispredicts: mispredicts.unwrap_or(0.0),
         regions,
     };

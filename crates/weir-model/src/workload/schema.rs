@@ -15,6 +15,7 @@ pub const PHASE_KEYS: &[Key] = keys! {
     "cpi": Share 0.1 to 100.0, Required, "0.5", "Core cycles of an instruction while every access hits L1.";
     "apki": Share 0.01 to 1000.0, Required, "80", "Accesses to the regions in a thousand instructions; those that never leave L1 are in `cpi`.";
     "slice": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the instructions after a load that need its value, directly or through others. 0.3 unless given.";
+    "vector": Share 0.0 to 1.0, Defaulted, "0.4", "Share of the instructions whose result is in a vector register: floating point, SIMD, and loads for either. 0 unless given.";
     "mispredicts": Share 0.0 to 100.0, Defaulted, "5", "Branches predicted wrong in a thousand instructions, beside those in `regions`; what they cost while everything hits is in `cpi`. 0 unless given.";
 };
 

@@ -82,6 +82,10 @@ pub fn ahead(params: &Params, l1: bool, l2: bool) -> Ahead {
     }
 }
 
+/// Registers of the architecture, which hold what has retired: those of x86-64 with AVX-512.
+const INTEGERS: u32 = 16;
+const VECTORS: u32 = 32;
+
 /// Constants of a core that runs a program.
 pub fn ooo_params(params: &Params) -> OooParams {
     let c = &params.core;
@@ -89,6 +93,8 @@ pub fn ooo_params(params: &Params) -> OooParams {
         cycle: c.cycle * 1e3,
         reorder_buffer: f64::from(c.reorder_buffer),
         scheduler: f64::from(c.scheduler),
+        integer_renames: f64::from(c.integer_registers.saturating_sub(INTEGERS)),
+        vector_renames: f64::from(c.vector_registers.saturating_sub(VECTORS)),
         load_buffer: c.load_buffer,
         store_buffer: c.store_buffer,
         fill_buffers: c.line_fill_buffers,

@@ -81,6 +81,8 @@ pub struct CoreParams {
     /// Entries of the buffers that an out-of-order core has.
     pub reorder_buffer: u32,
     pub scheduler: u32,
+    pub integer_registers: u32,
+    pub vector_registers: u32,
     pub load_buffer: u32,
     pub store_buffer: u32,
     /// From a mispredicted branch to what follows it.
@@ -306,6 +308,8 @@ fn core_params(host: &Host) -> CoreParams {
         walk: ps(*host.tlb.walk),
         reorder_buffer: *c.reorder_buffer,
         scheduler: *c.scheduler,
+        integer_registers: *c.integer_registers,
+        vector_registers: *c.vector_registers,
         load_buffer: *c.load_buffer,
         store_buffer: *c.store_buffer,
         mispredict: ps(c.clock.time(*c.mispredict)),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::script::Visit;
+use super::window::window;
 use super::{Event, Ooo};
 use crate::clock::Ps;
 
@@ -124,19 +125,13 @@ impl Ooo {
         Frontier::Dispatch
     }
 
-    /// Instructions that may be dispatched behind a load that is not back: until the reorder buffer is
-    /// full of them, or the scheduler of those that wait.
-    fn window(&self, slice: f64) -> f64 {
-        (self.params.reorder_buffer).min(self.params.scheduler / slice.max(f64::MIN_POSITIVE))
-    }
-
     /// Dispatches the next visit.
     fn dispatch(&mut self) {
         let visit = self.next;
         self.tally.touched += 1;
         self.pace = visit.cpi * self.params.cycle;
         self.quiet = quiet((1.0 - visit.slice) / visit.cpi);
-        self.window = self.window(visit.slice);
+        self.window = window(&self.params, visit.slice, visit.vector);
         self.next_at += visit.gap;
         self.branch_at = self.next_mispredict(&visit);
         self.next = self.script.next();

@@ -2,14 +2,16 @@
 //!
 //! Instructions are dispatched in order at the rate that they would have if memory took no time. The
 //! *frontier*, up to which they are, stops where a resource is spent: the reorder buffer, whose oldest
-//! load is not back; the scheduler, full of what waits for that; the load buffer; the store buffer; or a
-//! branch that was predicted wrong and waits for a load. Everything that memory costs is time in which the frontier stands still, and that time
-//! is told apart by what is under way meanwhile, as the stall events of the hardware do.
+//! load is not back; the scheduler, full of what waits for that; the registers for results; the load
+//! buffer; the store buffer; or a branch that was predicted wrong and waits for a load. Everything that
+//! memory costs is time in which the frontier stands still, and that time is told apart by what is under
+//! way meanwhile, as the stall events of the hardware do.
 //!
 //! | file | what |
 //! |---|---|
 //! | `script`, `parts` | which line the program touches next |
 //! | `frontier` | time: what is dispatched, what stops it |
+//! | `window` | instructions that are dispatched behind a load which is not back |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that nobody asked for yet |
 //! | `gate` | what a bandwidth allocation lets pass to the mesh |
@@ -29,6 +31,7 @@ mod script;
 mod stores;
 mod streamer;
 mod tally;
+mod window;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -57,6 +60,9 @@ pub struct OooParams {
     pub reorder_buffer: f64,
     /// Instructions that wait for operands.
     pub scheduler: f64,
+    /// Results that its integer registers hold before they retire, and its vector registers.
+    pub integer_renames: f64,
+    pub vector_renames: f64,
     pub load_buffer: u32,
     pub store_buffer: u32,
     pub fill_buffers: u32,

@@ -24,6 +24,8 @@ pub struct Visit {
     pub cpi: f64,
     /// Share of the instructions after a load that wait for it.
     pub slice: f64,
+    /// Share of the instructions with a vector register for their result.
+    pub vector: f64,
     /// Branches in the slice of a load that are predicted wrong, for each instruction.
     pub mispredicts: f64,
     /// Whether it is stored to, and if so past the caches.
@@ -184,6 +186,7 @@ impl Script {
             gap,
             cpi: stretch.cpi,
             slice: stretch.slice,
+            vector: stretch.vector,
             mispredicts: stretch.mispredicts,
             store,
             non_temporal: store && unit(how, 0) < part.non_temporal,
