@@ -240,6 +240,9 @@ fn page(workload: &Workload) -> String {
             "{} of what follows a load needs it",
             share(phase.slice)
         );
+        if phase.vector > 0.0 {
+            let _ = write!(text, ", {} computes on vectors", share(phase.vector));
+        }
         let _ = match phase.mispredicts {
             0.0 => writeln!(text),
             n => writeln!(text, ", {n} mispredicted branches in 1000"),
