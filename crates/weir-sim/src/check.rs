@@ -28,7 +28,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
         for &core in &tenant.cores {
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
-                    "tenant `{name}` wants core {core}, but there are {}",
+                    "tenant `{name}` wants core {core}, but there are {}, the first being 0",
                     topology.cores.len() + topology.other_cores.len()
                 ));
             };

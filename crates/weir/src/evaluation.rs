@@ -27,6 +27,15 @@ pub struct Counted {
     pub measured: MeasuredSlowdown,
 }
 
+/// A row of such a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its line, the first being 1.
+    pub line: u64,
+    /// What it says.
+    pub counted: Counted,
+}
+
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
@@ -61,7 +70,7 @@ impl Column {
 ///
 /// # Errors
 /// It cannot be read, or a column or a cell is none: file, line and column are named.
-pub fn read(path: &Path) -> Result<Vec<Counted>> {
+pub fn read(path: &Path) -> Result<Vec<Row>> {
     let name = path.display().to_string();
     let file = File::open(path)
         .with_context(|| format!("cannot read {name}"))
@@ -73,11 +82,16 @@ pub fn read(path: &Path) -> Result<Vec<Counted>> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(name: &str, from: impl Read) -> Result<Vec<Counted>> {
+pub fn parse(name: &str, mut from: impl Read) -> Result<Vec<Row>> {
     let wrong = |line: u64, what: String| Failure::request(format!("{name}:{line}: {what}"));
+    let mut text = Vec::new();
+    from.read_to_end(&mut text)
+        .with_context(|| format!("cannot read {name}"))
+        .map_err(Failure::Request)?;
+    let mut lines = Lines::of(&text);
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
-        .from_reader(from);
+        .from_reader(text.as_slice());
     let heads = reader
         .headers()
         .map_err(|error| wrong(1, error.to_string()))?
@@ -105,16 +119,64 @@ pub fn parse(name: &str, from: impl Read) -> Result<Vec<Counted>> {
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| {
-            let line = error.position().map_or(0, csv::Position::line);
-            wrong(line, error.to_string())
+            let line = error.position().map_or(0, |at| lines.at(at.byte()));
+            let what = match error.kind() {
+                csv::ErrorKind::UnequalLengths {
+                    expected_len, len, ..
+                } => format!("{len} cells, where the head has {expected_len}"),
+                _ => error.to_string(),
+            };
+            wrong(line, what)
         })?;
-        let line = record.position().map_or(0, csv::Position::line);
-        rows.push(row(&columns, &heads, &record).map_err(|what| wrong(line, what))?);
+        let line = record.position().map_or(0, |at| lines.at(at.byte()));
+        let counted = row(&columns, &heads, &record).map_err(|what| wrong(line, what))?;
+        rows.push(Row { line, counted });
     }
     if rows.is_empty() {
         return Err(wrong(1, "there is no workload in it".into()));
     }
     Ok(rows)
+}
+
+/// The lines that records begin at. The reader's own count is one behind where lines end as on Windows,
+/// and stands at comments and empty lines before a record.
+struct Lines<'a> {
+    text: &'a [u8],
+    seen: usize,
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            seen: 0,
+            line: 1,
+        }
+    }
+
+    /// The line of the record that is read from a byte on; records are asked for in their order.
+    fn at(&mut self, byte: u64) -> u64 {
+        let from = usize::try_from(byte).map_or(self.text.len(), |at| at.min(self.text.len()));
+        while let Some(&next) = self.text.get(self.seen) {
+            let ends = self.seen >= from && !matches!(next, b'\r' | b'\n' | b'#');
+            if ends {
+                break;
+            }
+            let comment = self.seen >= from && next == b'#';
+            let rest = self.text.get(self.seen..).unwrap_or_default();
+            let end = rest.iter().position(|&b| b == b'\n');
+            match (comment, end) {
+                (true, Some(end)) => self.seen += end,
+                (true, None) => break,
+                (false, _) => {
+                    self.line += u64::from(next == b'\n');
+                    self.seen += 1;
+                }
+            }
+        }
+        self.line
+    }
 }
 
 fn row(
@@ -236,9 +298,14 @@ mod tests {
         let path = folder.path().join("rows.csv");
         write(&path, &rows).unwrap();
         let back = read(&path).unwrap();
-        assert_eq!(back[1], rows[1]);
-        assert_eq!(back[0].workload, "a, b");
-        let missing = back[0].local.get(Counter::Instructions).unwrap_err();
+        assert_eq!([back[0].line, back[1].line], [2, 3]);
+        assert_eq!(back[1].counted, rows[1]);
+        assert_eq!(back[0].counted.workload, "a, b");
+        let missing = back[0]
+            .counted
+            .local
+            .get(Counter::Instructions)
+            .unwrap_err();
         assert_eq!(missing.reason, "its cell is empty");
     }
 
@@ -263,7 +330,16 @@ mod tests {
                 "x.csv:2: `slowdown_pct` is empty",
             ),
             ("workload,slowdown_pct\n", "no workload"),
-            ("workload,slowdown_pct\na,1,2\n", "x.csv:2"),
+            (
+                "workload,slowdown_pct\na,1,2\n",
+                "x.csv:2: 3 cells, where the head has 2",
+            ),
+            // As spreadsheets write it, with a comment and an empty line on the way.
+            (
+                "workload,slowdown_pct\r\na,1\r\n# b\r\n\r\nc,fast\r\n",
+                "x.csv:5: `fast` in column",
+            ),
+            ("workload,slowdown_pct\r\na,1\r\nb\r\n", "x.csv:3: 1 cells"),
         ] {
             let error = parse("x.csv", text.as_bytes()).unwrap_err();
             assert_eq!(error.code(), 2);

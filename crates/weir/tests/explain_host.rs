@@ -148,7 +148,7 @@ fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
     assert!([0, 3].contains(&until.code()), "{}", until.err());
     place
         .run(&["explain", "--pid", "4194999"])
-        .refuses(2, &["/proc/4194999/task"]);
+        .refuses(2, &["no process 4194999", "/proc/4194999/task"]);
     place
         .run(&[
             "explain",

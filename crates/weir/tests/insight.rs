@@ -109,6 +109,18 @@ fn two_files_are_compared_by_cause() {
     );
     let shown = place.run(&["runs", "show", "last"]);
     assert!(shown.out().contains("35.0 % slower"), "{}", shown.out());
+
+    // Either way round, and against itself.
+    let [first, second] = [explain[2], explain[4]];
+    for (files, told) in [
+        ([second, first], "25.9 % faster, most of it DRAM: -23.7"),
+        ([first, first], "- as fast\n"),
+    ] {
+        let mut again = explain;
+        (again[2], again[4]) = (files[0], files[1]);
+        let told_of = place.run(&again).out();
+        assert!(told_of.contains(told), "{told_of}");
+    }
 }
 
 #[test]
@@ -309,4 +321,20 @@ fn a_file_of_workloads_is_evaluated() {
     let broken = place.run(&["predict", "--evaluate", "broken.csv", "--model", &model]);
     assert_eq!(broken.code(), 2);
     assert!(broken.err().contains("broken.csv:2"), "{}", broken.err());
+
+    // What no run can have counted is named with its row, not only with its counter.
+    for (name, cell, told) in [
+        ("zero", "0", "nothing ran"),
+        ("wrapped", "1000", "wrapped around"),
+        ("missing", "", "its cell is empty"),
+    ] {
+        let bad = row(name, 10.0, 2_000_000).replace("10000000", cell);
+        let file = format!("{name}.csv");
+        place.file(&file, [head, &row("a", 30.0, 1), &bad].join("\r\n"));
+        let refused = place.run(&["predict", "--evaluate", &file, "--model", &model]);
+        assert_eq!(refused.code(), if name == "missing" { 3 } else { 2 });
+        for told in [told, &format!("{file}:3: `{name}`")] {
+            assert!(refused.err().contains(told), "{}", refused.err());
+        }
+    }
 }

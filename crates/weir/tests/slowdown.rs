@@ -64,6 +64,61 @@ fn what_is_predicted_is_the_same_whether_it_is_verified_or_not() {
     }
 }
 
+/// One thread of a stencil waits for latency, and every core for bandwidth: so many as are asked for run, of
+/// whatever the verb makes.
+#[test]
+fn a_workload_runs_on_as_many_cores_as_asked_for() {
+    let place = Place::new();
+    let bound = |threads: &str| {
+        let tune = ["tune", "interleave", "roms-like", "--threads", threads];
+        place.run(&with(&tune, HERE)).expect(0).json()["bound"].clone()
+    };
+    assert_eq!([bound("1"), bound("10")], ["latency", "bandwidth"]);
+    let drawn = |threads: &str| {
+        let explain = [
+            "explain",
+            "roms-like",
+            "--threads",
+            threads,
+            "--on",
+            "skx2s",
+        ];
+        let told = place.run(&with(&explain, &["--format", "json"]));
+        told.expect(0).json()["runs"][0]["gbps"].as_f64().unwrap()
+    };
+    assert!(drawn("4") > 2.0 * drawn("1"));
+    let predicted = |threads: &str| {
+        let predict = [
+            "predict",
+            "roms-like",
+            "--model",
+            "pair.json",
+            "--threads",
+            threads,
+        ];
+        let told = calibrated().run(&with(&predict, HERE)).expect(0).json();
+        told["predictions"][0]["bound"].clone()
+    };
+    assert_eq!([predicted("1"), predicted("10")], ["latency", "bandwidth"]);
+    // A command has threads of its own.
+    for verb in [&["tune", "interleave"][..], &["explain"], &["predict"]] {
+        place
+            .run(&with(verb, &["--threads", "4", "--", "true"]))
+            .refuses(2, &["--threads"]);
+    }
+}
+
+#[test]
+fn a_prediction_of_nothing_is_refused() {
+    let place = Place::new();
+    // What is missing is named, and not what the machine lacks.
+    place
+        .run(&["predict"])
+        .refuses(2, &["name a workload", "--population"]);
+    let none = ["predict", "--model", "pair.json", "--population", "0"];
+    calibrated().run(&with(&none, HERE)).refuses(2, &["'0'"]);
+}
+
 #[test]
 fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
     let place = Place::new();

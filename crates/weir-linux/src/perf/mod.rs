@@ -110,7 +110,9 @@ pub fn every_cpu(root: &Root) -> Result<Vec<Target>, Unavailable> {
 /// There is no such process.
 pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Target>, Unavailable> {
     let names = root.list(&format!("/proc/{pid}/task"));
-    let threads = names.get()?.iter().filter_map(|name| name.parse().ok());
+    let names = (names.get())
+        .map_err(|why| Unavailable::because(format!("no process {pid}: {}", why.reason)))?;
+    let threads = names.iter().filter_map(|name| name.parse().ok());
     Ok(threads.map(Target::Task).collect())
 }
 

@@ -85,7 +85,10 @@ impl EventLibrary {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.tables
             .iter()
-            .flat_map(|table| std::iter::once(&table.name).chain(&table.short))
+            .flat_map(|table| {
+                let others = table.short.iter().filter(|short| **short != table.name);
+                std::iter::once(&table.name).chain(others)
+            })
             .map(String::as_str)
     }
 }

@@ -22,7 +22,7 @@ pub use insight::{
     advice_row, calibrate, explain, explain_rows, fit_row, predict, predicted_row, tune,
 };
 pub use interplay::{interplay, sentence};
-pub use number::{figure, percent, seconds};
+pub use number::{figure, percent, seconds, slower};
 pub use prose::{WIDTH, alike, wrap};
 pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};

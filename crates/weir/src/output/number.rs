@@ -23,6 +23,16 @@ pub fn percent(value: f64) -> String {
     }
 }
 
+/// A slowdown in words: `35.0 % slower`, `5.00 % faster`, `as fast` where it rounds to none.
+pub fn slower(percent: f64) -> String {
+    let size = figure(percent.abs());
+    match percent {
+        _ if percent.abs() < 0.005 => "as fast".into(),
+        p if p < 0.0 => format!("{size} % faster"),
+        _ => format!("{size} % slower"),
+    }
+}
+
 /// A length of time: `0.4 s`, `12 s`, `3 min 20 s`.
 pub fn seconds(value: f64) -> String {
     if value < 9.95 {
@@ -38,6 +48,14 @@ pub fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slowdown_has_its_direction_in_words() {
+        assert_eq!(slower(35.0), "35.0 % slower");
+        assert_eq!(slower(-5.0), "5.00 % faster");
+        assert_eq!([slower(0.0), slower(-0.0), slower(0.004)], ["as fast"; 3]);
+        assert_eq!(slower(f64::NAN), "- % slower");
+    }
 
     #[test]
     fn figures_keep_three_digits() {

@@ -7,7 +7,7 @@ use weir_model::insight::{
 use weir_model::machine::MachineKind;
 use weir_steer::document::SteerDocument;
 
-use crate::output::{alike, figure, percent, seconds};
+use crate::output::{alike, figure, percent, seconds, slower};
 use crate::store::RunId;
 
 use super::Cited;
@@ -194,9 +194,9 @@ fn explained(document: &ExplainDocument) -> Vec<String> {
             .as_ref()
             .map_or(String::new(), |tier| format!(" on {tier}"));
         told.push(format!(
-            "{} takes {} % longer{on}.",
+            "{} is {}{on}.",
             run.workload,
-            figure(difference.slowdown_pct)
+            slower(difference.slowdown_pct)
         ));
     }
     told.extend(document.runs.iter().map(|run| {
@@ -227,9 +227,9 @@ fn predicted(document: &PredictDocument) -> Vec<String> {
     let mut told = Vec::new();
     if let [only] = document.predictions.as_slice() {
         let mut line = format!(
-            "{} would take {} % longer on {}",
+            "{} would be {} on {}",
             only.workload,
-            figure(only.slowdown_pct),
+            slower(only.slowdown_pct),
             document.to
         );
         if let Some([low, high]) = only.interval_pct {

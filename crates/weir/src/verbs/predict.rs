@@ -1,5 +1,6 @@
 //! `weir predict`: how slow a workload would be on a tier, from one run on local memory.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -12,11 +13,11 @@ use weir_model::insight::{Origin, PredictDocument, Predicted, PrefetchForm, Slow
 use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 
-use super::workload::find;
+use super::workload::find_for;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
-use crate::evaluation::{self, Counted};
+use crate::evaluation::{self, Counted, Row};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, counters, model_path, origin, read_model, run_options};
 use crate::keeping::Keeping;
@@ -63,10 +64,14 @@ pub struct Args {
     evaluate: Option<PathBuf>,
     /// So many workloads that span the space, predicted and measured.
     #[arg(long, value_name = "N")]
-    population: Option<usize>,
+    population: Option<NonZeroUsize>,
     /// Measure on the tier too.
     #[arg(long, requires = "workload")]
     verify: bool,
+    /// Threads of the workload in place of those that it says.
+    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "evaluate", "population"],
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
     /// Write what was counted and measured as a file to evaluate.
     #[arg(long, value_name = "FILE", requires = "population")]
     export: Option<PathBuf>,
@@ -91,6 +96,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     if !args.command.is_empty() {
         return of_command(args, context, (&from, &to), began, keeping);
+    }
+    // Before a machine is looked for, which is not what is missing.
+    let nothing = args.workload.is_none() && args.evaluate.is_none() && args.population.is_none();
+    if nothing && args.counters.is_empty() {
+        return Err(nothing_asked());
     }
     let needs_machine =
         args.model.is_none() || args.workload.is_some() || args.population.is_some();
@@ -126,19 +136,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             export,
             ..
         } => {
-            let workloads = population(context.global.seed, *n);
+            let workloads = population(context.global.seed, n.get());
             asked.of_workloads(&workloads, true, export.as_deref())?
         }
         Args {
             workload: Some(name),
             verify,
             ..
-        } => asked.of_workloads(&[find(name)?], *verify, None)?,
-        _ => {
-            return Err(Failure::request(
-                "name a workload, --counters FILE, --evaluate FILE, or --population N",
-            ));
-        }
+        } => asked.of_workloads(&[find_for(name, args.threads)?], *verify, None)?,
+        _ => return Err(nothing_asked()),
     };
     let origin = origin(
         PredictDocument::SCHEMA,
@@ -238,6 +244,10 @@ fn of_command(
     finish(context, keeping, &model, origin, vec![predicted])
 }
 
+fn nothing_asked() -> Failure {
+    Failure::request("name a workload, --counters FILE, --evaluate FILE, or --population N")
+}
+
 /// What predictions are made with.
 struct Asked<'a> {
     context: &'a Context,
@@ -270,15 +280,22 @@ impl Asked<'_> {
 
     fn of_evaluation(&self, path: &Path) -> Result<Vec<Predicted>> {
         let rows = evaluation::read(path)?;
-        rows.into_iter()
-            .map(|row| {
-                let predicted = forecast(self.model, &row.workload, &row.local)?;
-                Ok(Predicted {
-                    measured: Some(row.measured),
-                    ..predicted
-                })
+        let one = |Row { line, counted }: Row| {
+            let named = |error: InsightError| {
+                Failure::from(error).of(&format!(
+                    "{}:{line}: `{}`",
+                    path.display(),
+                    counted.workload
+                ))
+            };
+            let predicted =
+                forecast(self.model, &counted.workload, &counted.local).map_err(named)?;
+            Ok(Predicted {
+                measured: Some(counted.measured),
+                ..predicted
             })
-            .collect()
+        };
+        rows.into_iter().map(one).collect()
     }
 
     fn of_workloads(

@@ -121,6 +121,18 @@ pub fn find(named: &str) -> Result<Workload> {
     )))
 }
 
+/// The same with so many threads, where given.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_for(named: &str, threads: Option<u32>) -> Result<Workload> {
+    let mut workload = find(named)?;
+    if let Some(threads) = threads {
+        workload.threads = threads;
+    }
+    Ok(workload)
+}
+
 fn read(file: &Path) -> Result<Workload> {
     let text = machine::read_platform_file(file)?;
     let name = file.display().to_string();
@@ -333,10 +345,7 @@ fn placement(tiers: &[String]) -> Result<Placement> {
 }
 
 fn measure(args: &RunArgs, context: &Context) -> Result<()> {
-    let mut workload = find(&args.workload)?;
-    if let Some(threads) = args.threads {
-        workload.threads = threads;
-    }
+    let workload = find_for(&args.workload, args.threads)?;
     let chosen = machine::choose(&context.global.on)?;
     let placement = placement(&args.tier)?;
     for tier in placement.tiers() {

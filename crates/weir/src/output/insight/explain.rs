@@ -8,7 +8,7 @@ use weir_model::insight::{
 
 use super::{Part, one, signed};
 use crate::output::csv::Record;
-use crate::output::{Column, Table, figure, percent, wrap};
+use crate::output::{Column, Table, figure, percent, slower, wrap};
 
 /// The causes in the order in which a request meets them.
 const CAUSES: [(&str, Part); 6] = [
@@ -136,18 +136,18 @@ fn kernel_phases(phases: &[ExplainedPhase]) -> Table {
 }
 
 fn summary(difference: &ExplainedDifference) -> String {
+    let all = difference.slowdown_pct;
+    let mut told = slower(all);
+    if difference.by == Yardstick::Time {
+        told.push_str(" by time; causes are not told, and both runs are taken for the same work");
+        return told;
+    }
+    // What gains most, where the second is the faster.
     let largest = CAUSES
         .iter()
         .filter_map(|(name, of)| Some((*name, of(&difference.components)?)))
-        .max_by(|a, b| a.1.total_cmp(&b.1));
-    if difference.by == Yardstick::Time {
-        return format!(
-            "{} % slower by time; causes are not told, and both runs are taken for the same work",
-            figure(difference.slowdown_pct)
-        );
-    }
-    let mut told = format!("{} % slower", figure(difference.slowdown_pct));
-    if let Some((name, points)) = largest {
+        .max_by(|a, b| (a.1 * all.signum()).total_cmp(&(b.1 * all.signum())));
+    if let Some((name, points)) = largest.filter(|(_, points)| points.abs() >= 0.05) {
         told.push_str(&format!(", most of it {name}: {points:.1} points"));
     }
     match difference.instructions {

@@ -12,7 +12,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 
 use super::counters::write;
-use super::workload::find;
+use super::workload::find_for;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting;
@@ -76,6 +76,10 @@ pub struct Args {
     /// Run with the hardware prefetchers off.
     #[arg(long, conflicts_with = "counters")]
     no_prefetch: bool,
+    /// Threads of the workload in place of those that it says.
+    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
     /// Counters of a run on local memory.
     #[arg(long, value_name = "FILE")]
     counters: Option<PathBuf>,
@@ -134,7 +138,7 @@ fn on_machine(
     context: &Context,
     began: Instant,
 ) -> Result<ExplainDocument> {
-    let workload = find(name)?;
+    let workload = find_for(name, args.threads)?;
     let chosen = machine::choose(&context.global.on)?;
     let names: Vec<TierName> = if args.tiers.is_empty() {
         chosen

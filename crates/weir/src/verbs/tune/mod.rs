@@ -19,7 +19,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 use weir_model::workload::Workload;
 
-use super::workload::find;
+use super::workload::find_for;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting;
@@ -75,6 +75,10 @@ pub struct Interleave {
     /// weighted interleave, none, half and all.
     #[arg(long)]
     verify: bool,
+    /// Threads of the workload in place of those that it says.
+    #[arg(long, value_name = "N", requires = "workload", conflicts_with = "command",
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
 }
 
 /// Advises, keeps and prints.
@@ -135,7 +139,7 @@ fn on_model(
     going: &Going<'_>,
     began: Instant,
 ) -> Result<TuneDocument> {
-    let workload = find(name)?;
+    let workload = find_for(name, args.threads)?;
     let chosen = machine::choose(&context.global.on)?;
     if chosen.identity.kind == MachineKind::Host {
         return Err(Failure::Missing(anyhow::anyhow!(
