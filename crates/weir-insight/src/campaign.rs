@@ -176,6 +176,7 @@ pub fn model_of(
         constants: found.constants,
         exposed: found.exposed.map(|constants| ExposedModel {
             constants,
+            late: found.late,
             held_out: None,
         }),
         unloaded: found.unloaded,

@@ -13,16 +13,20 @@ use crate::{InsightError, Run};
 
 /// What to count of a program for a prediction, whichever family its processor is of, with what tells
 /// whether it waits for bandwidth and what the rejected predictors read.
-pub const COUNTERS: [Counter; 20] = [
+pub const COUNTERS: [Counter; 24] = [
     Counter::Cycles,
     Counter::Instructions,
     Counter::StallsL1dMiss,
     Counter::StallsL2Miss,
     Counter::StallsL3Miss,
+    Counter::CyclesL1dMiss,
+    Counter::CyclesL2Miss,
     Counter::CyclesL3Miss,
     Counter::BoundOnStores,
     Counter::L1Miss,
     Counter::FbHit,
+    Counter::L2Hit,
+    Counter::L3Hit,
     Counter::L3Miss,
     Counter::HwpfL1d,
     Counter::HwpfL1dL3Hit,
@@ -86,10 +90,11 @@ fn in_percent(workload: &str, prediction: Prediction) -> Predicted {
         },
         slowdown_pct: percent(prediction.total()),
         interval_pct: prediction.interval().map(|ends| ends.map(percent)),
-        published: (prediction.published_dram)
+        published: (prediction.published)
             .zip(prediction.published_total())
-            .map(|(dram, total)| PublishedPrediction {
-                dram_pct: percent(dram),
+            .map(|(published, total)| PublishedPrediction {
+                dram_pct: percent(published.dram),
+                cache_pct: percent(published.cache),
                 slowdown_pct: percent(total),
             }),
         bound: prediction.bound.bound,
@@ -124,12 +129,16 @@ pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
     let published_dram = |(p, m): &(&Predicted, &MeasuredSlowdown)| {
         Some((p.published?.dram_pct, m.components.dram?))
     };
+    let published_cache = |(p, m): &(&Predicted, &MeasuredSlowdown)| {
+        Some((p.published?.cache_pct, m.components.cache?))
+    };
     let mut lines: Vec<AccuracyLine> = [
         line("DRAM", judged.iter().filter_map(component(|c| c.dram))),
         line("cache", judged.iter().filter_map(component(|c| c.cache))),
         line("store", judged.iter().filter_map(component(|c| c.store))),
         line("total", judged.iter().filter_map(whole)),
         line("published DRAM", judged.iter().filter_map(published_dram)),
+        line("published cache", judged.iter().filter_map(published_cache)),
         line("published total", judged.iter().filter_map(published)),
     ]
     .into_iter()

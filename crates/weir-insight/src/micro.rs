@@ -11,9 +11,9 @@ use weir_model::workload::{Phase, Region, Workload, Workloads};
 /// Chains that are chased at once.
 const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// How often they hop: as the preset does, at once when the address is there, and with so much work between
-/// hops that a reorder buffer holds few of them. Part of a latency is worked through, and chases that never
-/// work do not tell how much.
+/// How often chases and lists hop: as the preset does, at once when the address is there, and with so much
+/// work between hops that a reorder buffer holds few of them. Part of a latency is worked through, and what
+/// never works does not tell how much.
 const HOPS: [f64; 2] = [1.0, 0.1];
 
 /// Bytes from one node of the list to the next, beside a line. The L2 streamer follows none of these.
@@ -28,15 +28,7 @@ pub fn micros() -> Vec<(Micro, Workload)> {
     let preset = |name: &str| library.get(name).cloned();
     let chases = preset("chase")
         .into_iter()
-        .flat_map(|chase| {
-            HOPS.map(|hops| {
-                if hops < 1.0 {
-                    at(&chase, hops)
-                } else {
-                    chase.clone()
-                }
-            })
-        })
+        .flat_map(|chase| HOPS.map(|hops| hopped(&chase, hops)))
         .flat_map(|chase| CHAINS.map(|chains| (Micro::Chase, chased(&chase, chains))));
     let at_intensities = |micro, name| {
         let of = move |workload: Workload| INTENSITIES.map(|i| (micro, at(&workload, i)));
@@ -44,12 +36,24 @@ pub fn micros() -> Vec<(Micro, Workload)> {
     };
     let strided = preset("scan")
         .into_iter()
-        .flat_map(|scan| STRIDES.map(|stride| (Micro::List, apart(&scan, Bytes(stride)))));
+        .flat_map(|scan| STRIDES.map(|stride| apart(&scan, Bytes(stride))))
+        .flat_map(|list| HOPS.map(|hops| (Micro::List, hopped(&list, hops))));
+    let worked = preset("scan").map(|scan| (Micro::List, at(&scan, HOPS[1])));
     chases
         .chain(at_intensities(Micro::Store, "churn"))
         .chain(at_intensities(Micro::List, "scan"))
+        .chain(worked)
         .chain(strided)
         .collect()
+}
+
+/// So often, by a name of its own if that is not as the preset does.
+fn hopped(workload: &Workload, hops: f64) -> Workload {
+    if hops < 1.0 {
+        at(workload, hops)
+    } else {
+        workload.clone()
+    }
 }
 
 /// Nodes further apart than a line.

@@ -11,25 +11,34 @@ use crate::InsightError;
 const MULTIPLEXING: f64 = 0.03;
 
 /// Cycles with something in them, of which there cannot be more than cycles.
-const PARTS_OF_CYCLES: [Counter; 7] = [
+const PARTS_OF_CYCLES: [Counter; 9] = [
     Counter::StallsMemAny,
     Counter::StallsL1dMiss,
     Counter::StallsL2Miss,
     Counter::StallsL3Miss,
+    Counter::CyclesL1dMiss,
+    Counter::CyclesL2Miss,
     Counter::CyclesL3Miss,
     Counter::BoundOnStores,
     Counter::OffcoreCyclesDemandDataRd,
 ];
 
 /// Each counts a part of what the one before it counts.
-const NESTED: [&[Counter]; 2] = [
+const NESTED: [&[Counter]; 4] = [
     &[
         Counter::StallsMemAny,
         Counter::StallsL1dMiss,
         Counter::StallsL2Miss,
         Counter::StallsL3Miss,
     ],
-    &[Counter::CyclesL3Miss, Counter::StallsL3Miss],
+    &[
+        Counter::CyclesL1dMiss,
+        Counter::CyclesL2Miss,
+        Counter::CyclesL3Miss,
+        Counter::StallsL3Miss,
+    ],
+    &[Counter::CyclesL1dMiss, Counter::StallsL1dMiss],
+    &[Counter::CyclesL2Miss, Counter::StallsL2Miss],
 ];
 
 /// Core counters of one run.

@@ -179,7 +179,7 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     let without = predict(&published, &Run::of(&pair.local).unwrap()).unwrap();
     // Both are told, and they differ by what is hidden.
     assert_eq!(with.published_total(), Some(without.total()));
-    assert_eq!(without.published_dram, None);
+    assert_eq!(without.published, None);
     assert!(with.dram > without.dram * 1.05 && with.warnings.is_empty());
     let told = compare(&model, "a", &pair.local, &pair.target).unwrap();
     let told = told.published.unwrap();
@@ -191,7 +191,7 @@ fn without_its_counters_the_published_component_is_used_and_said() {
         Unavailable::because("the register is taken"),
     );
     let fallen = predict(&model, &Run::of(&counters).unwrap()).unwrap();
-    assert_eq!((fallen.dram, fallen.published_dram), (without.dram, None));
+    assert_eq!((fallen.dram, fallen.published), (without.dram, None));
     let [warning] = fallen.warnings.as_slice() else {
         panic!("{:?}", fallen.warnings);
     };

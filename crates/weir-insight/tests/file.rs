@@ -60,6 +60,7 @@ fn another_version_or_impossible_constants_are_refused() {
             exposed: 1.5,
             beside: 0.1,
         },
+        late: None,
         held_out: None,
     });
     let error = file::read("m.json", &file::write(&model).unwrap())

@@ -43,6 +43,9 @@ fn tried(platform: &str, to: &str) -> [Accuracy; 2] {
     let model = calibrate_machine(&testbed, of, &tiers, &options, &|_| true).unwrap();
     for point in &model.fitted_on {
         assert!(point.micro != Micro::Mixed);
+        // Lists of which a few late lines cause all stalls: the published form misses them by 40 and 80.
+        let off = point.fitted_pct - point.slowdown_pct;
+        assert!(point.micro != Micro::List || off.abs() < 20.0, "{point:?}");
     }
     println!("{platform} {to}: {:?} {:?}", model.constants, model.exposed);
     SEEDS.map(|seed| judged(&testbed, &model, (platform, to), seed))
@@ -127,6 +130,8 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
     let published = line(accuracy, "published DRAM");
     assert!(line(accuracy, "DRAM").within_5_pct >= published.within_5_pct);
     assert!(line(accuracy, "DRAM").mean_error_pct < published.mean_error_pct);
+    let published = line(accuracy, "published total");
+    assert!(total.mean_error_pct < published.mean_error_pct);
     for what in ["DRAM", "total"] {
         assert!(line(accuracy, what).pearson.unwrap() > 0.95, "{what}");
     }
@@ -144,13 +149,13 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
 #[test]
 #[ignore = "runs 1400 simulated workloads for minutes; CI runs it optimised"]
 fn emerald_rapids_with_cxl_a() {
-    hold(&tried("emr2s+cxl-a", "cxl0"), 87.0, 91.0);
+    hold(&tried("emr2s+cxl-a", "cxl0"), 88.0, 94.0);
 }
 
 #[test]
 #[ignore = "runs 1400 simulated workloads for minutes; CI runs it optimised"]
 fn emerald_rapids_with_cxl_b() {
-    hold(&tried("emr2s+cxl-b", "cxl0"), 82.0, 86.0);
+    hold(&tried("emr2s+cxl-b", "cxl0"), 82.0, 89.0);
 }
 
 #[test]

@@ -54,8 +54,12 @@ counters! {
     StallsL2Miss = "cycle_activity.stalls_l2_miss",
     /// Of those, with one that missed the last-level cache (CYCLE_ACTIVITY.STALLS_L3_MISS).
     StallsL3Miss = "cycle_activity.stalls_l3_miss",
-    /// Cycles with such a load under way, whether anything was executed or not
-    /// (CYCLE_ACTIVITY.CYCLES_L3_MISS).
+    /// Cycles with a demand load under way that missed L1, whether anything was executed or not
+    /// (CYCLE_ACTIVITY.CYCLES_L1D_MISS).
+    CyclesL1dMiss = "cycle_activity.cycles_l1d_miss",
+    /// Of those, with one that missed L2 (CYCLE_ACTIVITY.CYCLES_L2_MISS).
+    CyclesL2Miss = "cycle_activity.cycles_l2_miss",
+    /// Of those, with one that missed the last-level cache (CYCLE_ACTIVITY.CYCLES_L3_MISS).
     CyclesL3Miss = "cycle_activity.cycles_l3_miss",
     /// Cycles in which nothing was executed because the store buffer was full, and no load was under
     /// way (EXE_ACTIVITY.BOUND_ON_STORES).

@@ -149,9 +149,17 @@ proptest! {
         let demand = seen.of(Counter::OffcoreOutstandingDemandDataRd);
         prop_assert!(busy <= seen.cpi() * 1.01 && busy <= demand * 1.01);
         // Stalls on misses are part of the cycles with one, and those of all cycles.
-        let missing = seen.of(Counter::CyclesL3Miss);
-        prop_assert!(seen.of(Counter::StallsL3Miss) <= missing * 1.0001 + 1e-6);
-        prop_assert!(missing <= seen.cpi() * 1.0001);
+        let mut outer = seen.cpi();
+        for (cycles, stalls) in [
+            (Counter::CyclesL1dMiss, Counter::StallsL1dMiss),
+            (Counter::CyclesL2Miss, Counter::StallsL2Miss),
+            (Counter::CyclesL3Miss, Counter::StallsL3Miss),
+        ] {
+            let missing = seen.of(cycles);
+            prop_assert!(seen.of(stalls) <= missing * 1.0001 + 1e-6, "{cycles}");
+            prop_assert!(missing <= outer * 1.0001 + 1e-6, "{cycles}");
+            outer = missing;
+        }
         prop_assert!(demand <= 16.0 * seen.cpi() * 1.01);
         prop_assert!(seen.of(Counter::OffcoreOutstandingDataRd) <= 48.0 * seen.cpi() * 1.01);
     }

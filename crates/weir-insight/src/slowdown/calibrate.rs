@@ -5,13 +5,16 @@
 //! memory; `k2` from lists that prefetchers feed. Where several workloads of a kind are given, least
 //! squares through the origin takes the place of the paper's quotient. The paper does not say how it
 //! finds `p` and `q`; its authors' later artefact (CAMP) solves `1 / K = p / AOL + q` on two workloads.
-//! The constants of the component by exposed cycles come from the same chases.
+//! The constants of the components by exposed cycles come from the same chases and lists.
 
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{Constants, Exposed, FitPoint, Line, Micro, PrefetchForm, Rejected};
+use weir_model::insight::{
+    Constants, Exposed, FitPoint, Late, Line, Micro, PrefetchForm, Rejected,
+};
 use weir_model::units::Cycles;
 
 use super::exposed::{self, Misses};
+use super::late::{self, Lost, Waits};
 use super::{Metrics, rejected};
 use crate::breakdown::Difference;
 use crate::{InsightError, Run, least_squares};
@@ -37,6 +40,9 @@ pub struct Calibration {
     /// Those of the DRAM component by exposed cycles; `None` where its counters are missing, or chases
     /// do not tell.
     pub exposed: Option<Exposed>,
+    /// Those of the cache component by exposed cycles; `None` where its counters are missing, or lists do
+    /// not tell.
+    pub late: Option<Late>,
     /// How well they give back what they were fitted on.
     pub fitted_on: Vec<FitPoint>,
     /// The least and the greatest amortised offcore latency among the chases.
@@ -55,6 +61,7 @@ struct Seen<'a> {
     local: Run<'a>,
     metrics: Metrics,
     misses: Result<Misses, Vec<(Counter, String)>>,
+    waits: Result<Waits, Vec<(Counter, String)>>,
     slowdown: f64,
     /// Slowdown by stores, caches and DRAM.
     parts: [f64; 3],
@@ -77,6 +84,7 @@ impl<'a> Seen<'a> {
         Ok(Self {
             metrics: Metrics::of(&local, form)?,
             misses: Misses::of(&local),
+            waits: Waits::of(&local, form),
             pair,
             local,
             slowdown: difference.slowdown,
@@ -110,22 +118,23 @@ pub fn calibrate(pairs: &[Pair], form: PrefetchForm) -> Result<Calibration, Insi
         (s.metrics.store, s.parts[0])
     })
     .ok_or_else(|| nothing(Micro::Store, "never filled the store buffer"))?;
-    constants.k2 = through_origin(&of_kind(&seen, Micro::List)?, |s| {
-        (s.metrics.cache, s.parts[1])
-    })
-    .ok_or_else(|| nothing(Micro::List, "lost no cycle to late prefetches"))?;
+    let lists = of_kind(&seen, Micro::List)?;
+    constants.k2 = through_origin(&lists, |s| (s.metrics.cache, s.parts[1]))
+        .ok_or_else(|| nothing(Micro::List, "lost no cycle to late prefetches"))?;
     if seen.iter().any(|s| s.pair.micro == Micro::Mixed) {
         constants = all_at_once(&seen, constants, &mut notes);
     }
     let exposed = exposed_of(&chases, &mut notes);
+    let late = exposed.and_then(|_| late_of(&lists, &mut notes));
     let aols = || chases.iter().filter_map(|s| s.metrics.aol);
     let least = aols().reduce(Cycles::min).unwrap_or_default();
     let greatest = aols().reduce(Cycles::max).unwrap_or_default();
     Ok(Calibration {
         fitted_on: (seen.iter())
-            .map(|s| fit_point(s, &constants, exposed.as_ref()))
+            .map(|s| fit_point(s, &constants, exposed.as_ref(), late.as_ref()))
             .collect(),
         exposed,
+        late,
         aol_range: [least, greatest],
         unloaded: unloaded(&chases),
         rejected: (Rejected::ALL.into_iter())
@@ -246,6 +255,21 @@ fn exposed_of(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Exposed> 
         .ok()
 }
 
+/// The cache component by exposed cycles, if every list has the counters for it.
+fn late_of(lists: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Late> {
+    let counted = |s: &&Seen<'_>| {
+        let [_, cache, dram] = s.parts;
+        s.waits.clone().map(|waits| (waits, Lost { cache, dram }))
+    };
+    let found = match lists.iter().map(counted).collect::<Result<Vec<_>, _>>() {
+        Ok(lists) => late::fit(&lists).ok_or_else(|| "the lists do not tell its constants".into()),
+        Err(missing) => Err(lacking(&missing)),
+    };
+    found
+        .map_err(|why| notes.push(format!("the cache component is the published one: {why}")))
+        .ok()
+}
+
 /// Which counters are missing, each with its reason.
 pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
     let each = missing
@@ -254,11 +278,20 @@ pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn fit_point(seen: &Seen<'_>, constants: &Constants, exposed: Option<&Exposed>) -> FitPoint {
-    let [store, cache, published] = super::predict::parts(&seen.metrics, constants);
+fn fit_point(
+    seen: &Seen<'_>,
+    constants: &Constants,
+    exposed: Option<&Exposed>,
+    late: Option<&Late>,
+) -> FitPoint {
+    let [store, cache, dram] = super::predict::parts(&seen.metrics, constants);
     let dram = match (exposed, &seen.misses) {
         (Some(constants), Ok(misses)) => misses.lost(constants),
-        _ => published,
+        _ => dram,
+    };
+    let cache = match (late, &seen.waits) {
+        (Some(constants), Ok(waits)) => waits.lost(constants, dram),
+        _ => cache,
     };
     FitPoint {
         name: seen.pair.name.clone(),

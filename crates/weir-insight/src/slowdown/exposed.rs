@@ -109,13 +109,13 @@ pub fn fit(chases: &[(Misses, f64)]) -> Option<Exposed> {
 /// What rounding may do to a constant.
 const SLACK: f64 = 1e-6;
 
-/// Least squares of what chases lost over these columns.
-fn solve<const N: usize>(
-    chases: &[(Misses, f64)],
-    columns: impl Fn(&Misses, f64) -> [f64; N],
+/// Least squares of what was lost over these columns.
+pub(super) fn solve<T, const N: usize>(
+    lost: &[(T, f64)],
+    columns: impl Fn(&T, f64) -> [f64; N],
 ) -> Option<[f64; N]> {
-    let (rows, lost): (Vec<[f64; N]>, Vec<f64>) = (chases.iter())
-        .map(|(misses, lost)| (columns(misses, *lost), *lost))
+    let (rows, lost): (Vec<[f64; N]>, Vec<f64>) = (lost.iter())
+        .map(|(seen, lost)| (columns(seen, *lost), *lost))
         .unzip();
     least_squares::solve(&rows, &lost)
 }

@@ -44,6 +44,13 @@ pub fn read(file: &str, text: &str) -> Result<SlowdownModel, InsightError> {
             "`constants` cannot be: each must be finite, `q` above zero and `p` not below".into(),
         ));
     }
+    if let Some(ExposedModel { late: Some(c), .. }) = &model.exposed
+        && (!c.growth.is_finite() || c.growth <= 0.0 || !(0.0..=1.0).contains(&c.exposed))
+    {
+        return Err(wrong(
+            "`late` cannot be: `growth` must be above zero, `exposed` a share".into(),
+        ));
+    }
     if let Some(ExposedModel { constants: c, .. }) = &model.exposed {
         let finite = [c.growth, c.exposed, c.beside]
             .iter()

@@ -6,8 +6,8 @@
 //! that ran on both. [`predict()`] puts them together; what its intervals are worth is found on workloads
 //! that no constant has seen. [`rejected`] has the predictors that the paper weighs and rejects.
 //!
-//! [`exposed`] is a DRAM component that also knows the cycles that local memory hides. It takes the place
-//! of the published one where its counters are; both are told.
+//! [`exposed`] is a DRAM component that also knows the cycles that local memory hides, [`late`] a cache
+//! component that does. They take the place of the published ones where their counters are; both are told.
 //!
 //! The model is one of latency. It says so where a workload waits for bandwidth, and is not to be
 //! believed there.
@@ -15,11 +15,13 @@
 pub mod calibrate;
 pub mod exposed;
 pub mod file;
+pub mod late;
 pub mod metrics;
 pub mod predict;
 pub mod rejected;
 
 pub use calibrate::{Calibration, Pair, calibrate};
 pub use exposed::Misses;
+pub use late::Waits;
 pub use metrics::Metrics;
-pub use predict::{Prediction, predict};
+pub use predict::{Prediction, Published, predict};

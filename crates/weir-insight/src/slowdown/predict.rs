@@ -3,7 +3,7 @@
 use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
 
 use super::calibrate::lacking;
-use super::{Metrics, Misses, Pair, rejected};
+use super::{Metrics, Misses, Pair, Waits, rejected};
 use crate::bound::{Classification, classify};
 use crate::breakdown::Difference;
 use crate::score::{Judged, conformal_quantile};
@@ -18,8 +18,8 @@ pub struct Prediction {
     pub cache: f64,
     /// By misses.
     pub dram: f64,
-    /// By misses as the published component has it, where `dram` is the one by exposed cycles.
-    pub published_dram: Option<f64>,
+    /// The components as published, where `dram` is the one by exposed cycles.
+    pub published: Option<Published>,
     /// What every workload loses (k4).
     pub constant: f64,
     /// What holds it back on local memory. The model is one of latency.
@@ -32,15 +32,25 @@ pub struct Prediction {
     pub warnings: Vec<String>,
 }
 
+/// What the published components say, which others took the place of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Published {
+    /// By the caches.
+    pub cache: f64,
+    /// By misses.
+    pub dram: f64,
+}
+
 impl Prediction {
     /// The whole slowdown.
     pub fn total(&self) -> f64 {
         self.store + self.cache + self.dram + self.constant
     }
 
-    /// The whole slowdown with the DRAM component as published, where that is another.
+    /// The whole slowdown with the components as published, where those are others.
     pub fn published_total(&self) -> Option<f64> {
-        Some(self.store + self.cache + self.published_dram? + self.constant)
+        let published = self.published?;
+        Some(self.store + published.cache + published.dram + self.constant)
     }
 
     /// The interval of the total; no workload is predicted to take less than no time.
@@ -65,18 +75,26 @@ pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
 /// Counters that the model needs are missing.
 pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, InsightError> {
     let metrics = Metrics::of(local, model.prefetch)?;
-    let [store, cache, published] = parts(&metrics, &model.constants);
+    let [store, cache, dram] = parts(&metrics, &model.constants);
+    let published = Published { cache, dram };
     let misses = model.exposed.as_ref().map(|_| Misses::of(local));
     let exposed = match (&model.exposed, &misses) {
         (Some(exposed), Some(Ok(misses))) => Some((misses.lost(&exposed.constants), exposed)),
         _ => None,
     };
-    let dram = exposed.map_or(published, |(dram, _)| dram);
+    let dram = exposed.map_or(dram, |(dram, _)| dram);
+    let late = exposed.and_then(|(_, exposed)| exposed.late.as_ref());
+    let waits =
+        late.map(|late| Waits::of(local, model.prefetch).map(|waits| waits.lost(late, dram)));
+    let cache = match &waits {
+        Some(Ok(lost)) => *lost,
+        _ => cache,
+    };
     let mut prediction = Prediction {
         store,
         cache,
         dram,
-        published_dram: exposed.map(|_| published),
+        published: exposed.map(|_| published),
         constant: model.constants.k4,
         bound: classify(local, Some(model.unloaded)),
         half_width: None,
@@ -91,11 +109,16 @@ pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, Ins
     let held_out = exposed.map_or(&model.held_out, |(_, exposed)| &exposed.held_out);
     prediction.half_width = (held_out.as_ref())
         .map(|held_out| held_out.total.around(prediction.total() * 100.0) / 100.0);
-    if let Some(Err(missing)) = &misses {
-        prediction.warnings.push(format!(
-            "its DRAM component is the published one: {}",
-            lacking(missing)
-        ));
+    for (component, missing) in [
+        ("DRAM", misses.and_then(Result::err)),
+        ("cache", waits.and_then(Result::err)),
+    ] {
+        prediction.warnings.extend(missing.map(|missing| {
+            format!(
+                "its {component} component is the published one: {}",
+                lacking(&missing)
+            )
+        }));
     }
     let [least, greatest] = model.aol_range;
     if let Some(aol) = metrics.aol
@@ -129,22 +152,20 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// The same with the DRAM component as published.
+    /// The same with the components as published.
     #[must_use]
     pub fn published(&self) -> Self {
-        let mut published = self.clone();
-        if let (Some(dram), Some(total)) = (
-            self.prediction.published_dram,
-            self.prediction.published_total(),
-        ) {
-            published.prediction.dram = dram;
-            published.prediction.published_dram = None;
-            published.total.predicted = total;
-            if let Some(judged) = &mut published.dram {
-                judged.predicted = dram;
+        let mut tried = self.clone();
+        if let Some(Published { cache, dram }) = tried.prediction.published.take() {
+            (tried.prediction.cache, tried.prediction.dram) = (cache, dram);
+            tried.total.predicted = tried.prediction.total();
+            for (judged, published) in [(&mut tried.cache, cache), (&mut tried.dram, dram)] {
+                if let Some(judged) = judged {
+                    judged.predicted = published;
+                }
             }
         }
-        published
+        tried
     }
 
     /// Whether it waits for latency on local memory, by what its counters say; the model is one of that.

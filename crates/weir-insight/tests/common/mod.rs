@@ -192,6 +192,7 @@ pub fn model(calibration: Calibration, form: PrefetchForm) -> SlowdownModel {
         constants: calibration.constants,
         exposed: calibration.exposed.map(|constants| ExposedModel {
             constants,
+            late: calibration.late,
             held_out: None,
         }),
         unloaded: calibration.unloaded,

@@ -262,11 +262,13 @@ pub struct Predicted {
     pub warnings: Vec<String>,
 }
 
-/// What the model says with its DRAM component as published.
+/// What the model says with its DRAM and cache components as published.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedPrediction {
     /// By DRAM, in percent of the cycles on local memory.
     pub dram_pct: f64,
+    /// By the caches, in percent of them.
+    pub cache_pct: f64,
     /// The whole, in percent.
     pub slowdown_pct: f64,
 }
@@ -312,7 +314,7 @@ pub struct Accuracy {
 /// How good one predictor is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyLine {
-    /// `DRAM`, `cache`, `store`, `total`, `published DRAM`, `published total`, or the name of a rejected
+    /// `DRAM`, `cache`, `store`, `total`, `published DRAM`, `published cache`, `published total`, or the name of a rejected
     /// predictor of the total.
     pub what: String,
     /// Workloads within 2 points, in percent.

@@ -144,11 +144,29 @@ pub struct Exposed {
     pub beside: f64,
 }
 
-/// A DRAM component by exposed cycles, and what predictions with it are worth.
+/// Constants of the cache component by exposed cycles, for one pair of processor and memory:
+///
+/// `S_cache = (level + growth x late x (level + exposed x hidden / MLP)) / (1 + S_DRAM) - level`
+///
+/// with the shares of cycles stalled (`level`) and worked on (`hidden`) while a demand load is under way
+/// that missed L2 and none that missed the last-level cache (Skylake: L1, and L2), the share of those loads
+/// whose line a prefetcher has asked memory for (`late`), and the demand reads under way at once (MLP).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Late {
+    /// By what share the wait for a prefetched line grows.
+    pub growth: f64,
+    /// The share of hidden cycles that the longer latency exposes.
+    pub exposed: f64,
+}
+
+/// Components by exposed cycles, and what predictions with them are worth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExposedModel {
-    /// The constants.
+    /// The constants of the DRAM component.
     pub constants: Exposed,
+    /// Those of the cache component; absent where the published one stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<Late>,
     /// What predictions are worth; absent before anything was held out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
@@ -323,8 +341,8 @@ pub struct SlowdownModel {
     pub prefetch: PrefetchForm,
     /// The constants of the published model.
     pub constants: Constants,
-    /// The DRAM component by exposed cycles, which takes the place of the published one where its counters
-    /// are; absent where they were not counted in the calibration.
+    /// Components by exposed cycles, which take the place of the published ones where their counters are;
+    /// absent where they were not counted in the calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<ExposedModel>,
     /// Latency of a lone chase on `from`, in cycles of the core.

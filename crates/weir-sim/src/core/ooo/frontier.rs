@@ -184,7 +184,7 @@ impl Ooo {
 
     /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load is
     /// under way that missed L1: whatever else is the reason, as the events of the hardware do. And all
-    /// of that time in which one is that missed the last-level cache.
+    /// of that time, executed in or not.
     fn count_missed(&mut self, stop: Ps, share: f64) {
         let l1 = self.time_of_misses(stop);
         if l1 == 0 {
@@ -192,8 +192,11 @@ impl Ooo {
         }
         let idle = |time: Ps| (time as f64 * share) as Ps;
         let time = stop - self.clock;
-        if self.missing[3] > 0 {
-            self.tally.missing += time;
+        self.tally.missing[0] += l1;
+        for level in [2, 3] {
+            if self.missing[level] > 0 {
+                self.tally.missing[level - 1] += time;
+            }
         }
         let stalls = &mut self.tally.stalls;
         stalls[0] += idle(l1);

@@ -17,8 +17,9 @@ pub struct Tally {
     /// Time in which nothing was executed: with a demand load under way, and of that with one that
     /// missed L1, L2, and the last-level cache.
     pub stalls: [Ps; 4],
-    /// Time with a demand load under way that missed the last-level cache, whatever was executed.
-    pub missing: Ps,
+    /// Time with a demand load under way that missed L1, L2, and the last-level cache, whatever was
+    /// executed.
+    pub missing: [Ps; 3],
     /// The same with a full store buffer and no load under way.
     pub bound_on_stores: Ps,
     /// Accesses of loads that found their line in L1, ...
@@ -40,6 +41,8 @@ impl Tally {
         Counter::StallsL1dMiss,
         Counter::StallsL2Miss,
         Counter::StallsL3Miss,
+        Counter::CyclesL1dMiss,
+        Counter::CyclesL2Miss,
         Counter::CyclesL3Miss,
         Counter::BoundOnStores,
         Counter::L1Hit,
@@ -56,7 +59,9 @@ impl Tally {
         for (mine, theirs) in self.stalls.iter_mut().zip(other.stalls) {
             *mine += theirs;
         }
-        self.missing += other.missing;
+        for (mine, theirs) in self.missing.iter_mut().zip(other.missing) {
+            *mine += theirs;
+        }
         self.bound_on_stores += other.bound_on_stores;
         self.l1_hits += other.l1_hits;
         self.l1_misses += other.l1_misses;
@@ -69,6 +74,7 @@ impl Tally {
     pub fn put_into(&self, set: &mut CounterSet, cycle: f64) {
         let cycles = |ps: Ps| (ps as f64 / cycle) as u64;
         let [any, l1, l2, l3] = self.stalls;
+        let [missed_l1, missed_l2, missed_l3] = self.missing;
         let values = [
             cycles(self.time),
             self.instructions as u64,
@@ -76,7 +82,9 @@ impl Tally {
             cycles(l1),
             cycles(l2),
             cycles(l3),
-            cycles(self.missing),
+            cycles(missed_l1),
+            cycles(missed_l2),
+            cycles(missed_l3),
             cycles(self.bound_on_stores),
             self.l1_hits,
             self.l1_misses,

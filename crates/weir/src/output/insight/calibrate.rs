@@ -11,12 +11,19 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
     let model = &document.model;
     let c = &model.constants;
     let mut constants = Table::new(&[Column::words("constant"), Column::number("value")]);
-    let exposed = model.exposed.as_ref().map(|exposed| exposed.constants);
-    let exposed = exposed.map(|c| {
+    let exposed = model.exposed.as_ref();
+    let misses = exposed.map(|exposed| {
+        let c = exposed.constants;
         [
             ("growth, of a lone miss", c.growth),
             ("exposed, of hidden cycles", c.exposed),
             ("beside, another miss", c.beside),
+        ]
+    });
+    let late = exposed.and_then(|exposed| exposed.late).map(|c| {
+        [
+            ("growth, of a late prefetch", c.growth),
+            ("exposed, of cycles beside it", c.exposed),
         ]
     });
     for (name, value) in [
@@ -28,7 +35,8 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
         ("q, without overlap", c.q),
     ]
     .into_iter()
-    .chain(exposed.into_iter().flatten())
+    .chain(misses.into_iter().flatten())
+    .chain(late.into_iter().flatten())
     {
         constants.row([name.into(), format!("{value:.3}")]);
     }
