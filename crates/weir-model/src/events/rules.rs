@@ -33,8 +33,9 @@ impl Reader<'_, '_> {
                 rules.insert(counter, rule);
             }
         }
+        let there = (root.get("counters")).is_some_and(|section| section.as_table_like().is_some());
         for counter in Counter::ALL.iter().filter(|c| !c.is_software()) {
-            if !section.is_empty() && !section.iter().any(|(name, _)| *name == counter.name()) {
+            if there && !section.iter().any(|(name, _)| *name == counter.name()) {
                 self.mistakes.report(
                     root.get("counters").map_or(0..0, at),
                     Some("counters"),
