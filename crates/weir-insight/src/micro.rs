@@ -6,7 +6,7 @@
 
 use weir_model::insight::Micro;
 use weir_model::units::Bytes;
-use weir_model::workload::{Phase, Region, Workload, Workloads};
+use weir_model::workload::{Order, Phase, Region, Workload, Workloads};
 
 /// Chains that are chased at once.
 const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -118,6 +118,53 @@ pub fn streams(cores: u32) -> Vec<Workload> {
     kinds
         .flat_map(|(stores, press)| crowds.map(|threads| stream(threads, stores, press)))
         .collect()
+}
+
+/// Strides of kernels that the L2 prefetchers do not follow: which of them leaves channels, banks or devices
+/// out is up to the memory.
+const LONG_STRIDES: [u64; 3] = [256, 512, 1024];
+
+/// Room for them, so that the lines that they touch are more than any cache holds.
+const LONG: Bytes = Bytes(16 << 30);
+
+/// Kernels that the L2 prefetchers do not follow, on all of so many cores: in long strides, and in no order.
+pub fn unfollowed(cores: u32) -> Vec<Workload> {
+    let library = Workloads::builtin();
+    let Some(scan) = library.get("scan") else {
+        return Vec::new();
+    };
+    let kernel = |name: String, of: &dyn Fn(&Region) -> Region| Workload {
+        name,
+        threads: cores,
+        phases: (scan.phases.iter())
+            .map(|phase| Phase {
+                regions: phase.regions.iter().map(of).collect(),
+                ..phase.clone()
+            })
+            .collect(),
+        ..scan.clone()
+    };
+    let of = |stores: f64| {
+        let plain = move |region: &Region| Region {
+            dependent: 0.0,
+            stores,
+            ..region.clone()
+        };
+        let strided = LONG_STRIDES.map(|stride| {
+            kernel(format!("stride-{stride}-{stores}"), &|region| Region {
+                stride: Bytes(stride),
+                streams: 2,
+                bytes: LONG,
+                ..plain(region)
+            })
+        });
+        let random = kernel(format!("random-{stores}"), &|region| Region {
+            order: Order::Random,
+            ..plain(region)
+        });
+        strided.into_iter().chain([random])
+    };
+    STORES.into_iter().flat_map(of).collect()
 }
 
 /// So many chains at once, which the program touches as often each as one alone.

@@ -68,7 +68,7 @@ pub fn shoot_and_sweep(
         true => aim.weights,
         false => Weights { local: 1, slow: 0 },
     };
-    let all = shares(ROUND);
+    let all = swept_shares();
     let swept: Vec<(Weights, WorkloadRun)> =
         sweep(testbed, workload, tiers, &all, options, &|_| go_on())
             .into_iter()
@@ -77,10 +77,14 @@ pub fn shoot_and_sweep(
         return Err(CampaignError::Stopped);
     }
     let gain = |run: &WorkloadRun| 1.0 / (1.0 + change(&local, run)) - 1.0;
-    let advised = if weights.slow == 0 {
-        None
-    } else {
-        Some(at(weights)?)
+    // A run of the same is the same.
+    let there = swept
+        .iter()
+        .find(|(at, _)| at.slow > 0 && at.share() == weights.share());
+    let advised = match (weights.slow, there) {
+        (0, _) => 0.0,
+        (_, Some((_, run))) => gain(run),
+        (_, None) => gain(&at(weights)?),
     };
     let best = swept
         .iter()
@@ -92,9 +96,17 @@ pub fn shoot_and_sweep(
             weights,
             expected: aim.gain,
             error: aim.error,
-            gain: advised.as_ref().map_or(0.0, gain),
+            gain: advised,
             best: *best,
             best_gain: gain(fastest),
             all_slow: change(&local, slow),
         }))
+}
+
+/// Every twentieth share up to two thirds, and all: nothing is best on a tier that is slower than local memory
+/// with more than that there.
+fn swept_shares() -> Vec<Weights> {
+    let mut all = shares(ROUND);
+    all.retain(|weights| weights.slow <= 2 * weights.local || weights.local == 0);
+    all
 }

@@ -195,7 +195,8 @@ pub fn climb_by<E>(
 const MOST_TUNINGS: usize = 10;
 
 /// Calibrates best-shot on streaming kernels that press on local memory more and less: each is swept, and
-/// what it gains at the share that it would be advised gives the error.
+/// what it gains at the share that it would be advised gives the error. Kernels that no prefetcher follows
+/// run at both ends alone, and tell what the slower tier gives at least.
 ///
 /// # Errors
 /// The machine refuses, or too few kernels wait for bandwidth.
@@ -226,14 +227,11 @@ pub fn fit_interleave(
         }
         let counted = Run::of(&local.counters)?;
         let load = Load::of(&counted, local.time)?;
-        if kernel.threads == cores {
-            capacity.push(Capacity {
-                ownership: load.ownership,
-                bandwidth: Load::of(&Run::of(&slow.counters)?, slow.time)?.traffic,
-            });
-        }
         // Best-shot is not asked about the others.
         if classify(&counted, Some(unloaded[0])).bound == Some(Bound::Bandwidth) {
+            if kernel.threads == cores && load.latency > unloaded[0] {
+                capacity.push(given(&load, slow)?);
+            }
             let times = (runs.iter().skip(1))
                 .filter(|(weights, _)| weights.local > 0)
                 .map(|(weights, run)| (weights.share(), run.time / local.time))
@@ -241,7 +239,20 @@ pub fn fit_interleave(
             swept.push(Swept { load, times });
         }
     }
-    let mut fit = kernels::fit(&swept, unloaded, capacity)?;
+    let mut unfollowed = Vec::new();
+    for kernel in micro::unfollowed(cores) {
+        let ends = [(1, 0), (0, 1)].map(|(local, slow)| Weights { local, slow });
+        let runs = sweep(testbed, &kernel, tiers, &ends, options, go_on);
+        let runs: Vec<_> = runs.into_iter().collect::<Result<_, MachineError>>()?;
+        let [(_, local), (_, slow)] = runs.as_slice() else {
+            return Err(CampaignError::Stopped);
+        };
+        let counted = Run::of(&local.counters)?;
+        if classify(&counted, Some(unloaded[0])).bound == Some(Bound::Bandwidth) {
+            unfollowed.push(given(&Load::of(&counted, local.time)?, slow)?);
+        }
+    }
+    let mut fit = kernels::fit(&swept, unloaded, capacity, unfollowed)?;
     let advised = |kernel: &Swept| {
         let aim = aim(&fit, &kernel.load, ROUND);
         let there = aim.weights.share();
@@ -253,6 +264,16 @@ pub fn fit_interleave(
     let ran: Vec<(f64, f64)> = swept.iter().filter_map(advised).collect();
     fit.error = kernels::error(&ran);
     Ok(fit)
+}
+
+/// What memory gives to a kernel, from its load on local memory and from a run on the slower tier.
+fn given(load: &Load, slow: &WorkloadRun) -> Result<Capacity, InsightError> {
+    Ok(Capacity {
+        kind: load.kind,
+        bandwidth: Load::of(&Run::of(&slow.counters)?, slow.time)?.traffic,
+        local: load.traffic,
+        latency: load.latency,
+    })
 }
 
 /// Shares that kernels are swept over: every twentieth to a half, and all, which tells what the slower tier

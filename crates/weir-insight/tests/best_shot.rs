@@ -65,22 +65,12 @@ fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     shots
 }
 
-/// None is slower than with local memory alone, and all but a few are near the best share. Those that are
-/// not gain more than was expected of them: queues of lines that prefetchers fetch in order give way faster.
-#[test]
-#[ignore = "sweeps the library for minutes; CI runs it optimised"]
-fn skylake_with_its_other_socket() {
-    let shots = shots("skx2s", "remote", 8_000);
-    assert!(shots.len() >= 40, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 92);
-    for shot in &shots {
-        assert!(shot.gain >= 0.0, "{shot:?}");
-        assert!(shot.best_gain - shot.gain <= 0.12, "{shot:?}");
+/// How many are within three points of the best share. None is slower than with local memory alone by more
+/// than this share.
+fn near(shots: &[Shot], loss: f64) -> usize {
+    for shot in shots {
+        assert!(shot.gain >= -loss, "{shot:?}");
     }
-}
-
-/// How many are within three points of the best share.
-fn near(shots: &[Shot]) -> usize {
     let within = (shots.iter())
         .filter(|shot| shot.best_gain - shot.gain <= POINTS)
         .count();
@@ -88,16 +78,30 @@ fn near(shots: &[Shot]) -> usize {
     within
 }
 
+/// Shorter runs have a sweep whose best share is one of luck: `media-streaming` sends 64 KiB at a time.
+#[test]
+#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+fn skylake_with_its_other_socket() {
+    let shots = shots("skx2s", "remote", 20_000);
+    assert!(shots.len() >= 40, "{}", shots.len());
+    assert!(near(&shots, 0.0) * 100 >= shots.len() * 92);
+}
+
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,
-/// and three cost a third. One program gets half of what the card gives to the others; no counter of a run
-/// on local memory tells.
+/// and three cost a third. To one that strides it gives half of that, which a run on local memory does not
+/// tell from random accesses. One is advised what fills the card to the last, and loses a hundredth.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 85);
-    let worse = shots.iter().filter(|shot| shot.gain < 0.0);
-    let worse: Vec<&str> = worse.map(|shot| shot.workload.as_str()).collect();
-    assert!(worse.is_empty() || worse == ["fft"], "{worse:?}");
+    assert!(near(&shots, 0.015) * 100 >= shots.len() * 92);
+}
+
+#[test]
+#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+fn emerald_rapids_with_another_card() {
+    let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
+    assert!(shots.len() >= 30, "{}", shots.len());
+    assert!(near(&shots, 0.0) * 100 >= shots.len() * 92);
 }

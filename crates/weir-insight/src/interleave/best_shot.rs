@@ -6,20 +6,23 @@
 //!
 //! ```text
 //! T(x) = 1 - s + s L(x) / L(0)                      run time with a share x over, of that with none
-//! L(x) = (1 - x) near Q(u) + x far Q(v)             mean latency; far = near + e (its own - near)
-//! Q(u) = 1 + q u / (1 - u)                          how it grows with utilisation
+//! L(x) = (1 - x) near Q(q, u) + x far Q(q', v)      mean latency; far = near + e (its own - near)
+//! Q(q, u) = 1 + q u / (1 - u)                       how it grows with utilisation
 //! u = (1 - x) u0 / T,    v = x B / (T C)            of local memory, and of the slower tier
 //! ```
 //!
-//! `s` is the share of cycles stalled, and `Q(u0)` the latency that the run met over the unloaded one, as
-//! it tells workloads that wait for bandwidth. `B` is what the run drew, and `C` what the slower tier gives
-//! to streams with as many reads for ownership. `Q` has the form of a queue with one server (Pollaczek and
-//! Khinchine), with its factor left open. An out-of-order core hides some of every latency, and a longer one
-//! is exposed whole: `e` is what a cycle more counts beside one of those that were stalled. The run time stands on both sides: what runs faster presses
-//! harder. The right side falls as it grows, so that there is one solution.
+//! `s` is the share of cycles stalled, and `Q(q, u0)` the latency that the run met over the unloaded one, as
+//! it tells workloads that wait for bandwidth. `B` is what the run drew, `u0` that beside what local memory
+//! gives, and `C` what the slower tier gives, both to streams with as many reads for ownership. Traffic and
+//! latency together give the load a `q` of its own: lines that follow each other through open rows wait
+//! less than others where memory is as full. `Q` has the form of a queue with one server (Pollaczek and
+//! Khinchine), with its factor left open for either tier. An out-of-order core hides some of every latency,
+//! and a longer one is exposed whole: `e` is what a cycle more counts beside one of those that were stalled.
+//! The run time stands on both sides: what runs faster presses harder. The right side falls as it grows, so
+//! that there is one solution.
 
 use weir_model::counters::Counter;
-use weir_model::insight::InterleaveFit;
+use weir_model::insight::{Capacity, InterleaveFit, LoadKind};
 use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
 
 use super::Weights;
@@ -33,12 +36,12 @@ pub struct Load {
     pub stalled: f64,
     /// Share of cycles stalled on the caches: prefetches under way.
     pub prefetched: f64,
-    /// Mean latency of reads that left the core.
+    /// Mean latency of reads that missed the last-level cache.
     pub latency: Cycles,
     /// What crossed the memory interface, either way.
     pub traffic: GbPerSec,
-    /// Reads for ownership, as a share of all reads.
-    pub ownership: f64,
+    /// Which lines it asks for.
+    pub kind: LoadKind,
 }
 
 impl Load {
@@ -57,7 +60,10 @@ impl Load {
         };
         let reads = get(Counter::OffcoreDataRd)?;
         let owned = get(Counter::OffcoreDemandRfo)?;
+        let streamed = get(Counter::StreamingWr).ok();
         let under_way = get(Counter::OffcoreOutstandingDataRd)?;
+        let missed = get(Counter::OffcoreL3MissDemandDataRd).unwrap_or(0.0);
+        let missed_under_way = get(Counter::OffcoreOutstandingL3MissDemandDataRd);
         let lines = get(Counter::TorInsertsIaMiss)?;
         if reads <= 0.0 || time.get() <= 0.0 {
             return Err(InsightError::Interleave("no read left the core".into()));
@@ -68,15 +74,27 @@ impl Load {
             let missing = breakdown.untold.into_iter();
             return Err(lacking(missing.map(|u| (u.counter, u.why)).collect()));
         };
+        // Of all reads it is too short where some hit, and no tier changes those.
+        let latency = match missed_under_way {
+            Ok(missed_under_way) if missed > FEW * reads => missed_under_way / missed,
+            _ => under_way / reads,
+        };
         Ok(Self {
             stalled: (dram + store).max(0.0),
             prefetched: cache.max(0.0),
-            latency: Cycles(under_way / reads),
+            latency: Cycles(latency),
             traffic: GbPerSec::from_bytes_in(Bytes(lines as u64 * LINE_BYTES), time),
-            ownership: owned / (reads + owned),
+            kind: LoadKind {
+                ownership: owned / (reads + owned),
+                followed: get(Counter::HwpfL2).ok().map(|n| n / (reads + owned)),
+                past_caches: streamed.map(|n| n / (reads + owned + n)),
+            },
         })
     }
 }
+
+/// With no more misses on demand than this share of the reads, their latency says little of the others.
+const FEW: f64 = 0.005;
 
 /// Weights, and what is expected there.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -90,15 +108,23 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Whether it is worth moving pages for: more than its own error.
+    /// Whether it is worth moving pages for: more than its own error, and not next to nothing.
     pub fn is_worth_it(&self) -> bool {
-        self.weights.slow > 0 && self.gain > self.error
+        self.weights.slow > 0 && self.gain > self.error.max(NEXT_TO_NOTHING)
     }
 }
 
+/// Nobody moves pages for a smaller gain.
+const NEXT_TO_NOTHING: f64 = 0.0025;
+
 /// The weights at which it runs fastest, in rounds of so many pages, and the gain there. Rounds are not
 /// shortened: where few threads stream, 6 : 4 and 3 : 2 are not the same to them.
+///
+/// They are those that are best if the slower tier gives no more than to any kernel of this kind, and what
+/// is lost if so is an error: a share too small costs little, one too large may cost most of the speed.
 pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
+    let given = given(fit, load.kind.ownership);
+    let least = [given[0], least(fit, load.kind).min(given[1])];
     let weights = (1..round).map(|slow| Weights {
         local: round - slow,
         slow,
@@ -107,33 +133,46 @@ pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
         local: round,
         slow: 0,
     };
-    let (weights, time) = weights
-        .map(|weights| (weights, run_time(fit, load, weights.share())))
+    let (weights, longest) = weights
+        .map(|weights| (weights, run_time_given(fit, load, least, weights.share())))
         .fold(
             (all_local, 1.0),
             |best, at| if at.1 < best.1 { at } else { best },
         );
-    let gain = 1.0 / time - 1.0;
+    let gain = 1.0 / run_time_given(fit, load, given, weights.share()) - 1.0;
+    let short = gain - (1.0 / longest - 1.0);
     Aim {
         weights,
         gain,
-        error: fit.error.around(gain * 100.0) / 100.0,
+        error: (fit.error.around(gain * 100.0) / 100.0).max(short),
     }
 }
 
 /// Run time with a share of pages on the slower tier, of that with none.
 pub fn run_time(fit: &InterleaveFit, load: &Load, share: f64) -> f64 {
+    run_time_given(fit, load, given(fit, load.kind.ownership), share)
+}
+
+/// The same where either tier gives so much.
+fn run_time_given(
+    fit: &InterleaveFit,
+    load: &Load,
+    [here, there]: [GbPerSec; 2],
+    share: f64,
+) -> f64 {
     let [near, slower] = fit.unloaded.map(Cycles::get);
     let far = near + fit.exposed * (slower - near);
     let stalled = (load.stalled + fit.prefetched * load.prefetched).min(1.0);
     let grown = (load.latency.get() / near).max(1.0);
-    // Q(u0) = grown, solved for u0.
-    let waits = (grown - 1.0) / fit.queueing;
-    let local = (1.0 - share) * waits / (1.0 + waits);
-    let slow = share * (load.traffic / capacity(fit, load.ownership));
-    let queue = |utilisation: f64| 1.0 + fit.queueing * utilisation / (1.0 - utilisation);
+    let busy = (load.traffic / here).min(FULL);
+    // Q(q, u0) = grown, solved for the q of this load.
+    let queueing = (grown - 1.0) * (1.0 - busy) / busy;
+    let local = (1.0 - share) * busy;
+    let slow = share * (load.traffic / there);
+    let queue = |q: f64, utilisation: f64| 1.0 + q * utilisation / (1.0 - utilisation);
     let follows = |time: f64| {
-        let latency = (1.0 - share) * near * queue(local / time) + share * far * queue(slow / time);
+        let latency = (1.0 - share) * near * queue(queueing, local / time)
+            + share * far * queue(fit.slow_queueing, slow / time);
         1.0 - stalled + stalled * latency / (near * grown)
     };
     // Below this one of the tiers could not follow; above, what follows falls.
@@ -156,18 +195,66 @@ pub fn run_time(fit: &InterleaveFit, load: &Load, share: f64) -> f64 {
 /// Halvings of the interval in which the run time lies.
 const HALVINGS: u32 = 40;
 
+/// No run has its memory fuller than this.
+const FULL: f64 = 0.99;
+
 /// Kernels whose share of reads for ownership is this close count fully; it is about what theirs are apart.
 const CLOSE: f64 = 0.1;
 
-/// What the slower tier gives to a load: a mean over the kernels, in which those count most that read for
-/// ownership as often.
-fn capacity(fit: &InterleaveFit, ownership: f64) -> GbPerSec {
-    let (sum, weights) = (fit.capacity.iter()).fold((0.0, 0.0), |(sum, weights), kernel| {
-        let apart = kernel.ownership - ownership;
-        let weight = 1.0 / (apart * apart + CLOSE * CLOSE);
-        (sum + weight * kernel.bandwidth.get(), weights + weight)
+/// What local memory and the slower tier give to a load at most: a mean over the kernels, in which those
+/// count most that read for ownership as often.
+fn given(fit: &InterleaveFit, ownership: f64) -> [GbPerSec; 2] {
+    let weighted = fit.capacity.iter().map(|kernel| {
+        let apart = kernel.kind.ownership - ownership;
+        (1.0 / (apart * apart + CLOSE * CLOSE), kernel)
     });
-    GbPerSec(sum / weights)
+    let (here, there, weights) = weighted.fold((0.0, 0.0, 0.0), |sum, (weight, kernel)| {
+        (
+            sum.0 + weight * local(fit, kernel).get(),
+            sum.1 + weight * kernel.bandwidth.get(),
+            sum.2 + weight,
+        )
+    });
+    [GbPerSec(here / weights), GbPerSec(there / weights)]
+}
+
+/// What the slower tier gives at least to kernels of a kind: strides that leave channels or banks out look
+/// to a core like accesses in no order. Of none that is alike the nearest tells, if it is not far off;
+/// without bound where it is.
+fn least(fit: &InterleaveFit, kind: LoadKind) -> GbPerSec {
+    let all = fit.capacity.iter().chain(&fit.unfollowed);
+    let off: Vec<(f64, GbPerSec)> = all
+        .map(|kernel| (apart(kernel.kind, kind), kernel.bandwidth))
+        .filter(|(off, _)| *off < FAR_OFF)
+        .collect();
+    let nearest = off.iter().map(|(off, _)| *off).fold(FAR_OFF, f64::min);
+    let alike = off.iter().filter(|(off, _)| *off <= nearest.max(ALIKE));
+    alike
+        .map(|(_, bandwidth)| *bandwidth)
+        .fold(GbPerSec(f64::INFINITY), GbPerSec::min)
+}
+
+/// Kinds are alike that are no further apart; the kernels' shares of stores are apart by less than twice as
+/// much. From `FAR_OFF` on one says nothing of the other.
+const ALIKE: f64 = 2.0 * CLOSE;
+const FAR_OFF: f64 = 3.0 * CLOSE;
+
+/// How far apart two kinds are, in what is known of both.
+fn apart(a: LoadKind, b: LoadKind) -> f64 {
+    let squared = |a: Option<f64>, b: Option<f64>| match (a, b) {
+        (Some(a), Some(b)) => (a - b) * (a - b),
+        _ => 0.0,
+    };
+    (squared(Some(a.ownership), Some(b.ownership))
+        + squared(a.followed, b.followed)
+        + squared(a.past_caches, b.past_caches))
+    .sqrt()
+}
+
+/// What local memory gives to a kernel at most: what it draws, over how full that makes it by its latency.
+fn local(fit: &InterleaveFit, kernel: &Capacity) -> GbPerSec {
+    let waits = (kernel.latency / fit.unloaded[0] - 1.0) / fit.queueing;
+    GbPerSec(kernel.local.get() * (1.0 + waits) / waits)
 }
 
 /// What interleaving costs a workload that waits for latency: its slowdown on the slower tier, in

@@ -294,13 +294,30 @@ pub struct Line {
     pub intercept: f64,
 }
 
-/// What the slower tier gives to streaming kernels of one kind that have all cores and every page there.
+/// Which lines a program asks for, as far as its cores count that.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadKind {
+    /// Reads for ownership, as a share of all reads.
+    pub ownership: f64,
+    /// Lines that the L2 prefetchers fetched, beside all reads; absent where they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<f64>,
+    /// Lines written past the caches, as a share of these and of all reads; likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub past_caches: Option<f64>,
+}
+
+/// What memory gives to kernels of one kind that have all cores.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Capacity {
-    /// Reads for ownership, as a share of all that the kernel reads.
-    pub ownership: f64,
-    /// Lines that cross the memory interface, either way.
+    /// What they ask for.
+    pub kind: LoadKind,
+    /// Lines that cross the memory interface either way, with every page on the slower tier.
     pub bandwidth: GbPerSec,
+    /// The same with every page on local memory.
+    pub local: GbPerSec,
+    /// Mean latency of its reads there, above that of a lone chase.
+    pub latency: Cycles,
 }
 
 /// Run time over all interleavings of two tiers, from one run on the local one.
@@ -308,16 +325,21 @@ pub struct Capacity {
 pub struct InterleaveFit {
     /// Latency of a lone chase, on local memory and on the slower tier.
     pub unloaded: [Cycles; 2],
-    /// How latency grows with utilisation `u`: by this times `u / (1 - u)` of the unloaded one.
+    /// How latency of local memory grows with utilisation `u`: by this times `u / (1 - u)` of the unloaded
+    /// one.
     pub queueing: f64,
+    /// How that of the slower tier does.
+    pub slow_queueing: f64,
     /// What a cycle counts that is stalled on the caches, where prefetches are under way, beside one that
     /// is stalled on a miss.
     pub prefetched: f64,
     /// What a cycle counts by which the slower tier's latency is longer, beside one that is stalled on local
     /// memory.
     pub exposed: f64,
-    /// What the slower tier gives, by kinds of kernels.
+    /// What either tier gives, by kinds of streaming kernels.
     pub capacity: Vec<Capacity>,
+    /// The same of kernels that the L2 prefetchers do not follow: in long strides, and in no order.
+    pub unfollowed: Vec<Capacity>,
     /// By how much kernels gained less than was expected, at the shares that they were advised.
     pub error: Margin,
 }

@@ -25,7 +25,7 @@ use crate::nodes::node_of;
 use crate::system::System;
 
 /// What best-shot reads, and what tells that a processor counts at all.
-const COUNTERS: [Counter; 15] = [
+const COUNTERS: [Counter; 19] = [
     Counter::Cycles,
     Counter::Instructions,
     Counter::StallsMemAny,
@@ -39,6 +39,10 @@ const COUNTERS: [Counter; 15] = [
     Counter::OffcoreOutstandingDemandDataRd,
     Counter::OffcoreDemandRfo,
     Counter::OffcoreOutstandingDemandRfo,
+    Counter::OffcoreL3MissDemandDataRd,
+    Counter::OffcoreOutstandingL3MissDemandDataRd,
+    Counter::HwpfL2,
+    Counter::StreamingWr,
     Counter::TorInsertsIaMiss,
     Counter::TaskClock,
 ];
