@@ -274,6 +274,20 @@ proptest! {
     }
 }
 
+/// All its reads may hit the last-level cache.
+#[test]
+fn a_load_that_draws_nothing_stays() {
+    let load = Load {
+        stalled: 0.4,
+        prefetched: 0.1,
+        latency: Cycles(70.0),
+        traffic: GbPerSec(0.0),
+        kind: READS,
+    };
+    let advised = aim(&a_fit(0.2, 1.0, 30.0), &load, 20);
+    assert!(advised.weights.slow == 0 && !advised.is_worth_it());
+}
+
 #[test]
 fn a_gain_within_its_error_is_none() {
     let mut fit = a_fit(0.16, 1.2, 30.0);

@@ -164,7 +164,7 @@ fn run_time_given(
     let far = near + fit.exposed * (slower - near);
     let stalled = (load.stalled + fit.prefetched * load.prefetched).min(1.0);
     let grown = (load.latency.get() / near).max(1.0);
-    let busy = (load.traffic / here).min(FULL);
+    let busy = (load.traffic / here).clamp(IDLE, FULL);
     // Q(q, u0) = grown, solved for the q of this load.
     let queueing = (grown - 1.0) * (1.0 - busy) / busy;
     let local = (1.0 - share) * busy;
@@ -195,8 +195,9 @@ fn run_time_given(
 /// Halvings of the interval in which the run time lies.
 const HALVINGS: u32 = 40;
 
-/// No run has its memory fuller than this.
+/// No run has its memory fuller than this, and none that reads has it emptier.
 const FULL: f64 = 0.99;
+const IDLE: f64 = 1e-6;
 
 /// Kernels whose share of reads for ownership is this close count fully; it is about what theirs are apart.
 const CLOSE: f64 = 0.1;
