@@ -65,11 +65,10 @@ fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     shots
 }
 
-/// How many are within three points of the best share. None is slower than with local memory alone by more
-/// than this share.
-fn near(shots: &[Shot], loss: f64) -> usize {
+/// How many are within three points of the best share. None is slower than with local memory alone.
+fn near(shots: &[Shot]) -> usize {
     for shot in shots {
-        assert!(shot.gain >= -loss, "{shot:?}");
+        assert!(shot.gain >= 0.0, "{shot:?}");
     }
     let within = (shots.iter())
         .filter(|shot| shot.best_gain - shot.gain <= POINTS)
@@ -84,18 +83,18 @@ fn near(shots: &[Shot], loss: f64) -> usize {
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
     assert!(shots.len() >= 40, "{}", shots.len());
-    assert!(near(&shots, 0.0) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 92);
 }
 
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,
 /// and three cost a third. To one that strides it gives half of that, which a run on local memory does not
-/// tell from random accesses. One is advised what fills the card to the last, and loses a hundredth.
+/// tell from random accesses.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots, 0.015) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 92);
 }
 
 #[test]
@@ -103,5 +102,5 @@ fn emerald_rapids_with_a_card() {
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots, 0.0) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 92);
 }

@@ -114,6 +114,10 @@ impl Aim {
     }
 }
 
+/// No advice fills the slower tier more than this: of a queue that is all but full, what gives way is not
+/// known.
+const FULLEST: f64 = 0.95;
+
 /// Nobody moves pages for a smaller gain.
 const NEXT_TO_NOTHING: f64 = 0.0025;
 
@@ -124,7 +128,7 @@ const NEXT_TO_NOTHING: f64 = 0.0025;
 /// is lost if so is an error: a share too small costs little, one too large may cost most of the speed.
 pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
     let given = given(fit, load.kind.ownership);
-    let least = [given[0], least(fit, load.kind).min(given[1])];
+    let least = [given[0], least(fit, load.kind).min(given[1]) * FULLEST];
     let weights = (1..round).map(|slow| Weights {
         local: round - slow,
         slow,
