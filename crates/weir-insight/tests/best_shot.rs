@@ -83,7 +83,7 @@ fn near(shots: &[Shot]) -> usize {
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
     assert!(shots.len() >= 40, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 96);
 }
 
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,
@@ -94,7 +94,7 @@ fn skylake_with_its_other_socket() {
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 94);
 }
 
 #[test]
@@ -102,5 +102,5 @@ fn emerald_rapids_with_a_card() {
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 92);
+    assert!(near(&shots) * 100 >= shots.len() * 97);
 }
