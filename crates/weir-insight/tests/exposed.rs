@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CONSTANTS, CYCLES, IDLE, Program, micros, model};
+use common::{CHASES, CONSTANTS, CYCLES, IDLE, Program, micros, model};
 use proptest::prelude::*;
 use weir_insight::Run;
 use weir_insight::forecast::compare;
@@ -66,13 +66,7 @@ fn calibration(truth: &Exposed, form: PrefetchForm) -> Vec<Pair> {
         };
         obeys(program, hidden, truth, form, Micro::Chase)
     };
-    let mut pairs = vec![
-        chase(0.9, 300.0, 0.0),
-        chase(0.6, 290.0, 0.3),
-        chase(0.8, 150.0, 0.1),
-        chase(0.4, 100.0, 0.5),
-        chase(0.6, 30.0, 0.4),
-    ];
+    let mut pairs: Vec<Pair> = CHASES.map(|(s, aol, h)| chase(s, aol, h)).into();
     let others = micros(&CONSTANTS, form).into_iter();
     pairs.extend(others.filter(|pair| pair.micro != Micro::Chase));
     pairs

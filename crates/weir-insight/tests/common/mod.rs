@@ -11,6 +11,16 @@ use weir_model::units::Cycles;
 /// Many, so that whole numbers say nothing of their own.
 pub const CYCLES: f64 = 1e13;
 
+/// Chases of several overlaps, some of which work between hops: share of cycles stalled beside misses,
+/// amortised latency, share of cycles in which something is executed meanwhile.
+pub const CHASES: [(f64, f64, f64); 5] = [
+    (0.9, 300.0, 0.0),
+    (0.6, 290.0, 0.3),
+    (0.8, 150.0, 0.1),
+    (0.4, 100.0, 0.5),
+    (0.6, 30.0, 0.4),
+];
+
 /// What a program does, as far as the model sees.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
