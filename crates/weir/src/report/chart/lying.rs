@@ -40,7 +40,8 @@ impl Frame<'_> {
     pub fn draw(&self, room: Room, groups: &[(&str, Vec<Row<'_>>)]) -> Markup {
         let rows = || groups.iter().flat_map(|(_, rows)| rows);
         let longest = rows().map(|row| text_width(row.name)).fold(0.0, f64::max);
-        let left = 10.0 + longest.min(room.width() * 0.35);
+        // Capitals are wider than the mean character.
+        let left = 18.0 + longest.min(room.width() * 0.35);
         let (legend, legend_height) = legend(room, 2.0, self.legend, false);
         let top = legend_height + 8.0;
         let right = room.width() - 44.0;
