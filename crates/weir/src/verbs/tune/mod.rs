@@ -164,8 +164,11 @@ fn on_model(
     if model.is_none() {
         let path = model_path(context, &chosen.identity, &tiers)?;
         let told = format!(
-            "no model of this pair is calibrated ({}), and so there is no best-shot",
-            path.display()
+            "no model of this pair is calibrated ({}), and so there is no best-shot; `weir calibrate --on {} \
+             --tier {} --interleave` makes one",
+            path.display(),
+            chosen.identity.name,
+            tiers.to
         );
         document.origin.warnings.push(told);
     }
