@@ -36,7 +36,8 @@ pub struct Load {
     pub stalled: f64,
     /// Share of cycles stalled on the caches: prefetches under way.
     pub prefetched: f64,
-    /// Mean latency of reads that missed the last-level cache.
+    /// Mean latency of reads that missed the last-level cache; of all reads where those are not counted, or
+    /// are next to none.
     pub latency: Cycles,
     /// What crossed the memory interface, either way.
     pub traffic: GbPerSec,

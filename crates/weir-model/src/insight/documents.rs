@@ -314,8 +314,8 @@ pub struct Accuracy {
 /// How good one predictor is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccuracyLine {
-    /// `DRAM`, `cache`, `store`, `total`, `published DRAM`, `published cache`, `published total`, or the name of a rejected
-    /// predictor of the total.
+    /// `DRAM`, `cache`, `store`, `total`, `published DRAM`, `published cache`, `published total`, or the name
+    /// of a rejected predictor of the total.
     pub what: String,
     /// Workloads within 2 points, in percent.
     pub within_2_pct: f64,
