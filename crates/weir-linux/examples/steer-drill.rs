@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use weir_linux::Root;
-use weir_linux::steer::{Host, HostConfig, Means, Moment, TenantScope, restore};
+use weir_linux::steer::{Host, HostConfig, Actuator, Moment, TenantScope, restore};
 use weir_model::action::Action;
 use weir_model::events::EventLibrary;
 use weir_model::units::Nanos;
@@ -76,10 +76,10 @@ fn steer(journal: &Path, scopes: &[&str], after: Option<usize>) -> Done {
     let mut host = Host::open_watched(&root, config, &events, journal, Box::new(watch))
         .map_err(|error| (2, error.to_string()))?;
     for tenant in host.tenants() {
-        for (means, allowed) in tenant.means() {
+        for (actuator, allowed) in tenant.actuator() {
             match allowed {
-                Ok(()) => println!("{} by {means}", tenant.scope()),
-                Err(why) => println!("{} not by {means}: {why}", tenant.scope()),
+                Ok(()) => println!("{} by {actuator}", tenant.scope()),
+                Err(why) => println!("{} not by {actuator}: {why}", tenant.scope()),
             }
         }
     }
@@ -114,7 +114,7 @@ fn config(scopes: &[&str]) -> Result<HostConfig, String> {
     };
     Ok(HostConfig {
         tenants: scopes.iter().map(tenant).collect::<Result<_, String>>()?,
-        means: Means::ALL.to_vec(),
+        actuators: Actuator::ALL.to_vec(),
         own_groups: true,
         machine_wide: true,
         dwell: Nanos(0.0),

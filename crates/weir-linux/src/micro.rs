@@ -71,7 +71,7 @@ impl Chains {
 
 /// Where and how long they run, and what is counted.
 #[derive(Debug)]
-pub struct Bench<'a> {
+pub struct MicroRun<'a> {
     /// The host.
     pub root: &'a Root,
     /// Events of its processor.
@@ -88,7 +88,7 @@ pub struct Bench<'a> {
     pub seed: u64,
 }
 
-impl Bench<'_> {
+impl MicroRun<'_> {
     /// Runs a micro-workload with its memory on one node, and counts it.
     ///
     /// # Errors
@@ -226,7 +226,7 @@ mod tests {
 
     fn run(micro: Micro) -> CounterSet {
         let library = EventLibrary::builtin();
-        let bench = Bench {
+        let bench = MicroRun {
             root: &Root::live(),
             table: library.get("spr").unwrap(),
             counters: &[Counter::TaskClock, Counter::PageFaults],

@@ -148,12 +148,12 @@ impl Switches {
 
 /// Prefetchers that are switched for a time; dropping it puts back what was there.
 #[derive(Debug)]
-pub struct Held {
+pub struct SwitchedPrefetchers {
     switches: Switches,
     before: Vec<(u32, u64)>,
 }
 
-impl Held {
+impl SwitchedPrefetchers {
     /// Switches the prefetchers of some processors.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for SwitchedPrefetchers {
     fn drop(&mut self) {
         // Whoever wants to know of a failure calls `restore`.
         let _ = self.put_back();
@@ -280,7 +280,7 @@ pub(crate) mod tests {
             let root = Root::at(folder.path());
             let switches = Switches::find(&root, &processor(vendor), 0).unwrap();
             let wanted = Running { l1, l2 };
-            let held = Held::set(&switches, [0, 3], wanted).unwrap();
+            let held = SwitchedPrefetchers::set(&switches, [0, 3], wanted).unwrap();
             for cpu in [0, 3] {
                 prop_assert_eq!(switches.running(cpu).unwrap(), wanted);
                 let changed = before ^ value(folder.path(), cpu, register.number);
@@ -300,7 +300,7 @@ pub(crate) mod tests {
         let switches = Switches::find(&Root::at(folder.path()), &processor("GenuineIntel"), 1);
         let switches = switches.unwrap();
         let outcome = std::panic::catch_unwind(|| {
-            let _held = Held::set(&switches, [1], OFF).unwrap();
+            let _held = SwitchedPrefetchers::set(&switches, [1], OFF).unwrap();
             assert_eq!(value(folder.path(), 1, INTEL.number), 0x2f);
             panic!("something went wrong");
         });
@@ -314,7 +314,7 @@ pub(crate) mod tests {
         registers(folder.path(), &[0], AMD.number, 0x3c0);
         let switches =
             Switches::find(&Root::at(folder.path()), &processor("AuthenticAMD"), 0).unwrap();
-        let mut held = Held::set(&switches, [0], OFF).unwrap();
+        let mut held = SwitchedPrefetchers::set(&switches, [0], OFF).unwrap();
         let on = Running { l1: true, l2: true };
         held.change([0], on).unwrap();
         held.change([0], OFF).unwrap();
@@ -328,7 +328,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         registers(folder.path(), &[0], INTEL.number, 0);
         let switches = Switches::find(&Root::at(folder.path()), &processor("GenuineIntel"), 0);
-        let error = Held::set(&switches.unwrap(), [0, 7], OFF).unwrap_err();
+        let error = SwitchedPrefetchers::set(&switches.unwrap(), [0, 7], OFF).unwrap_err();
         assert!(error.reason.contains("/dev/cpu/7/msr"), "{error}");
         assert!(error.reason.contains("modprobe msr"), "{error}");
         assert_eq!(value(folder.path(), 0, INTEL.number), 0);

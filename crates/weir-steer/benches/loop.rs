@@ -7,12 +7,12 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Observation;
 use weir_model::units::{GbPerSec, Nanos};
 use weir_steer::controllers::{Weir, WeirConfig};
-use weir_steer::drive::Drive;
+use weir_steer::control_loop::ControlLoop;
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::log::News;
-use weir_steer::plant::{AppliedHold, Means, NotPutBack, TenantOf};
+use weir_steer::log::ChangeDetector;
+use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, TenantOf};
 use weir_steer::record::{TierNames, WindowRecord};
-use weir_steer::{Hold, Plant, PlantError, Role, Sight, TenantSight};
+use weir_steer::{Limit, Plant, PlantError, Role, Readings, TenantReadings};
 
 const TENANTS: usize = 64;
 const WINDOW: Nanos = Nanos(250e6);
@@ -33,7 +33,7 @@ impl Nothing {
                 _ => Role::Restrained,
             },
             cores: 4,
-            means: Means::default(),
+            actuators: Actuators::default(),
         };
         Self {
             tenants: (0..TENANTS).map(tenant).collect(),
@@ -47,7 +47,7 @@ impl Plant for Nothing {
         &self.tenants
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
         self.windows += 1;
         let mut counters = CounterSet::default();
         for counter in Counter::ALL {
@@ -58,7 +58,7 @@ impl Plant for Nothing {
             tenants: Vec::new(),
             counters,
         };
-        let sight = |tenant: &TenantOf| TenantSight {
+        let readings = |tenant: &TenantOf| TenantReadings {
             role: tenant.role,
             cores: tenant.cores,
             busy: true,
@@ -67,16 +67,16 @@ impl Plant for Nothing {
                 _ => Ok(GbPerSec(1.0)),
             },
         };
-        Ok(Sight::of(&seen, self.tenants.iter().map(sight).collect()))
+        Ok(Readings::of(&seen, self.tenants.iter().map(readings).collect()))
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
-        let after = |&hold: &Hold| AppliedHold {
-            requested: hold,
-            applied: hold,
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
+        let after = |&limit: &Limit| AppliedLimit {
+            requested: limit,
+            applied: limit,
             refused: Vec::new(),
         };
-        holds.iter().map(after).collect()
+        limits.iter().map(after).collect()
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {
@@ -93,11 +93,11 @@ fn window(c: &mut Criterion) {
     let tenants = plant.tenants().to_vec();
     let weir = Weir::new(WeirConfig::new(Nanos(110.0), Some(Nanos(260.0))));
     let mut controller = Guarded::new(weir, Bounds::default());
-    let mut drive = Drive::new(&mut plant, &mut controller, WINDOW);
-    let mut news = News::default();
+    let mut control_loop = ControlLoop::new(&mut plant, &mut controller, WINDOW);
+    let mut news = ChangeDetector::default();
     c.bench_function("a window of 64 tenants", |b| {
         b.iter(|| {
-            let step = drive.step().expect("it never fails");
+            let step = control_loop.step().expect("it never fails");
             let record = WindowRecord::of(&step, &tenants, &tiers);
             let line = serde_json::to_string(&record).expect("it is JSON");
             (news.is_new(&record), line.len())

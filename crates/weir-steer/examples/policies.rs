@@ -6,7 +6,7 @@ use weir_model::access::Op;
 use weir_model::platform::Library;
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::published::kept;
-use weir_steer::roster::Policy;
+use weir_steer::registry::Policy;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let platform = Library::builtin().compose("miku-a")?;

@@ -6,9 +6,9 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use crate::hold::Share;
+use crate::limit::Share;
 use crate::knee::{Knee, Measure};
-use crate::sight::Sight;
+use crate::readings::Readings;
 
 /// Residencies in the Table of Requests of a machine, each with nobody else on it.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub fn calibrate(
     step: Option<Share>,
 ) -> Result<Calibration, CalibrateError> {
     let topology = testbed.open(seed)?.topology().clone();
-    let bench = Bench {
+    let bench = CalibrationRun {
         testbed,
         seed,
         window,
@@ -120,7 +120,7 @@ pub fn slow_placement(topology: &Topology) -> Option<Placement> {
     }
 }
 
-struct Bench<'a> {
+struct CalibrationRun<'a> {
     testbed: &'a dyn Testbed,
     seed: u64,
     window: Nanos,
@@ -128,12 +128,12 @@ struct Bench<'a> {
 }
 
 /// A tenant alone.
-struct Seen {
-    sight: Sight,
+struct AloneWindow {
+    readings: Readings,
     drew: GbPerSec,
 }
 
-impl Bench<'_> {
+impl CalibrationRun<'_> {
     fn stream(&self, op: Op, cores: &[u32], placement: &Placement) -> Tenant {
         let tier = TierName::dram();
         Tenant {
@@ -144,16 +144,16 @@ impl Bench<'_> {
         }
     }
 
-    fn look(&self, tenant: Tenant) -> Result<Seen, CalibrateError> {
+    fn look(&self, tenant: Tenant) -> Result<AloneWindow, CalibrateError> {
         let mut machine = self.testbed.open(self.seed)?;
         machine.start(&[tenant])?;
         let seen = machine.observe(self.window)?;
         machine.stop()?;
-        Ok(Seen {
+        Ok(AloneWindow {
             drew: (seen.tenants.iter())
                 .map(|t| t.bandwidth(seen.window))
                 .sum(),
-            sight: Sight::of(&seen, Vec::new()),
+            readings: Readings::of(&seen, Vec::new()),
         })
     }
 
@@ -163,7 +163,7 @@ impl Bench<'_> {
         let counts = counts.take_while(|&n| n <= cores.len());
         let seen = counts
             .map(|n| self.look(self.stream(op, &cores[..n], placement)))
-            .collect::<Result<Vec<Seen>, _>>()?;
+            .collect::<Result<Vec<AloneWindow>, _>>()?;
         let most = seen.iter().fold(0.0, |most, s| s.drew.get().max(most));
         let fewest = seen.iter().find(|s| s.drew.get() >= ENOUGH * most);
         let fewest = fewest.ok_or(CalibrateError::NoSlowTier)?;
@@ -171,15 +171,15 @@ impl Bench<'_> {
     }
 }
 
-impl Seen {
+impl AloneWindow {
     fn mean(&self) -> Result<Nanos, CalibrateError> {
-        let table = self.sight.table.as_ref();
+        let table = self.readings.table.as_ref();
         let table = table.map_err(|why| CalibrateError::NotCounted(why.to_string()))?;
         Ok(table.mean)
     }
 
     fn slow(&self, fast: Nanos) -> Result<Nanos, CalibrateError> {
-        let slow = self.sight.slow_residency(fast);
+        let slow = self.readings.slow_residency(fast);
         slow.map_err(|why| CalibrateError::NotCounted(why.to_string()))
     }
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::Nanos;
 
-use crate::hold::Hold;
-use crate::sight::Sight;
+use crate::limit::Limit;
+use crate::readings::Readings;
 
 /// A policy as a state machine. It sees windows of equal length, one after another, and knows neither
 /// clock nor machine: the same windows give the same decisions.
@@ -18,9 +18,9 @@ pub trait Controller {
         Needs::Table
     }
 
-    /// Sees a window and says to what every tenant of [`Sight::tenants`] is held from now on, in their
+    /// Sees a window and says to what every tenant of [`Readings::tenants`] is held from now on, in their
     /// order.
-    fn observe(&mut self, sight: &Sight) -> Decision;
+    fn observe(&mut self, readings: &Readings) -> Decision;
 }
 
 /// What a controller has to see.
@@ -38,12 +38,12 @@ pub enum Needs {
 
 impl Needs {
     /// Whether a window shows it.
-    pub fn are_met_by(self, sight: &Sight) -> bool {
+    pub fn are_met_by(self, readings: &Readings) -> bool {
         match self {
             Needs::Nothing => true,
-            Needs::Table => sight.table.is_ok(),
-            Needs::Probe => sight.probe.is_ok(),
-            Needs::TableOrProbe => sight.table.is_ok() || sight.probe.is_ok(),
+            Needs::Table => readings.table.is_ok(),
+            Needs::Probe => readings.probe.is_ok(),
+            Needs::TableOrProbe => readings.table.is_ok() || readings.probe.is_ok(),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Needs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// What each tenant is held to, in the order in which they were seen.
-    pub holds: Vec<Hold>,
+    pub limits: Vec<Limit>,
     /// Why.
     pub why: Why,
 }
@@ -61,7 +61,7 @@ impl Decision {
     /// Nobody is held.
     pub fn free(tenants: usize, why: Why) -> Self {
         Self {
-            holds: vec![Hold::FREE; tenants],
+            limits: vec![Limit::FREE; tenants],
             why,
         }
     }

@@ -4,10 +4,10 @@
 use weir_model::units::Nanos;
 
 use crate::controller::{Controller, Decision, Why};
-use crate::drive::Drive;
+use crate::control_loop::ControlLoop;
 use crate::plant::{NotPutBack, Plant, PlantError, TenantOf};
 use crate::record::{TierNames, WindowRecord};
-use crate::sight::Sight;
+use crate::readings::Readings;
 
 /// A window that took so many times its length was slept through.
 const SLEPT: f64 = 3.0;
@@ -45,13 +45,13 @@ pub fn steer(
     let mut controller = Awake { controller, window };
     let mut windows = 0;
     let mut failure = None;
-    let mut drive = Drive::new(held.0, &mut controller, window);
+    let mut control_loop = ControlLoop::new(held.0, &mut controller, window);
     while witness.go_on() {
-        match drive.step() {
+        match control_loop.step() {
             Ok(step) => {
                 windows += 1;
-                let record = WindowRecord::of(&step, drive.tenants(), tiers);
-                witness.saw(record, drive.tenants());
+                let record = WindowRecord::of(&step, control_loop.tenants(), tiers);
+                witness.saw(record, control_loop.tenants());
             }
             Err(PlantError::Interrupted) => break,
             Err(why) => {
@@ -89,13 +89,13 @@ impl Controller for Awake {
         self.controller.name()
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        if sight.length > self.window * SLEPT {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        if readings.length > self.window * SLEPT {
             return Decision::free(
-                sight.tenants.len(),
+                readings.tenants.len(),
                 Why::rule("the loop stood still: let go"),
             );
         }
-        self.controller.observe(sight)
+        self.controller.observe(readings)
     }
 }

@@ -4,8 +4,8 @@
 use weir_model::units::Nanos;
 
 use crate::controller::{Controller, Decision, Needs, Why};
-use crate::hold::{Hold, Share};
-use crate::sight::{Role, Sight};
+use crate::limit::{Limit, Share};
+use crate::readings::{Role, Readings};
 
 /// Bounds on what a controller may do.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Guarded<C> {
     controller: C,
     bounds: Bounds,
     silent: u32,
-    stands: Vec<(Hold, u32)>,
+    stands: Vec<(Limit, u32)>,
 }
 
 impl<C: Controller> Guarded<C> {
@@ -52,45 +52,45 @@ impl<C: Controller> Guarded<C> {
     }
 
     /// A hold that leaves a tenant what it must be left.
-    fn floored(&self, hold: Hold, all: u32) -> Hold {
+    fn floored(&self, limit: Limit, all: u32) -> Limit {
         let floor = self.bounds.floor.get() * f64::from(all);
-        let cores = hold.cores.map(|c| c.clamp(1, all.max(1)));
+        let cores = limit.cores.map(|c| c.clamp(1, all.max(1)));
         let running = f64::from(cores.unwrap_or(all).max(1));
-        Hold {
+        Limit {
             cores,
-            time: Share::of(hold.time.get().max(floor / running)),
-            allocation: Share::of(hold.allocation.get().max(self.bounds.floor.get())),
-            ..hold
+            time: Share::of(limit.time.get().max(floor / running)),
+            allocation: Share::of(limit.allocation.get().max(self.bounds.floor.get())),
+            ..limit
         }
     }
 
-    fn steady(&mut self, i: usize, hold: Hold) -> Hold {
+    fn steady(&mut self, i: usize, limit: Limit) -> Limit {
         let (standing, since) = self.stands[i];
-        if standing == hold || (since < self.bounds.dwell && !hold.is_free()) {
+        if standing == limit || (since < self.bounds.dwell && !limit.is_free()) {
             self.stands[i].1 = since.saturating_add(1);
             return standing;
         }
-        self.stands[i] = (hold, 0);
-        hold
+        self.stands[i] = (limit, 0);
+        limit
     }
 }
 
 /// Whether the window says anything that could be true, of what is needed.
-fn is_usable(sight: &Sight, needs: Needs) -> bool {
+fn is_usable(readings: &Readings, needs: Needs) -> bool {
     if needs == Needs::Nothing {
         return true;
     }
     let plausible = |ns: Nanos| ns.get().is_finite() && ns.get() >= 0.0 && ns.get() < LONGEST.get();
     let moved = |t: f64| t.is_finite() && t >= 0.0;
-    let queues = [&sight.table, &sight.slow_table, &sight.ingress];
-    sight.length.get() > 0.0
-        && needs.are_met_by(sight)
-        && sight
+    let queues = [&readings.table, &readings.slow_table, &readings.ingress];
+    readings.length.get() > 0.0
+        && needs.are_met_by(readings)
+        && readings
             .probe
             .as_ref()
             .map_or(true, |&probe| plausible(probe) && probe.get() > 0.0)
         && queues.into_iter().flatten().all(|q| plausible(q.mean))
-        && [&sight.fast, &sight.slow]
+        && [&readings.fast, &readings.slow]
             .into_iter()
             .flatten()
             .all(|t| moved(t.total().get()))
@@ -105,35 +105,35 @@ impl<C: Controller> Controller for Guarded<C> {
         self.controller.needs()
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
+    fn observe(&mut self, readings: &Readings) -> Decision {
         self.stands
-            .resize(sight.tenants.len(), (Hold::FREE, u32::MAX));
+            .resize(readings.tenants.len(), (Limit::FREE, u32::MAX));
         let needs = self.controller.needs();
-        let quiet = !needs.are_met_by(sight) && !sight.tenants.iter().any(|t| t.busy);
-        if !is_usable(sight, needs) && !quiet {
+        let quiet = !needs.are_met_by(readings) && !readings.tenants.iter().any(|t| t.busy);
+        if !is_usable(readings, needs) && !quiet {
             self.silent = self.silent.saturating_add(1);
             if self.silent >= self.bounds.silence {
-                self.stands.fill((Hold::FREE, u32::MAX));
+                self.stands.fill((Limit::FREE, u32::MAX));
                 return Decision::free(
-                    sight.tenants.len(),
+                    readings.tenants.len(),
                     Why::rule("counters are silent: let go"),
                 );
             }
             return Decision {
-                holds: self.stands.iter().map(|&(hold, _)| hold).collect(),
+                limits: self.stands.iter().map(|&(limit, _)| limit).collect(),
                 why: Why::rule("as before: this window's counters cannot be true"),
             };
         }
         self.silent = 0;
-        let decision = self.controller.observe(sight);
-        let holds = (sight.tenants.iter().zip(decision.holds).enumerate())
-            .map(|(i, (tenant, hold))| match tenant.role {
-                Role::Restrained => self.steady(i, self.floored(hold, tenant.cores)),
-                Role::Protected | Role::Bystander => Hold::FREE,
+        let decision = self.controller.observe(readings);
+        let limits = (readings.tenants.iter().zip(decision.limits).enumerate())
+            .map(|(i, (tenant, limit))| match tenant.role {
+                Role::Restrained => self.steady(i, self.floored(limit, tenant.cores)),
+                Role::Protected | Role::Bystander => Limit::FREE,
             })
             .collect();
         Decision {
-            holds,
+            limits,
             why: decision.why,
         }
     }

@@ -3,17 +3,17 @@
 //!
 //! | module | is |
 //! |---|---|
-//! | [`sight`] | what is seen of a window: Little's law at the Table of Requests, bytes by tier |
-//! | [`hold`] | what a tenant may be held to: cores, processor time, bandwidth allocation, clock |
+//! | [`readings`] | what is seen of a window: Little's law at the Table of Requests, bytes by tier |
+//! | [`limit`] | what a tenant may be held to: cores, processor time, bandwidth allocation, clock |
 //! | [`knee`] | what was measured of the slow tier alone: where it is busy and has no queue yet |
 //! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
 //! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
 //! | [`plant`] | what is regulated: a model, or this host |
-//! | [`drive`] | a controller at the wheel of a plant, window by window |
+//! | [`control_loop`] | a controller at the wheel of a plant, window by window |
 //! | [`scenario`] | who runs beside whom, and for how long |
-//! | [`calibrate`], [`roster`] | what controllers are told of a machine, and controllers by name |
-//! | [`play`] | a scenario under a controller, beside no control and beside each side alone |
+//! | [`calibrate`], [`registry`] | what controllers are told of a machine, and controllers by name |
+//! | [`scenario_run`] | a scenario under a controller, beside no control and beside each side alone |
 //! | [`record`], [`document`] | a window and a scenario as they are written down |
 //! | [`published`] | published figures of regulation, from the same experiments |
 //! | [`daemon`] | the loop that one leaves running, which puts everything back whatever ends it |
@@ -29,22 +29,22 @@ pub mod controller;
 pub mod controllers;
 pub mod daemon;
 pub mod document;
-pub mod drive;
+pub mod control_loop;
 pub mod guard;
-pub mod hold;
+pub mod limit;
 pub mod knee;
 pub mod log;
 pub mod plant;
-pub mod play;
+pub mod scenario_run;
 pub mod published;
 pub mod record;
-pub mod roster;
+pub mod registry;
 pub mod scenario;
 pub mod scope;
-pub mod sight;
+pub mod readings;
 pub mod status;
 
 pub use controller::{Controller, Decision, Why};
-pub use hold::{Grain, Hold, Share};
+pub use limit::{Grain, Limit, Share};
 pub use plant::{Plant, PlantError};
-pub use sight::{Residency, Role, Sight, TenantSight, Traffic};
+pub use readings::{Residency, Role, Readings, TenantReadings, Traffic};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::hold::{Hold, Share};
+use crate::limit::{Limit, Share};
 use crate::record::{ActionRecord, WindowRecord};
 
 /// One line of the log.
@@ -27,11 +27,11 @@ pub struct LogLine {
 
 /// Tells windows in which something was decided anew from those that went on as before.
 #[derive(Debug, Clone, Default)]
-pub struct News {
+pub struct ChangeDetector {
     last: Option<(String, u32, Vec<ActionRecord>)>,
 }
 
-impl News {
+impl ChangeDetector {
     /// Whether this window has another rule, another level, or other actions than the one before.
     pub fn is_new(&mut self, window: &WindowRecord) -> bool {
         let rule = &window.why.rule;
@@ -86,7 +86,7 @@ impl LogLine {
         }
         for action in &window.actions {
             let before = window.tenants.iter().find(|t| t.name == action.tenant);
-            let before = before.map_or(Hold::FREE, |t| t.held);
+            let before = before.map_or(Limit::FREE, |t| t.held);
             let _ = writeln!(
                 text,
                 "{}: {}, before {}.",
@@ -106,24 +106,24 @@ impl LogLine {
 }
 
 /// A hold in words: `2 cores, 50 % of their time`.
-pub fn words(hold: &Hold) -> String {
-    if hold.is_free() {
+pub fn words(limit: &Limit) -> String {
+    if limit.is_free() {
         return "free".into();
     }
     let percent = |share: Share| (share.get() * 1000.0).round() / 10.0;
     let mut parts = Vec::new();
-    match hold.cores {
+    match limit.cores {
         Some(1) => parts.push("1 core".to_owned()),
         Some(cores) => parts.push(format!("{cores} cores")),
         None => {}
     }
-    if hold.time != Share::ALL {
-        parts.push(format!("{} % of the time", percent(hold.time)));
+    if limit.time != Share::ALL {
+        parts.push(format!("{} % of the time", percent(limit.time)));
     }
-    if hold.allocation != Share::ALL {
-        parts.push(format!("{} % of the bandwidth", percent(hold.allocation)));
+    if limit.allocation != Share::ALL {
+        parts.push(format!("{} % of the bandwidth", percent(limit.allocation)));
     }
-    if let Some(clock) = hold.clock {
+    if let Some(clock) = limit.clock {
         parts.push(format!("{clock:.1}"));
     }
     parts.join(", ")

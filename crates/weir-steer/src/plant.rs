@@ -18,8 +18,8 @@ use weir_model::machine::MachineError;
 use weir_model::topology::Topology;
 use weir_model::units::{Gigahertz, Nanos};
 
-use crate::hold::{Hold, Share};
-use crate::sight::{Role, Sight};
+use crate::limit::{Limit, Share};
+use crate::readings::{Role, Readings};
 
 /// Something that can be regulated.
 pub trait Plant {
@@ -33,11 +33,11 @@ pub trait Plant {
     /// # Errors
     /// The machine failed, or the wait was broken off. What could merely not be counted is
     /// unavailable in the sight, and no error.
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError>;
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError>;
 
-    /// Holds each tenant to this, in the order of [`Plant::tenants`]; whoever has no hold in `holds` is let
+    /// Holds each tenant to this, in the order of [`Plant::tenants`]; whoever has no hold in `limits` is let
     /// go. Says for each tenant what is in force now, read back.
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold>;
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit>;
 
     /// Lets everybody go and puts everything back as it was found. Returns what could not be put back;
     /// releasing twice is no error.
@@ -54,12 +54,13 @@ pub struct TenantOf {
     /// Cores that it has when nobody holds it.
     pub cores: u32,
     /// By what it can be held.
-    pub means: Means,
+    #[serde(rename = "means")]
+    pub actuators: Actuators,
 }
 
 /// By what a tenant can be held.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Means {
+pub struct Actuators {
     /// By the number of its cores (cpuset).
     pub cores: bool,
     /// By processor time (CPU quota).
@@ -72,7 +73,7 @@ pub struct Means {
     pub clocks: Vec<Gigahertz>,
 }
 
-impl Means {
+impl Actuators {
     /// What tenants of a model can be held by: everything, bandwidth in the steps that its processor has, and the
     /// clock in tenths down to four of them.
     pub fn of_model(topology: &Topology) -> Self {
@@ -101,11 +102,11 @@ impl Means {
 
 /// What became of a hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AppliedHold {
+pub struct AppliedLimit {
     /// What was asked for.
-    pub requested: Hold,
+    pub requested: Limit,
     /// What is in force, read back.
-    pub applied: Hold,
+    pub applied: Limit,
     /// What was refused, each with its reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::Why;
-use crate::drive::Step;
-use crate::hold::Hold;
+use crate::control_loop::Step;
+use crate::limit::Limit;
 use crate::plant::TenantOf;
-use crate::sight::{Role, Sight, TenantSight};
+use crate::readings::{Role, Readings, TenantReadings};
 
 /// One window: what was seen, what was decided, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,9 +48,9 @@ pub struct ActionRecord {
     /// Whose.
     pub tenant: String,
     /// What was asked for.
-    pub requested: Hold,
+    pub requested: Limit,
     /// What is in force, read back.
-    pub applied: Hold,
+    pub applied: Limit,
     /// What was refused, each with its reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
@@ -71,7 +71,7 @@ pub struct TenantRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
     /// To what it was held during the window.
-    pub held: Hold,
+    pub held: Limit,
 }
 
 /// What tiers are called: the fast one, and the slow ones together.
@@ -86,23 +86,23 @@ pub struct TierNames {
 impl WindowRecord {
     /// A step, written down. `before` are the holds in force before its actions.
     pub fn of(step: &Step, tenants: &[TenantOf], tiers: &TierNames) -> Self {
-        let sight = &step.sight;
+        let readings = &step.readings;
         let mut record = Self {
             t_s: step.at.as_secs(),
-            window_s: sight.length.as_secs(),
+            window_s: readings.length.as_secs(),
             gbps: BTreeMap::new(),
             tor_ns: BTreeMap::new(),
-            probe_ns: sight.probe.as_ref().ok().copied(),
+            probe_ns: readings.probe.as_ref().ok().copied(),
             level: step.decision.why.level,
-            quota_pct: left(sight, &step.held),
+            quota_pct: left(readings, &step.held),
             why: step.decision.why.clone(),
             actions: Vec::new(),
             tenants: Vec::new(),
             unseen: Vec::new(),
         };
-        record.look(sight, tiers);
-        for (i, (tenant, seen)) in tenants.iter().zip(&sight.tenants).enumerate() {
-            let held = step.held.get(i).copied().unwrap_or(Hold::FREE);
+        record.look(readings, tiers);
+        for (i, (tenant, seen)) in tenants.iter().zip(&readings.tenants).enumerate() {
+            let held = step.held.get(i).copied().unwrap_or(Limit::FREE);
             record.tenants.push(tenant_record(tenant, seen, held));
             let Some(after) = step.applied.get(i) else {
                 continue;
@@ -119,8 +119,8 @@ impl WindowRecord {
         record
     }
 
-    fn look(&mut self, sight: &Sight, tiers: &TierNames) {
-        for (tier, traffic) in [(&tiers.fast, &sight.fast), (&tiers.slow, &sight.slow)] {
+    fn look(&mut self, readings: &Readings, tiers: &TierNames) {
+        for (tier, traffic) in [(&tiers.fast, &readings.fast), (&tiers.slow, &readings.slow)] {
             match traffic {
                 Ok(traffic) => {
                     self.gbps.insert(tier.clone(), traffic.total());
@@ -130,9 +130,9 @@ impl WindowRecord {
         }
         let all = "all".to_owned();
         let queues = [
-            (&tiers.fast, &sight.fast_table),
-            (&tiers.slow, &sight.slow_table),
-            (&all, &sight.table),
+            (&tiers.fast, &readings.fast_table),
+            (&tiers.slow, &readings.slow_table),
+            (&all, &readings.table),
         ];
         for (of, table) in queues {
             match table {
@@ -151,7 +151,7 @@ impl WindowRecord {
     }
 }
 
-fn tenant_record(tenant: &TenantOf, seen: &TenantSight, held: Hold) -> TenantRecord {
+fn tenant_record(tenant: &TenantOf, seen: &TenantReadings, held: Limit) -> TenantRecord {
     TenantRecord {
         name: tenant.name.clone(),
         role: seen.role,
@@ -163,12 +163,12 @@ fn tenant_record(tenant: &TenantOf, seen: &TenantSight, held: Hold) -> TenantRec
 }
 
 /// Running that those who may be held were left, in percent; all of it where there is nobody.
-fn left(sight: &Sight, held: &[Hold]) -> f64 {
+fn left(readings: &Readings, held: &[Limit]) -> f64 {
     let (mut all, mut left) = (0.0, 0.0);
-    for (tenant, hold) in sight.tenants.iter().zip(held) {
+    for (tenant, limit) in readings.tenants.iter().zip(held) {
         if tenant.role == Role::Restrained && tenant.busy {
             all += f64::from(tenant.cores);
-            left += hold.units(tenant.cores);
+            left += limit.units(tenant.cores);
         }
     }
     if all > 0.0 { 100.0 * left / all } else { 100.0 }

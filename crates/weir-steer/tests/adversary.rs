@@ -13,9 +13,9 @@ use weir_steer::controllers::{
     QuotaConfig, Weir, WeirConfig,
 };
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Decision, Hold};
+use weir_steer::{Controller, Decision, Limit};
 
-use common::{Fluid, sight};
+use common::{Fluid, readings};
 
 /// What becomes of a window's counters on their way.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ fn controllers() -> Vec<Box<dyn Controller>> {
 }
 
 fn within_bounds(fluid: &Fluid, decision: &Decision) -> bool {
-    let [protected, held] = decision.holds[..] else {
+    let [protected, held] = decision.limits[..] else {
         return false;
     };
     let floor = 0.01 * f64::from(fluid.slow_cores);
@@ -111,15 +111,15 @@ proptest! {
     fn whatever_is_counted_nobody_is_stopped(faults in prop::collection::vec(fault(), 1..40)) {
         let fluid = Fluid::miku();
         for (first, second) in controllers().iter_mut().zip(&mut controllers()) {
-            let mut hold = Hold::FREE;
+            let mut limit = Limit::FREE;
             let mut before = CounterSet::default();
             for fault in &faults {
-                let counters = fluid.held(hold, true).counters(0.5);
+                let counters = fluid.held(limit, true).counters(0.5);
                 let shown = spoilt(&counters, &before, fault);
-                let decision = first.observe(&sight(&fluid, shown.clone(), true));
+                let decision = first.observe(&readings(&fluid, shown.clone(), true));
                 prop_assert!(within_bounds(&fluid, &decision), "{}: {decision:?}", first.name());
-                prop_assert_eq!(&decision, &second.observe(&sight(&fluid, shown, true)));
-                hold = decision.holds[1];
+                prop_assert_eq!(&decision, &second.observe(&readings(&fluid, shown, true)));
+                limit = decision.limits[1];
                 before = counters;
             }
         }
@@ -129,16 +129,16 @@ proptest! {
     fn three_windows_of_silence_let_everybody_go_whom_sight_holds(windows in 1usize..12) {
         let fluid = Fluid::miku();
         for controller in &mut controllers() {
-            let mut hold = Hold::FREE;
+            let mut limit = Limit::FREE;
             for _ in 0..windows {
-                let counters = fluid.held(hold, true).counters(0.5);
-                hold = controller.observe(&sight(&fluid, counters, true)).holds[1];
+                let counters = fluid.held(limit, true).counters(0.5);
+                limit = controller.observe(&readings(&fluid, counters, true)).limits[1];
             }
             for _ in 0..3 {
-                hold = controller.observe(&sight(&fluid, CounterSet::default(), true)).holds[1];
+                limit = controller.observe(&readings(&fluid, CounterSet::default(), true)).limits[1];
             }
             let needs_none = controller.needs() == Needs::Nothing;
-            prop_assert_eq!(hold.is_free(), !needs_none, "{}: {:?}", controller.name(), hold);
+            prop_assert_eq!(limit.is_free(), !needs_none, "{}: {:?}", controller.name(), limit);
         }
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_steer::config::{Config, Known, NotKnown};
 use weir_steer::knee::Knee;
-use weir_steer::roster::Policy;
+use weir_steer::registry::Policy;
 use weir_steer::{Grain, Share};
 
 const WHOLE: &str = r#"

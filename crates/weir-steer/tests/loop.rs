@@ -5,16 +5,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 use weir_steer::daemon::{Witness, steer};
-use weir_steer::plant::{AppliedHold, Means, NotPutBack, TenantOf};
+use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, TenantOf};
 use weir_steer::record::{TierNames, WindowRecord};
-use weir_steer::{Controller, Decision, Hold, Plant, PlantError, Role, Sight, TenantSight, Why};
+use weir_steer::{Controller, Decision, Limit, Plant, PlantError, Role, Readings, TenantReadings, Why};
 
 const WINDOW: Nanos = Nanos(250e6);
 
 /// A plant of one tenant, that remembers what is in force.
 struct Remembering {
     tenants: Vec<TenantOf>,
-    held: Hold,
+    held: Limit,
     lengths: Vec<Nanos>,
     released: u32,
 }
@@ -26,9 +26,9 @@ impl Remembering {
                 name: "slow".into(),
                 role: Role::Restrained,
                 cores: 8,
-                means: Means::default(),
+                actuators: Actuators::default(),
             }],
-            held: Hold::FREE,
+            held: Limit::FREE,
             lengths,
             released: 0,
         }
@@ -40,12 +40,12 @@ impl Plant for Remembering {
         &self.tenants
     }
 
-    fn observe(&mut self, _: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, _: Nanos) -> Result<Readings, PlantError> {
         let none = || Unavailable::because("not counted");
         let Some(length) = self.lengths.pop() else {
             return Err(PlantError::Interrupted);
         };
-        Ok(Sight {
+        Ok(Readings {
             length,
             table: Err(none()),
             fast_table: Err(none()),
@@ -54,7 +54,7 @@ impl Plant for Remembering {
             fast: Err(none()),
             slow: Err(none()),
             probe: Err(none()),
-            tenants: vec![TenantSight {
+            tenants: vec![TenantReadings {
                 role: Role::Restrained,
                 cores: 8,
                 busy: true,
@@ -63,17 +63,17 @@ impl Plant for Remembering {
         })
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
-        self.held = holds[0];
-        vec![AppliedHold {
-            requested: holds[0],
-            applied: holds[0],
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
+        self.held = limits[0];
+        vec![AppliedLimit {
+            requested: limits[0],
+            applied: limits[0],
             refused: Vec::new(),
         }]
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {
-        self.held = Hold::FREE;
+        self.held = Limit::FREE;
         self.released += 1;
         Vec::new()
     }
@@ -87,15 +87,15 @@ impl Controller for Panics {
         "panics"
     }
 
-    fn observe(&mut self, _: &Sight) -> Decision {
+    fn observe(&mut self, _: &Readings) -> Decision {
         assert!(self.0 > 0, "this is what the test is about");
         self.0 -= 1;
-        let held = Hold {
+        let held = Limit {
             cores: Some(1),
-            ..Hold::FREE
+            ..Limit::FREE
         };
         Decision {
-            holds: vec![held],
+            limits: vec![held],
             why: Why::rule("always"),
         }
     }

@@ -7,23 +7,23 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::drive::{Party, Phase};
+use weir_steer::control_loop::{SteeredTenant, Phase};
 use weir_steer::plant::Model;
-use weir_steer::{Hold, Plant, Role, Share};
+use weir_steer::{Limit, Plant, Role, Share};
 
 const WINDOW: Nanos = Nanos(250e6);
 
-fn party(name: &str, tier: &str, first: u32, role: Role) -> Party {
+fn steered(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
     let tier = TierName::named(tier);
     let mut tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 4, Bytes::mib(64));
     tenant.name = name.to_owned();
     tenant.cores = (first..first + 4).collect();
-    Party { tenant, role }
+    SteeredTenant { tenant, role }
 }
 
 fn phases() -> Vec<Phase> {
-    let fast = party("fast", "dram", 0, Role::Protected);
-    let slow = party("slow", "cxl0", 4, Role::Restrained);
+    let fast = steered("fast", "dram", 0, Role::Protected);
+    let slow = steered("slow", "cxl0", 4, Role::Restrained);
     let both = vec![fast.clone(), slow.clone()];
     [both, vec![fast], Vec::new(), vec![slow]]
         .into_iter()
@@ -49,22 +49,22 @@ fn tenants_keep_their_place_and_their_hold_when_they_pause() {
     assert_eq!(names, ["fast", "slow"]);
 
     let free = plant.observe(WINDOW).unwrap();
-    let held = Hold {
+    let held = Limit {
         cores: Some(1),
         time: Share::of(0.5),
-        ..Hold::FREE
+        ..Limit::FREE
     };
-    let applied = plant.apply(&[Hold::FREE, held]);
+    let applied = plant.apply(&[Limit::FREE, held]);
     assert_eq!(applied[1].applied, held, "{applied:?}");
 
     let busy = |plant: &mut Model<'_>| -> Vec<bool> {
-        let sight = plant.observe(WINDOW).unwrap();
-        sight.tenants.iter().map(|t| t.busy).collect()
+        let readings = plant.observe(WINDOW).unwrap();
+        readings.tenants.iter().map(|t| t.busy).collect()
     };
     assert_eq!(busy(&mut plant), [true, false]);
     assert_eq!(busy(&mut plant), [false, false]);
     let last = plant.observe(WINDOW).unwrap();
-    let drew = |i: usize, sight: &weir_steer::Sight| sight.tenants[i].drew.clone().unwrap().get();
+    let drew = |i: usize, readings: &weir_steer::Readings| readings.tenants[i].drew.clone().unwrap().get();
     assert!(
         drew(1, &last) < 0.3 * drew(1, &free),
         "held when it came back"
@@ -86,10 +86,10 @@ fn what_the_machine_refuses_is_reported_and_not_in_force() {
     let mut machine = testbed().open(1).unwrap();
     let mut plant = Model::new(machine.as_mut(), phases(), Nanos(100e6));
     plant.observe(WINDOW).unwrap();
-    let none = Hold {
+    let none = Limit {
         cores: Some(0),
-        ..Hold::FREE
+        ..Limit::FREE
     };
-    let applied = plant.apply(&[Hold::FREE, none]);
+    let applied = plant.apply(&[Limit::FREE, none]);
     assert_ne!(applied[1].applied.cores, Some(0), "{applied:?}");
 }

@@ -15,19 +15,19 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::controller::Needs;
 use weir_steer::controllers::{Latency, LatencyConfig};
-use weir_steer::drive::{Drive, Party, Phase, Step};
+use weir_steer::control_loop::{ControlLoop, SteeredTenant, Phase, Step};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::plant::{AppliedHold, Means, Model, NotPutBack, TenantOf};
-use weir_steer::roster::Policy;
-use weir_steer::{Controller, Hold, Plant, PlantError, Role, Sight};
+use weir_steer::plant::{AppliedLimit, Actuators, Model, NotPutBack, TenantOf};
+use weir_steer::registry::Policy;
+use weir_steer::{Controller, Limit, Plant, PlantError, Role, Readings};
 
-use common::{Flow, Fluid, sight};
+use common::{Flow, Fluid, readings};
 
 /// A window of a machine without counters; the probe as it is.
-fn blind(fluid: &Fluid, fast_runs: bool, probe: Option<Nanos>) -> Sight {
-    let mut sight = sight(fluid, CounterSet::default(), fast_runs);
-    sight.probe = probe.ok_or_else(|| Unavailable::because("lost"));
-    sight
+fn blind(fluid: &Fluid, fast_runs: bool, probe: Option<Nanos>) -> Readings {
+    let mut readings = readings(fluid, CounterSet::default(), fast_runs);
+    readings.probe = probe.ok_or_else(|| Unavailable::because("lost"));
+    readings
 }
 
 fn latency() -> Guarded<Latency> {
@@ -44,7 +44,7 @@ fn run(
     fluid: &Fluid,
     windows: usize,
     fast_runs: bool,
-) -> Vec<(Hold, Flow)> {
+) -> Vec<(Limit, Flow)> {
     common::run(controller, fluid, windows, fast_runs, |flow| {
         blind(fluid, fast_runs, Some(Nanos(fluid.fast.rest + flow.wait)))
     })
@@ -54,7 +54,7 @@ fn run(
 fn the_fast_tier_is_kept_fast_and_the_slow_one_is_not_stopped() {
     let fluid = Fluid::miku();
     let (fast, slow) = fluid.alone();
-    let free = fluid.held(Hold::FREE, true);
+    let free = fluid.held(Limit::FREE, true);
     assert!(free.fast < 0.8 * fast, "without control it is harmed");
     let windows = run(&mut latency(), &fluid, 400, true);
     let last = &windows[200..];
@@ -71,7 +71,7 @@ fn who_is_not_to_blame_is_let_go() {
         ..Fluid::miku()
     };
     let windows = run(&mut latency(), &fluid, 1000, true);
-    let held = windows.iter().filter(|(hold, _)| !hold.is_free()).count();
+    let held = windows.iter().filter(|(limit, _)| !limit.is_free()).count();
     assert!((1..=10).contains(&held), "{held}: trials, and no more");
 }
 
@@ -81,7 +81,7 @@ fn everybody_is_let_go_once_nobody_is_to_be_protected() {
     let mut controller = latency();
     run(&mut controller, &fluid, 20, true);
     let decision = controller.observe(&blind(&fluid, false, Some(Nanos(110.0))));
-    assert!(decision.holds.iter().all(Hold::is_free));
+    assert!(decision.limits.iter().all(Limit::is_free));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_needs_nothing_holds_without_counters_for_as_long_as_it_is_asked() {
     let mut isolation = Policy::isolation(2.0, Bounds::default());
     for _ in 0..100 {
         let decision = isolation.observe(&blind(&fluid, true, None));
-        assert!((decision.holds[1].units(fluid.slow_cores) - 2.0).abs() < 1e-9);
+        assert!((decision.limits[1].units(fluid.slow_cores) - 2.0).abs() < 1e-9);
     }
 }
 
@@ -100,7 +100,7 @@ fn policies_say_what_their_controllers_need() {
     let seen = |needs: Needs, probe| needs.are_met_by(&blind(&fluid, true, probe));
     for policy in Policy::ALL {
         let known = common::calibration();
-        let controller = policy.controller(&known, &Means::default(), Bounds::default());
+        let controller = policy.controller(&known, &Actuators::default(), Bounds::default());
         for probe in [None, Some(Nanos(100.0))] {
             assert_eq!(
                 seen(policy.needs(), probe),
@@ -110,9 +110,9 @@ fn policies_say_what_their_controllers_need() {
             );
         }
         // Two windows without anything, and a third: whoever needs something lets go.
-        let mut controller = policy.controller(&known, &Means::default(), Bounds::default());
+        let mut controller = policy.controller(&known, &Actuators::default(), Bounds::default());
         let all: Vec<bool> = (0..3)
-            .map(|_| controller.observe(&blind(&fluid, true, None)).holds[1].is_free())
+            .map(|_| controller.observe(&blind(&fluid, true, None)).limits[1].is_free())
             .collect();
         assert_eq!(all[2], policy != Policy::Isolation, "{}", policy.name());
     }
@@ -128,12 +128,12 @@ impl Plant for Blind<'_> {
         self.0.tenants()
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
         let seen = self.0.observe(window)?;
         let none = || Unavailable::because("there are no counters");
         let of = self.0.tenants().iter().position(|t| t.name == PROBE);
         let drew = seen.tenants[of.unwrap()].drew.clone();
-        Ok(Sight {
+        Ok(Readings {
             table: Err(none()),
             fast_table: Err(none()),
             slow_table: Err(none()),
@@ -145,8 +145,8 @@ impl Plant for Blind<'_> {
         })
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
-        self.0.apply(holds)
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
+        self.0.apply(limits)
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {
@@ -159,7 +159,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let platform = Library::builtin().compose("miku-a").unwrap();
     let bed = SimTestbed::new(&platform).unwrap();
     let bed = bed.sampled(Sampling::of(&platform));
-    let party = |name: &str, role, tier: TierName, op, pattern, cores| Party {
+    let steered = |name: &str, role, tier: TierName, op, pattern, cores| SteeredTenant {
         tenant: Tenant {
             name: name.into(),
             cores,
@@ -174,7 +174,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     };
     let dram = TierName::dram;
     let mut parties = vec![
-        party(
+        steered(
             "fast",
             Role::Protected,
             dram(),
@@ -182,7 +182,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
             stream,
             cores[..8].to_vec(),
         ),
-        party(
+        steered(
             PROBE,
             Role::Bystander,
             dram(),
@@ -193,7 +193,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     ];
     if with_slow {
         let cores = cores[9..17].to_vec();
-        parties.push(party(
+        parties.push(steered(
             "slow",
             Role::Restrained,
             TierName::cxl(0),
@@ -210,10 +210,10 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let mut plant = Blind(Model::new(machine.as_mut(), vec![phase], Nanos(1e8)));
     let mut controller = policy.controller(
         &common::calibration(),
-        &Means::of_model(bed.open(1).unwrap().topology()),
+        &Actuators::of_model(bed.open(1).unwrap().topology()),
         Bounds::default(),
     );
-    let steps = Drive::new(&mut plant, controller.as_mut(), common::WINDOW).steps(32);
+    let steps = ControlLoop::new(&mut plant, controller.as_mut(), common::WINDOW).steps(32);
     let last = &steps.unwrap()[12..];
     let mean = |tenant| {
         let drew = last.iter().map(|step: &Step| step.drew(tenant).get());
@@ -250,11 +250,11 @@ proptest! {
             let window = blind(&fluid, true, probe.map(Nanos));
             let decision = first.observe(&window);
             prop_assert_eq!(&decision, &second.observe(&window));
-            let units = decision.holds[1].units(fluid.slow_cores);
+            let units = decision.limits[1].units(fluid.slow_cores);
             prop_assert!(units >= 0.01 * f64::from(fluid.slow_cores) * 0.999, "{units}");
             let told = probe.is_some_and(|p| p > 0.0 && p < 1e6);
             silent = if told { 0 } else { silent + 1 };
-            prop_assert!(silent < 3 || decision.holds[1].is_free(), "{decision:?}");
+            prop_assert!(silent < 3 || decision.limits[1].is_free(), "{decision:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use weir_model::access::Op;
 use weir_model::platform::Library;
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::published::{about, answer, ids, kept};
-use weir_steer::roster::Policy;
+use weir_steer::registry::Policy;
 
 fn figure(id: &str) -> f64 {
     let (on, _) = about(id).unwrap();

@@ -5,9 +5,9 @@ use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::controllers::Isolation;
-use weir_steer::drive::{Phase, drive};
+use weir_steer::control_loop::{Phase, run_phases};
 use weir_steer::scenario::{Scenario, ScenarioError};
-use weir_steer::{Hold, Role};
+use weir_steer::{Limit, Role};
 
 /// A quarter of a second, as on a server.
 const WINDOW: Nanos = Nanos(250e6);
@@ -29,10 +29,10 @@ fn every_scenario_runs_on_a_model() {
         let phases: Vec<Phase> = scenario.phases.iter().map(short).collect();
         let mut machine = bed.open(1).unwrap();
         let mut held = Isolation { units: 2.0 };
-        let steps = drive(&mut *machine, &mut held, &phases, WINDOW, Nanos(1e8)).unwrap();
+        let steps = run_phases(&mut *machine, &mut held, &phases, WINDOW, Nanos(1e8)).unwrap();
         assert_eq!(steps.len(), 2 * phases.len(), "{name}");
         for step in &steps {
-            let tenants = step.sight.tenants.iter().enumerate();
+            let tenants = step.readings.tenants.iter().enumerate();
             assert!(
                 tenants
                     .filter(|(_, t)| t.busy)
@@ -40,7 +40,7 @@ fn every_scenario_runs_on_a_model() {
                 "{name}"
             );
         }
-        let is_held = |step: &weir_steer::drive::Step| step.held.iter().any(|h| *h != Hold::FREE);
+        let is_held = |step: &weir_steer::control_loop::Step| step.held.iter().any(|h| *h != Limit::FREE);
         assert!(steps.iter().any(is_held), "{name}");
     }
 }

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use weir_model::units::Nanos;
 use weir_steer::controllers::{Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Hold};
+use weir_steer::{Controller, Limit};
 
-use common::{Flow, Fluid, Tier, sight};
+use common::{Flow, Fluid, Tier, readings};
 
 /// So many windows of a server that counts.
 fn run(
@@ -16,9 +16,9 @@ fn run(
     fluid: &Fluid,
     windows: usize,
     fast_runs: bool,
-) -> Vec<(Hold, Flow)> {
+) -> Vec<(Limit, Flow)> {
     common::run(controller, fluid, windows, fast_runs, |flow| {
-        sight(fluid, flow.counters(0.0), fast_runs)
+        readings(fluid, flow.counters(0.0), fast_runs)
     })
 }
 
@@ -65,9 +65,9 @@ proptest! {
         let (fast, slow) = fluid.alone();
         for calibrated in [true, false] {
             let windows = run(&mut weir(&fluid, calibrated), &fluid, 24, true);
-            let (hold, last) = windows[windows.len() - 1];
-            prop_assert!(last.fast >= 0.97 * fast, "{calibrated} {hold:?} {last:?}");
-            prop_assert!(last.slow >= 0.95 * slow, "{calibrated} {hold:?} {last:?} of {slow}");
+            let (limit, last) = windows[windows.len() - 1];
+            prop_assert!(last.fast >= 0.97 * fast, "{calibrated} {limit:?} {last:?}");
+            prop_assert!(last.slow >= 0.95 * slow, "{calibrated} {limit:?} {last:?} of {slow}");
         }
     }
 
@@ -75,8 +75,8 @@ proptest! {
     fn weir_settles_in_three_windows_once_it_knows_the_device(fluid in congested()) {
         let windows = run(&mut weir(&fluid, true), &fluid, 24, true);
         let settled = &windows[windows.len() - 1].0;
-        for (k, (hold, _)) in windows.iter().enumerate().skip(4) {
-            prop_assert_eq!(hold, settled, "window {}", k);
+        for (k, (limit, _)) in windows.iter().enumerate().skip(4) {
+            prop_assert_eq!(limit, settled, "window {}", k);
         }
     }
 
@@ -94,7 +94,7 @@ proptest! {
         let fits = f64::from(few.slow_cores) * few.slow_mlp + f64::from(few.fast_cores) * few.fast_mlp;
         prop_assume!(fits < few.entries);
         let windows = run(&mut weir(&few, true), &few, 8, true);
-        prop_assert!(windows.iter().all(|(hold, _)| hold.is_free()));
+        prop_assert!(windows.iter().all(|(limit, _)| limit.is_free()));
     }
 }
 
@@ -103,13 +103,13 @@ fn miku_jumps_to_the_narrowest_level_and_climbs_back() {
     let fluid = Fluid::miku();
     let config = MikuConfig::with_residencies(Nanos(fluid.fast.rest), Nanos(1.3 * fluid.slow.rest));
     let mut miku = Miku::new(config);
-    let mut hold = Hold::FREE;
+    let mut limit = Limit::FREE;
     let mut levels = Vec::new();
     for _ in 0..16 {
-        let flow = fluid.held(hold, true);
-        let decision = miku.observe(&sight(&fluid, flow.counters(0.0), true));
+        let flow = fluid.held(limit, true);
+        let decision = miku.observe(&readings(&fluid, flow.counters(0.0), true));
         levels.push(decision.why.level);
-        hold = decision.holds[1];
+        limit = decision.limits[1];
     }
     assert_eq!(levels[0], 3, "{levels:?}");
     assert!(levels.contains(&2), "{levels:?}");
@@ -117,7 +117,7 @@ fn miku_jumps_to_the_narrowest_level_and_climbs_back() {
     // windows of one).
     assert!(levels[7..].iter().all(|&l| l == levels[7]), "{levels:?}");
     let (fast, _) = fluid.alone();
-    assert!(fluid.held(hold, true).fast > 0.95 * fast, "{levels:?}");
+    assert!(fluid.held(limit, true).fast > 0.95 * fast, "{levels:?}");
 }
 
 #[test]

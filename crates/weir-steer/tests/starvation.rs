@@ -8,9 +8,9 @@ use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Hold, Role, Sight, TenantSight};
+use weir_steer::{Controller, Limit, Role, Readings, TenantReadings};
 
-use common::{Fluid, WINDOW, sight};
+use common::{Fluid, WINDOW, readings};
 
 /// Seconds in windows of a quarter.
 const WINDOWS: usize = 40_000;
@@ -56,10 +56,10 @@ impl Several {
     }
 
     /// What each tenant draws in a window under these holds, and what a controller sees of it.
-    fn window(&self, window: usize, holds: &[Hold], drawn_is_known: bool) -> (Vec<f64>, Sight) {
-        let under_way: Vec<f64> = (self.parts.iter().zip(holds).enumerate())
-            .map(|(i, (part, hold))| match self.is_busy(i, window) {
-                true => hold.units(part.cores) * part.mlp,
+    fn window(&self, window: usize, limits: &[Limit], drawn_is_known: bool) -> (Vec<f64>, Readings) {
+        let under_way: Vec<f64> = (self.parts.iter().zip(limits).enumerate())
+            .map(|(i, (part, limit))| match self.is_busy(i, window) {
+                true => limit.units(part.cores) * part.mlp,
                 false => 0.0,
             })
             .collect();
@@ -73,14 +73,14 @@ impl Several {
             tenants: vec![TenantProgress::default(); self.parts.len() + 1],
             counters: flow.counters(0.0),
         };
-        let mut tenants = vec![TenantSight {
+        let mut tenants = vec![TenantReadings {
             role: Role::Protected,
             cores: self.server.fast_cores,
             busy: true,
             drew: Ok(GbPerSec(flow.fast * LINE_BYTES as f64)),
         }];
         for (i, part) in self.parts.iter().enumerate() {
-            tenants.push(TenantSight {
+            tenants.push(TenantReadings {
                 role: Role::Restrained,
                 cores: part.cores,
                 busy: self.is_busy(i, window),
@@ -90,7 +90,7 @@ impl Several {
                 },
             });
         }
-        (drew, Sight::of(&observation, tenants))
+        (drew, Readings::of(&observation, tenants))
     }
 }
 
@@ -112,14 +112,14 @@ proptest! {
             parts,
         };
         let all = several.parts.len();
-        let mut holds = vec![Hold::FREE; all];
+        let mut limits = vec![Limit::FREE; all];
         let (mut got, mut fair) = (vec![0.0; all], vec![0.0; all]);
         for window in 0..WINDOWS {
-            let (drew, sight) = several.window(window, &holds, drawn_is_known);
-            holds = weir.observe(&sight).holds[1..].to_vec();
+            let (drew, readings) = several.window(window, &limits, drawn_is_known);
+            limits = weir.observe(&readings).limits[1..].to_vec();
             for (i, part) in several.parts.iter().enumerate() {
-                let units = holds[i].units(part.cores);
-                prop_assert!(units >= FLOOR * f64::from(part.cores) * 0.999, "{i}: {:?}", holds[i]);
+                let units = limits[i].units(part.cores);
+                prop_assert!(units >= FLOOR * f64::from(part.cores) * 0.999, "{i}: {:?}", limits[i]);
                 if several.is_busy(i, window) {
                     got[i] += drew[i];
                     let alone = several.server.flow(0.0, f64::from(part.cores) * part.mlp);
@@ -143,16 +143,16 @@ proptest! {
             Weir::new(WeirConfig::new(Nanos(base.fast.rest), slow)),
             Bounds::default(),
         );
-        let mut hold = Hold::FREE;
+        let mut limit = Limit::FREE;
         let (mut windows, mut got, mut wanted) = (0, 0.0, 0.0);
         for &(lasts, fast_runs, slow_cores, slow_mlp, writes) in moods.iter().cycle() {
             let fluid = Fluid { slow_cores, slow_mlp, ..base };
             for _ in 0..lasts {
-                let flow = fluid.held(hold, fast_runs);
-                let decision = weir.observe(&sight(&fluid, flow.counters(writes), fast_runs));
-                hold = decision.holds[1];
-                let units = hold.units(slow_cores);
-                prop_assert!(units >= FLOOR * f64::from(slow_cores), "{hold:?}");
+                let flow = fluid.held(limit, fast_runs);
+                let decision = weir.observe(&readings(&fluid, flow.counters(writes), fast_runs));
+                limit = decision.limits[1];
+                let units = limit.units(slow_cores);
+                prop_assert!(units >= FLOOR * f64::from(slow_cores), "{limit:?}");
                 got += flow.slow;
                 wanted += fluid.alone().1;
                 windows += 1;

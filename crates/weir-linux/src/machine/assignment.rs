@@ -9,7 +9,7 @@ use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
-use super::Host;
+use super::HostParts;
 use super::requests::Request;
 use crate::dsa::WorkQueue;
 use crate::dsa::queue::Style;
@@ -69,7 +69,7 @@ pub(super) struct Work {
 }
 
 /// What each tenant is to do.
-pub(super) fn work(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Work, MachineError> {
+pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Work, MachineError> {
     if tenants.is_empty() {
         return Err(MachineError::Request("there is no tenant to start".into()));
     }
@@ -144,7 +144,7 @@ pub(super) fn work(host: &Host, tenants: &[Tenant], seed: u64) -> Result<Work, M
 
 /// Checks that a tenant may have its cores, and that nobody else has.
 fn take_cores<'t>(
-    host: &Host,
+    host: &HostParts,
     tenant: &'t Tenant,
     taken: &mut BTreeMap<u32, &'t str>,
 ) -> Result<(), String> {
@@ -250,7 +250,7 @@ fn check_pace(tenant: &Tenant) -> Result<(), String> {
 }
 
 /// The work queue that a tenant's copies go to, if it has an accelerator make them.
-fn offload(host: &Host, tenant: &Tenant) -> Result<Option<(WorkQueue, Style)>, MachineError> {
+fn offload(host: &HostParts, tenant: &Tenant) -> Result<Option<(WorkQueue, Style)>, MachineError> {
     let Pattern::Descriptors {
         bytes,
         batch,
@@ -299,7 +299,7 @@ fn shape(reads: &Reads) -> Shape {
 }
 
 /// The arrays of one thread: the working set is divided in the proportion of lines in a round.
-fn memory_of(host: &Host, tenant: &Tenant) -> Result<Vec<Need>, MachineError> {
+fn memory_of(host: &HostParts, tenant: &Tenant) -> Result<Vec<Need>, MachineError> {
     let touched = shares(host, tenant, &tenant.placement)?;
     let Some(reads) = &tenant.reads else {
         let bytes = match tenant.pattern {
@@ -325,7 +325,7 @@ fn memory_of(host: &Host, tenant: &Tenant) -> Result<Vec<Need>, MachineError> {
     ])
 }
 
-fn shares(host: &Host, tenant: &Tenant, placement: &Placement) -> Result<Vec<Share>, MachineError> {
+fn shares(host: &HostParts, tenant: &Tenant, placement: &Placement) -> Result<Vec<Share>, MachineError> {
     let share = |name: &TierName, weight: u32| {
         let tier = host
             .topology
@@ -368,8 +368,8 @@ fn shares(host: &Host, tenant: &Tenant, placement: &Placement) -> Result<Vec<Sha
 }
 
 /// Checks that every node has room for what is to be allocated on it.
-pub(super) fn check_room<'a>(
-    host: &Host,
+pub(super) fn check_free_memory<'a>(
+    host: &HostParts,
     jobs: impl Iterator<Item = &'a Job>,
 ) -> Result<(), MachineError> {
     let mut wanted: BTreeMap<Option<u32>, (TierName, u64)> = BTreeMap::new();
@@ -405,7 +405,7 @@ pub(super) fn check_room<'a>(
         let free = if pages == Pages::Reserved {
             Some(reserved(host, node)?)
         } else {
-            memory::room(&host.root, node).map(|room| room.free)
+            memory::free_memory(&host.root, node).map(|room| room.free)
         };
         if let Some(free) = free.filter(|free| free.get() < wanted) {
             return Err(MachineError::NoMemory {
@@ -419,7 +419,7 @@ pub(super) fn check_room<'a>(
 }
 
 /// Checks that a node still has memory: a CXL device may have gone since the machine was looked at.
-fn check_there(host: &Host, node: Option<u32>, tier: &TierName) -> Result<(), MachineError> {
+fn check_there(host: &HostParts, node: Option<u32>, tier: &TierName) -> Result<(), MachineError> {
     let Some(node) = node else { return Ok(()) };
     let path = format!("{NODES}/has_memory");
     let there = host.root.text(&path).and_then(|text| list::parse(&text));
@@ -436,7 +436,7 @@ fn check_there(host: &Host, node: Option<u32>, tier: &TierName) -> Result<(), Ma
 }
 
 /// Free reserved pages of a node, in bytes.
-fn reserved(host: &Host, node: Option<u32>) -> Result<Bytes, MachineError> {
+fn reserved(host: &HostParts, node: Option<u32>) -> Result<Bytes, MachineError> {
     let base = match node {
         Some(id) => format!("/sys/devices/system/node/node{id}/hugepages/hugepages-2048kB"),
         None => "/sys/kernel/mm/hugepages/hugepages-2048kB".to_owned(),

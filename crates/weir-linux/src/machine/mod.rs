@@ -3,14 +3,14 @@
 
 mod assignment;
 mod counting;
-mod crew;
+mod worker_pool;
 mod notes;
 mod pacer;
 mod recorder;
 mod requests;
 mod task;
 mod timer;
-mod turns;
+mod shared_line;
 mod ways;
 mod worker;
 
@@ -40,7 +40,7 @@ use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
 use counting::Plan;
-use crew::Crew;
+use worker_pool::WorkerPool;
 
 /// How long a thread may be gone before that is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
@@ -72,7 +72,7 @@ impl Default for Options {
 }
 
 /// What all machines of one testbed share.
-struct Host {
+struct HostParts {
     root: Root,
     options: Options,
     view: HostView,
@@ -96,7 +96,7 @@ struct Host {
 
 /// This server, to be measured one run at a time.
 pub struct LinuxTestbed {
-    host: Arc<Host>,
+    host: Arc<HostParts>,
 }
 
 impl LinuxTestbed {
@@ -137,7 +137,7 @@ impl LinuxTestbed {
             // What cannot be removed now may be by somebody with more rights; making a group says so.
             let _ = resctrl.sweep();
         }
-        let host = Host {
+        let host = HostParts {
             prefetchers,
             resctrl,
             topology,
@@ -180,7 +180,7 @@ impl Testbed for LinuxTestbed {
         Ok(Box::new(LinuxMachine {
             host: Arc::clone(&self.host),
             seed,
-            crew: None,
+            pool: None,
         }))
     }
 
@@ -191,9 +191,9 @@ impl Testbed for LinuxTestbed {
 
 /// One run at a time on this server.
 pub struct LinuxMachine {
-    host: Arc<Host>,
+    host: Arc<HostParts>,
     seed: u64,
-    crew: Option<Crew>,
+    pool: Option<WorkerPool>,
 }
 
 impl Machine for LinuxMachine {
@@ -226,7 +226,7 @@ impl Machine for LinuxMachine {
     }
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
-        if self.crew.is_some() {
+        if self.pool.is_some() {
             return Err(MachineError::Request(
                 "a run is under way; stop it before the next".into(),
             ));
@@ -244,12 +244,12 @@ impl Machine for LinuxMachine {
             )));
         }
         let work = assignment::work(&self.host, tenants, self.seed)?;
-        self.crew = Some(Crew::assemble(work, tenants, &self.host)?);
+        self.pool = Some(WorkerPool::assemble(work, tenants, &self.host)?);
         Ok(())
     }
 
     fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
-        let Some(crew) = &mut self.crew else {
+        let Some(pool) = &mut self.pool else {
             return Err(MachineError::Request(
                 "no run is under way; start one before observing".into(),
             ));
@@ -261,7 +261,7 @@ impl Machine for LinuxMachine {
         }
         let clock = Clock::best();
         let moment = Moment::now(clock);
-        crew.begin_window()?;
+        pool.begin_window()?;
         let began = clock::raw_nanos();
         let end = began.saturating_add(window.get() as u64);
         loop {
@@ -270,11 +270,11 @@ impl Machine for LinuxMachine {
                 break;
             }
             std::thread::sleep(left.min(LONGEST_SLEEP));
-            crew.check()?;
+            pool.check()?;
         }
-        let mut tenants = crew.end_window()?;
+        let mut tenants = pool.end_window()?;
         let elapsed = clock::raw_nanos().saturating_sub(began);
-        crew.after_window(&mut tenants);
+        pool.after_window(&mut tenants);
         Moment::now(clock)
             .check_since(moment, clock)
             .map_err(|cause| MachineError::System {
@@ -297,12 +297,12 @@ impl Machine for LinuxMachine {
                 };
                 let switches = self.host.prefetchers.as_ref();
                 let switches = switches.map_err(|why| missing(why.clone()))?;
-                let Some(crew) = &mut self.crew else {
+                let Some(pool) = &mut self.pool else {
                     return Err(MachineError::Request(
                         "no run is under way; start one before switching its prefetchers".into(),
                     ));
                 };
-                let applied = crew
+                let applied = pool
                     .switch_prefetchers(switches, Running { l1, l2 })
                     .map_err(missing)?;
                 Ok(Applied {
@@ -314,12 +314,12 @@ impl Machine for LinuxMachine {
                 })
             }
             Action::CacheWays { ref tenant, mask } => {
-                let Some(crew) = &mut self.crew else {
+                let Some(pool) = &mut self.pool else {
                     return Err(MachineError::Request(
                         "no run is under way; start one before dividing the cache".into(),
                     ));
                 };
-                let applied = crew.set_ways(&self.host, tenant, mask)?;
+                let applied = pool.set_ways(&self.host, tenant, mask)?;
                 Ok(Applied {
                     requested: action.clone(),
                     applied: Action::CacheWays {
@@ -338,10 +338,10 @@ impl Machine for LinuxMachine {
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        let Some(crew) = self.crew.take() else {
+        let Some(pool) = self.pool.take() else {
             return Ok(RunNotes::default());
         };
-        let (notes, regions) = crew.dismiss()?;
+        let (notes, regions) = pool.dismiss()?;
         *self
             .host
             .kept

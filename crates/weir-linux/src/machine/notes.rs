@@ -5,14 +5,14 @@ use weir_model::capability::Unavailable;
 use weir_model::machine::RunNotes;
 use weir_model::tenant::Tenant;
 
-use super::Host;
+use super::HostParts;
 use super::assignment::{self, Job};
 use super::recorder::LeftOut;
 use super::task::Timed;
 use super::worker::{Done, Ready};
 use crate::kernels;
 use crate::kernels::chase::WINDOW_PAGES;
-use crate::prefetch::Held;
+use crate::prefetch::SwitchedPrefetchers;
 use crate::topology::list;
 
 /// A thread that had its processor for less of the time was disturbed.
@@ -20,11 +20,11 @@ const UNDISTURBED: f64 = 0.98;
 
 /// How the run is made, and what speaks against it before it has begun.
 pub(super) fn at_start(
-    host: &Host,
+    host: &HostParts,
     tenants: &[Tenant],
     jobs: &[Job],
     ready: &[Ready],
-    prefetchers: &Result<Option<Held>, Unavailable>,
+    prefetchers: &Result<Option<SwitchedPrefetchers>, Unavailable>,
 ) -> RunNotes {
     let mut notes = RunNotes::default();
     for (index, tenant) in tenants.iter().enumerate() {
@@ -106,9 +106,9 @@ pub(super) fn at_start(
 
 /// What the prefetchers did: conditions and warnings.
 fn describe_prefetchers(
-    host: &Host,
+    host: &HostParts,
     tenant: &Tenant,
-    prefetchers: &Result<Option<Held>, Unavailable>,
+    prefetchers: &Result<Option<SwitchedPrefetchers>, Unavailable>,
 ) -> (Vec<String>, Vec<String>) {
     match prefetchers {
         _ if tenant.prefetch => {
@@ -201,7 +201,7 @@ fn describe_timed(timed: Timed) -> Vec<String> {
             ),
             timer,
         ),
-        Timed::Turns { handovers, timer } => (
+        Timed::SharedLine { handovers, timer } => (
             format!(
                 "each latency sample is the mean of {handovers} hand-overs, timed by one thread"
             ),

@@ -7,7 +7,7 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::Bytes;
 
-use super::Host;
+use super::HostParts;
 use crate::storage::{self, Load, Running, Times};
 use crate::topology::list;
 
@@ -25,7 +25,7 @@ impl Request {
     /// # Errors
     /// It asks for what storage cannot do, or there is no storage.
     pub fn of(
-        host: &Host,
+        host: &HostParts,
         index: usize,
         tenant: &Tenant,
         before: &[Self],
@@ -87,7 +87,7 @@ impl Request {
     }
 }
 
-fn no_such_tier(host: &Host, name: &TierName) -> MachineError {
+fn no_such_tier(host: &HostParts, name: &TierName) -> MachineError {
     if host.storage.is_none() && *name == TierName::ssd(0) {
         return MachineError::Missing {
             feature: Feature::Storage,
@@ -117,7 +117,7 @@ struct Member {
 
 impl Requests {
     /// Starts all of them, and returns while they get ready.
-    pub fn start(host: &Host, requests: &[Request]) -> Result<Self, MachineError> {
+    pub fn start(host: &HostParts, requests: &[Request]) -> Result<Self, MachineError> {
         let Some(storage) = host.storage.as_ref().filter(|_| !requests.is_empty()) else {
             return Ok(Self { all: Vec::new() });
         };
@@ -227,7 +227,7 @@ impl Member {
 }
 
 /// How the requests of a run are made.
-pub(super) fn describe(host: &Host, tenants: usize, requests: &[Request], notes: &mut RunNotes) {
+pub(super) fn describe(host: &HostParts, tenants: usize, requests: &[Request], notes: &mut RunNotes) {
     let Some(storage) = &host.storage else {
         return;
     };

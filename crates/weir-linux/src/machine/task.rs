@@ -11,7 +11,7 @@ use super::assignment::{Job, Turn};
 use super::pacer::Pacer;
 use super::recorder::{LeftOut, Progress, Recorder};
 use super::timer::Timer;
-use super::turns::SharedLine;
+use super::shared_line::SharedLine;
 use crate::clock::Clock;
 use crate::dsa::queue::Copier;
 use crate::kernels::rounds::{self, Arrays, Rounds};
@@ -44,7 +44,7 @@ pub(super) enum Timed {
     /// So many flushed lines at once; a sample is their time over their number.
     Burst { lines: usize, timer: Timer },
     /// A sample is the mean of some hand-overs.
-    Turns { handovers: usize, timer: Timer },
+    SharedLine { handovers: usize, timer: Timer },
 }
 
 /// The loop of one pattern, ready to run.
@@ -87,7 +87,7 @@ enum Work {
         lines: usize,
         timer: Timer,
     },
-    Turns {
+    SharedLine {
         line: Arc<SharedLine>,
         turn: Turn,
         rounds: usize,
@@ -188,7 +188,7 @@ impl Task {
 
     /// The task of a job that shares its line.
     pub fn sharing(job: &Job, line: Arc<SharedLine>, turn: Turn) -> Self {
-        let work = Work::Turns {
+        let work = Work::SharedLine {
             line: Arc::clone(&line),
             turn,
             rounds: match job.timing {
@@ -304,12 +304,12 @@ impl Task {
             &Work::Hop { timer, .. } => Timed::Hop { timer },
             &Work::Single { timer } => Timed::Single { timer },
             &Work::Burst { lines, timer } => Timed::Burst { lines, timer },
-            &Work::Turns {
+            &Work::SharedLine {
                 turn,
                 rounds,
                 timer,
                 ..
-            } => Timed::Turns {
+            } => Timed::SharedLine {
                 handovers: rounds * turn.of,
                 timer,
             },
@@ -475,7 +475,7 @@ impl Task {
                     pacer.rest(burst, stop);
                 }
             }
-            Work::Turns {
+            Work::SharedLine {
                 line,
                 turn,
                 rounds,

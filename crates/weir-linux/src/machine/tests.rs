@@ -449,12 +449,12 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
         let mut machine = LinuxMachine {
             host: Arc::clone(&testbed.host),
             seed: 1,
-            crew: None,
+            pool: None,
         };
-        let error = match Crew::assemble(work, &tenants, &testbed.host) {
+        let error = match WorkerPool::assemble(work, &tenants, &testbed.host) {
             Err(error) => error,
-            Ok(crew) => {
-                machine.crew = Some(crew);
+            Ok(pool) => {
+                machine.pool = Some(pool);
                 let seen = (0..1000).find_map(|_| machine.observe(Nanos(1e9)).err());
                 let error = seen.unwrap();
                 assert_eq!(machine.stop().unwrap_err(), error);

@@ -7,7 +7,7 @@ use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::{MachineError, RunNotes};
 use weir_model::tenant::Tenant;
 
-use super::Host;
+use super::HostParts;
 use crate::resctrl::{Group, Resctrl};
 use crate::root::Root;
 
@@ -22,7 +22,7 @@ impl Ways {
     ///
     /// # Errors
     /// The cache cannot be divided here, or not so.
-    pub fn divide(host: &Host, tenants: &[Tenant]) -> Result<(Self, RunNotes), MachineError> {
+    pub fn divide(host: &HostParts, tenants: &[Tenant]) -> Result<(Self, RunNotes), MachineError> {
         let (mut ways, mut notes) = (Self::default(), RunNotes::default());
         for (index, tenant) in tenants.iter().enumerate() {
             let Some(mask) = tenant.cache_ways else {
@@ -54,7 +54,7 @@ impl Ways {
     /// As [`divide`](Self::divide).
     pub fn set(
         &mut self,
-        host: &Host,
+        host: &HostParts,
         index: usize,
         name: &str,
         cores: &[u32],

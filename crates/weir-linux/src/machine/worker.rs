@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use weir_model::machine::MachineError;
 use weir_model::units::{Bytes, Nanos};
 
-use super::Host;
+use super::HostParts;
 use super::assignment::Job;
 use super::counting::Counts;
 use super::recorder::{LeftOut, Progress};
 use super::task::{Task, Timed};
-use super::turns::SharedLine;
+use super::shared_line::SharedLine;
 use crate::clock::{self, Clock, Moment};
 use crate::memory::Region;
 use crate::pin::{self, Pinned};
@@ -49,7 +49,7 @@ pub(super) struct Done {
 /// Everything that a thread is given.
 pub(super) struct Worker {
     pub job: Job,
-    pub host: Arc<Host>,
+    pub host: Arc<HostParts>,
     pub progress: Arc<Progress>,
     pub stop: Arc<AtomicBool>,
     /// What its core counts for it.

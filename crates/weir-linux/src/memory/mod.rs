@@ -3,7 +3,7 @@
 
 mod policy;
 mod program;
-mod room;
+mod free_memory;
 mod smaps;
 mod trial;
 
@@ -17,8 +17,8 @@ use weir_model::units::Bytes;
 
 pub use policy::Policy;
 pub use program::ProgramPolicy;
-pub use room::{Room, room};
-pub use trial::{KernelPolicy, Seen, Trial};
+pub use free_memory::{FreeMemory, free_memory};
+pub use trial::{KernelPolicy, PlacementCheck, Trial};
 
 use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};

@@ -30,7 +30,7 @@ pub struct Trial {
 
 /// What was asked for and what the kernel says, in pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct PlacementCheck {
     /// Pages that should be on each node.
     pub asked: BTreeMap<u32, u64>,
     /// Pages that are on each node.
@@ -121,15 +121,15 @@ impl Trial {
     ///
     /// # Errors
     /// It does not say.
-    pub fn look(&self) -> Result<Seen, MachineError> {
+    pub fn look(&self) -> Result<PlacementCheck, MachineError> {
         let pages = self.promised.len();
         let found = policy::nodes_of(self.region.base(), pages, base_page())
             .map_err(|e| system("move_pages, to ask where pages lie", &e))?;
-        Ok(Seen::of(&self.promised, &found))
+        Ok(PlacementCheck::of(&self.promised, &found))
     }
 }
 
-impl Seen {
+impl PlacementCheck {
     /// Compares nodes with what the kernel says of each page: its node or a negative error number.
     fn of(promised: &[u32], found: &[i32]) -> Self {
         let mut seen = Self::default();
@@ -251,7 +251,7 @@ mod tests {
             pages in prop::collection::vec((0u32..4, -20i32..4), 0..50),
         ) {
             let (promised, found): (Vec<u32>, Vec<i32>) = pages.iter().copied().unzip();
-            let seen = Seen::of(&promised, &found);
+            let seen = PlacementCheck::of(&promised, &found);
             prop_assert_eq!(seen.pages(), pages.len() as u64);
             let right = pages.iter().filter(|(p, f)| i64::from(*p) == i64::from(*f)).count();
             prop_assert_eq!(seen.misplaced, (pages.len() - right) as u64);

@@ -16,7 +16,7 @@
 #[cfg(test)]
 pub(crate) mod fake;
 mod group;
-mod held;
+mod temporary;
 mod limits;
 mod schemata;
 
@@ -27,7 +27,7 @@ use weir_model::capability::Unavailable;
 use crate::root::Root;
 
 pub use group::Group;
-pub use held::Held;
+pub use temporary::TemporaryValues;
 pub use limits::{BandwidthLimits, CacheLimits};
 pub use schemata::{Resource, Schemata};
 

@@ -9,7 +9,7 @@ use weir_model::units::Bytes;
 
 use super::group::{MOUNT, file};
 use super::scope::{Scope, groups_in};
-use super::sight::residency;
+use super::sensors::residency;
 use crate::root::Root;
 
 /// Groups of the system's own, which are nobody's tenants unless they are named.

@@ -3,11 +3,11 @@
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::config::HostConfig;
-use super::means::{allocation, weights};
-use super::sight::probe::Probe;
-use super::sight::touched::Touched;
-use super::sight::traffic;
-use super::sight::uncore::Uncore;
+use super::actuators::{allocation, weights};
+use super::sensors::probe::Probe;
+use super::sensors::touched::Touched;
+use super::sensors::traffic;
+use super::sensors::uncore::Uncore;
 use crate::root::Root;
 
 /// What is lost where loads are timed in place of the Tables of Requests.

@@ -2,7 +2,7 @@
 
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::means::Means;
+use super::actuators::Actuator;
 use super::scope::Scope;
 
 /// A tenant as it is asked for.
@@ -34,7 +34,7 @@ pub struct HostConfig {
     /// The tenants.
     pub tenants: Vec<TenantScope>,
     /// By what they may be held.
-    pub means: Vec<Means>,
+    pub actuators: Vec<Actuator>,
     /// Whether a process that shares its control group with others may be put into one of its own,
     /// below that, for as long as it is steered.
     pub own_groups: bool,
@@ -67,7 +67,7 @@ impl Default for HostConfig {
     fn default() -> Self {
         Self {
             tenants: Vec::new(),
-            means: vec![Means::Cores, Means::ProcessorTime, Means::Bandwidth],
+            actuators: vec![Actuator::Cores, Actuator::ProcessorTime, Actuator::Bandwidth],
             own_groups: false,
             monitor: true,
             machine_wide: false,

@@ -10,8 +10,8 @@ use weir_model::units::{Gigahertz, Nanos};
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
-use super::ledger::{Ledger, Restored};
-use super::means::Means;
+use super::journalled_writes::{JournalledWrites, Restored};
+use super::actuators::Actuator;
 use super::restore::Cause;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
@@ -48,7 +48,7 @@ fn config() -> HostConfig {
             tenant("p", "pid:301", true),
             tenant("kept", "pid:302", false),
         ],
-        means: Means::ALL.to_vec(),
+        actuators: Actuator::ALL.to_vec(),
         own_groups: true,
         machine_wide: true,
         dwell: Nanos(0.0),
@@ -61,8 +61,8 @@ fn config() -> HostConfig {
 fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Option<Vec<Cause>> {
     let storage = Box::new(paper.held_by(life));
     let root = machine.root(life);
-    let ledger = Ledger::on(&root, storage).ok();
-    let host = ledger.map(|(ledger, _)| Host::with(&root, config(), &EVENTS, Some(ledger)));
+    let writes = JournalledWrites::on(&root, storage).ok();
+    let host = writes.map(|(writes, _)| Host::with(&root, config(), &EVENTS, Some(writes)));
     let mut host = host.and_then(Result::ok);
     for event in events {
         match (event, &mut host) {
@@ -105,7 +105,7 @@ fn others_do(machine: &Machine, event: &Event) {
 /// A program that only restores.
 fn restore(machine: &Machine, paper: &Paper, life: &Life) -> Result<Restored, String> {
     let storage = Box::new(paper.held_by(life));
-    Ledger::on(&machine.root(life), storage).map(|(_, restored)| restored)
+    JournalledWrites::on(&machine.root(life), storage).map(|(_, restored)| restored)
 }
 
 fn cores(tenant: &str, cores: Option<u32>) -> Event {
@@ -262,10 +262,10 @@ fn a_journal_of_another_form_or_of_other_files_is_not_obeyed() {
     let machine = Machine::new();
     machine.put("/etc/passwd", "root\n");
     let write = |form: u32, path: &str| {
-        let keeper = Task { id: 1, start: 1 };
+        let owner = Task { id: 1, start: 1 };
         let boot = "first".to_owned();
         let records = [
-            Record::Began { form, boot, keeper },
+            Record::Began { form, boot, owner },
             Record::Writing {
                 path: path.into(),
                 folder: None,

@@ -3,7 +3,7 @@
 
 use weir_model::capability::Unavailable;
 
-use super::ledger::{Ledger, Wrote};
+use super::journalled_writes::{JournalledWrites, Wrote};
 use super::scope::groups_in;
 use crate::root::Root;
 use crate::topology::list;
@@ -127,7 +127,7 @@ pub(crate) fn may_have(root: &Root, group: &str, controller: &str) -> Result<(),
 /// The kernel refuses.
 pub(crate) fn give(
     root: &Root,
-    ledger: &mut Ledger,
+    writes: &mut JournalledWrites,
     group: &str,
     controller: &str,
 ) -> Result<Vec<Wrote>, Unavailable> {
@@ -145,7 +145,7 @@ pub(crate) fn give(
         if text.known().is_some_and(|text| has(text)) {
             continue;
         }
-        let wrote = ledger.set(&path, &format!("+{controller}"));
+        let wrote = writes.set(&path, &format!("+{controller}"));
         match &wrote.applied {
             Ok(found) if has(found) => all.push(wrote),
             Ok(_) => {

@@ -13,14 +13,14 @@ use weir_model::units::{Gigahertz, Nanos};
 
 use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
-use super::ledger::{JournalError, Ledger, Restored, Wrote};
-use super::means::Means;
+use super::journalled_writes::{JournalError, JournalledWrites, Restored, Wrote};
+use super::actuators::Actuator;
 use super::release::{Release, lock};
 use super::restore::{Cause, NotPutBack};
-use super::seen::Seen;
-use super::sight::probe::{BURSTS, Probe};
-use super::sight::touched::Touched;
-use super::sight::uncore::Uncore;
+use super::observation::HostObservation;
+use super::sensors::probe::{BURSTS, Probe};
+use super::sensors::touched::Touched;
+use super::sensors::uncore::Uncore;
 use super::tenant::{Refusals, Tenant};
 use crate::clock;
 use crate::root::Root;
@@ -49,7 +49,7 @@ pub struct Host {
     probe: Result<Probe, Unavailable>,
     touched: Result<Touched, Unavailable>,
     /// None in a dry run.
-    ledger: Option<Arc<Mutex<Ledger>>>,
+    writes: Option<Arc<Mutex<JournalledWrites>>>,
     wrote: Vec<Wrote>,
     capabilities: Vec<Capability>,
     last: Option<Instant>,
@@ -71,14 +71,14 @@ impl Host {
         journal: Option<&Path>,
     ) -> Result<(Self, Restored), HostError> {
         // What an earlier process left may be in the way of what is looked for.
-        let (ledger, restored) = match journal {
+        let (writes, restored) = match journal {
             Some(folder) => {
-                let (ledger, restored) = Ledger::open(root, folder)?;
-                (Some(ledger), restored)
+                let (writes, restored) = JournalledWrites::open(root, folder)?;
+                (Some(writes), restored)
             }
             None => (None, Restored::default()),
         };
-        Ok((Self::with(root, config, library, ledger)?, restored))
+        Ok((Self::with(root, config, library, writes)?, restored))
     }
 
     /// As [`Host::open`], with somebody who is told of every record that is in the journal and of
@@ -93,9 +93,9 @@ impl Host {
         journal: &Path,
         watch: Box<dyn FnMut(Moment) + Send>,
     ) -> Result<Self, HostError> {
-        let (mut ledger, _) = Ledger::open(root, journal)?;
-        ledger.watch(Some(Watch(watch)));
-        Self::with(root, config, library, Some(ledger))
+        let (mut writes, _) = JournalledWrites::open(root, journal)?;
+        writes.watch(Some(Watch(watch)));
+        Self::with(root, config, library, Some(writes))
     }
 
     /// The same, with a journal that is open.
@@ -103,7 +103,7 @@ impl Host {
         root: &Root,
         config: HostConfig,
         library: &EventLibrary,
-        ledger: Option<Ledger>,
+        writes: Option<JournalledWrites>,
     ) -> Result<Self, HostError> {
         super::group::version_2(root).map_err(HostError::Missing)?;
         let mut refusals = Refusals::default();
@@ -132,7 +132,7 @@ impl Host {
             uncore,
             probe,
             touched,
-            ledger: ledger.map(|ledger| Arc::new(Mutex::new(ledger))),
+            writes: writes.map(|writes| Arc::new(Mutex::new(writes))),
             wrote: Vec::new(),
             capabilities,
             last: None,
@@ -149,14 +149,14 @@ impl Host {
             root,
             config,
             tenants,
-            ledger,
+            writes,
             wrote,
             ..
         } = self;
-        if let Some(ledger) = ledger {
-            let mut ledger = lock(ledger);
+        if let Some(writes) = writes {
+            let mut writes = lock(writes);
             for tenant in tenants {
-                tenant.settle(root, &mut ledger, config, wrote);
+                tenant.settle(root, &mut writes, config, wrote);
             }
         }
     }
@@ -169,16 +169,16 @@ impl Host {
     /// The step in which a tenant's bandwidth can be allocated, of all of it; none if it cannot be held
     /// by that.
     pub fn allocation_step(&self, tenant: &Tenant) -> Option<f64> {
-        let scale = super::means::allocation::scale(&self.root, self.config.full).ok()?;
+        let scale = super::actuators::allocation::scale(&self.root, self.config.full).ok()?;
         let step = scale.step.max(1) as f64 / scale.all;
-        tenant.can(Means::Bandwidth).then_some(step)
+        tenant.can(Actuator::Bandwidth).then_some(step)
     }
 
     /// The clocks that a tenant's processors can be bounded to, the highest first; none if it cannot
     /// be held by that.
     pub fn clocks(&self, tenant: &Tenant) -> Vec<Gigahertz> {
-        if tenant.can(Means::Clock) {
-            super::means::clock::clocks(&self.root, tenant.cpus())
+        if tenant.can(Actuator::Clock) {
+            super::actuators::clock::clocks(&self.root, tenant.cpus())
         } else {
             Vec::new()
         }
@@ -211,7 +211,7 @@ impl Host {
     }
 
     /// Waits until a window has passed since the last one, and says what was seen in it.
-    pub fn observe(&mut self, window: Nanos) -> Seen {
+    pub fn observe(&mut self, window: Nanos) -> HostObservation {
         let began = self.last.unwrap_or_else(Instant::now);
         self.wait(began, window, &|| false);
         self.look(began)
@@ -219,7 +219,7 @@ impl Host {
 
     /// The same, unless somebody wants it to end meanwhile: asked whenever a signal comes, or loads are
     /// timed. Nothing is lost of a window that was broken off.
-    pub fn observe_unless(&mut self, window: Nanos, ended: &dyn Fn() -> bool) -> Option<Seen> {
+    pub fn observe_unless(&mut self, window: Nanos, ended: &dyn Fn() -> bool) -> Option<HostObservation> {
         let began = self.last.unwrap_or_else(Instant::now);
         self.wait(began, window, ended).then(|| self.look(began))
     }
@@ -246,7 +246,7 @@ impl Host {
     }
 
     /// What was seen since a window began.
-    fn look(&mut self, began: Instant) -> Seen {
+    fn look(&mut self, began: Instant) -> HostObservation {
         let now = Instant::now();
         let window = Nanos(now.duration_since(began).as_nanos() as f64);
         self.last = Some(now);
@@ -264,7 +264,7 @@ impl Host {
             }
         }
         self.windows += 1;
-        Seen {
+        HostObservation {
             window,
             counters,
             probe: match &mut self.probe {
@@ -298,7 +298,7 @@ impl Host {
     /// There is no such tenant, it may not be held, it may not be held by this, or the kernel
     /// refused: the reason. What was not refused stands.
     pub fn act(&mut self, action: &Action) -> Result<Applied, Unavailable> {
-        let Some(ledger) = &self.ledger else {
+        let Some(writes) = &self.writes else {
             return Err(Unavailable::because("this is a dry run"));
         };
         let name = action.tenant().ok_or_else(|| {
@@ -312,13 +312,13 @@ impl Host {
             (self.tenants.iter_mut()).find(|tenant| tenant.name() == name && !tenant.is_retired());
         let tenant =
             tenant.ok_or_else(|| Unavailable::because(format!("there is no tenant `{name}`")))?;
-        let mut ledger = lock(ledger);
-        let mut hands = super::means::Hands {
+        let mut writes = lock(writes);
+        let mut access = super::actuators::KernelAccess {
             root: &self.root,
-            ledger: &mut ledger,
+            writes: &mut writes,
             wrote: &mut self.wrote,
         };
-        let applied = tenant.act(&mut hands, action, &self.config, &others)?;
+        let applied = tenant.act(&mut access, action, &self.config, &others)?;
         Ok(Applied {
             requested: action.clone(),
             applied,
@@ -339,18 +339,18 @@ impl Host {
                 "the weights of interleaving hold for the whole machine, and it was not allowed to change them",
             ));
         }
-        let Some(ledger) = &self.ledger else {
+        let Some(writes) = &self.writes else {
             return Err(Unavailable::because("this is a dry run"));
         };
-        let mut ledger = lock(ledger);
-        let mut hands = super::means::Hands {
+        let mut writes = lock(writes);
+        let mut access = super::actuators::KernelAccess {
             root: &self.root,
-            ledger: &mut ledger,
+            writes: &mut writes,
             wrote: &mut self.wrote,
         };
         match weights {
-            Some(weights) => super::means::weights::hold(&mut hands, weights),
-            None => super::means::weights::let_go(&mut hands).map(|()| Vec::new()),
+            Some(weights) => super::actuators::weights::set(&mut access, weights),
+            None => super::actuators::weights::let_go(&mut access).map(|()| Vec::new()),
         }
     }
 
@@ -369,7 +369,7 @@ impl Host {
 
     /// A way to put everything back from another thread.
     pub fn releaser(&self) -> Release {
-        Release(self.ledger.clone())
+        Release(self.writes.clone())
     }
 }
 

@@ -12,8 +12,8 @@ use weir_model::units::{Bytes, Gigahertz, Nanos};
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper};
 use super::host::{Host, HostError};
-use super::ledger::Ledger;
-use super::means::Means;
+use super::journalled_writes::JournalledWrites;
+use super::actuators::Actuator;
 use super::restore::Cause;
 use super::watchdog::Watchdog;
 
@@ -30,7 +30,7 @@ fn config(scopes: &[&str]) -> HostConfig {
     };
     HostConfig {
         tenants: scopes.iter().map(tenant).collect(),
-        means: Means::ALL.to_vec(),
+        actuators: Actuator::ALL.to_vec(),
         dwell: Nanos(0.0),
         ..HostConfig::default()
     }
@@ -38,8 +38,8 @@ fn config(scopes: &[&str]) -> HostConfig {
 
 fn host(machine: &Machine, config: HostConfig) -> Result<Host, HostError> {
     let root = machine.root(&Life::default());
-    let (ledger, _) = Ledger::on(&root, Box::new(Paper::default())).unwrap();
-    Host::with(&root, config, &EVENTS, Some(ledger))
+    let (writes, _) = JournalledWrites::on(&root, Box::new(Paper::default())).unwrap();
+    Host::with(&root, config, &EVENTS, Some(writes))
 }
 
 fn refused(machine: &Machine, config: HostConfig) -> String {
@@ -292,7 +292,7 @@ fn a_list_that_could_not_be_put_back_is_not_changed() {
     let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
     let why = host.act(&cores("cgroup:/b", Some(1))).unwrap_err();
     assert!(why.reason.contains("does not take again"), "{why}");
-    assert!(host.tenants()[0].can(Means::ProcessorTime));
+    assert!(host.tenants()[0].can(Actuator::ProcessorTime));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use weir_model::capability::Unavailable;
 
-use super::ledger::{JournalError, Ledger, Restored};
-use super::means::{Hands, weights};
+use super::journalled_writes::{JournalError, JournalledWrites, Restored};
+use super::actuators::{KernelAccess, weights};
 use crate::root::Root;
 
 /// Weights of nodes that are ours for now; dropping puts back what was there.
@@ -15,7 +15,7 @@ use crate::root::Root;
 /// They are one setting of the whole system, and hold for pages that any program under weighted interleave
 /// gets meanwhile.
 #[derive(Debug)]
-pub struct Interleaving(Ledger);
+pub struct Interleaving(JournalledWrites);
 
 impl Interleaving {
     /// Whether the kernel has them.
@@ -39,14 +39,14 @@ impl Interleaving {
     ) -> Result<(Self, Restored), Unavailable> {
         weights::find(root)?;
         let told = |error: JournalError| Unavailable::because(format!("{error}; it takes root"));
-        let (ledger, restored) = Ledger::open(root, journal).map_err(told)?;
-        Ok((Self::on(root, ledger, weights)?, restored))
+        let (writes, restored) = JournalledWrites::open(root, journal).map_err(told)?;
+        Ok((Self::on(root, writes, weights)?, restored))
     }
 
     /// The same, with a journal that is open.
     pub(super) fn on(
         root: &Root,
-        ledger: Ledger,
+        writes: JournalledWrites,
         weights: &[(u32, u32)],
     ) -> Result<Self, Unavailable> {
         let byte = |&(node, weight): &(u32, u32)| {
@@ -57,13 +57,13 @@ impl Interleaving {
             })
         };
         let wanted = weights.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
-        let mut held = Self(ledger);
-        let mut hands = Hands {
+        let mut held = Self(writes);
+        let mut access = KernelAccess {
             root,
-            ledger: &mut held.0,
+            writes: &mut held.0,
             wrote: &mut Vec::new(),
         };
-        let found = weights::hold(&mut hands, &wanted)?;
+        let found = weights::set(&mut access, &wanted)?;
         if found == wanted {
             return Ok(held);
         }
@@ -106,8 +106,8 @@ mod tests {
         weights: &[(u32, u32)],
     ) -> Result<Interleaving, Unavailable> {
         let root = machine.root(life);
-        let (ledger, _) = Ledger::on(&root, Box::new(paper.held_by(life))).unwrap();
-        Interleaving::on(&root, ledger, weights)
+        let (writes, _) = JournalledWrites::on(&root, Box::new(paper.held_by(life))).unwrap();
+        Interleaving::on(&root, writes, weights)
     }
 
     #[test]
@@ -145,12 +145,12 @@ mod tests {
             let before = machine.tree();
             let life = Life::until(Some(step));
             let root = machine.root(&life);
-            if let Ok((ledger, _)) = Ledger::on(&root, Box::new(paper.held_by(&life))) {
-                drop(Interleaving::on(&root, ledger, &[(0, 3), (1, 7)]));
+            if let Ok((writes, _)) = JournalledWrites::on(&root, Box::new(paper.held_by(&life))) {
+                drop(Interleaving::on(&root, writes, &[(0, 3), (1, 7)]));
             }
             let after = Life::default();
             let (_, restored) =
-                Ledger::on(&machine.root(&after), Box::new(paper.held_by(&after))).unwrap();
+                JournalledWrites::on(&machine.root(&after), Box::new(paper.held_by(&after))).unwrap();
             assert!(restored.is_whole(), "{step}: {:?}", restored.not);
             assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
         }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::journal::{Moment, Watch};
-use super::ledger::{JournalError, Ledger, restore};
+use super::journalled_writes::{JournalError, JournalledWrites, restore};
 use crate::control::Control;
 use crate::root::Root;
 
@@ -61,7 +61,7 @@ fn furnish(folder: &Path) {
 const CHILD: &str = "WEIR_TEST_KILLED_AFTER";
 
 fn steer(folder: &Path, after: usize) {
-    let (mut ledger, _) = Ledger::open(&machine(folder), &folder.join("journal")).unwrap();
+    let (mut writes, _) = JournalledWrites::open(&machine(folder), &folder.join("journal")).unwrap();
     let mut moments = 0;
     let watch = move |_: Moment| {
         if moments == after {
@@ -71,16 +71,16 @@ fn steer(folder: &Path, after: usize) {
         }
         moments += 1;
     };
-    ledger.watch(Some(Watch(Box::new(watch))));
+    writes.watch(Some(Watch(Box::new(watch))));
     for value in ["1000 10000", "2000 10000"] {
-        ledger.set(FILES[0].0, value).applied.unwrap();
-        ledger.make(GROUP, "tasks").unwrap();
-        ledger.set(FILES[1].0, "0-1").applied.unwrap();
-        ledger.set(FILES[2].0, "9").applied.unwrap();
-        assert_eq!(ledger.put_back(FILES[1].0), []);
-        assert_eq!(ledger.put_back(GROUP), []);
+        writes.set(FILES[0].0, value).applied.unwrap();
+        writes.make(GROUP, "tasks").unwrap();
+        writes.set(FILES[1].0, "0-1").applied.unwrap();
+        writes.set(FILES[2].0, "9").applied.unwrap();
+        assert_eq!(writes.put_back(FILES[1].0), []);
+        assert_eq!(writes.put_back(GROUP), []);
     }
-    assert_eq!(ledger.release(), []);
+    assert_eq!(writes.release(), []);
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn two_at_once_are_one_too_many() {
     let folder = tempfile::tempdir().unwrap();
     furnish(folder.path());
     let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
-    let first = Ledger::open(&root, &journal).unwrap();
-    match Ledger::open(&root, &journal) {
+    let first = JournalledWrites::open(&root, &journal).unwrap();
+    match JournalledWrites::open(&root, &journal) {
         Err(JournalError::Kept(why)) => {
             let own = std::process::id().to_string();
             assert!(why.contains(&own) && why.contains("end it first"), "{why}");
@@ -136,7 +136,7 @@ fn two_at_once_are_one_too_many() {
         other => panic!("{other:?}"),
     }
     drop(first);
-    Ledger::open(&root, &journal).unwrap();
+    JournalledWrites::open(&root, &journal).unwrap();
 }
 
 #[test]
@@ -144,17 +144,17 @@ fn a_journal_that_grows_is_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     furnish(folder.path());
     let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
-    let (mut ledger, _) = Ledger::open(&root, &journal).unwrap();
+    let (mut writes, _) = JournalledWrites::open(&root, &journal).unwrap();
     let mut longest = 0;
     for n in 0..1500 {
-        ledger
+        writes
             .set(FILES[0].0, &format!("{} 10000", 1000 + n))
             .applied
             .unwrap();
         longest = longest.max(fs::metadata(journal.join("journal")).unwrap().len());
     }
     assert!((200_000..300_000).contains(&longest), "{longest}");
-    drop(ledger);
+    drop(writes);
     let restored = restore(&root, &journal).unwrap();
     assert_eq!(restored.put_back, [FILES[0].0]);
     let path = folder.path().join("sys/fs/cgroup/a/cpu.max");

@@ -7,14 +7,14 @@
 //! | [`automatic`] | whom, where nobody was named: control groups by where their pages lie |
 //! | [`group`] | the control group (version 2) behind a scope |
 //! | `journal` | what was there before, on disk before anything is changed |
-//! | `ledger` | the only way to change anything: found, said on disk, written, read back |
+//! | `journalled_writes` | the only way to change anything: found, said on disk, written, read back |
 //! | `release` | putting everything back from another thread |
 //! | [`mod@restore`] | putting back what stands changed, or saying exactly what could not be |
-//! | [`means`] | by what a tenant is held, a file for each |
-//! | [`sight`] | what is looked at, a file for each source |
+//! | [`actuators`] | by what a tenant is held, a file for each |
+//! | [`sensors`] | what is looked at, a file for each source |
 //! | [`tenant`] | a tenant: found by its scope, seen, held |
 //! | [`config`] | what is steered, and within which bounds |
-//! | [`seen`] | what is seen in a window, of the machine and of each tenant |
+//! | [`observation`] | what is seen in a window, of the machine and of each tenant |
 //! | [`host`] | this host for a controller: tenants seen window by window, and held |
 //! | `capabilities` | what a host lacks to be steered, and what each loss costs |
 //! | [`interleaving`] | the weights of interleaving, held for a measurement |
@@ -38,13 +38,13 @@ pub mod interleaving;
 mod journal;
 #[cfg(test)]
 mod killed;
-mod ledger;
-pub mod means;
+mod journalled_writes;
+pub mod actuators;
 mod release;
 pub mod restore;
 pub mod scope;
-pub mod seen;
-pub mod sight;
+pub mod observation;
+pub mod sensors;
 pub mod tenant;
 pub mod watchdog;
 
@@ -53,13 +53,13 @@ pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
 pub use interleaving::Interleaving;
 pub use journal::Moment;
-pub use ledger::{JournalError, Restored, Wrote, restore};
-pub use means::Means;
+pub use journalled_writes::{JournalError, Restored, Wrote, restore};
+pub use actuators::Actuator;
 pub use release::Release;
 pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
-pub use seen::{Seen, TenantSeen};
-pub use sight::busy::Ran;
-pub use sight::residency::Residency;
+pub use observation::{HostObservation, TenantObservation};
+pub use sensors::busy::Ran;
+pub use sensors::residency::Residency;
 pub use tenant::Tenant;
 pub use watchdog::Watchdog;

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use weir_model::capability::Unavailable;
 
-use super::ledger::Ledger;
+use super::journalled_writes::JournalledWrites;
 use super::restore::NotPutBack;
 
 /// Puts everything back from another thread, such as a watchdog's.
 #[derive(Debug, Clone)]
-pub struct Release(pub(super) Option<Arc<Mutex<Ledger>>>);
+pub struct Release(pub(super) Option<Arc<Mutex<JournalledWrites>>>);
 
 impl Release {
     /// Puts everything back, and says what could not be. Whoever holds the machine meanwhile finds
@@ -18,7 +18,7 @@ impl Release {
     pub fn release(&self) -> Vec<NotPutBack> {
         self.0
             .as_ref()
-            .map_or_else(Vec::new, |ledger| lock(ledger).release())
+            .map_or_else(Vec::new, |writes| lock(writes).release())
     }
 
     /// The same, but gives up where another thread does not let go of the journal for so long:
@@ -28,13 +28,13 @@ impl Release {
     /// # Errors
     /// What stands in the way.
     pub fn release_within(&self, patience: Duration) -> Result<Vec<NotPutBack>, Unavailable> {
-        let Some(ledger) = &self.0 else {
+        let Some(writes) = &self.0 else {
             return Ok(Vec::new());
         };
         let began = Instant::now();
         loop {
-            match ledger.try_lock() {
-                Ok(mut ledger) => return Ok(ledger.release()),
+            match writes.try_lock() {
+                Ok(mut writes) => return Ok(writes.release()),
                 Err(std::sync::TryLockError::Poisoned(poisoned)) => {
                     return Ok(poisoned.into_inner().release());
                 }
@@ -52,6 +52,6 @@ impl Release {
 }
 
 /// A ledger is whole between any two of its calls, also where a caller panicked.
-pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn lock(writes: &Mutex<JournalledWrites>) -> MutexGuard<'_, JournalledWrites> {
+    writes.lock().unwrap_or_else(PoisonError::into_inner)
 }

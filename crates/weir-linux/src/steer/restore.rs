@@ -10,8 +10,8 @@ use std::io;
 
 use serde::Serialize;
 
-use super::journal::{Folder, Standing, Task, Value};
-use super::means::time;
+use super::journal::{Folder, ActiveChange, Task, Value};
+use super::actuators::time;
 use crate::process::{leader, started};
 use crate::root::{Reading, Root};
 
@@ -120,14 +120,14 @@ impl Outcome {
 }
 
 /// Makes one thing as it was found.
-pub(crate) fn put_back(root: &Root, standing: &Standing) -> Outcome {
-    let path = standing.path();
+pub(crate) fn put_back(root: &Root, active: &ActiveChange) -> Outcome {
+    let path = active.path();
     if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
         return Outcome::told(false, path, "", Cause::Foreign);
     }
-    match standing {
-        Standing::Value(value) => value_back(root, value),
-        Standing::Folder(folder) => folder_back(root, folder),
+    match active {
+        ActiveChange::Value(value) => value_back(root, value),
+        ActiveChange::Folder(folder) => folder_back(root, folder),
     }
 }
 

@@ -17,7 +17,7 @@ mod fio;
 mod place;
 mod report;
 mod running;
-mod said;
+mod process_output;
 mod scratch;
 
 use std::path::PathBuf;

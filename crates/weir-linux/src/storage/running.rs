@@ -13,7 +13,7 @@ use weir_model::units::Bytes;
 
 use super::fio::Fio;
 use super::report::{Report, Times};
-use super::said::Said;
+use super::process_output::ProcessOutput;
 use super::{Load, system, writes};
 
 /// How long it may take until requests flow.
@@ -31,7 +31,7 @@ const AGREE: (f64, u64) = (0.05, 16 << 20);
 /// One process, which never outlives this.
 pub(crate) struct Running {
     child: Child,
-    said: Option<[Said; 2]>,
+    said: Option<[ProcessOutput; 2]>,
     tenant: String,
     writes: bool,
     /// Bytes of requests that tell that all threads are at work.
@@ -69,7 +69,7 @@ impl Running {
             )
         };
         let mut child = command.spawn().map_err(failed)?;
-        let said = [Said::on(child.stdout.take()), Said::on(child.stderr.take())];
+        let said = [ProcessOutput::on(child.stdout.take()), ProcessOutput::on(child.stderr.take())];
         let threads = load.cores.len() as u64;
         Ok(Self {
             child,
@@ -195,7 +195,7 @@ impl Running {
     /// Words and last documents on both pipes.
     fn take_said(&mut self) -> [(String, Option<String>); 2] {
         let said = self.said.take();
-        said.map_or_else(Default::default, |said| said.map(Said::finish))
+        said.map_or_else(Default::default, |said| said.map(ProcessOutput::finish))
     }
 
     /// Ends it and says what makes its figures less than trustworthy.

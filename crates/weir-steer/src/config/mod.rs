@@ -11,9 +11,9 @@ use weir_model::units::{Bytes, Nanos};
 
 use crate::calibrate::Calibration;
 use crate::guard::Bounds;
-use crate::hold::Share;
+use crate::limit::Share;
 use crate::knee::Knee;
-use crate::roster::{ISOLATED, Policy};
+use crate::registry::{ISOLATED, Policy};
 use crate::scope::Scope;
 
 /// What is steered, by whom, and where it is told.

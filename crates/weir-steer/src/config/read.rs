@@ -14,8 +14,8 @@ use weir_model::recover;
 use weir_model::units::{Bytes, Nanos};
 
 use super::{Config, Known, LogConfig, Probing};
-use crate::hold::Share;
-use crate::roster::Policy;
+use crate::limit::Share;
+use crate::registry::Policy;
 
 /// A file larger than this is no configuration.
 const MOST_BYTES: usize = 1 << 20;

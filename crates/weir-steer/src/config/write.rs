@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use weir_model::units::Nanos;
 
 use super::Known;
-use crate::hold::Grain;
+use crate::limit::Grain;
 use crate::knee::Knee;
 
 /// As a file that is read back.

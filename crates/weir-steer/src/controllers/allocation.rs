@@ -5,8 +5,8 @@ use weir_model::units::Nanos;
 
 use super::hold_all;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::{Hold, Share};
-use crate::sight::Sight;
+use crate::limit::{Limit, Share};
+use crate::readings::Readings;
 
 /// What the loop is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,20 +69,20 @@ impl Controller for Allocation {
         "allocation"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        if !sight.protected_busy() {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        if !readings.protected_busy() {
             self.setting = 1.0;
             self.wait = 0;
-            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
         }
-        let why = match sight.slow_residency(self.config.fast) {
+        let why = match readings.slow_residency(self.config.fast) {
             Ok(slow) => Why::compared(self.steer(slow), slow, self.config.target),
             Err(why) => Why::rule(format!("as before: {why}")),
         };
-        let hold = Hold {
+        let limit = Limit {
             allocation: Share::of(self.setting),
-            ..Hold::FREE
+            ..Limit::FREE
         };
-        hold_all(sight, hold, why)
+        hold_all(readings, limit, why)
     }
 }

@@ -5,8 +5,8 @@ use weir_model::units::{Gigahertz, Nanos};
 
 use super::hold_all;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::Hold;
-use crate::sight::Sight;
+use crate::limit::Limit;
+use crate::readings::Readings;
 
 /// What the loop is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,12 +38,12 @@ impl Controller for Frequency {
         "frequency"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        if !sight.protected_busy() {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        if !readings.protected_busy() {
             self.step = 0;
-            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
         }
-        let why = match &sight.table {
+        let why = match &readings.table {
             Ok(table) => {
                 let target = self.config.undisturbed * self.config.severe;
                 let lowest = self.config.clocks.len().saturating_sub(1);
@@ -60,10 +60,10 @@ impl Controller for Frequency {
         let clock = (self.step > 0)
             .then(|| self.config.clocks.get(self.step))
             .flatten();
-        let hold = Hold {
+        let limit = Limit {
             clock: clock.copied(),
-            ..Hold::FREE
+            ..Limit::FREE
         };
-        hold_all(sight, hold, why.at_level(self.step as u32))
+        hold_all(readings, limit, why.at_level(self.step as u32))
     }
 }

@@ -3,8 +3,8 @@
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Needs, Why};
-use crate::hold::Grain;
-use crate::sight::Sight;
+use crate::limit::Grain;
+use crate::readings::Readings;
 
 /// The controller, with the cores' worth of running that all who may be held share.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Controller for Isolation {
         Needs::Nothing
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        share_units(sight, self.units, Grain::Time, Why::rule("always"))
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        share_units(readings, self.units, Grain::Time, Why::rule("always"))
     }
 }

@@ -10,8 +10,8 @@ use weir_model::units::Nanos;
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Needs, Why};
-use crate::hold::{Grain, Share};
-use crate::sight::Sight;
+use crate::limit::{Grain, Share};
+use crate::readings::Readings;
 
 /// What the controller is told of a machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Latency {
     config: LatencyConfig,
     /// The shortest that was seen.
     rest: Option<Nanos>,
-    held: Option<Held>,
+    held: Option<ActiveLimit>,
     in_vain: Wait,
 }
 
@@ -72,7 +72,7 @@ impl Wait {
 
 /// A hold in force.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct ActiveLimit {
     units: f64,
     /// What the fast tier gives under holds that do no harm.
     good: Nanos,
@@ -106,14 +106,14 @@ impl Latency {
         let Some(held) = self.held.take() else {
             return self.free(cores, now, rest, is_known);
         };
-        let limit = held.good * NOTICED;
+        let threshold = held.good * NOTICED;
         let (rule, held) = match held.trial {
             Some(before) if now * NOTICED > before.1 => self.failed(held, before, now),
             Some(_) => ("the fast tier is faster: held on", Some(held.settled(now))),
             None => held.go_on(now),
         };
         self.held = held.filter(|held| held.units < cores);
-        (rule, limit)
+        (rule, threshold)
     }
 
     fn free(
@@ -123,14 +123,14 @@ impl Latency {
         rest: Nanos,
         is_known: bool,
     ) -> (&'static str, Nanos) {
-        let limit = rest * SLOW;
+        let threshold = rest * SLOW;
         if self.in_vain.left > 0 && !self.in_vain.is_over() {
-            return ("to hold somebody helped nobody", limit);
+            return ("to hold somebody helped nobody", threshold);
         }
-        if is_known && now <= limit {
-            return ("the fast tier is fast", limit);
+        if is_known && now <= threshold {
+            return ("the fast tier is fast", threshold);
         }
-        self.held = Some(Held {
+        self.held = Some(ActiveLimit {
             units: (cores * FIRST).max(LEAST),
             good: now,
             trial: Some((None, now)),
@@ -139,23 +139,23 @@ impl Latency {
             wait: Wait::default(),
         });
         match is_known {
-            true => ("the fast tier is slow: a trial", limit),
-            false => ("what the fast tier can give is not known: a trial", limit),
+            true => ("the fast tier is slow: a trial", threshold),
+            false => ("what the fast tier can give is not known: a trial", threshold),
         }
     }
 
     /// A step narrower made nothing faster: the one before, and what is seen now is what there is.
     fn failed(
         &mut self,
-        held: Held,
+        held: ActiveLimit,
         (before, was): (Option<f64>, Nanos),
         now: Nanos,
-    ) -> (&'static str, Option<Held>) {
+    ) -> (&'static str, Option<ActiveLimit>) {
         let Some(units) = before else {
             self.in_vain.begin();
             return ("to hold somebody helped nobody: let go", None);
         };
-        let held = Held {
+        let held = ActiveLimit {
             units,
             good: was.min(now),
             trial: None,
@@ -168,7 +168,7 @@ impl Latency {
     }
 }
 
-impl Held {
+impl ActiveLimit {
     /// A narrower hold that helped.
     fn settled(self, now: Nanos) -> Self {
         Self {
@@ -212,24 +212,24 @@ impl Controller for Latency {
         Needs::Probe
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        let tenants = sight.tenants.len();
-        if !sight.protected_busy() {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        let tenants = readings.tenants.len();
+        if !readings.protected_busy() {
             self.held = None;
             self.in_vain = Wait::default();
             return Decision::free(tenants, Why::rule("nobody to protect runs"));
         }
-        let cores = f64::from(sight.restrained_cores());
-        let why = match &sight.probe {
+        let cores = f64::from(readings.restrained_cores());
+        let why = match &readings.probe {
             _ if cores == 0.0 => {
                 self.held = None;
                 return Decision::free(tenants, Why::rule("nobody who may be held runs"));
             }
             Ok(now) => {
-                let (rule, limit) = self.decide(cores, *now);
+                let (rule, threshold) = self.decide(cores, *now);
                 Why {
                     probe: Some(*now),
-                    target: Some(limit),
+                    target: Some(threshold),
                     ..Why::rule(rule)
                 }
             }
@@ -238,6 +238,6 @@ impl Controller for Latency {
         let Some(held) = self.held else {
             return Decision::free(tenants, why);
         };
-        share_units(sight, held.units, self.grain(), why.at_level(1))
+        share_units(readings, held.units, self.grain(), why.at_level(1))
     }
 }

@@ -5,8 +5,8 @@ use weir_model::units::Nanos;
 
 use super::hold_all;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::{Hold, Share};
-use crate::sight::Sight;
+use crate::limit::{Limit, Share};
+use crate::readings::Readings;
 
 /// What limits the rate at the narrowest level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +147,9 @@ impl Miku {
         "no backlog: a step wider"
     }
 
-    fn hold(&self) -> Hold {
+    fn limit(&self) -> Limit {
         let Some(level) = self.level.checked_sub(1) else {
-            return Hold::FREE;
+            return Limit::FREE;
         };
         let cores = self.config.levels[level as usize];
         let rate = Share::of(self.rate);
@@ -157,11 +157,11 @@ impl Miku {
             Rate::Quota => (rate, Share::ALL),
             Rate::Allocation => (Share::ALL, rate),
         };
-        Hold {
+        Limit {
             cores: Some(cores),
             time,
             allocation,
-            ..Hold::FREE
+            ..Limit::FREE
         }
     }
 }
@@ -171,23 +171,23 @@ impl Controller for Miku {
         "miku"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
+    fn observe(&mut self, readings: &Readings) -> Decision {
         if let Some(too_wide) = &mut self.too_wide {
             too_wide.age = too_wide.age.saturating_add(1);
         }
-        if !sight.protected_busy() {
+        if !readings.protected_busy() {
             *self = Self::new(self.config.clone());
-            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
         }
-        let slow = match sight.slow_residency(self.config.fast) {
+        let slow = match readings.slow_residency(self.config.fast) {
             Ok(slow) => slow,
             // Nothing goes to the slow tier: there is room.
             Err(why) => {
                 let rule = format!("{}: {why}", self.room());
-                return hold_all(sight, self.hold(), Why::rule(rule).at_level(self.level));
+                return hold_all(readings, self.limit(), Why::rule(rule).at_level(self.level));
             }
         };
-        let writes = sight.slow.as_ref().map_or(0.0, |t| t.write_share());
+        let writes = readings.slow.as_ref().map_or(0.0, |t| t.write_share());
         let target = self.config.slow_read * (1.0 - writes) + self.config.slow_write * writes;
         let rule = if slow > target {
             self.backlog()
@@ -198,6 +198,6 @@ impl Controller for Miku {
             "about as long as the device can serve"
         };
         let why = Why::compared(rule, slow, target).at_level(self.level);
-        hold_all(sight, self.hold(), why)
+        hold_all(readings, self.limit(), why)
     }
 }

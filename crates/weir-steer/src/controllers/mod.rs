@@ -17,20 +17,20 @@ pub use quota::{Quota, QuotaConfig};
 pub use weir::{Weir, WeirConfig};
 
 use crate::controller::{Decision, Why};
-use crate::hold::{Grain, Hold};
-use crate::sight::{Role, Sight};
+use crate::limit::{Grain, Limit};
+use crate::readings::{Role, Readings};
 
 /// The same hold for everybody who may be held and has something to run.
-fn hold_all(sight: &Sight, hold: Hold, why: Why) -> Decision {
+fn hold_all(readings: &Readings, limit: Limit, why: Why) -> Decision {
     let held = |role| {
         if role == Role::Restrained {
-            hold
+            limit
         } else {
-            Hold::FREE
+            Limit::FREE
         }
     };
     Decision {
-        holds: sight.tenants.iter().map(|t| held(t.role)).collect(),
+        limits: readings.tenants.iter().map(|t| held(t.role)).collect(),
         why,
     }
 }
@@ -39,34 +39,34 @@ fn hold_all(sight: &Sight, hold: Hold, why: Why) -> Decision {
 /// part of their bandwidth is left alone: it is not to blame, and holding it would gain next to nothing. The
 /// others get equal parts of the rest, and what somebody with fewer cores leaves goes on to them (max-min
 /// fairness).
-fn share_units(sight: &Sight, units: f64, grain: Grain, why: Why) -> Decision {
-    let mut holds = vec![Hold::FREE; sight.tenants.len()];
-    let may_be_held: Vec<usize> = (sight.tenants.iter().enumerate())
+fn share_units(readings: &Readings, units: f64, grain: Grain, why: Why) -> Decision {
+    let mut limits = vec![Limit::FREE; readings.tenants.len()];
+    let may_be_held: Vec<usize> = (readings.tenants.iter().enumerate())
         .filter(|(_, t)| t.role == Role::Restrained && t.busy)
         .map(|(i, _)| i)
         .collect();
-    let (small, all) = small_drawers(sight, &may_be_held);
+    let (small, all) = small_drawers(readings, &may_be_held);
     let drawn: f64 = small.iter().map(|&(_, drew)| drew).sum();
     let others = if all > 0.0 { drawn / all } else { 0.0 };
     let mut left = units * (1.0 - others);
     let mut wanting: Vec<(u32, usize)> = (may_be_held.iter())
         .filter(|&&i| !small.iter().any(|&(k, _)| k == i))
-        .map(|&i| (sight.tenants[i].cores, i))
+        .map(|&i| (readings.tenants[i].cores, i))
         .collect();
     wanting.sort_unstable();
     for (k, &(cores, i)) in wanting.iter().enumerate() {
         let part = left / (wanting.len() - k) as f64;
-        holds[i] = Hold::to_units(part, cores, grain);
+        limits[i] = Limit::to_units(part, cores, grain);
         left -= part.min(f64::from(cores));
     }
-    Decision { holds, why }
+    Decision { limits, why }
 }
 
 /// Those of some tenants that draw little, and what all of them draw; nobody where it cannot be told what
 /// each of them draws.
-fn small_drawers(sight: &Sight, of: &[usize]) -> (Vec<(usize, f64)>, f64) {
+fn small_drawers(readings: &Readings, of: &[usize]) -> (Vec<(usize, f64)>, f64) {
     let drew = |&i: &usize| {
-        let drew = sight.tenants[i].drew.as_ref().ok()?.get();
+        let drew = readings.tenants[i].drew.as_ref().ok()?.get();
         (drew.is_finite() && drew >= 0.0).then_some((i, drew))
     };
     let Some(drew) = of.iter().map(drew).collect::<Option<Vec<_>>>() else {
@@ -84,11 +84,11 @@ mod tests {
     use weir_model::units::{GbPerSec, Nanos};
 
     use super::*;
-    use crate::sight::TenantSight;
+    use crate::readings::TenantReadings;
 
-    fn sight(cores: &[u32]) -> Sight {
+    fn readings(cores: &[u32]) -> Readings {
         let none = || Unavailable::because("not counted");
-        Sight {
+        Readings {
             length: Nanos(1e9),
             table: Err(none()),
             fast_table: Err(none()),
@@ -98,7 +98,7 @@ mod tests {
             slow: Err(none()),
             probe: Err(none()),
             tenants: (cores.iter())
-                .map(|&cores| TenantSight {
+                .map(|&cores| TenantReadings {
                     role: Role::Restrained,
                     cores,
                     busy: true,
@@ -110,24 +110,24 @@ mod tests {
 
     #[test]
     fn the_small_keep_theirs_and_the_bully_gets_the_rest() {
-        let shared = share_units(&sight(&[1, 16, 1]), 4.0, Grain::Time, Why::rule("test"));
-        assert!(shared.holds[0].is_free() && shared.holds[2].is_free());
-        assert!((shared.holds[1].units(16) - 2.0).abs() < 1e-9);
+        let shared = share_units(&readings(&[1, 16, 1]), 4.0, Grain::Time, Why::rule("test"));
+        assert!(shared.limits[0].is_free() && shared.limits[2].is_free());
+        assert!((shared.limits[1].units(16) - 2.0).abs() < 1e-9);
     }
 
     #[test]
     fn more_than_all_cores_is_free() {
-        let shared = share_units(&sight(&[4, 4]), 9.0, Grain::Time, Why::rule("test"));
-        assert!(shared.holds.iter().all(Hold::is_free));
+        let shared = share_units(&readings(&[4, 4]), 9.0, Grain::Time, Why::rule("test"));
+        assert!(shared.limits.iter().all(Limit::is_free));
     }
 
     #[test]
     fn who_draws_little_is_left_alone() {
-        let mut sight = sight(&[4, 12]);
-        sight.tenants[0].drew = Ok(GbPerSec(1.0));
-        sight.tenants[1].drew = Ok(GbPerSec(9.0));
-        let shared = share_units(&sight, 4.0, Grain::Time, Why::rule("test"));
-        assert!(shared.holds[0].is_free());
-        assert!((shared.holds[1].units(12) - 3.6).abs() < 1e-9);
+        let mut readings = readings(&[4, 12]);
+        readings.tenants[0].drew = Ok(GbPerSec(1.0));
+        readings.tenants[1].drew = Ok(GbPerSec(9.0));
+        let shared = share_units(&readings, 4.0, Grain::Time, Why::rule("test"));
+        assert!(shared.limits[0].is_free());
+        assert!((shared.limits[1].units(12) - 3.6).abs() < 1e-9);
     }
 }

@@ -5,8 +5,8 @@ use weir_model::units::Nanos;
 
 use super::hold_all;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::{Hold, Share};
-use crate::sight::Sight;
+use crate::limit::{Limit, Share};
+use crate::readings::Readings;
 
 /// What the loop is told. The paper gives neither step nor floor nor a rule for release.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,12 +55,12 @@ impl Controller for Quota {
         "quota"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        if !sight.protected_busy() {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        if !readings.protected_busy() {
             self.time = 1.0;
-            return Decision::free(sight.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
         }
-        let why = match &sight.table {
+        let why = match &readings.table {
             Ok(table) => {
                 let target = self.config.undisturbed * self.config.severe;
                 let severe = table.mean > target;
@@ -78,10 +78,10 @@ impl Controller for Quota {
             }
             Err(why) => Why::rule(format!("as before: {why}")),
         };
-        let hold = Hold {
+        let limit = Limit {
             time: Share::of(self.time),
-            ..Hold::FREE
+            ..Limit::FREE
         };
-        hold_all(sight, hold, why)
+        hold_all(readings, limit, why)
     }
 }

@@ -8,8 +8,8 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::{Knee, grains};
-use crate::hold::{Grain, Hold, Share};
-use crate::sight::Sight;
+use crate::limit::{Grain, Limit, Share};
+use crate::readings::Readings;
 
 /// Beyond every cache's reach.
 const WORKING_SET: Bytes = Bytes::mib(64);
@@ -47,7 +47,7 @@ pub struct Measure<'a> {
 
 /// A tenant alone under a hold.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct LimitedWindow {
     units: f64,
     writes: f64,
     residency: Nanos,
@@ -87,7 +87,7 @@ impl Measure<'_> {
 
     /// The better of few cores and many.
     fn best(&self, op: Op, rest: Nanos) -> Result<Option<Knee>, MachineError> {
-        let mut best: Option<(Knee, Seen)> = None;
+        let mut best: Option<(Knee, LimitedWindow)> = None;
         for grain in grains(self.step) {
             let knee = self.knee(op, grain, rest)?;
             best = match (best, knee) {
@@ -103,7 +103,7 @@ impl Measure<'_> {
         let mut tenant = self.tenant(Op::Ld);
         tenant.cores.truncate(1);
         tenant.prefetch = false;
-        Ok(self.see(tenant, Hold::FREE, 1)?.map(|seen| seen.residency))
+        Ok(self.see(tenant, Limit::FREE, 1)?.map(|seen| seen.residency))
     }
 
     /// The least hold with which the device is busy, if it has no queue then; else the most without one.
@@ -112,9 +112,9 @@ impl Measure<'_> {
         op: Op,
         grain: Grain,
         rest: Nanos,
-    ) -> Result<Option<(Knee, Seen)>, MachineError> {
+    ) -> Result<Option<(Knee, LimitedWindow)>, MachineError> {
         let ladder = self.ladder(grain);
-        let is_queued = |seen: &Seen| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
+        let is_queued = |seen: &LimitedWindow| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
         let look = |i: usize| self.look(op, ladder[i]);
         // The first hold that fills the queue; a hold that cannot be judged does.
         let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
@@ -138,14 +138,14 @@ impl Measure<'_> {
             residency: seen.residency,
             gives: seen.gives,
             units: seen.units,
-            much: ladder.get(much).map(|hold| hold.units(all)),
+            much: ladder.get(much).map(|limit| limit.units(all)),
             grain,
         };
         Ok(Some((knee, seen)))
     }
 
     /// Everything that can be held, the least first.
-    fn ladder(&self, grain: Grain) -> Vec<Hold> {
+    fn ladder(&self, grain: Grain) -> Vec<Limit> {
         let all = self.cores.len() as u32;
         let step = match grain {
             Grain::Time => CORE,
@@ -155,8 +155,8 @@ impl Measure<'_> {
             return Vec::new();
         }
         let steps = (f64::from(all) / step).round() as u32;
-        let mut ladder: Vec<Hold> = (1..=steps)
-            .map(|n| Hold::to_units(f64::from(n) * step, all, grain))
+        let mut ladder: Vec<Limit> = (1..=steps)
+            .map(|n| Limit::to_units(f64::from(n) * step, all, grain))
             .collect();
         ladder.dedup_by(|a, b| a.units(all) <= b.units(all));
         ladder
@@ -173,24 +173,24 @@ impl Measure<'_> {
         }
     }
 
-    fn look(&self, op: Op, hold: Hold) -> Result<Option<Seen>, MachineError> {
-        self.see(self.tenant(op), hold, 1)
+    fn look(&self, op: Op, limit: Limit) -> Result<Option<LimitedWindow>, MachineError> {
+        self.see(self.tenant(op), limit, 1)
     }
 
     /// A tenant alone under a hold, for so many windows; `None` where too little is counted to tell.
-    fn see(&self, tenant: Tenant, hold: Hold, windows: u32) -> Result<Option<Seen>, MachineError> {
+    fn see(&self, tenant: Tenant, limit: Limit, windows: u32) -> Result<Option<LimitedWindow>, MachineError> {
         let mut machine = self.testbed.open(self.seed)?;
         machine.start(&[tenant])?;
-        if hold.cores.is_some() {
+        if limit.cores.is_some() {
             machine.act(&Action::Cores {
                 tenant: NAME.into(),
-                cores: hold.cores,
+                cores: limit.cores,
             })?;
         }
-        if hold.allocation < Share::ALL {
+        if limit.allocation < Share::ALL {
             machine.act(&Action::Bandwidth {
                 tenant: NAME.into(),
-                percent: (hold.allocation.get() * 100.0).round() as u32,
+                percent: (limit.allocation.get() * 100.0).round() as u32,
             })?;
         }
         let mut seen = machine.observe(self.window)?;
@@ -200,23 +200,23 @@ impl Measure<'_> {
             seen.counters.accumulate(&more.counters);
         }
         machine.stop()?;
-        let sight = Sight::of(&seen, Vec::new());
-        let (Ok(residency), Ok(slow)) = (sight.slow_residency(Nanos(0.0)), &sight.slow) else {
+        let readings = Readings::of(&seen, Vec::new());
+        let (Ok(residency), Ok(slow)) = (readings.slow_residency(Nanos(0.0)), &readings.slow) else {
             return Ok(None);
         };
         let lines = slow.total().get() / LINE_BYTES as f64;
-        Ok((lines > 0.0).then_some(Seen {
-            units: hold.units(self.cores.len() as u32),
+        Ok((lines > 0.0).then_some(LimitedWindow {
+            units: limit.units(self.cores.len() as u32),
             writes: slow.write_share(),
             residency,
-            waits: sight.ingress.as_ref().map_or(Nanos(0.0), |q| q.mean),
+            waits: readings.ingress.as_ref().map_or(Nanos(0.0), |q| q.mean),
             gives: slow.total(),
         }))
     }
 }
 
 /// Whether few cores serve better than many: they give more, or as much with far shorter a queue.
-fn is_better(op: Op, few: &Seen, many: &Seen) -> bool {
+fn is_better(op: Op, few: &LimitedWindow, many: &LimitedWindow) -> bool {
     let gain = few.gives.get() / many.gives.get();
     if op.is_posted() {
         return gain > WORTH_POSTED;
@@ -233,12 +233,12 @@ const NAME: &str = "calibration";
 /// The first of `0..end` for which something holds that holds for all after it too; `end` if for none.
 pub(super) fn first<E>(
     end: usize,
-    mut holds: impl FnMut(usize) -> Result<bool, E>,
+    mut limits: impl FnMut(usize) -> Result<bool, E>,
 ) -> Result<usize, E> {
     let (mut low, mut high) = (0, end);
     while low < high {
         let middle = low + (high - low) / 2;
-        if holds(middle)? {
+        if limits(middle)? {
             high = middle;
         } else {
             low = middle + 1;

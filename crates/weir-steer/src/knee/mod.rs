@@ -12,7 +12,7 @@ pub use threads::{Measured, Threads};
 
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::hold::{Grain, Share};
+use crate::limit::{Grain, Share};
 
 /// A device under one mix of reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,8 +14,8 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 use super::Knee;
 use super::measure::{BUSY, QUEUED, first};
 use crate::calibrate::{CalibrateError, Calibration, slow_placement};
-use crate::hold::Grain;
-use crate::sight::Sight;
+use crate::limit::Grain;
+use crate::readings::Readings;
 
 /// How a host is measured.
 pub struct Threads<'a> {
@@ -42,7 +42,7 @@ pub struct Measured {
 
 /// Threads beside a chain of loads.
 #[derive(Debug, Clone)]
-struct Seen {
+struct ChainWindow {
     stay: Nanos,
     counted: bool,
     gives: GbPerSec,
@@ -110,8 +110,8 @@ impl Threads<'_> {
         slow: &Placement,
         rest: Nanos,
     ) -> Result<Option<Knee>, CalibrateError> {
-        let mut known: Vec<Option<Seen>> = vec![None; cores.len()];
-        let mut look = |n: usize| -> Result<Seen, CalibrateError> {
+        let mut known: Vec<Option<ChainWindow>> = vec![None; cores.len()];
+        let mut look = |n: usize| -> Result<ChainWindow, CalibrateError> {
             if let Some(seen) = &known[n] {
                 return Ok(seen.clone());
             }
@@ -147,7 +147,7 @@ impl Threads<'_> {
         cores: &[u32],
         op: Op,
         placement: &Placement,
-    ) -> Result<Seen, CalibrateError> {
+    ) -> Result<ChainWindow, CalibrateError> {
         let tenant = |name: &str, op, pattern, cores: &[u32]| Tenant {
             name: name.into(),
             cores: cores.to_vec(),
@@ -177,21 +177,21 @@ impl Threads<'_> {
                 "not one load came back in the time given".into(),
             ));
         }
-        let sight = Sight::of(&seen, Vec::new());
+        let readings = Readings::of(&seen, Vec::new());
         let fast = placement == &Placement::Bind(TierName::dram());
         let counted = match fast {
-            true => sight
+            true => readings
                 .fast_table
                 .as_ref()
-                .or(sight.table.as_ref())
+                .or(readings.table.as_ref())
                 .map(|table| table.mean),
-            false => sight.slow_table.as_ref().map(|table| table.mean),
+            false => readings.slow_table.as_ref().map(|table| table.mean),
         };
-        Ok(Seen {
+        Ok(ChainWindow {
             counted: counted.is_ok(),
             stay: counted.unwrap_or(seen.window / loads as f64),
             gives,
-            writes: match &sight.slow {
+            writes: match &readings.slow {
                 Ok(traffic) => traffic.write_share(),
                 Err(_) => writes_of(op),
             },

@@ -3,19 +3,19 @@
 use weir_model::action::{Action, Applied};
 use weir_model::units::Nanos;
 
-use super::AppliedHold;
-use crate::hold::{Hold, Share};
+use super::AppliedLimit;
+use crate::limit::{Limit, Share};
 
 /// Takes a tenant from one hold to another by `act`, which says why where it refuses. What is refused stays
 /// as it was. `period` is after how long its processor time is given anew.
 pub fn change(
     tenant: &str,
-    from: Hold,
-    to: Hold,
+    from: Limit,
+    to: Limit,
     period: Nanos,
     mut act: impl FnMut(&Action) -> Result<Applied, String>,
-) -> AppliedHold {
-    let mut after = AppliedHold {
+) -> AppliedLimit {
+    let mut after = AppliedLimit {
         requested: to,
         applied: to,
         refused: Vec::new(),
@@ -33,7 +33,7 @@ pub fn change(
 }
 
 /// The actions that take a tenant from one hold to another.
-fn changes(tenant: &str, from: Hold, to: Hold, period: Nanos) -> Vec<Action> {
+fn changes(tenant: &str, from: Limit, to: Limit, period: Nanos) -> Vec<Action> {
     let name = || tenant.to_owned();
     let mut actions = Vec::new();
     if from.cores != to.cores {
@@ -65,25 +65,25 @@ fn changes(tenant: &str, from: Hold, to: Hold, period: Nanos) -> Vec<Action> {
 }
 
 /// A hold as the machine says it is.
-fn take_over(hold: &mut Hold, applied: &Action) {
+fn take_over(limit: &mut Limit, applied: &Action) {
     match *applied {
-        Action::Cores { cores, .. } => hold.cores = cores,
-        Action::ProcessorTime { share, .. } => hold.time = Share::of(share),
-        Action::Clock { clock, .. } => hold.clock = clock,
+        Action::Cores { cores, .. } => limit.cores = cores,
+        Action::ProcessorTime { share, .. } => limit.time = Share::of(share),
+        Action::Clock { clock, .. } => limit.clock = clock,
         Action::Bandwidth { percent, .. } => {
-            hold.allocation = Share::of(f64::from(percent) / 100.0)
+            limit.allocation = Share::of(f64::from(percent) / 100.0)
         }
         Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
     }
 }
 
 /// A hold without what was refused.
-fn undo(hold: &mut Hold, refused: &Action, from: Hold) {
+fn undo(limit: &mut Limit, refused: &Action, from: Limit) {
     match refused {
-        Action::Cores { .. } => hold.cores = from.cores,
-        Action::ProcessorTime { .. } => hold.time = from.time,
-        Action::Clock { .. } => hold.clock = from.clock,
-        Action::Bandwidth { .. } => hold.allocation = from.allocation,
+        Action::Cores { .. } => limit.cores = from.cores,
+        Action::ProcessorTime { .. } => limit.time = from.time,
+        Action::Clock { .. } => limit.clock = from.clock,
+        Action::Bandwidth { .. } => limit.allocation = from.allocation,
         Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
     }
 }

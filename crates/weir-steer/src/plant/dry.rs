@@ -2,9 +2,9 @@
 
 use weir_model::units::Nanos;
 
-use super::{AppliedHold, NotPutBack, Plant, PlantError, TenantOf};
-use crate::hold::Hold;
-use crate::sight::Sight;
+use super::{AppliedLimit, NotPutBack, Plant, PlantError, TenantOf};
+use crate::limit::Limit;
+use crate::readings::Readings;
 
 /// Another plant, only looked at.
 pub struct Dry<'a> {
@@ -23,20 +23,20 @@ impl Plant for Dry<'_> {
         self.plant.tenants()
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
         self.plant.observe(window)
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
-        let after = |&requested: &Hold| AppliedHold {
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
+        let after = |&requested: &Limit| AppliedLimit {
             requested,
-            applied: Hold::FREE,
+            applied: Limit::FREE,
             refused: match requested.is_free() {
                 true => Vec::new(),
                 false => vec!["a dry run writes nothing".to_owned()],
             },
         };
-        holds.iter().map(after).collect()
+        limits.iter().map(after).collect()
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {

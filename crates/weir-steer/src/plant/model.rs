@@ -7,10 +7,10 @@ use weir_model::machine::{Machine, MachineError, Observation};
 use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 
-use super::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf, change};
-use crate::drive::{Party, Phase};
-use crate::hold::Hold;
-use crate::sight::{Role, Sight, TenantSight};
+use super::{AppliedLimit, Actuators, NotPutBack, Plant, PlantError, TenantOf, change};
+use crate::control_loop::{SteeredTenant, Phase};
+use crate::limit::Limit;
+use crate::readings::{Role, Readings, TenantReadings};
 
 /// Phases, one after another, on a machine. The last one goes on for as long as it is looked at.
 pub struct Model<'a> {
@@ -19,7 +19,7 @@ pub struct Model<'a> {
     quota_period: Nanos,
     tenants: Vec<TenantOf>,
     /// To what each tenant is held, whether it runs or not.
-    held: Vec<Hold>,
+    held: Vec<Limit>,
     /// The phase that runs, and when it ends.
     running: Option<(usize, Nanos)>,
     now: Nanos,
@@ -29,21 +29,21 @@ impl<'a> Model<'a> {
     /// A plant of whoever runs in any of the phases. A tenant of several phases is one tenant, known by its
     /// name, with the role and cores of its first.
     pub fn new(machine: &'a mut dyn Machine, phases: Vec<Phase>, quota_period: Nanos) -> Self {
-        let means = Means::of_model(machine.topology());
+        let actuators = Actuators::of_model(machine.topology());
         let mut tenants: Vec<TenantOf> = Vec::new();
-        for party in phases.iter().flat_map(|p| &p.parties) {
-            if !tenants.iter().any(|t| t.name == party.tenant.name) {
+        for steered in phases.iter().flat_map(|p| &p.parties) {
+            if !tenants.iter().any(|t| t.name == steered.tenant.name) {
                 tenants.push(TenantOf {
-                    name: party.tenant.name.clone(),
-                    role: party.role,
-                    cores: party.tenant.cores.len() as u32,
-                    means: means.clone(),
+                    name: steered.tenant.name.clone(),
+                    role: steered.role,
+                    cores: steered.tenant.cores.len() as u32,
+                    actuators: actuators.clone(),
                 });
             }
         }
         Self {
             machine,
-            held: vec![Hold::FREE; tenants.len()],
+            held: vec![Limit::FREE; tenants.len()],
             tenants,
             phases,
             quota_period,
@@ -54,9 +54,9 @@ impl<'a> Model<'a> {
 
     /// The same plant, whose tenants can be held by these means alone.
     #[must_use]
-    pub fn with_means(mut self, means: &Means) -> Self {
+    pub fn with_actuators(mut self, actuators: &Actuators) -> Self {
         for tenant in &mut self.tenants {
-            tenant.means = means.clone();
+            tenant.actuators = actuators.clone();
         }
         self
     }
@@ -66,7 +66,7 @@ impl<'a> Model<'a> {
         self.now
     }
 
-    fn parties(&self) -> &[Party] {
+    fn parties(&self) -> &[SteeredTenant] {
         self.running.map_or(&[], |(k, _)| &self.phases[k].parties)
     }
 
@@ -96,55 +96,55 @@ impl<'a> Model<'a> {
         }
         self.running = Some((k, end));
         for i in 0..self.tenants.len() {
-            let hold = self.held[i];
+            let limit = self.held[i];
             let name = &self.tenants[i].name;
             let mut parties = self.parties().iter().filter(|p| p.tenant.name == *name);
             if parties.any(|p| p.role == Role::Protected) {
-                self.held[i] = Hold::FREE;
+                self.held[i] = Limit::FREE;
                 continue;
             }
             // A refusal was reported when the hold was new.
-            self.change(i, Hold::FREE, hold);
+            self.change(i, Limit::FREE, limit);
         }
         Ok(())
     }
 
     /// Takes a tenant from one hold to another, if it runs; says what is in force.
-    fn change(&mut self, tenant: usize, from: Hold, to: Hold) -> AppliedHold {
+    fn change(&mut self, tenant: usize, from: Limit, to: Limit) -> AppliedLimit {
         let name = self.tenants[tenant].name.clone();
         if !self.parties().iter().any(|p| p.tenant.name == name) {
-            return AppliedHold {
+            return AppliedLimit {
                 requested: to,
                 applied: to,
                 refused: Vec::new(),
             };
         }
-        let (machine, means) = (&mut *self.machine, &self.tenants[tenant].means);
-        let act = |action: &Action| match means.can(action) {
+        let (machine, actuators) = (&mut *self.machine, &self.tenants[tenant].actuators);
+        let act = |action: &Action| match actuators.can(action) {
             true => machine.act(action).map_err(|why| why.to_string()),
             false => Err("tenants of this model cannot be held by that".to_owned()),
         };
         change(&name, from, to, self.quota_period, act)
     }
 
-    fn sights(&self, seen: &Observation) -> Vec<TenantSight> {
+    fn sights(&self, seen: &Observation) -> Vec<TenantReadings> {
         let of = |tenant: &TenantOf| {
             let k = (self.parties().iter()).position(|p| p.tenant.name == tenant.name)?;
             Some((&self.parties()[k], seen.tenants.get(k)?))
         };
         (self.tenants.iter())
             .map(|tenant| {
-                let Some((party, progress)) = of(tenant) else {
-                    return TenantSight {
+                let Some((steered, progress)) = of(tenant) else {
+                    return TenantReadings {
                         role: tenant.role,
                         cores: tenant.cores,
                         busy: false,
                         drew: Err(Unavailable::because("it had nothing to run")),
                     };
                 };
-                TenantSight {
-                    role: party.role,
-                    cores: party.tenant.cores.len() as u32,
+                TenantReadings {
+                    role: steered.role,
+                    cores: steered.tenant.cores.len() as u32,
                     busy: true,
                     drew: if progress.accesses > 0 {
                         Ok(progress.bandwidth(seen.window))
@@ -162,7 +162,7 @@ impl Plant for Model<'_> {
         &self.tenants
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
         self.enter_phase()?;
         let seen = if self.parties().is_empty() {
             Observation {
@@ -174,13 +174,13 @@ impl Plant for Model<'_> {
             self.machine.observe(window)?
         };
         self.now = self.now + window;
-        Ok(Sight::of(&seen, self.sights(&seen)))
+        Ok(Readings::of(&seen, self.sights(&seen)))
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
         (0..self.tenants.len())
             .map(|i| {
-                let to = holds.get(i).copied().unwrap_or(Hold::FREE);
+                let to = limits.get(i).copied().unwrap_or(Limit::FREE);
                 let after = self.change(i, self.held[i], to);
                 self.held[i] = after.applied;
                 after
@@ -189,7 +189,7 @@ impl Plant for Model<'_> {
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {
-        self.held.fill(Hold::FREE);
+        self.held.fill(Limit::FREE);
         self.running = None;
         let Err(why) = self.machine.stop() else {
             return Vec::new();

@@ -12,13 +12,13 @@ use weir_model::workload::Workloads;
 
 use crate::calibrate::{CalibrateError, calibrate, slow_placement};
 use crate::controller::{Controller, Decision, Why};
-use crate::drive::{Party, Phase, Step, drive};
+use crate::control_loop::{SteeredTenant, Phase, Step, run_phases};
 use crate::guard::Bounds;
-use crate::hold::{Hold, Share};
-use crate::plant::{Means, PlantError};
-use crate::roster::Policy;
+use crate::limit::{Limit, Share};
+use crate::plant::{Actuators, PlantError};
+use crate::registry::Policy;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::sight::{Role, Sight};
+use crate::readings::{Role, Readings};
 use rows::{Knob, ROWS, What};
 
 /// Why a figure cannot be had.
@@ -164,28 +164,28 @@ impl Bench<'_> {
     }
 
     /// Both bandwidths of a pair under a knob.
-    fn beside(&self, pair: &[Party], knob: Knob) -> Result<(GbPerSec, GbPerSec), Unanswered> {
+    fn beside(&self, pair: &[SteeredTenant], knob: Knob) -> Result<(GbPerSec, GbPerSec), Unanswered> {
         let clock = self
             .testbed
             .open(self.seed)
             .map_err(PlantError::from)?
             .topology()
             .clock;
-        let hold = match knob {
-            Knob::Quota => Hold {
+        let limit = match knob {
+            Knob::Quota => Limit {
                 time: Share::of(1.0 / THREADS as f64),
-                ..Hold::FREE
+                ..Limit::FREE
             },
-            Knob::Clock(part) => Hold {
+            Knob::Clock(part) => Limit {
                 clock: clock.map(|clock: Gigahertz| clock * part),
-                ..Hold::FREE
+                ..Limit::FREE
             },
-            Knob::Allocation(share) => Hold {
+            Knob::Allocation(share) => Limit {
                 allocation: Share::of(share),
-                ..Hold::FREE
+                ..Limit::FREE
             },
         };
-        let steps = self.run(pair, &mut Fixed(hold), SHOWN + 1)?;
+        let steps = self.run(pair, &mut Fixed(limit), SHOWN + 1)?;
         let mean = |i: usize| {
             let shown = &steps[steps.len() - SHOWN as usize..];
             GbPerSec(shown.iter().map(|s| s.drew(i).get()).sum::<f64>() / f64::from(SHOWN))
@@ -194,7 +194,7 @@ impl Bench<'_> {
     }
 
     /// A tenant's bandwidth in the mean of the last windows.
-    fn mean(&self, parties: &[Party], policy: Option<Policy>, i: usize) -> Result<f64, Unanswered> {
+    fn mean(&self, parties: &[SteeredTenant], policy: Option<Policy>, i: usize) -> Result<f64, Unanswered> {
         let windows = if policy.is_some() { WATCHED } else { SHOWN + 1 };
         let steps = self.play(parties, policy, windows)?;
         let shown = &steps[steps.len() - SHOWN as usize..];
@@ -203,7 +203,7 @@ impl Bench<'_> {
 
     fn play(
         &self,
-        parties: &[Party],
+        parties: &[SteeredTenant],
         policy: Option<Policy>,
         windows: u32,
     ) -> Result<Vec<Step>, Unanswered> {
@@ -211,9 +211,9 @@ impl Bench<'_> {
             None => Policy::free(),
             Some(policy) => {
                 let machine = self.testbed.open(self.seed).map_err(PlantError::from)?;
-                let means = Means::of_model(machine.topology());
-                let known = calibrate(self.testbed, self.seed, WINDOW, means.allocation)?;
-                policy.controller(&known, &means, Bounds::default())
+                let actuators = Actuators::of_model(machine.topology());
+                let known = calibrate(self.testbed, self.seed, WINDOW, actuators.allocation)?;
+                policy.controller(&known, &actuators, Bounds::default())
             }
         };
         self.run(parties, controller.as_mut(), windows)
@@ -221,7 +221,7 @@ impl Bench<'_> {
 
     fn run(
         &self,
-        parties: &[Party],
+        parties: &[SteeredTenant],
         controller: &mut dyn Controller,
         windows: u32,
     ) -> Result<Vec<Step>, Unanswered> {
@@ -230,7 +230,7 @@ impl Bench<'_> {
             parties: parties.to_vec(),
         };
         let mut machine = self.testbed.open(self.seed).map_err(PlantError::from)?;
-        Ok(drive(
+        Ok(run_phases(
             machine.as_mut(),
             controller,
             &[phase],
@@ -240,7 +240,7 @@ impl Bench<'_> {
     }
 
     /// The tenants of a scenario's first phase.
-    fn pair(&self, scenario: &str) -> Result<Vec<Party>, Unanswered> {
+    fn pair(&self, scenario: &str) -> Result<Vec<SteeredTenant>, Unanswered> {
         let machine = self.testbed.open(self.seed).map_err(PlantError::from)?;
         let scenario = Scenario::builtin(scenario, machine.topology())?;
         Ok(scenario
@@ -251,7 +251,7 @@ impl Bench<'_> {
     }
 
     /// A bandwidth test on each tier.
-    fn streams(&self, fast: Op, slow: Op) -> Result<Vec<Party>, Unanswered> {
+    fn streams(&self, fast: Op, slow: Op) -> Result<Vec<SteeredTenant>, Unanswered> {
         let machine = self.testbed.open(self.seed).map_err(PlantError::from)?;
         let topology = machine.topology();
         let beyond = slow_placement(topology).ok_or(CalibrateError::NoSlowTier)?;
@@ -265,11 +265,11 @@ impl Bench<'_> {
         };
         let dram = Placement::Bind(TierName::dram());
         Ok(vec![
-            Party {
+            SteeredTenant {
                 tenant: stream("fast", fast, first, dram),
                 role: Role::Protected,
             },
-            Party {
+            SteeredTenant {
                 tenant: stream("slow", slow, &rest[..threads], beyond),
                 role: Role::Restrained,
             },
@@ -292,23 +292,23 @@ fn program(name: &'static str, place: &Tenant) -> Result<Tenant, ScenarioError> 
 }
 
 /// A knob that is set and left.
-struct Fixed(Hold);
+struct Fixed(Limit);
 
 impl Controller for Fixed {
     fn name(&self) -> &'static str {
         "fixed"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
+    fn observe(&mut self, readings: &Readings) -> Decision {
         let held = |role| {
             if role == Role::Restrained {
                 self.0
             } else {
-                Hold::FREE
+                Limit::FREE
             }
         };
         Decision {
-            holds: sight.tenants.iter().map(|t| held(t.role)).collect(),
+            limits: readings.tenants.iter().map(|t| held(t.role)).collect(),
             why: Why::rule("set and left"),
         }
     }

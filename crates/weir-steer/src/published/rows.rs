@@ -1,6 +1,6 @@
 //! Which rows are answered, and how.
 
-use crate::roster::Policy;
+use crate::registry::Policy;
 
 /// A row: on which platform, what is measured, and what to know when comparing.
 pub(super) struct Row {

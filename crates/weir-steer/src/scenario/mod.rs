@@ -5,13 +5,13 @@
 //! operator fears: many small tenants beside one that takes everything, and one that changes what it does.
 
 mod programs;
-mod room;
+mod two_groups;
 mod streams;
 
 use weir_model::topology::Topology;
 
-use crate::drive::Phase;
-use room::Room;
+use crate::control_loop::Phase;
+use two_groups::TwoGroups;
 
 /// Tenants that come, run beside each other and go.
 #[derive(Debug, Clone)]
@@ -52,10 +52,10 @@ pub enum ScenarioError {
 }
 
 /// Lays the phases of a scenario out on a machine.
-type Play = fn(&Room) -> Result<Vec<Phase>, ScenarioError>;
+type MakePhases = fn(&TwoGroups) -> Result<Vec<Phase>, ScenarioError>;
 
 /// Every scenario: name, summary, phases.
-const ALL: &[(&str, &str, Play)] = &[
+const ALL: &[(&str, &str, MakePhases)] = &[
     (
         "alternate100s",
         "two bandwidth tests swap tiers every 100 s: ld, then st, then nt_st",
@@ -134,7 +134,7 @@ impl Scenario {
         Ok(Self {
             name,
             about,
-            phases: play(&Room::on(on)?)?,
+            phases: play(&TwoGroups::on(on)?)?,
         })
     }
 }

@@ -5,8 +5,8 @@ use weir_model::units::Bytes;
 use weir_model::workload::{Workload, Workloads};
 
 use super::ScenarioError;
-use super::room::{Room, phase, protected, restrained};
-use crate::drive::Phase;
+use super::two_groups::{TwoGroups, phase, protected, restrained};
+use crate::control_loop::Phase;
 
 type Phases = Result<Vec<Phase>, ScenarioError>;
 
@@ -17,34 +17,34 @@ const AFTER: f64 = 10.0;
 
 /// LLaMA 3.1: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a while the first is
 /// done.
-pub fn llm_decode(room: &Room) -> Phases {
+pub fn llm_decode(two_groups: &TwoGroups) -> Phases {
     let large = decode("large", Bytes((70e9 * 4.5 / 8.0) as u64))?;
     let small = decode("small", Bytes(8_000_000_000 * 2))?;
-    let large = tenant(large, room.first_half(), room.fast_tier());
-    let small = tenant(small, room.second_half(), room.one_device());
+    let large = tenant(large, two_groups.first_half(), two_groups.fast_tier());
+    let small = tenant(small, two_groups.second_half(), two_groups.one_device());
     Ok(pair_then_alone(large, small))
 }
 
 /// A predicate over a column on each tier.
-pub fn sql_scan(room: &Room) -> Phases {
+pub fn sql_scan(two_groups: &TwoGroups) -> Phases {
     let query = preset("spark-scan")?;
-    both(room, |name| named(query.clone(), name))
+    both(two_groups, |name| named(query.clone(), name))
 }
 
-pub fn hash_map_inserts(room: &Room) -> Phases {
-    hash_map(room, 0.0)
+pub fn hash_map_inserts(two_groups: &TwoGroups) -> Phases {
+    hash_map(two_groups, 0.0)
 }
 
-pub fn hash_map_even(room: &Room) -> Phases {
-    hash_map(room, 1.0)
+pub fn hash_map_even(two_groups: &TwoGroups) -> Phases {
+    hash_map(two_groups, 1.0)
 }
 
-pub fn hash_map_reads(room: &Room) -> Phases {
-    hash_map(room, 4.0)
+pub fn hash_map_reads(two_groups: &TwoGroups) -> Phases {
+    hash_map(two_groups, 4.0)
 }
 
 /// A hash map of 7 GB on each tier, with so many reads for an insert.
-fn hash_map(room: &Room, reads: f64) -> Phases {
+fn hash_map(two_groups: &TwoGroups, reads: f64) -> Phases {
     let mut map = preset("hash-join-build")?;
     for region in map.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
         match region.name.as_str() {
@@ -56,7 +56,7 @@ fn hash_map(room: &Room, reads: f64) -> Phases {
             _ => region.bytes = Bytes::mib(512),
         }
     }
-    both(room, |name| named(map.clone(), name))
+    both(two_groups, |name| named(map.clone(), name))
 }
 
 /// A decoding model whose weights are so large.
@@ -70,9 +70,9 @@ fn decode(name: &str, weights: Bytes) -> Result<Workload, ScenarioError> {
     Ok(named(model, name))
 }
 
-fn both(room: &Room, program: impl Fn(&str) -> Workload) -> Phases {
-    let fast = tenant(program("fast"), room.first_half(), room.fast_tier());
-    let slow = tenant(program("slow"), room.second_half(), room.slow_tier());
+fn both(two_groups: &TwoGroups, program: impl Fn(&str) -> Workload) -> Phases {
+    let fast = tenant(program("fast"), two_groups.first_half(), two_groups.fast_tier());
+    let slow = tenant(program("slow"), two_groups.second_half(), two_groups.slow_tier());
     Ok(pair_then_alone(fast, slow))
 }
 

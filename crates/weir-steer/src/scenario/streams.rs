@@ -4,8 +4,8 @@ use weir_model::access::Op;
 use weir_model::units::Nanos;
 
 use super::ScenarioError;
-use super::room::{Room, phase, protected, restrained, stream};
-use crate::drive::Phase;
+use super::two_groups::{TwoGroups, phase, protected, restrained, stream};
+use crate::control_loop::Phase;
 
 /// How long each of MIKU's bandwidth tests stays on a tier (section 6).
 const TURN: f64 = 100.0;
@@ -18,55 +18,55 @@ const THINKS: Nanos = Nanos(400.0);
 
 type Phases = Result<Vec<Phase>, ScenarioError>;
 
-pub fn alternate(room: &Room) -> Phases {
-    let turns = [Op::Ld, Op::St, Op::NtSt].map(|op| turns(room, op));
+pub fn alternate(two_groups: &TwoGroups) -> Phases {
+    let turns = [Op::Ld, Op::St, Op::NtSt].map(|op| turns(two_groups, op));
     Ok(turns.into_iter().flatten().collect())
 }
 
-pub fn alternate_ld(room: &Room) -> Phases {
-    Ok(turns(room, Op::Ld))
+pub fn alternate_ld(two_groups: &TwoGroups) -> Phases {
+    Ok(turns(two_groups, Op::Ld))
 }
 
-pub fn alternate_st(room: &Room) -> Phases {
-    Ok(turns(room, Op::St))
+pub fn alternate_st(two_groups: &TwoGroups) -> Phases {
+    Ok(turns(two_groups, Op::St))
 }
 
-pub fn alternate_nt_st(room: &Room) -> Phases {
-    Ok(turns(room, Op::NtSt))
+pub fn alternate_nt_st(two_groups: &TwoGroups) -> Phases {
+    Ok(turns(two_groups, Op::NtSt))
 }
 
 /// Two tests, each on either tier in turn.
-fn turns(room: &Room, op: Op) -> Vec<Phase> {
-    let first = |placement| stream("first", op, room.first_half(), placement);
-    let second = |placement| stream("second", op, room.second_half(), placement);
+fn turns(two_groups: &TwoGroups, op: Op) -> Vec<Phase> {
+    let first = |placement| stream("first", op, two_groups.first_half(), placement);
+    let second = |placement| stream("second", op, two_groups.second_half(), placement);
     vec![
         phase(
             TURN,
             vec![
-                protected(first(room.fast_tier())),
-                restrained(second(room.slow_tier())),
+                protected(first(two_groups.fast_tier())),
+                restrained(second(two_groups.slow_tier())),
             ],
         ),
         phase(
             TURN,
             vec![
-                restrained(first(room.slow_tier())),
-                protected(second(room.fast_tier())),
+                restrained(first(two_groups.slow_tier())),
+                protected(second(two_groups.fast_tier())),
             ],
         ),
     ]
 }
 
 /// Six tenants with a core each, which hardly load the device, and one that fills the table.
-pub fn small_and_bully(room: &Room) -> Phases {
-    let mut cores = room.second_half();
+pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
+    let mut cores = two_groups.second_half();
     let of_small = cores.split_off(cores.len() - SMALL);
     let mut parties = vec![
-        protected(stream("fast", Op::Ld, room.first_half(), room.fast_tier())),
-        restrained(stream("bully", Op::NtSt, cores, room.slow_tier())),
+        protected(stream("fast", Op::Ld, two_groups.first_half(), two_groups.fast_tier())),
+        restrained(stream("bully", Op::NtSt, cores, two_groups.slow_tier())),
     ];
     for (i, core) in of_small.into_iter().enumerate() {
-        let mut small = stream(&format!("small{i}"), Op::Ld, vec![core], room.slow_tier());
+        let mut small = stream(&format!("small{i}"), Op::Ld, vec![core], two_groups.slow_tier());
         small.pause = THINKS;
         parties.push(restrained(small));
     }
@@ -74,8 +74,8 @@ pub fn small_and_bully(room: &Room) -> Phases {
 }
 
 /// As soon as a controller has found the right hold for what it does, it does something else.
-pub fn adaptive_bully(room: &Room) -> Phases {
-    let all = room.second_half();
+pub fn adaptive_bully(two_groups: &TwoGroups) -> Phases {
+    let all = two_groups.second_half();
     let half = all[..all.len() / 2].to_vec();
     let moods = [
         (Op::Ld, &all),
@@ -89,8 +89,8 @@ pub fn adaptive_bully(room: &Room) -> Phases {
         phase(
             MOOD,
             vec![
-                protected(stream("fast", Op::Ld, room.first_half(), room.fast_tier())),
-                restrained(stream("bully", op, cores.clone(), room.slow_tier())),
+                protected(stream("fast", Op::Ld, two_groups.first_half(), two_groups.fast_tier())),
+                restrained(stream("bully", op, cores.clone(), two_groups.slow_tier())),
             ],
         )
     };

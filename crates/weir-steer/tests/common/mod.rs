@@ -9,7 +9,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::calibrate::Calibration;
-use weir_steer::{Controller, Hold, Role, Sight, TenantSight};
+use weir_steer::{Controller, Limit, Role, Readings, TenantReadings};
 
 /// A quarter of a second, as on a server.
 pub const WINDOW: Nanos = Nanos(250e6);
@@ -98,16 +98,16 @@ impl Fluid {
     }
 
     /// The server with the tenant on the slow tier held, averaged over its running and its pausing.
-    pub fn held(&self, hold: Hold, fast_runs: bool) -> Flow {
+    pub fn held(&self, limit: Limit, fast_runs: bool) -> Flow {
         let fast_cores = if fast_runs {
             f64::from(self.fast_cores)
         } else {
             0.0
         };
-        let cores = f64::from(hold.cores.unwrap_or(self.slow_cores).min(self.slow_cores));
+        let cores = f64::from(limit.cores.unwrap_or(self.slow_cores).min(self.slow_cores));
         let on = self.flow(fast_cores, cores);
         let off = self.flow(fast_cores, 0.0);
-        let time = hold.time.get();
+        let time = limit.time.get();
         let mix = |a: f64, b: f64| time * a + (1.0 - time) * b;
         let requests = mix(on.fast + on.slow, off.fast + off.slow);
         let waited = mix((on.fast + on.slow) * on.wait, 0.0);
@@ -163,13 +163,13 @@ impl Flow {
 }
 
 /// A window of these counters, with a tenant to protect and one to restrain.
-pub fn sight(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Sight {
+pub fn readings(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Readings {
     let observation = Observation {
         window: WINDOW,
         tenants: vec![TenantProgress::default(); 2],
         counters,
     };
-    let tenant = |role, cores, busy| TenantSight {
+    let tenant = |role, cores, busy| TenantReadings {
         role,
         cores,
         busy,
@@ -179,7 +179,7 @@ pub fn sight(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Sight {
         tenant(Role::Protected, fluid.fast_cores, fast_runs),
         tenant(Role::Restrained, fluid.slow_cores, true),
     ];
-    Sight::of(&observation, tenants)
+    Readings::of(&observation, tenants)
 }
 
 /// So many windows: what was held, and how the server ran under it, which the controller is shown by `seen`.
@@ -188,14 +188,14 @@ pub fn run(
     fluid: &Fluid,
     windows: usize,
     fast_runs: bool,
-    seen: impl Fn(&Flow) -> Sight,
-) -> Vec<(Hold, Flow)> {
-    let mut hold = Hold::FREE;
+    seen: impl Fn(&Flow) -> Readings,
+) -> Vec<(Limit, Flow)> {
+    let mut limit = Limit::FREE;
     (0..windows)
         .map(|_| {
-            let flow = fluid.held(hold, fast_runs);
-            let before = hold;
-            hold = controller.observe(&seen(&flow)).holds[1];
+            let flow = fluid.held(limit, fast_runs);
+            let before = limit;
+            limit = controller.observe(&seen(&flow)).limits[1];
             (before, flow)
         })
         .collect()

@@ -10,10 +10,10 @@ use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::controllers::{Weir, WeirConfig};
-use weir_steer::drive::{Party, Phase, Step, drive};
+use weir_steer::control_loop::{SteeredTenant, Phase, Step, run_phases};
 use weir_steer::guard::{Bounds, Guarded};
 use weir_steer::knee::{Knee, Measure};
-use weir_steer::{Controller, Decision, Role, Share, Sight, Why};
+use weir_steer::{Controller, Decision, Role, Share, Readings, Why};
 
 /// A quarter of a second, as on a server.
 const WINDOW: Nanos = Nanos(250e6);
@@ -85,8 +85,8 @@ impl Cell {
     pub fn measure(on: &str, op: Op, given: Given, seed: u64) -> Self {
         let bench = Bench::new(on, given, seed);
         let pair = [bench.fast(op), bench.slow(op)];
-        let solo = |party: &Party| {
-            let steps = bench.play(&mut Free, &[(ALONE, vec![party.clone()])]);
+        let solo = |steered: &SteeredTenant| {
+            let steps = bench.play(&mut Free, &[(ALONE, vec![steered.clone()])]);
             mean(&steps[1..], 0)
         };
         let alone = (solo(&pair[0]), solo(&pair[1]));
@@ -262,7 +262,7 @@ impl Bench {
         one.tenant.cores.truncate(1);
         one.tenant.prefetch = false;
         let steps = self.play(&mut Free, &[(1, vec![one])]);
-        steps[0].sight.table.as_ref().unwrap().mean
+        steps[0].readings.table.as_ref().unwrap().mean
     }
 
     fn knees(&self) -> Vec<Knee> {
@@ -287,9 +287,9 @@ impl Bench {
         Guarded::new(Weir::new(config), Bounds::default())
     }
 
-    fn fast(&self, op: Op) -> Party {
+    fn fast(&self, op: Op) -> SteeredTenant {
         let cores = &self.cores[..self.half as usize];
-        self.party(
+        self.steered(
             "fast",
             op,
             cores,
@@ -298,28 +298,28 @@ impl Bench {
         )
     }
 
-    fn slow(&self, op: Op) -> Party {
+    fn slow(&self, op: Op) -> SteeredTenant {
         let cores = &self.cores[self.half as usize..2 * self.half as usize];
-        self.party("slow", op, cores, self.slow.clone(), Role::Restrained)
+        self.steered("slow", op, cores, self.slow.clone(), Role::Restrained)
     }
 
-    fn party(&self, name: &str, op: Op, cores: &[u32], at: Placement, role: Role) -> Party {
+    fn steered(&self, name: &str, op: Op, cores: &[u32], at: Placement, role: Role) -> SteeredTenant {
         let (order, size) = (Pattern::Sequential, Bytes::mib(64));
         let mut tenant = Tenant::on_first_cores(op, order, &TierName::dram(), 1, size);
         tenant.name = name.into();
         tenant.cores = cores.to_vec();
         tenant.placement = at;
-        Party { tenant, role }
+        SteeredTenant { tenant, role }
     }
 
-    fn play(&self, controller: &mut dyn Controller, phases: &[(u32, Vec<Party>)]) -> Vec<Step> {
-        let phase = |(windows, parties): &(u32, Vec<Party>)| Phase {
+    fn play(&self, controller: &mut dyn Controller, phases: &[(u32, Vec<SteeredTenant>)]) -> Vec<Step> {
+        let phase = |(windows, parties): &(u32, Vec<SteeredTenant>)| Phase {
             lasts: WINDOW * f64::from(*windows),
             parties: parties.clone(),
         };
         let phases: Vec<Phase> = phases.iter().map(phase).collect();
         let mut machine = self.bed.open(self.seed).unwrap();
-        drive(&mut *machine, controller, &phases, WINDOW, PERIOD).unwrap()
+        run_phases(&mut *machine, controller, &phases, WINDOW, PERIOD).unwrap()
     }
 }
 
@@ -352,7 +352,7 @@ impl Controller for Free {
         "none"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        Decision::free(sight.tenants.len(), Why::rule("nobody is ever held"))
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        Decision::free(readings.tenants.len(), Why::rule("nobody is ever held"))
     }
 }

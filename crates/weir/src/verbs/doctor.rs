@@ -62,7 +62,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     print(&match context.global.format {
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.diagnosis.findings.iter().map(Row::from))?,
+        Format::Csv => to_csv(document.diagnosis.findings.iter().map(FindingRow::from))?,
         Format::Table => describe(&document, &system),
     })
 }
@@ -111,7 +111,7 @@ fn record(file: &Path, system: &System) -> Result<RecordingNote> {
 
 /// A finding as one row of CSV.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct FindingRow<'a> {
     severity: &'a str,
     rule: &'a str,
     spoils: &'a str,
@@ -122,13 +122,13 @@ struct Row<'a> {
     advice: &'a str,
 }
 
-impl Record for Row<'_> {
+impl Record for FindingRow<'_> {
     const COLUMNS: &'static [&'static str] = &[
         "severity", "rule", "spoils", "found", "evidence", "effect", "commands", "advice",
     ];
 }
 
-impl<'a> From<&'a Finding> for Row<'a> {
+impl<'a> From<&'a Finding> for FindingRow<'a> {
     fn from(finding: &'a Finding) -> Self {
         Self {
             severity: finding.severity.name(),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use weir_linux::memory::{self, KernelPolicy, Policy, Seen, Share, Trial};
+use weir_linux::memory::{self, KernelPolicy, Policy, PlacementCheck, Share, Trial};
 use weir_linux::topology::HostView;
 use weir_model::machine::{Identity, MachineError, MachineKind};
 use weir_model::topology::{TierName, Topology};
@@ -164,7 +164,7 @@ fn check_room(args: &Args, root: &weir_linux::Root, topology: &Topology) -> Resu
     // The kernel may put all pages on one of the nodes.
     for tier in wanted(args) {
         let node = node_of(topology, &tier)?;
-        let room = memory::room(root, Some(node));
+        let room = memory::free_memory(root, Some(node));
         if let Some(room) = room.filter(|room| room.free < args.size) {
             return Err(Failure::from(MachineError::NoMemory {
                 tier,
@@ -226,7 +226,7 @@ fn hold(trial: &Trial, seconds: u32, context: &Context) {
     }
 }
 
-fn step(what: &str, topology: &Topology, seen: &Seen) -> PlaceStep {
+fn step(what: &str, topology: &Topology, seen: &PlacementCheck) -> PlaceStep {
     let mut numbers: Vec<u32> = seen
         .asked
         .keys()
@@ -255,7 +255,7 @@ fn step(what: &str, topology: &Topology, seen: &Seen) -> PlaceStep {
 
 /// A node after a step as one row of CSV.
 #[derive(Debug, serde::Serialize)]
-struct Row<'a> {
+struct NodePagesRow<'a> {
     step: &'a str,
     node: u32,
     tier: Option<&'a str>,
@@ -263,14 +263,14 @@ struct Row<'a> {
     pages_found: u64,
 }
 
-impl Record for Row<'_> {
+impl Record for NodePagesRow<'_> {
     const COLUMNS: &'static [&'static str] =
         &["step", "node", "tier", "pages_asked", "pages_found"];
 }
 
-fn rows(document: &PlaceDocument) -> impl Iterator<Item = Row<'_>> {
+fn rows(document: &PlaceDocument) -> impl Iterator<Item = NodePagesRow<'_>> {
     document.steps.iter().flat_map(|step| {
-        step.nodes.iter().map(|pages| Row {
+        step.nodes.iter().map(|pages| NodePagesRow {
             step: &step.what,
             node: pages.node,
             tier: pages.tier.as_ref().map(TierName::as_str),

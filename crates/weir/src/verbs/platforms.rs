@@ -104,14 +104,14 @@ fn show(platform: &str, format: Format) -> Result<()> {
             name: platform.into(),
             parameters,
         })?,
-        Format::Csv => to_csv(parameters.iter().map(Row::from))?,
+        Format::Csv => to_csv(parameters.iter().map(ParameterCsvRow::from))?,
         Format::Table => tables(&parameters),
     })
 }
 
 /// A parameter as one row of CSV.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct ParameterCsvRow<'a> {
     part: &'a str,
     key: &'a str,
     value: &'a str,
@@ -120,12 +120,12 @@ struct Row<'a> {
     provenance: String,
 }
 
-impl Record for Row<'_> {
+impl Record for ParameterCsvRow<'_> {
     const COLUMNS: &'static [&'static str] =
         &["part", "key", "value", "meaning", "assumed", "provenance"];
 }
 
-impl<'a> From<&'a ParameterRow> for Row<'a> {
+impl<'a> From<&'a ParameterRow> for ParameterCsvRow<'a> {
     fn from(row: &'a ParameterRow) -> Self {
         Self {
             part: &row.part,

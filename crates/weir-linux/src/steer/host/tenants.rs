@@ -33,9 +33,9 @@ impl Host {
                 return Err(why);
             }
         };
-        if let Some(ledger) = &self.ledger {
-            let mut ledger = lock(ledger);
-            tenant.settle(&self.root, &mut ledger, &self.config, &mut self.wrote);
+        if let Some(writes) = &self.writes {
+            let mut writes = lock(writes);
+            tenant.settle(&self.root, &mut writes, &self.config, &mut self.wrote);
         }
         match self.tenants.get_mut(number) {
             Some(place) => *place = tenant,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `record` | one line: a checksum, and what is about to happen or has happened |
 //! | `disk` | where it lies, and who keeps it |
-//! | `standing` | what stands changed, by the records |
+//! | `active` | what stands changed, by the records |
 //!
 //! Records are put at the end. One that says what is about to happen is on disk (`fdatasync`) before
 //! it happens, so that whatever ends the program, the journal knows at least as much as the
@@ -13,7 +13,7 @@
 
 mod disk;
 mod record;
-mod standing;
+mod changes;
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ use weir_model::capability::Unavailable;
 
 pub(crate) use disk::{Disk, NotOurs, Storage};
 pub(crate) use record::{FORM, Record, Task};
-pub(crate) use standing::{Changes, Folder, Standing, Value};
+pub(crate) use changes::{Changes, Folder, ActiveChange, Value};
 
 /// A journal longer than this is written anew, unless half of it still stands.
 const LONGEST: usize = 1 << 18;
@@ -99,11 +99,11 @@ impl Journal {
     pub fn begin(
         mut storage: Box<dyn Storage>,
         boot: String,
-        keeper: Task,
+        owner: Task,
         changes: Changes,
     ) -> io::Result<Self> {
         let form = FORM;
-        let began = Record::Began { form, boot, keeper };
+        let began = Record::Began { form, boot, owner };
         let text = whole(&began, &changes);
         storage.replace(text.as_bytes())?;
         Ok(Self {

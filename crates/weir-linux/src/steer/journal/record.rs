@@ -26,7 +26,7 @@ pub(crate) enum Record {
         /// The kernel's name for this time between two boots.
         boot: String,
         /// The process, and when it began.
-        keeper: Task,
+        owner: Task,
     },
     /// A value is about to be written.
     Writing {

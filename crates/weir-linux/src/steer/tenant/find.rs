@@ -2,14 +2,14 @@
 
 use weir_model::capability::Unavailable;
 
-use super::{Held, Tenant};
+use super::{ActiveLimit, Tenant};
 use crate::root::Root;
 use crate::steer::config::HostConfig;
 use crate::steer::group::{self, MOUNT, file};
 use crate::steer::host::HostError;
-use crate::steer::means::{Means, allocation, clock, cores};
+use crate::steer::actuators::{Actuator, allocation, clock, cores};
 use crate::steer::scope::{Scope, group_of};
-use crate::steer::sight::busy::Busy;
+use crate::steer::sensors::busy::Busy;
 
 /// What is wrong with a request, all of it at once.
 #[derive(Debug, Default)]
@@ -103,20 +103,20 @@ impl Tenant {
         }
         let seen_in = moves.as_ref().map_or(&group, |(_, from)| from);
         let cpus = group::processors(root, seen_in)?;
-        let means = Means::ALL.map(|means| {
+        let actuator = Actuator::ALL.map(|actuator| {
             let allowed = if !asked.restrain {
                 Err(Unavailable::because("it is not to be held"))
-            } else if config.means.contains(&means) {
-                available(root, config, means, &group, &cpus)
+            } else if config.actuators.contains(&actuator) {
+                available(root, config, actuator, &group, &cpus)
             } else {
                 Err(Unavailable::because("not configured"))
             };
-            (means, allowed)
+            (actuator, allowed)
         });
-        if asked.restrain && means.iter().all(|(_, allowed)| allowed.is_err()) {
-            let why: Vec<String> = (means.iter())
-                .filter_map(|(means, allowed)| {
-                    Some(format!("{means}: {}", allowed.as_ref().err()?))
+        if asked.restrain && actuator.iter().all(|(_, allowed)| allowed.is_err()) {
+            let why: Vec<String> = (actuator.iter())
+                .filter_map(|(actuator, allowed)| {
+                    Some(format!("{actuator}: {}", allowed.as_ref().err()?))
                 })
                 .collect();
             return Err(Unavailable::because(format!(
@@ -132,9 +132,9 @@ impl Tenant {
             moves,
             alone,
             cpus,
-            means: means.into(),
+            actuator: actuator.into(),
             number,
-            held: Held::default(),
+            held: ActiveLimit::default(),
             busy,
             moved: Err(Unavailable::because("its bytes are not counted")),
             pages: Err(Unavailable::because("its pages were not looked at yet")),
@@ -179,7 +179,7 @@ impl Tenant {
 fn available(
     root: &Root,
     config: &HostConfig,
-    means: Means,
+    actuator: Actuator,
     group: &str,
     cpus: &[u32],
 ) -> Result<(), Unavailable> {
@@ -192,21 +192,21 @@ fn available(
             writable(root, &file(MOUNT, "cgroup.subtree_control"))
         }
     };
-    match means {
-        Means::Cores => {
+    match actuator {
+        Actuator::Cores => {
             cores::may_be_empty_again(root, group)?;
             has_file("cpuset.cpus", "cpuset")
         }
-        Means::ProcessorTime => has_file("cpu.max", "cpu"),
-        Means::Bandwidth => {
+        Actuator::ProcessorTime => has_file("cpu.max", "cpu"),
+        Actuator::Bandwidth => {
             allocation::scale(root, config.full)?;
             writable(root, "/sys/fs/resctrl/schemata")
         }
-        Means::CacheWays => {
+        Actuator::CacheWays => {
             crate::resctrl::Resctrl::find(root)?.last_level()?;
             writable(root, "/sys/fs/resctrl/schemata")
         }
-        Means::Clock => {
+        Actuator::Clock => {
             for policy in clock::policies(root, cpus)? {
                 writable(root, &format!("{policy}/scaling_max_freq"))?;
             }

@@ -11,13 +11,13 @@ use weir_model::units::Nanos;
 
 use super::config::HostConfig;
 use super::group::{self, file};
-use super::ledger::{Ledger, Wrote};
-use super::means::{Hands, Means, allocation, clock, cores, time};
+use super::journalled_writes::{JournalledWrites, Wrote};
+use super::actuators::{KernelAccess, Actuator, allocation, clock, cores, time};
 use super::scope::Scope;
-use super::seen::TenantSeen;
-use super::sight::busy::Busy;
-use super::sight::residency::{self, Residency};
-use super::sight::traffic::{self, Moved};
+use super::observation::TenantObservation;
+use super::sensors::busy::Busy;
+use super::sensors::residency::{self, Residency};
+use super::sensors::traffic::{self, Moved};
 use crate::process::started;
 use crate::root::Root;
 use crate::topology::list;
@@ -37,20 +37,20 @@ pub struct Tenant {
     /// Whether the group is all its own.
     alone: bool,
     cpus: Vec<u32>,
-    means: Vec<(Means, Result<(), Unavailable>)>,
+    actuator: Vec<(Actuator, Result<(), Unavailable>)>,
     number: usize,
-    held: Held,
+    held: ActiveLimit,
     busy: Busy,
     moved: Result<Moved, Unavailable>,
     pages: Result<Arc<Residency>, Unavailable>,
-    look: Option<Look>,
+    look: Option<PageScan>,
     was_busy: bool,
     retired: bool,
 }
 
 /// When a tenant's pages are looked at again, and how many windows after the last time.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct PageScan {
     due: u64,
     after: u64,
 }
@@ -58,7 +58,7 @@ struct Look {
 /// From one look to the next it is so many times as long.
 const RARER: u64 = 8;
 
-impl Look {
+impl PageScan {
     /// The next one after a look in window `now`. Pages that stay where they are are looked at more and more
     /// rarely: of who has just begun they come still, and most stay for good.
     fn next(last: Option<Self>, stayed: bool, now: u64, rarest: u64) -> Self {
@@ -73,12 +73,12 @@ impl Look {
 
 /// To what a tenant is held now.
 #[derive(Debug, Default)]
-struct Held {
+struct ActiveLimit {
     cores: Option<u32>,
     time: Option<(f64, Nanos)>,
     own: Option<allocation::Own>,
     /// When it was last changed, by means.
-    last: Vec<(Means, Instant)>,
+    last: Vec<(Actuator, Instant)>,
 }
 
 impl Tenant {
@@ -103,14 +103,14 @@ impl Tenant {
     }
 
     /// By what it can be held, or why not.
-    pub fn means(&self) -> &[(Means, Result<(), Unavailable>)] {
-        &self.means
+    pub fn actuator(&self) -> &[(Actuator, Result<(), Unavailable>)] {
+        &self.actuator
     }
 
     /// Whether it can be held by this.
-    pub fn can(&self, means: Means) -> bool {
-        let mut means_of = self.means.iter();
-        means_of.any(|(known, allowed)| *known == means && allowed.is_ok())
+    pub fn can(&self, actuator: Actuator) -> bool {
+        let mut means_of = self.actuator.iter();
+        means_of.any(|(known, allowed)| *known == actuator && allowed.is_ok())
     }
 
     /// Whether it may be held at all.
@@ -122,40 +122,40 @@ impl Tenant {
     pub(super) fn settle(
         &mut self,
         root: &Root,
-        ledger: &mut Ledger,
+        writes: &mut JournalledWrites,
         config: &HostConfig,
         wrote: &mut Vec<Wrote>,
     ) {
-        let mut hands = Hands {
+        let mut access = KernelAccess {
             root,
-            ledger,
+            writes,
             wrote,
         };
         if let Some((process, from)) = self.moves.clone()
-            && let Err(why) = own_group(&mut hands, process, &from, &self.group)
+            && let Err(why) = own_group(&mut access, process, &from, &self.group)
         {
-            for (_, allowed) in &mut self.means {
+            for (_, allowed) in &mut self.actuator {
                 *allowed = allowed.clone().and(Err(why.clone()));
             }
             self.busy = Busy::of_process(process);
         }
         if config.monitor {
-            self.moved = self.monitor(&mut hands);
+            self.moved = self.monitor(&mut access);
         }
     }
 
     /// Counts its bytes in a monitoring group, where none of its threads is in a group of somebody's.
-    fn monitor(&self, hands: &mut Hands<'_>) -> Result<Moved, Unavailable> {
-        traffic::find(hands.root)?;
-        let path = allocation::make_monitor(hands, self.number, &self.group)?;
-        Ok(Moved::of(hands.root, &path))
+    fn monitor(&self, access: &mut KernelAccess<'_>) -> Result<Moved, Unavailable> {
+        traffic::find(access.root)?;
+        let path = allocation::make_monitor(access, self.number, &self.group)?;
+        Ok(Moved::of(access.root, &path))
     }
 
     /// It is none any more.
     pub(super) fn retire(&mut self) {
         self.retired = true;
         let due = u64::MAX;
-        self.look = Some(Look { due, after: 1 });
+        self.look = Some(PageScan { due, after: 1 });
     }
 
     /// Whether it is none any more.
@@ -178,7 +178,7 @@ impl Tenant {
             (Ok(before), Ok(after)) => before.is_like(after),
             (before, after) => before.is_err() && after.is_err() && self.look.is_some(),
         };
-        self.look = Some(Look::next(self.look, stayed, now, rarest));
+        self.look = Some(PageScan::next(self.look, stayed, now, rarest));
         self.pages = pages.map(Arc::new);
     }
 
@@ -187,10 +187,10 @@ impl Tenant {
         root: &Root,
         window: Nanos,
         buffer: &mut Vec<u8>,
-    ) -> TenantSeen {
+    ) -> TenantObservation {
         if self.retired {
             let gone = || Unavailable::because("it is no tenant any more");
-            return TenantSeen {
+            return TenantObservation {
                 cores: 0,
                 busy: false,
                 ran: Err(gone()),
@@ -207,10 +207,10 @@ impl Tenant {
         let busy = ran.as_ref().map_or(true, |ran| ran.is_busy(window));
         if busy && !self.was_busy {
             // Whoever begins something may have its pages elsewhere.
-            self.look = self.look.map(|look| Look { due: 0, ..look });
+            self.look = self.look.map(|look| PageScan { due: 0, ..look });
         }
         self.was_busy = busy;
-        TenantSeen {
+        TenantObservation {
             cores: u32::try_from(self.cpus.len()).unwrap_or(u32::MAX),
             busy,
             ran,
@@ -222,12 +222,12 @@ impl Tenant {
 
     /// What was put back behind its back.
     pub(super) fn forget(&mut self) {
-        self.held = Held::default();
+        self.held = ActiveLimit::default();
     }
 
     pub(super) fn act(
         &mut self,
-        hands: &mut Hands<'_>,
+        access: &mut KernelAccess<'_>,
         action: &Action,
         config: &HostConfig,
         others: &[Vec<u32>],
@@ -236,28 +236,28 @@ impl Tenant {
         match *action {
             Action::Cores { cores, .. } => {
                 let wanted = cores.filter(|&n| (n as usize) < self.cpus.len());
-                self.permit(Means::Cores, config, wanted.is_none())?;
+                self.permit(Actuator::Cores, config, wanted.is_none())?;
                 let found = match wanted {
-                    Some(n) => cores::hold(hands, &self.group, &self.cpus, n)?,
+                    Some(n) => cores::limit(access, &self.group, &self.cpus, n)?,
                     None => {
-                        cores::let_go(hands, &self.group)?;
-                        group::processors(hands.root, &self.group)?
+                        cores::let_go(access, &self.group)?;
+                        group::processors(access.root, &self.group)?
                     }
                 };
                 let found = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 self.held.cores = wanted.map(|_| found);
                 // Its share of time is of the cores that it has.
                 if let Some((share, period)) = self.held.time {
-                    time::hold(hands, &self.group, share, self.running(), period)?;
+                    time::limit(access, &self.group, share, self.running(), period)?;
                 }
                 let cores = cores.map(|_| found);
                 Ok(Action::Cores { tenant, cores })
             }
             Action::ProcessorTime { share, period, .. } => {
                 let free = share.is_nan() || share >= 1.0;
-                self.permit(Means::ProcessorTime, config, free)?;
+                self.permit(Actuator::ProcessorTime, config, free)?;
                 if free {
-                    time::let_go(hands, &self.group)?;
+                    time::let_go(access, &self.group)?;
                     self.held.time = None;
                     let share = 1.0;
                     return Ok(Action::ProcessorTime {
@@ -267,7 +267,7 @@ impl Tenant {
                     });
                 }
                 let share = share.max(config.floor);
-                let found = time::hold(hands, &self.group, share, self.running(), period)?;
+                let found = time::limit(access, &self.group, share, self.running(), period)?;
                 self.held.time = Some((share, period));
                 let share = found;
                 Ok(Action::ProcessorTime {
@@ -277,39 +277,39 @@ impl Tenant {
                 })
             }
             Action::Bandwidth { percent, .. } => {
-                self.permit(Means::Bandwidth, config, percent >= 100)?;
+                self.permit(Actuator::Bandwidth, config, percent >= 100)?;
                 if percent >= 100 && self.held.own.is_none() {
                     return Ok(Action::Bandwidth {
                         tenant,
                         percent: 100,
                     });
                 }
-                let scale = allocation::scale(hands.root, config.full)?;
+                let scale = allocation::scale(access.root, config.full)?;
                 let floor = (config.floor * 100.0).ceil() as u32;
-                let own = self.own(hands)?;
-                own.gather(hands, &self.group)?;
-                let percent = allocation::bandwidth(hands, &own, scale, percent.max(floor))?;
+                let own = self.own(access)?;
+                own.gather(access, &self.group)?;
+                let percent = allocation::bandwidth(access, &own, scale, percent.max(floor))?;
                 Ok(Action::Bandwidth { tenant, percent })
             }
             Action::CacheWays { mask, .. } => {
-                self.permit(Means::CacheWays, config, false)?;
-                let own = self.own(hands)?;
-                own.gather(hands, &self.group)?;
-                let found = allocation::ways(hands, &own, u64::from(mask))?;
+                self.permit(Actuator::CacheWays, config, false)?;
+                let own = self.own(access)?;
+                own.gather(access, &self.group)?;
+                let found = allocation::ways(access, &own, u64::from(mask))?;
                 let mask = u32::try_from(found).unwrap_or(u32::MAX);
                 Ok(Action::CacheWays { tenant, mask })
             }
             Action::Clock { clock, .. } => {
-                self.permit(Means::Clock, config, clock.is_none())?;
+                self.permit(Actuator::Clock, config, clock.is_none())?;
                 let Some(wanted) = clock else {
-                    clock::let_go(hands, &self.cpus)?;
+                    clock::let_go(access, &self.cpus)?;
                     return Ok(Action::Clock {
                         tenant,
                         clock: None,
                     });
                 };
-                alone_on(hands.root, &self.cpus, others)?;
-                let clock = Some(clock::hold(hands, &self.cpus, wanted)?);
+                alone_on(access.root, &self.cpus, others)?;
+                let clock = Some(clock::limit(access, &self.cpus, wanted)?);
                 Ok(Action::Clock { tenant, clock })
             }
             Action::Prefetchers { .. } => Err(Unavailable::because(
@@ -325,31 +325,31 @@ impl Tenant {
     }
 
     /// Its group of resctrl, made when it is first needed.
-    fn own(&mut self, hands: &mut Hands<'_>) -> Result<allocation::Own, Unavailable> {
+    fn own(&mut self, access: &mut KernelAccess<'_>) -> Result<allocation::Own, Unavailable> {
         // A watchdog may have put it back.
-        if let Some(own) = (self.held.own.as_ref()).filter(|own| hands.ledger.has_made(own.path()))
+        if let Some(own) = (self.held.own.as_ref()).filter(|own| access.writes.has_made(own.path()))
         {
             return Ok(own.clone());
         }
-        let own = allocation::Own::make(hands, self.number)?;
-        self.moved = Ok(Moved::of(hands.root, own.path()));
+        let own = allocation::Own::make(access, self.number)?;
+        self.moved = Ok(Moved::of(access.root, own.path()));
         Ok(self.held.own.insert(own).clone())
     }
 
     /// Whether it may be changed by some means now.
-    fn permit(&mut self, means: Means, config: &HostConfig, free: bool) -> Result<(), Unavailable> {
-        let allowed = self.means.iter().find(|(known, _)| *known == means);
+    fn permit(&mut self, actuator: Actuator, config: &HostConfig, free: bool) -> Result<(), Unavailable> {
+        let allowed = self.actuator.iter().find(|(known, _)| *known == actuator);
         if let Some((_, Err(why))) = allowed {
             // What cannot be held is free already.
             return if free { Ok(()) } else { Err(why.clone()) };
         }
         let now = Instant::now();
-        let last = self.held.last.iter_mut().find(|(known, _)| *known == means);
+        let last = self.held.last.iter_mut().find(|(known, _)| *known == actuator);
         let dwell = Duration::from_nanos(config.dwell.get().max(0.0) as u64);
         match last {
             Some((_, at)) if !free && now.duration_since(*at) < dwell => {
                 Err(Unavailable::because(format!(
-                    "{means} was changed less than {:.0} ms ago",
+                    "{actuator} was changed less than {:.0} ms ago",
                     config.dwell.get() / 1e6
                 )))
             }
@@ -358,7 +358,7 @@ impl Tenant {
                 Ok(())
             }
             None => {
-                self.held.last.push((means, now));
+                self.held.last.push((actuator, now));
                 Ok(())
             }
         }
@@ -385,22 +385,22 @@ fn alone_on(root: &Root, cpus: &[u32], others: &[Vec<u32>]) -> Result<(), Unavai
 /// Puts a process into a group of its own, below the one that it is in: threaded, so that its memory
 /// stays with that group, and no other process has to move.
 fn own_group(
-    hands: &mut Hands<'_>,
+    access: &mut KernelAccess<'_>,
     process: u32,
     from: &str,
     own: &str,
 ) -> Result<(), Unavailable> {
     let gone = || Unavailable::because(format!("there is no process {process} any more"));
-    started(hands.root, process).ok_or_else(gone)?;
-    hands.ledger.make(own, "cgroup.threads")?;
-    hands.set_own(&file(own, "cgroup.type"), "threaded")?;
-    let given = group::give(hands.root, hands.ledger, own, "cpu")?;
-    hands.wrote.extend(given);
+    started(access.root, process).ok_or_else(gone)?;
+    access.writes.make(own, "cgroup.threads")?;
+    access.set_own(&file(own, "cgroup.type"), "threaded")?;
+    let given = group::give(access.root, access.writes, own, "cpu")?;
+    access.wrote.extend(given);
     // Threads begin while others move.
     for _ in 0..8 {
-        let all = hands.root.list(&format!("/proc/{process}/task"));
+        let all = access.root.list(&format!("/proc/{process}/task"));
         let all = all.get()?.iter().filter_map(|name| name.parse().ok());
-        let inside = hands.root.text(&file(own, "cgroup.threads"));
+        let inside = access.root.text(&file(own, "cgroup.threads"));
         let inside = inside.known().cloned().unwrap_or_default();
         let is_inside = |id: &u32| inside.lines().any(|line| line.trim().parse() == Ok(*id));
         let outside: Vec<u32> = all.filter(|id| !is_inside(id)).collect();
@@ -408,7 +408,7 @@ fn own_group(
             return Ok(());
         }
         let list = file(from, "cgroup.threads");
-        hands.ledger.take(own, &list, &outside)?;
+        access.writes.take(own, &list, &outside)?;
     }
     Err(Unavailable::because(format!(
         "process {process} begins threads faster than they can be moved"
@@ -428,12 +428,12 @@ mod tests {
         ) {
             let (mut look, mut now) = (None, 0);
             for &stayed in &stayed {
-                let next = Look::next(look, stayed, now, rarest);
+                let next = PageScan::next(look, stayed, now, rarest);
                 prop_assert!(next.due > now && next.due <= now + rarest);
                 if !stayed {
                     prop_assert_eq!(next.due, now + 1);
                 }
-                let before = look.map_or(0, |look: Look| look.after);
+                let before = look.map_or(0, |look: PageScan| look.after);
                 prop_assert!(!stayed || next.after >= before.min(rarest));
                 (look, now) = (Some(next), next.due);
             }

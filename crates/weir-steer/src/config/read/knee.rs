@@ -5,7 +5,7 @@ use weir_model::diagnostic::{closest, did_you_mean, quote};
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::{File, quantity};
-use crate::hold::{Grain, Share};
+use crate::limit::{Grain, Share};
 use crate::knee::Knee;
 
 /// So many mixes of reads and writes, and no more.

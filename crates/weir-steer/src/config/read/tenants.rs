@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{File, path, size};
 use crate::config::{Automatic, Config, contradiction};
-use crate::hold::Share;
+use crate::limit::Share;
 use crate::scope::Scope;
 
 /// Scopes that a list may have.

@@ -8,7 +8,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::steps;
 use super::view::View;
-use crate::hold::Grain;
+use crate::limit::Grain;
 use crate::knee::Knee;
 
 /// The first hold, of all cores: most devices are not busy with it, and none gives so little that nothing is seen.

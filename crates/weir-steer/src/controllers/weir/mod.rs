@@ -17,9 +17,9 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Why};
-use crate::hold::{Grain, Share};
+use crate::limit::{Grain, Share};
 use crate::knee::Knee;
-use crate::sight::Sight;
+use crate::readings::Readings;
 use learn::{Learning, Lesson};
 use range::Range;
 use view::View;
@@ -97,7 +97,7 @@ const WIDEST_STEP: f64 = 4.0;
 pub struct Weir {
     config: WeirConfig,
     /// What those who may be held share; `None` for free.
-    held: Option<Held>,
+    held: Option<ActiveLimit>,
     /// The hold that fitted last, by the mix of reads and writes.
     remembered: [Option<f64>; MIXES],
     /// Devices that were not measured, as they were got to know, by the mix.
@@ -112,7 +112,7 @@ pub struct Weir {
 
 /// A hold in force, and how it was come by.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct ActiveLimit {
     /// Cores' worth of running.
     units: f64,
     /// The mix that it is for.
@@ -132,7 +132,7 @@ struct Held {
     short: u32,
 }
 
-impl Held {
+impl ActiveLimit {
     /// Whether the device is busy under this hold. What it gives differs from window to window, above all where
     /// rows of its DRAM are opened and closed again: one window says little against a hold that fitted.
     fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec) -> bool {
@@ -239,7 +239,7 @@ impl Weir {
 
     /// Where to begin: at what fitted before, at the knee, or where a device is got to know. Nobody is held where
     /// all cores together do not reach it, nor while a device that is not known has less than it can serve.
-    fn first(&mut self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<Held> {
+    fn first(&mut self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<ActiveLimit> {
         let units = if device.units.is_finite() {
             let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
             steps::nearest(units, cores, device.grain)
@@ -249,7 +249,7 @@ impl Weir {
         } else {
             return None;
         };
-        (units < cores).then_some(Held {
+        (units < cores).then_some(ActiveLimit {
             units,
             writes: view.writes,
             range: Range::below(device.much, cores),
@@ -269,7 +269,7 @@ impl Weir {
         cores: f64,
         view: &View,
         device: &Knee,
-        held: &mut Held,
+        held: &mut ActiveLimit,
     ) -> &'static str {
         held.is_new = false;
         match learning.observe(view, held.units, cores, device.grain) {
@@ -289,13 +289,13 @@ impl Weir {
     }
 
     /// Whether the fast tier gained by the first hold.
-    fn helped(&self, view: &View, held: &Held) -> bool {
+    fn helped(&self, view: &View, held: &ActiveLimit) -> bool {
         let free = held.wider.unwrap_or(view.fast);
         view.fast.get() > free.get() * NOTICED
     }
 
     /// Between too little and too much.
-    fn seek(&mut self, cores: f64, view: &View, device: &Knee, held: &mut Held) -> &'static str {
+    fn seek(&mut self, cores: f64, view: &View, device: &Knee, held: &mut ActiveLimit) -> &'static str {
         let queue = device.rest * self.config.queued;
         let units = held.units;
         held.is_new = false;
@@ -367,17 +367,17 @@ impl Controller for Weir {
         "weir"
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        let tenants = sight.tenants.len();
-        if !sight.protected_busy() {
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        let tenants = readings.tenants.len();
+        if !readings.protected_busy() {
             self.held = None;
             self.learning = None;
             self.in_vain = 0;
             return Decision::free(tenants, Why::rule("nobody to protect runs"));
         }
-        let (why, grain) = match View::of(sight, self.config.fast) {
+        let (why, grain) = match View::of(readings, self.config.fast) {
             Some(view) => {
-                let cores = f64::from(sight.restrained_cores());
+                let cores = f64::from(readings.restrained_cores());
                 let (rule, target) = self.decide(cores, &view);
                 let grain = self.device(&view).grain;
                 (Why::compared(rule, view.residency, target), grain)
@@ -390,6 +390,6 @@ impl Controller for Weir {
         let Some(held) = self.held else {
             return Decision::free(tenants, why);
         };
-        share_units(sight, held.units, grain, why.at_level(1))
+        share_units(readings, held.units, grain, why.at_level(1))
     }
 }

@@ -1,6 +1,6 @@
 //! Holds that there are, near those that are asked for.
 
-use crate::hold::{Grain, Hold};
+use crate::limit::{Grain, Limit};
 
 /// Least running, in cores.
 pub const LEAST: f64 = 1.0 / 16.0;
@@ -17,7 +17,7 @@ pub fn nearest(units: f64, cores: f64, grain: Grain) -> f64 {
         Grain::Time if units > 1.0 => units.round(),
         _ => units,
     };
-    Hold::to_units(whole, cores as u32, grain).units(cores as u32)
+    Limit::to_units(whole, cores as u32, grain).units(cores as u32)
 }
 
 /// What can be held that is nearest to `to` and less than `units`.

@@ -2,7 +2,7 @@
 
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
-use crate::sight::{Sight, Traffic};
+use crate::readings::{Readings, Traffic};
 
 /// The tiers in one window.
 pub struct View {
@@ -27,27 +27,27 @@ pub struct View {
 impl View {
     /// What a window says, if anything of the slow tier is seen in it; `fast` is the residency of a request
     /// for DRAM.
-    pub fn of(sight: &Sight, fast: Nanos) -> Option<Self> {
-        let residency = sight.slow_residency(fast).ok()?;
-        let slow: &Traffic = sight.slow.as_ref().ok()?;
+    pub fn of(readings: &Readings, fast: Nanos) -> Option<Self> {
+        let residency = readings.slow_residency(fast).ok()?;
+        let slow: &Traffic = readings.slow.as_ref().ok()?;
         let gives = slow.total();
         // Little's law, where the table does not count by tier.
-        let in_table = match &sight.slow_table {
+        let in_table = match &readings.slow_table {
             Ok(table) => table.entries,
             Err(_) => gives.get() / LINE_BYTES as f64 * residency.get(),
         };
-        let entries = sight.table.as_ref().map_or(in_table, |t| t.entries);
+        let entries = readings.table.as_ref().map_or(in_table, |t| t.entries);
         let share = in_table / entries.max(in_table).max(f64::MIN_POSITIVE);
-        let waiting = sight.ingress.as_ref().map_or(0.0, |q| q.entries);
+        let waiting = readings.ingress.as_ref().map_or(0.0, |q| q.entries);
         Some(View {
             residency,
             outstanding: (in_table + waiting * share).max(f64::MIN_POSITIVE),
             gives,
-            fast: sight.fast.as_ref().ok()?.total(),
+            fast: readings.fast.as_ref().ok()?.total(),
             writes: slow.write_share(),
             entries,
             share,
-            wait: sight.ingress.as_ref().ok().map(|q| q.mean),
+            wait: readings.ingress.as_ref().ok().map(|q| q.mean),
         })
     }
 }

@@ -4,7 +4,7 @@
 use weir_model::units::GbPerSec;
 use weir_steer::document::{SideSummary, SteerDocument};
 use weir_steer::record::WindowRecord;
-use weir_steer::sight::Role;
+use weir_steer::readings::Role;
 
 use super::Drawn;
 use crate::output::figure;

@@ -4,7 +4,7 @@ use weir_insight::campaign::{Tiers, form_of, model_of};
 use weir_insight::forecast::COUNTERS;
 use weir_insight::slowdown::Pair;
 use weir_linux::memory::{self, Policy, Share};
-use weir_linux::micro::{Bench, Chains, Micro};
+use weir_linux::micro::{MicroRun, Chains, Micro};
 use weir_linux::{perf, pin};
 use weir_model::counters::Counter;
 use weir_model::events::EventLibrary;
@@ -29,7 +29,7 @@ const MORE: [Counter; 2] = [Counter::StallsMemAny, Counter::TaskClock];
 
 /// This host, its tiers, and what it is made of with the name that tables of events know its processor
 /// by.
-pub(super) struct Host {
+pub(super) struct CalibratedHost {
     pub(super) system: System,
     pub(super) tiers: Tiers,
     pub(super) topology: Topology,
@@ -40,7 +40,7 @@ pub(super) struct Host {
 ///
 /// # Errors
 /// The first that is missing.
-pub(super) fn find(context: &Context, from: &TierName, to: &TierName) -> Result<Host> {
+pub(super) fn find(context: &Context, from: &TierName, to: &TierName) -> Result<CalibratedHost> {
     let (system, tiers) = pair_here(context, from, to)?;
     perf::probe_core().map_err(|why| {
         Failure::Missing(anyhow::anyhow!(
@@ -53,7 +53,7 @@ pub(super) fn find(context: &Context, from: &TierName, to: &TierName) -> Result<
     let mut topology = system.view.topology()?;
     topology.processor = format!("{}, {}", table.name, topology.processor);
     form_of(&topology).map_err(|why| Failure::Missing(why.into()))?;
-    Ok(Host {
+    Ok(CalibratedHost {
         system,
         tiers,
         topology,
@@ -66,7 +66,7 @@ pub(super) fn find(context: &Context, from: &TierName, to: &TierName) -> Result<
 /// # Errors
 /// Memory or a processor is not to be had, counters are missing, or it was stopped.
 pub(super) fn calibrate(
-    host: &Host,
+    host: &CalibratedHost,
     context: &Context,
     going: &Going<'_>,
 ) -> Result<SlowdownModel> {
@@ -77,7 +77,7 @@ pub(super) fn calibrate(
     let cpus = pin::allowed_cpus();
     let cpus = cpus.map_err(|why| Failure::work(why.reason))?;
     let counters = [&COUNTERS[..], &MORE].concat();
-    let bench = Bench {
+    let bench = MicroRun {
         root,
         table,
         counters: &counters,
@@ -115,11 +115,11 @@ pub(super) fn calibrate(
 }
 
 /// As much as both nodes have room for, and no more than is needed.
-fn bytes(host: &Host) -> Result<Bytes> {
+fn bytes(host: &CalibratedHost) -> Result<Bytes> {
     let mut bytes = BYTES;
     for tier in [&host.tiers.from, &host.tiers.to] {
         let node = node_of(&host.topology, tier)?;
-        if let Some(room) = memory::room(&host.system.root, Some(node)) {
+        if let Some(room) = memory::free_memory(&host.system.root, Some(node)) {
             bytes = bytes.min(Bytes(room.free.get() / 2));
         }
     }

@@ -46,7 +46,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let document = document(table, &counters, args.uncore);
     print(&match context.global.format {
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.counters.iter().map(Row::from))?,
+        Format::Csv => to_csv(document.counters.iter().map(CounterRow::from))?,
         Format::Table => describe(&document, args.uncore),
     })
 }
@@ -124,7 +124,7 @@ fn command(table: &EventTable, groups: &[Vec<&Event>], options: &str, file: &str
 }
 
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+struct CounterRow<'a> {
     counter: &'a str,
     is: Option<&'a str>,
     confidence: Option<&'a str>,
@@ -132,11 +132,11 @@ struct Row<'a> {
     missing: Option<&'a str>,
 }
 
-impl Record for Row<'_> {
+impl Record for CounterRow<'_> {
     const COLUMNS: &'static [&'static str] = &["counter", "is", "confidence", "note", "missing"];
 }
 
-impl<'a> From<&'a CounterLine> for Row<'a> {
+impl<'a> From<&'a CounterLine> for CounterRow<'a> {
     fn from(line: &'a CounterLine) -> Self {
         Self {
             counter: &line.counter,

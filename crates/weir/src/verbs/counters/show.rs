@@ -49,7 +49,7 @@ pub(super) fn text(document: &CountersDocument, format: Format, missing: bool) -
 
 /// A counter of an interval, or of all: then without an end.
 #[derive(Debug, Serialize)]
-struct Row {
+struct IntervalRow {
     end_s: Option<f64>,
     counter: &'static str,
     value: Option<u64>,
@@ -57,12 +57,12 @@ struct Row {
     missing: Option<String>,
 }
 
-impl Record for Row {
+impl Record for IntervalRow {
     const COLUMNS: &'static [&'static str] =
         &["end_s", "counter", "value", "running_pct", "missing"];
 }
 
-fn rows(document: &CountersDocument) -> Vec<Row> {
+fn rows(document: &CountersDocument) -> Vec<IntervalRow> {
     let total = (None, &document.total);
     let interval = |i| -> (Option<f64>, &CounterSet) {
         let i: &CounterInterval = i;
@@ -71,14 +71,14 @@ fn rows(document: &CountersDocument) -> Vec<Row> {
     std::iter::once(total)
         .chain(document.intervals.iter().map(interval))
         .flat_map(|(end_s, set)| {
-            let values = set.iter().map(move |(counter, value)| Row {
+            let values = set.iter().map(move |(counter, value)| IntervalRow {
                 end_s,
                 counter: counter.name(),
                 value: Some(value),
                 running_pct: Some(set.running_share(counter).get() * 100.0),
                 missing: None,
             });
-            let missing = set.missing().map(move |(counter, why)| Row {
+            let missing = set.missing().map(move |(counter, why)| IntervalRow {
                 end_s,
                 counter: counter.name(),
                 value: None,

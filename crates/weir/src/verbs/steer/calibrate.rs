@@ -10,7 +10,7 @@ use weir_model::units::{Bytes, Nanos};
 use weir_steer::calibrate::calibrate;
 use weir_steer::config::Known;
 use weir_steer::knee::{Measured, Threads};
-use weir_steer::plant::Means;
+use weir_steer::plant::Actuators;
 
 use super::{clock, config_file};
 use crate::cli::Format;
@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// A model has counters, and can be held.
 fn model(args: &Args, context: &Context) -> Result<Known> {
     let chosen = machine::choose_sampled(&context.global.on)?;
-    let step = Means::of_model(&chosen.topology).allocation;
+    let step = Actuators::of_model(&chosen.topology).allocation;
     let testbed = chosen.testbed.as_ref();
     let calibration = calibrate(testbed, context.global.seed, args.window, step)?;
     Ok(Known::of(

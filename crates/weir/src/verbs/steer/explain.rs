@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use weir_steer::document::SteerDocument;
-use weir_steer::log::{LogLine, News};
+use weir_steer::log::{LogLine, ChangeDetector};
 
 use super::config_file;
 use crate::cli::Format;
@@ -133,7 +133,7 @@ fn of_run(name: &str, context: &Context) -> Result<Vec<LogLine>> {
         )));
     }
     let document: SteerDocument = understood(&run, run.parse())?;
-    let mut news = News::default();
+    let mut news = ChangeDetector::default();
     let new = document.windows.into_iter().filter(|w| news.is_new(w));
     let at = run.summary.started.clone();
     Ok((1..)

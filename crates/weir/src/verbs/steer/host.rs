@@ -18,8 +18,8 @@ use weir_steer::controller::Needs;
 use weir_steer::daemon::{Ended, steer};
 use weir_steer::log::words;
 use weir_steer::plant::Dry;
-use weir_steer::play::tier_names;
-use weir_steer::roster::Policy;
+use weir_steer::scenario_run::tier_names;
+use weir_steer::registry::Policy;
 use weir_steer::scope::Scope;
 
 use super::keeper::{Beginning, Keeper, Told, notify};
@@ -162,11 +162,11 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
             }
         }
     }
-    let means = plant.means();
+    let actuators = plant.actuators();
     let bounds = config.bounds.clone();
     let controller = match config.policy {
         Policy::Isolation => Policy::isolation(config.isolated, bounds),
-        policy => policy.controller(&known, &means, bounds),
+        policy => policy.controller(&known, &actuators, bounds),
     };
     let tiers = tier_names(&topology);
     let told = Told::new(Beginning {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 use weir_steer::daemon::Witness;
-use weir_steer::log::{LogLine, News};
+use weir_steer::log::{LogLine, ChangeDetector};
 use weir_steer::plant::TenantOf;
 use weir_steer::record::{TierNames, WindowRecord};
 use weir_steer::status::StatusDocument;
@@ -91,7 +91,7 @@ impl Told {
 /// The witness of a run.
 pub struct Keeper<'a> {
     told: Told,
-    news: News,
+    news: ChangeDetector,
     log: Option<LogFile>,
     stop: &'a Stop,
     end: Option<Instant>,
@@ -110,7 +110,7 @@ impl<'a> Keeper<'a> {
     ) -> Self {
         Self {
             told,
-            news: News::default(),
+            news: ChangeDetector::default(),
             log,
             stop,
             end,

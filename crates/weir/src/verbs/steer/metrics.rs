@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
 
-use weir_steer::sight::Role;
+use weir_steer::readings::Role;
 use weir_steer::status::StatusDocument;
 
 type Level = Gauge<f64, AtomicU64>;
@@ -149,7 +149,7 @@ fn of_tenants(registry: &mut Registry, window: &weir_steer::record::WindowRecord
 
 #[cfg(test)]
 mod tests {
-    use weir_steer::Hold;
+    use weir_steer::Limit;
 
     use super::super::view::tests::{status, tenant, window};
     use super::*;
@@ -157,8 +157,8 @@ mod tests {
     fn text() -> String {
         let odd = "cgroup:/a \"b\"\n\\";
         let tenants = vec![
-            tenant("unit:web.service", Hold::FREE),
-            tenant(odd, Hold::FREE),
+            tenant("unit:web.service", Limit::FREE),
+            tenant(odd, Limit::FREE),
         ];
         exposition(&status(vec![window(tenants, 0.25)]))
     }

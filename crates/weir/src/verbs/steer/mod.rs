@@ -32,7 +32,7 @@ use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use weir_model::units::Nanos;
 use weir_steer::config::Probing;
-use weir_steer::roster::Policy;
+use weir_steer::registry::Policy;
 use weir_steer::scenario::Scenario;
 use weir_steer::scope::Scope;
 
@@ -127,9 +127,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
     /// On a model: by what tenants can be held.
-    #[arg(long, value_name = "MEANS", value_delimiter = ',', default_value = "cores,time,allocation,clock",
+    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', default_value = "cores,time,allocation,clock",
         value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
-    means: Vec<String>,
+    actuators: Vec<String>,
     /// Who decides [default: weir].
     #[arg(long, value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
     controller: Option<String>,

@@ -6,11 +6,11 @@ use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 use weir_steer::calibrate::{CalibrateError, Calibration, calibrate};
 use weir_steer::document::SteerDocument;
-use weir_steer::drive::Phase;
+use weir_steer::control_loop::Phase;
 use weir_steer::guard::Bounds;
-use weir_steer::plant::{Means, PlantError};
-use weir_steer::play::{self, Manner, play, tier_names};
-use weir_steer::roster::Policy;
+use weir_steer::plant::{Actuators, PlantError};
+use weir_steer::scenario_run::{self, RunOptions, run_scenario, tier_names};
+use weir_steer::registry::Policy;
 use weir_steer::scenario::{Scenario, ScenarioError};
 
 use super::{RunArgs, VERB};
@@ -64,7 +64,7 @@ pub(super) struct Cast {
     /// The controller.
     pub policy: Policy,
     /// How it is played.
-    pub manner: Manner,
+    pub options: RunOptions,
 }
 
 impl Cast {
@@ -94,7 +94,7 @@ impl Cast {
         if phases.is_empty() {
             return Err(Failure::request("--for leaves nothing to play"));
         }
-        let means = means(&args.means, &chosen.topology);
+        let actuators = actuators(&args.actuators, &chosen.topology);
         Ok(Self {
             chosen,
             phases,
@@ -103,11 +103,11 @@ impl Cast {
             policy: (args.controller.as_deref())
                 .and_then(Policy::named)
                 .unwrap_or(Policy::Weir),
-            manner: Manner {
+            options: RunOptions {
                 window,
                 quota_period: period,
                 seed: context.global.seed,
-                means,
+                actuators,
                 dry,
             },
         })
@@ -116,21 +116,21 @@ impl Cast {
     /// What the controller is told of the model: measured on it.
     pub fn calibrate(&self) -> Result<Calibration> {
         let testbed = self.chosen.testbed.as_ref();
-        let Manner { seed, window, .. } = self.manner;
+        let RunOptions { seed, window, .. } = self.options;
         Ok(calibrate(
             testbed,
             seed,
             window,
-            self.manner.means.allocation,
+            self.options.actuators.allocation,
         )?)
     }
 }
 
 /// What tenants of a model can be held by, of what a model has.
-fn means(named: &[String], on: &Topology) -> Means {
+fn actuators(named: &[String], on: &Topology) -> Actuators {
     let has = |name: &str| named.iter().any(|named| named == name);
-    let all = Means::of_model(on);
-    Means {
+    let all = Actuators::of_model(on);
+    Actuators {
         cores: has("cores"),
         time: has("time"),
         allocation: all.allocation.filter(|_| has("allocation")),
@@ -167,19 +167,19 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let Cast {
         chosen,
         phases,
-        manner,
+        options,
         ..
     } = &cast;
     let testbed = chosen.testbed.as_ref();
     let known = cast.calibrate()?;
-    let mut controller = (cast.policy).controller(&known, &manner.means, Bounds::default());
-    let of = play::length(phases, manner.window);
+    let mut controller = (cast.policy).controller(&known, &options.actuators, Bounds::default());
+    let of = scenario_run::length(phases, options.window);
     let mut progress = Progress::begin("steer", of, context.global.quiet);
     let mut go_on = |done| {
         progress.step(done, of);
         !context.stop.requested()
     };
-    let played = play(testbed, phases, controller.as_mut(), manner, &mut go_on);
+    let played = run_scenario(testbed, phases, controller.as_mut(), options, &mut go_on);
     progress.end();
     let played = played?;
     let topology = &chosen.topology;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use console::Term;
 use weir_steer::config::Config;
 use weir_steer::daemon::steer;
-use weir_steer::drive::windows;
+use weir_steer::control_loop::windows;
 use weir_steer::guard::Bounds;
 use weir_steer::plant::Model;
-use weir_steer::play::tier_names;
+use weir_steer::scenario_run::tier_names;
 use weir_steer::status::StatusDocument;
 
 use super::keeper::{Beginning, Keeper, Told};
@@ -100,20 +100,20 @@ pub fn top(args: &RunArgs, context: &Context) -> Result<()> {
 fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     let cast = Cast::of(args, context, false)?;
     let known = cast.calibrate()?;
-    let manner = &cast.manner;
-    let controller = (cast.policy).controller(&known, &manner.means, Bounds::default());
-    let mut machine = cast.chosen.testbed.open(manner.seed)?;
+    let options = &cast.options;
+    let controller = (cast.policy).controller(&known, &options.actuators, Bounds::default());
+    let mut machine = cast.chosen.testbed.open(options.seed)?;
     let tiers = tier_names(machine.topology());
     let told = Told::new(Beginning {
         plant: format!("{}, {}", cast.chosen.named, cast.scenario),
         controller: cast.policy.name(),
         dry: false,
-        window: Duration::from_nanos(manner.window.get() as u64),
+        window: Duration::from_nanos(options.window.get() as u64),
         tiers: tiers.clone(),
         lost: Vec::new(),
         pid: None,
     });
-    let mut left = windows(&cast.phases, manner.window);
+    let mut left = windows(&cast.phases, options.window);
     let stop = context.stop.clone();
     let mut failed = None;
     let each = |told: &Told| {
@@ -131,9 +131,9 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
             stop.request();
         }
     };
-    let mut plant = Model::new(machine.as_mut(), cast.phases.clone(), manner.quota_period);
+    let mut plant = Model::new(machine.as_mut(), cast.phases.clone(), options.quota_period);
     let mut keeper = Keeper::new(told, None, &context.stop, None, each);
-    let ended = steer(&mut plant, controller, manner.window, &tiers, &mut keeper);
+    let ended = steer(&mut plant, controller, options.window, &tiers, &mut keeper);
     drop(keeper);
     match (failed, ended.failure) {
         (Some(failure), _) => Err(failure),

@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use weir_steer::log::words;
 use weir_steer::record::{TenantRecord, WindowRecord};
-use weir_steer::sight::Role;
+use weir_steer::readings::Role;
 use weir_steer::status::StatusDocument;
 
 use crate::output::{WIDTH, figure, wrap};
@@ -202,7 +202,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use weir_model::units::{GbPerSec, Nanos};
     use weir_steer::record::TierNames;
-    use weir_steer::{Hold, Share, Why};
+    use weir_steer::{Limit, Share, Why};
 
     use super::*;
 
@@ -226,7 +226,7 @@ pub(super) mod tests {
         }
     }
 
-    pub fn tenant(name: &str, held: Hold) -> TenantRecord {
+    pub fn tenant(name: &str, held: Limit) -> TenantRecord {
         TenantRecord {
             name: name.into(),
             role: Role::Restrained,
@@ -265,13 +265,13 @@ pub(super) mod tests {
 
     #[test]
     fn a_look_says_who_is_held_at_what_and_why() {
-        let held = Hold {
+        let held = Limit {
             cores: Some(4),
             time: Share::of(0.5),
-            ..Hold::FREE
+            ..Limit::FREE
         };
         let tenants = vec![
-            tenant("unit:web.service", Hold::FREE),
+            tenant("unit:web.service", Limit::FREE),
             tenant("cgroup:/batch.slice", held),
         ];
         let status = status(vec![window(tenants.clone(), 0.25), window(tenants, 0.5)]);
@@ -299,7 +299,7 @@ lacks: no counter of the table: loads of the fast tier are timed, which see that
         fn a_look_fits_the_terminal(
             names in prop::collection::vec(".{0,60}", 0..90), trouble in ".{0,200}", height in 1usize..60
         ) {
-            let tenants = names.iter().map(|name| tenant(name, Hold::FREE)).collect();
+            let tenants = names.iter().map(|name| tenant(name, Limit::FREE)).collect();
             let mut status = status(vec![window(tenants, 0.25)]);
             status.trouble(trouble);
             let lines = view(&status, height);

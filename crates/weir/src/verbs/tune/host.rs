@@ -173,7 +173,7 @@ impl OnHost<'_> {
             Weights { local, slow } => {
                 let weights = [(near, local), (far, slow)];
                 let journal = Config::default().journal;
-                let now = Interleaving::hold(&self.host.root, &journal, &weights);
+                let now = Interleaving::limit(&self.host.root, &journal, &weights);
                 let now = now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?;
                 for path in &now.1.put_back {
                     say(&format!(

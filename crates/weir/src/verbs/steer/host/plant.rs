@@ -1,11 +1,11 @@
 //! A host as a plant.
 
-use weir_linux::steer::{Candidate, Host, Means as By, Seen, TenantScope, TenantSeen};
+use weir_linux::steer::{Candidate, Host, Actuator as By, HostObservation, TenantScope, TenantObservation};
 use weir_model::machine::Observation;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::config::Config;
-use weir_steer::plant::{AppliedHold, Means, NotPutBack, Plant, PlantError, TenantOf, change};
-use weir_steer::{Hold, Role, Share, Sight, TenantSight};
+use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, Plant, PlantError, TenantOf, change};
+use weir_steer::{Limit, Role, Share, Readings, TenantReadings};
 
 use super::follow::{self, Follow, Followed};
 use super::is_settled;
@@ -16,7 +16,7 @@ use crate::interrupt::Stop;
 pub struct HostPlant {
     host: Host,
     tenants: Vec<TenantOf>,
-    held: Vec<Hold>,
+    held: Vec<Limit>,
     period: Nanos,
     slow_nodes: Vec<u32>,
     stop: Stop,
@@ -43,7 +43,7 @@ impl HostPlant {
             .collect();
         Self {
             host,
-            held: vec![Hold::FREE; tenants.len()],
+            held: vec![Limit::FREE; tenants.len()],
             followed: vec![Followed::Named; tenants.len()],
             follow: None,
             tenants,
@@ -67,9 +67,9 @@ impl HostPlant {
         };
         let mut told = Vec::new();
         for place in follow::gone(&candidates, &self.followed) {
-            self.hold(place, Hold::FREE);
+            self.limit(place, Limit::FREE);
             self.host.retire(place);
-            self.held[place] = Hold::FREE;
+            self.held[place] = Limit::FREE;
             self.followed[place] = Followed::Free;
             told.push(format!(
                 "{} has gone, or changes its role",
@@ -114,30 +114,30 @@ impl HostPlant {
             self.followed[place] = found;
         } else {
             self.tenants.push(tenant);
-            self.held.push(Hold::FREE);
+            self.held.push(Limit::FREE);
             self.followed.push(found);
         }
         Some(candidate.why())
     }
 
     /// Holds the tenant in a place to this, and says what is in force.
-    fn hold(&mut self, place: usize, to: Hold) -> AppliedHold {
+    fn limit(&mut self, place: usize, to: Limit) -> AppliedLimit {
         let (from, host) = (self.held[place], &mut self.host);
         let asked = to;
-        let to = in_means(to, &self.tenants[place]);
+        let to = in_actuators(to, &self.tenants[place]);
         let act = |action: &_| host.act(action).map_err(|why| why.to_string());
         let after = change(&self.tenants[place].name, from, to, self.period, act);
         self.held[place] = after.applied;
-        AppliedHold {
+        AppliedLimit {
             requested: asked,
             ..after
         }
     }
 
     /// The means that everybody who may be held has.
-    pub fn means(&self) -> Means {
+    pub fn actuators(&self) -> Actuators {
         let restrained = self.tenants.iter().filter(|t| t.role == Role::Restrained);
-        let common = restrained.map(|t| t.means.clone()).reduce(|a, b| Means {
+        let common = restrained.map(|t| t.actuators.clone()).reduce(|a, b| Actuators {
             cores: a.cores && b.cores,
             time: a.time && b.time,
             allocation: a.allocation.filter(|_| b.allocation.is_some()),
@@ -151,18 +151,18 @@ impl HostPlant {
 }
 
 /// As much running by processor time alone, for a tenant that cannot be held by cores.
-fn in_means(hold: Hold, tenant: &TenantOf) -> Hold {
-    if hold.cores.is_none() || tenant.means.cores || !tenant.means.time {
-        return hold;
+fn in_actuators(limit: Limit, tenant: &TenantOf) -> Limit {
+    if limit.cores.is_none() || tenant.actuators.cores || !tenant.actuators.time {
+        return limit;
     }
-    let whole = Hold {
+    let whole = Limit {
         allocation: Share::ALL,
-        ..hold
+        ..limit
     };
-    Hold {
+    Limit {
         cores: None,
         time: Share::of(whole.units(tenant.cores) / f64::from(tenant.cores.max(1))),
-        ..hold
+        ..limit
     }
 }
 
@@ -172,7 +172,7 @@ fn tenant_of(host: &Host, place: usize, role: Role) -> TenantOf {
         name: tenant.name().to_owned(),
         role,
         cores: tenant.cpus().len() as u32,
-        means: Means {
+        actuators: Actuators {
             cores: tenant.can(By::Cores),
             time: tenant.can(By::ProcessorTime),
             allocation: host.allocation_step(tenant).map(Share::of),
@@ -186,7 +186,7 @@ const SAMPLED: Bytes = Bytes(64 * LINE_BYTES);
 
 /// Who may be held and has no page on the slow tier is not to blame for what happens there. Where pages were
 /// not seen, it is as it was told.
-fn role(told: Role, seen: &TenantSeen, slow_nodes: &[u32]) -> Role {
+fn role(told: Role, seen: &TenantObservation, slow_nodes: &[u32]) -> Role {
     let elsewhere = match &seen.touched {
         Ok(touched) if touched.total() >= SAMPLED => touched.on(slow_nodes).get() == 0,
         _ => (seen.pages.as_ref())
@@ -203,11 +203,11 @@ impl Plant for HostPlant {
         &self.tenants
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Sight, PlantError> {
+    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
         for told in self.look() {
             say(&format!("weir: {told}"));
         }
-        let Seen {
+        let HostObservation {
             window,
             counters,
             probe,
@@ -218,7 +218,7 @@ impl Plant for HostPlant {
         let sights = (self.tenants.iter_mut().zip(tenants))
             .map(|(tenant, seen)| {
                 tenant.cores = seen.cores;
-                TenantSight {
+                TenantReadings {
                     role: role(tenant.role, &seen, &self.slow_nodes),
                     cores: seen.cores,
                     busy: seen.busy,
@@ -231,21 +231,21 @@ impl Plant for HostPlant {
             tenants: Vec::new(),
             counters,
         };
-        Ok(Sight {
+        Ok(Readings {
             probe,
-            ..Sight::of(&seen, sights)
+            ..Readings::of(&seen, sights)
         })
     }
 
-    fn apply(&mut self, holds: &[Hold]) -> Vec<AppliedHold> {
-        let of = |place: usize| holds.get(place).copied().unwrap_or(Hold::FREE);
+    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
+        let of = |place: usize| limits.get(place).copied().unwrap_or(Limit::FREE);
         (0..self.tenants.len())
-            .map(|place| self.hold(place, of(place)))
+            .map(|place| self.limit(place, of(place)))
             .collect()
     }
 
     fn release(&mut self) -> Vec<NotPutBack> {
-        self.held.fill(Hold::FREE);
+        self.held.fill(Limit::FREE);
         let left = self.host.release().into_iter();
         left.filter(|not| !is_settled(&not.cause))
             .map(|not| NotPutBack {
@@ -272,13 +272,13 @@ mod tests {
                 name: "a".into(),
                 role: Role::Restrained,
                 cores: all,
-                means: Means { cores, time: true, ..Means::default() },
+                actuators: Actuators { cores, time: true, ..Actuators::default() },
             };
-            let hold = Hold { cores: Some(held), time: Share::of(time), ..Hold::FREE };
-            let found = in_means(hold, &tenant);
+            let limit = Limit { cores: Some(held), time: Share::of(time), ..Limit::FREE };
+            let found = in_actuators(limit, &tenant);
             prop_assert_eq!(found.cores.is_some(), cores);
-            prop_assert!((found.units(all) - hold.units(all)).abs() < 1e-9);
-            prop_assert_eq!(in_means(Hold::FREE, &tenant), Hold::FREE);
+            prop_assert!((found.units(all) - limit.units(all)).abs() < 1e-9);
+            prop_assert_eq!(in_actuators(Limit::FREE, &tenant), Limit::FREE);
         }
     }
 }

@@ -6,8 +6,8 @@ use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 use super::ScenarioError;
-use crate::drive::{Party, Phase};
-use crate::sight::Role;
+use crate::control_loop::{SteeredTenant, Phase};
+use crate::readings::Role;
 
 /// Threads of a party: those of the papers' bandwidth tests.
 const THREADS: u32 = 16;
@@ -17,13 +17,13 @@ const LEAST_CORES: u32 = 16;
 const WORKING_SET: Bytes = Bytes::mib(64);
 
 /// A machine, seen as room for two groups of tenants.
-pub struct Room {
+pub struct TwoGroups {
     cores: Vec<u32>,
     half: usize,
     slow: Vec<TierName>,
 }
 
-impl Room {
+impl TwoGroups {
     /// Of a machine with a CXL tier.
     pub fn on(topology: &Topology) -> Result<Self, ScenarioError> {
         let slow: Vec<TierName> = (topology.tiers.iter())
@@ -88,23 +88,23 @@ pub fn stream(name: &str, op: Op, cores: Vec<u32>, placement: Placement) -> Tena
 }
 
 /// Whose fast tier is kept fast.
-pub fn protected(tenant: Tenant) -> Party {
-    Party {
+pub fn protected(tenant: Tenant) -> SteeredTenant {
+    SteeredTenant {
         tenant,
         role: Role::Protected,
     }
 }
 
 /// Who may be held.
-pub fn restrained(tenant: Tenant) -> Party {
-    Party {
+pub fn restrained(tenant: Tenant) -> SteeredTenant {
+    SteeredTenant {
         tenant,
         role: Role::Restrained,
     }
 }
 
 /// Parties that run beside each other for so many seconds.
-pub fn phase(seconds: f64, parties: Vec<Party>) -> Phase {
+pub fn phase(seconds: f64, parties: Vec<SteeredTenant>) -> Phase {
     Phase {
         lasts: Nanos(seconds * 1e9),
         parties,

@@ -6,7 +6,7 @@
 
 use weir_model::capability::Unavailable;
 
-use super::Hands;
+use super::KernelAccess;
 use crate::root::Root;
 use crate::steer::group::{self, file};
 use crate::topology::list;
@@ -14,19 +14,19 @@ use crate::topology::list;
 /// Lets a group run on the first so many of the processors that it had, and says on which it may.
 ///
 /// A processor that has gone since (unplugged) is not counted among them.
-pub(crate) fn hold(
-    hands: &mut Hands<'_>,
+pub(crate) fn limit(
+    access: &mut KernelAccess<'_>,
     group: &str,
     all: &[u32],
     cores: u32,
 ) -> Result<Vec<u32>, Unavailable> {
     let path = file(group, "cpuset.cpus");
-    if !hands.root.exists(&path) {
-        let given = group::give(hands.root, hands.ledger, group, "cpuset")?;
-        hands.wrote.extend(given);
+    if !access.root.exists(&path) {
+        let given = group::give(access.root, access.writes, group, "cpuset")?;
+        access.wrote.extend(given);
     }
     let there = match group::above(group) {
-        Some(above) => group::processors(hands.root, above)?,
+        Some(above) => group::processors(access.root, above)?,
         None => all.to_vec(),
     };
     let first: Vec<u32> = (all.iter().copied())
@@ -39,20 +39,20 @@ pub(crate) fn hold(
             list::format(all)
         )));
     }
-    hands.set(&path, &list::format(&first))?;
+    access.set(&path, &list::format(&first))?;
     // What is in force is what the groups above leave of it.
-    group::processors(hands.root, group)
+    group::processors(access.root, group)
 }
 
 /// Lets a group run wherever the groups above it may.
-pub(crate) fn let_go(hands: &mut Hands<'_>, group: &str) -> Result<(), Unavailable> {
+pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), Unavailable> {
     let path = file(group, "cpuset.cpus");
-    match (hands.ledger.before(&path), group::above(group)) {
+    match (access.writes.before(&path), group::above(group)) {
         (Some(""), Some(above)) => {
-            let all = group::processors(hands.root, above)?;
-            hands.set(&path, &list::format(&all)).map(drop)
+            let all = group::processors(access.root, above)?;
+            access.set(&path, &list::format(&all)).map(drop)
         }
-        _ => hands.put_back(&path),
+        _ => access.put_back(&path),
     }
 }
 

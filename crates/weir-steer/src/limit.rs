@@ -49,7 +49,7 @@ const NARROW: f64 = 0.5;
 
 /// What one tenant is held to. Whatever is `None` or [`Share::ALL`] is left as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Hold {
+pub struct Limit {
     /// Cores that it may run on at once (cpuset).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
@@ -62,9 +62,9 @@ pub struct Hold {
     pub clock: Option<Gigahertz>,
 }
 
-impl Hold {
+impl Limit {
     /// Held to nothing.
-    pub const FREE: Hold = Hold {
+    pub const FREE: Limit = Limit {
         cores: None,
         time: Share::ALL,
         allocation: Share::ALL,
@@ -125,7 +125,7 @@ impl Hold {
             allocation: Share::of((steps.max(1.0) * step).min(1.0)),
             ..Self::FREE
         });
-        let off = |hold: &Self| (hold.units(all) - units).abs();
+        let off = |limit: &Self| (limit.units(all) - units).abs();
         let better = |best: Self, next: Self| {
             // Rounding must not decide between two that are equally near.
             if off(&next) < off(&best) - 1e-9 {
@@ -152,22 +152,22 @@ mod tests {
     #[test]
     fn units_are_what_was_asked_for() {
         for units in [0.2, 1.0, 1.5, 7.25] {
-            let hold = Hold::to_units(units, 16, Grain::Time);
-            assert!((hold.units(16) - units).abs() < 1e-12, "{hold:?}");
+            let limit = Limit::to_units(units, 16, Grain::Time);
+            assert!((limit.units(16) - units).abs() < 1e-12, "{limit:?}");
             for grain in [Grain::Wide(TENTH), Grain::Narrow(TENTH)] {
-                let off = (Hold::to_units(units, 16, grain).units(16) - units).abs();
+                let off = (Limit::to_units(units, 16, grain).units(16) - units).abs();
                 assert!(off <= 0.1 * units, "{units} {grain:?}: {off} off");
             }
         }
-        assert!(Hold::to_units(16.0, 16, Grain::Time).is_free());
-        assert!(Hold::to_units(f64::NAN, 16, Grain::Time).is_free());
+        assert!(Limit::to_units(16.0, 16, Grain::Time).is_free());
+        assert!(Limit::to_units(f64::NAN, 16, Grain::Time).is_free());
     }
 
     #[test]
     fn wide_is_many_cores_and_narrow_is_few() {
-        let wide = Hold::to_units(0.8, 16, Grain::Wide(TENTH));
+        let wide = Limit::to_units(0.8, 16, Grain::Wide(TENTH));
         assert_eq!((wide.cores, wide.allocation), (Some(8), TENTH));
-        let narrow = Hold::to_units(0.8, 16, Grain::Narrow(TENTH));
+        let narrow = Limit::to_units(0.8, 16, Grain::Narrow(TENTH));
         assert_eq!((narrow.cores, narrow.allocation), (Some(2), Share::of(0.4)));
     }
 

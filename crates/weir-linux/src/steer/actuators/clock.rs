@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use weir_model::capability::Unavailable;
 use weir_model::units::Gigahertz;
 
-use super::Hands;
+use super::KernelAccess;
 use crate::root::Root;
 use crate::topology::list;
 
@@ -65,22 +65,22 @@ pub(crate) fn clocks(root: &Root, cpus: &[u32]) -> Vec<Gigahertz> {
 }
 
 /// Bounds the clock of some processors, and says what the fastest of them may have now.
-pub(crate) fn hold(
-    hands: &mut Hands<'_>,
+pub(crate) fn limit(
+    access: &mut KernelAccess<'_>,
     cpus: &[u32],
     clock: Gigahertz,
 ) -> Result<Gigahertz, Unavailable> {
     let mut fastest = 0;
-    for policy in policies(hands.root, cpus)? {
-        let number = |name: &str| hands.root.value::<u64>(&format!("{policy}/{name}"));
+    for policy in policies(access.root, cpus)? {
+        let number = |name: &str| access.root.value::<u64>(&format!("{policy}/{name}"));
         let least = *number("cpuinfo_min_freq").get()?;
         let path = format!("{policy}/scaling_max_freq");
-        let before = match hands.ledger.before(&path) {
+        let before = match access.writes.before(&path) {
             Some(before) => before.parse().unwrap_or(u64::MAX),
             None => *number("scaling_max_freq").get()?,
         };
         let wanted = ((clock.get() * 1e6).round() as u64).max(least).min(before);
-        let found = hands.set(&path, &wanted.to_string())?;
+        let found = access.set(&path, &wanted.to_string())?;
         let found: u64 = found.parse().map_err(|_| {
             Unavailable::because(format!("{path} says `{found}`, which is no clock"))
         })?;
@@ -90,10 +90,10 @@ pub(crate) fn hold(
 }
 
 /// Lets the clocks run as they did.
-pub(crate) fn let_go(hands: &mut Hands<'_>, cpus: &[u32]) -> Result<(), Unavailable> {
+pub(crate) fn let_go(access: &mut KernelAccess<'_>, cpus: &[u32]) -> Result<(), Unavailable> {
     let mut result = Ok(());
-    for policy in policies(hands.root, cpus)? {
-        result = result.and(hands.put_back(&format!("{policy}/scaling_max_freq")));
+    for policy in policies(access.root, cpus)? {
+        result = result.and(access.put_back(&format!("{policy}/scaling_max_freq")));
     }
     result
 }

@@ -5,13 +5,13 @@ use weir_model::tenant::Tenant;
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
-use crate::hold::Hold;
-use crate::plant::{AppliedHold, Model, Plant, PlantError, TenantOf};
-use crate::sight::{Role, Sight};
+use crate::limit::Limit;
+use crate::plant::{AppliedLimit, Model, Plant, PlantError, TenantOf};
+use crate::readings::{Role, Readings};
 
 /// A tenant and what it is to a controller.
 #[derive(Debug, Clone)]
-pub struct Party {
+pub struct SteeredTenant {
     /// The load.
     pub tenant: Tenant,
     /// Whether it is protected, or may be held.
@@ -24,7 +24,7 @@ pub struct Phase {
     /// For how long.
     pub lasts: Nanos,
     /// Who runs. Who is not named has nothing to run.
-    pub parties: Vec<Party>,
+    pub parties: Vec<SteeredTenant>,
 }
 
 /// What happened in one window. Everything that is by tenant is in the order of [`Plant::tenants`].
@@ -33,33 +33,33 @@ pub struct Step {
     /// When the window ended, from the start.
     pub at: Nanos,
     /// What was seen.
-    pub sight: Sight,
+    pub readings: Readings,
     /// To what each tenant was held during the window, as read back.
-    pub held: Vec<Hold>,
+    pub held: Vec<Limit>,
     /// What was decided at its end.
     pub decision: Decision,
     /// What became of it.
-    pub applied: Vec<AppliedHold>,
+    pub applied: Vec<AppliedLimit>,
 }
 
 impl Step {
     /// Bandwidth that a tenant drew; zero where it ran nothing, or where that cannot be told.
     pub fn drew(&self, tenant: usize) -> GbPerSec {
-        let drew = (self.sight.tenants.get(tenant)).and_then(|t| t.drew.clone().ok());
+        let drew = (self.readings.tenants.get(tenant)).and_then(|t| t.drew.clone().ok());
         drew.unwrap_or(GbPerSec(0.0))
     }
 }
 
 /// A controller at the wheel of a plant.
-pub struct Drive<'a> {
+pub struct ControlLoop<'a> {
     plant: &'a mut dyn Plant,
     controller: &'a mut dyn Controller,
     window: Nanos,
     at: Nanos,
-    held: Vec<Hold>,
+    held: Vec<Limit>,
 }
 
-impl<'a> Drive<'a> {
+impl<'a> ControlLoop<'a> {
     /// Takes the wheel; nothing happens yet.
     pub fn new(
         plant: &'a mut dyn Plant,
@@ -67,7 +67,7 @@ impl<'a> Drive<'a> {
         window: Nanos,
     ) -> Self {
         Self {
-            held: vec![Hold::FREE; plant.tenants().len()],
+            held: vec![Limit::FREE; plant.tenants().len()],
             plant,
             controller,
             window,
@@ -85,20 +85,20 @@ impl<'a> Drive<'a> {
     /// # Errors
     /// The plant could not be observed. Holds stand as they were.
     pub fn step(&mut self) -> Result<Step, PlantError> {
-        let sight = self.plant.observe(self.window)?;
-        self.at = self.at + sight.length;
-        self.held.resize(sight.tenants.len(), Hold::FREE);
-        for (held, tenant) in self.held.iter_mut().zip(&sight.tenants) {
+        let readings = self.plant.observe(self.window)?;
+        self.at = self.at + readings.length;
+        self.held.resize(readings.tenants.len(), Limit::FREE);
+        for (held, tenant) in self.held.iter_mut().zip(&readings.tenants) {
             if tenant.role == Role::Protected {
-                *held = Hold::FREE;
+                *held = Limit::FREE;
             }
         }
-        let decision = self.controller.observe(&sight);
-        let applied = self.plant.apply(&decision.holds);
+        let decision = self.controller.observe(&readings);
+        let applied = self.plant.apply(&decision.limits);
         let next = applied.iter().map(|a| a.applied).collect();
         Ok(Step {
             at: self.at,
-            sight,
+            readings,
             held: std::mem::replace(&mut self.held, next),
             decision,
             applied,
@@ -108,7 +108,7 @@ impl<'a> Drive<'a> {
     /// So many windows.
     ///
     /// # Errors
-    /// As [`Drive::step`]; the plant is released then.
+    /// As [`ControlLoop::step`]; the plant is released then.
     pub fn steps(&mut self, windows: usize) -> Result<Vec<Step>, PlantError> {
         let steps: Result<_, _> = (0..windows).map(|_| self.step()).collect();
         if steps.is_err() {
@@ -122,7 +122,7 @@ impl<'a> Drive<'a> {
 ///
 /// # Errors
 /// The machine cannot run a phase's tenants, or failed under them.
-pub fn drive(
+pub fn run_phases(
     machine: &mut dyn Machine,
     controller: &mut dyn Controller,
     phases: &[Phase],
@@ -131,7 +131,7 @@ pub fn drive(
 ) -> Result<Vec<Step>, PlantError> {
     let windows = windows(phases, window);
     let mut plant = Model::new(machine, phases.to_vec(), quota_period);
-    let steps = Drive::new(&mut plant, controller, window).steps(windows)?;
+    let steps = ControlLoop::new(&mut plant, controller, window).steps(windows)?;
     plant.release();
     Ok(steps)
 }

@@ -6,12 +6,12 @@ use super::{Resctrl, Resource, Setting};
 
 /// Values that were changed; dropping it puts back what was there first.
 #[derive(Debug)]
-pub struct Held {
+pub struct TemporaryValues {
     resctrl: Resctrl,
     before: Vec<(String, Resource, u32, u64)>,
 }
 
-impl Held {
+impl TemporaryValues {
     /// Nothing changed yet.
     pub fn new(resctrl: &Resctrl) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TemporaryValues {
     fn drop(&mut self) {
         // Whoever wants to know of a failure calls `restore`.
         let _ = self.put_back();
@@ -98,7 +98,7 @@ mod tests {
             resctrl.set("others", Resource::L3, 1, 0x6).unwrap();
             resctrl.set("", Resource::Mb, 0, 40).unwrap();
             let before = (resctrl.schemata(""), resctrl.schemata("others"));
-            let mut held = Held::new(&resctrl);
+            let mut held = TemporaryValues::new(&resctrl);
             for (cache, domain, value, own) in changes {
                 let group = if own { "others" } else { "" };
                 // A mask of ways side by side, or a bandwidth.
@@ -119,7 +119,7 @@ mod tests {
         let fake = Fake::intel();
         let resctrl = fake.resctrl();
         let before = resctrl.schemata("").unwrap();
-        let mut held = Held::new(&resctrl);
+        let mut held = TemporaryValues::new(&resctrl);
         let error = held.set("", Resource::L3, 0, 0b101).unwrap_err();
         assert!(
             error.reason.contains("has non-consecutive 1-bits"),

@@ -4,7 +4,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
-use super::Hands;
+use super::KernelAccess;
 use crate::steer::group::{self, file};
 
 /// The kernel refuses less (`min_cfs_quota_period`) and periods beyond a second.
@@ -79,31 +79,31 @@ impl std::fmt::Display for Quota {
 }
 
 /// Gives a group a share of the time of some processors, and says which share it has.
-pub(crate) fn hold(
-    hands: &mut Hands<'_>,
+pub(crate) fn limit(
+    access: &mut KernelAccess<'_>,
     group: &str,
     share: f64,
     processors: u32,
     period: Nanos,
 ) -> Result<f64, Unavailable> {
     let path = file(group, "cpu.max");
-    if !hands.root.exists(&path) {
-        let given = group::give(hands.root, hands.ledger, group, "cpu")?;
-        hands.wrote.extend(given);
+    if !access.root.exists(&path) {
+        let given = group::give(access.root, access.writes, group, "cpu")?;
+        access.wrote.extend(given);
     }
-    let before = match hands.ledger.before(&path) {
+    let before = match access.writes.before(&path) {
         Some(before) => Quota::parse(before)?,
-        None => Quota::parse(hands.root.text(&path).get()?)?,
+        None => Quota::parse(access.root.text(&path).get()?)?,
     };
     let all = f64::from(processors.max(1));
     let quota = Quota::of(share * all, period, before);
-    let found = Quota::parse(&hands.set(&path, &quota.to_string())?)?;
+    let found = Quota::parse(&access.set(&path, &quota.to_string())?)?;
     Ok(found.processors().map_or(1.0, |p| (p / all).min(1.0)))
 }
 
 /// Lets a group have the time that it had.
-pub(crate) fn let_go(hands: &mut Hands<'_>, group: &str) -> Result<(), Unavailable> {
-    hands.put_back(&file(group, "cpu.max"))
+pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), Unavailable> {
+    access.put_back(&file(group, "cpu.max"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::record::{Record, Task};
 
 /// Something that was changed and is to be as it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum ActiveChange {
     /// A file's value.
     Value(Value),
     /// A folder of the kernel's.
@@ -35,18 +35,18 @@ pub(crate) struct Folder {
     pub moved: Vec<(String, Vec<Task>)>,
 }
 
-impl Standing {
+impl ActiveChange {
     pub fn path(&self) -> &str {
         match self {
-            Standing::Value(value) => &value.path,
-            Standing::Folder(folder) => &folder.path,
+            ActiveChange::Value(value) => &value.path,
+            ActiveChange::Folder(folder) => &folder.path,
         }
     }
 }
 
 /// All that stands changed, in the order in which it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Changes(Vec<Standing>);
+pub(crate) struct Changes(Vec<ActiveChange>);
 
 impl Changes {
     /// What the records of a journal leave, and who began the last part of it.
@@ -69,7 +69,7 @@ impl Changes {
                 text,
             } => {
                 if self.value(path).is_none() {
-                    self.0.push(Standing::Value(Value {
+                    self.0.push(ActiveChange::Value(Value {
                         path: path.clone(),
                         folder: *folder,
                         before: before.clone(),
@@ -93,12 +93,12 @@ impl Changes {
                 }
                 // Nothing of it was ever written.
                 self.0.retain(
-                    |s| !matches!(s, Standing::Value(v) if v.path == *path && v.ours.is_none()),
+                    |s| !matches!(s, ActiveChange::Value(v) if v.path == *path && v.ours.is_none()),
                 );
             }
             Record::Making { path, members } => {
                 if self.folder_mut(path).is_none() {
-                    self.0.push(Standing::Folder(Folder {
+                    self.0.push(ActiveChange::Folder(Folder {
                         path: path.clone(),
                         members: members.clone(),
                         moved: Vec::new(),
@@ -112,11 +112,11 @@ impl Changes {
             }
             // A folder that was made took along what was in it.
             Record::Back { path } => {
-                let was_in = |standing: &Standing| {
-                    let rest = standing.path().strip_prefix(path.as_str());
+                let was_in = |active: &ActiveChange| {
+                    let rest = active.path().strip_prefix(path.as_str());
                     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
                 };
-                self.0.retain(|standing| !was_in(standing));
+                self.0.retain(|active| !was_in(active));
             }
         }
     }
@@ -124,9 +124,9 @@ impl Changes {
     /// Records that leave the same.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
-        for standing in &self.0 {
-            match standing {
-                Standing::Value(value) => {
+        for active in &self.0 {
+            match active {
+                ActiveChange::Value(value) => {
                     let writing = |text: &String| Record::Writing {
                         path: value.path.clone(),
                         folder: value.folder,
@@ -142,7 +142,7 @@ impl Changes {
                     }
                     records.extend(value.pending.as_ref().map(writing));
                 }
-                Standing::Folder(folder) => {
+                ActiveChange::Folder(folder) => {
                     records.push(Record::Making {
                         path: folder.path.clone(),
                         members: folder.members.clone(),
@@ -159,41 +159,41 @@ impl Changes {
     }
 
     /// The values and folders, the last first: what came later may rest on what came before.
-    pub fn backwards(&self) -> impl Iterator<Item = &Standing> {
+    pub fn backwards(&self) -> impl Iterator<Item = &ActiveChange> {
         self.0.iter().rev()
     }
 
     /// What was changed at a path.
-    pub fn get(&self, path: &str) -> Option<&Standing> {
-        self.0.iter().find(|standing| standing.path() == path)
+    pub fn get(&self, path: &str) -> Option<&ActiveChange> {
+        self.0.iter().find(|active| active.path() == path)
     }
 
     /// A value that was changed.
     pub fn value(&self, path: &str) -> Option<&Value> {
-        self.0.iter().find_map(|standing| match standing {
-            Standing::Value(value) if value.path == path => Some(value),
+        self.0.iter().find_map(|active| match active {
+            ActiveChange::Value(value) if value.path == path => Some(value),
             _ => None,
         })
     }
 
     /// A folder that was made.
     pub fn folder(&self, path: &str) -> Option<&Folder> {
-        self.0.iter().find_map(|standing| match standing {
-            Standing::Folder(folder) if folder.path == path => Some(folder),
+        self.0.iter().find_map(|active| match active {
+            ActiveChange::Folder(folder) if folder.path == path => Some(folder),
             _ => None,
         })
     }
 
     fn value_mut(&mut self, path: &str) -> Option<&mut Value> {
-        self.0.iter_mut().find_map(|standing| match standing {
-            Standing::Value(value) if value.path == path => Some(value),
+        self.0.iter_mut().find_map(|active| match active {
+            ActiveChange::Value(value) if value.path == path => Some(value),
             _ => None,
         })
     }
 
     fn folder_mut(&mut self, path: &str) -> Option<&mut Folder> {
-        self.0.iter_mut().find_map(|standing| match standing {
-            Standing::Folder(folder) if folder.path == path => Some(folder),
+        self.0.iter_mut().find_map(|active| match active {
+            ActiveChange::Folder(folder) if folder.path == path => Some(folder),
             _ => None,
         })
     }

@@ -15,12 +15,12 @@ use super::assignment::{self, Job, Need, Work};
 use super::counting::Counts;
 use super::recorder::Progress;
 use super::requests::{self, Requests};
-use super::turns::SharedLine;
+use super::shared_line::SharedLine;
 use super::ways::Ways;
 use super::worker::{Done, Ready, Worker};
-use super::{Host, notes};
+use super::{HostParts, notes};
 use crate::memory::Region;
-use crate::prefetch::{Held, Running, Switches};
+use crate::prefetch::{SwitchedPrefetchers, Running, Switches};
 
 /// What is said of a thread that is gone.
 const ENDED: &str = "it ended during the run";
@@ -44,12 +44,12 @@ struct TenantFacts {
 }
 
 /// All threads of a run.
-pub(super) struct Crew {
+pub(super) struct WorkerPool {
     members: Vec<Member>,
     stop: Arc<AtomicBool>,
     tenants: Vec<TenantFacts>,
     /// Prefetchers that were switched for this run.
-    prefetchers: Option<Held>,
+    prefetchers: Option<SwitchedPrefetchers>,
     /// Tenants of storage, which are not threads of this program.
     requests: Requests,
     /// Parts of the last-level cache.
@@ -59,19 +59,19 @@ pub(super) struct Crew {
     notes: RunNotes,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts every thread, waits until all have their memory, and lets them go together. If one
     /// cannot get ready, none runs.
     pub fn assemble(
         work: Work,
         tenants: &[Tenant],
-        host: &Arc<Host>,
+        host: &Arc<HostParts>,
     ) -> Result<Self, MachineError> {
         let jobs = work.jobs;
         let mut kept = take_kept(host, &jobs);
         let fresh = jobs.iter().zip(&kept);
         let fresh = fresh.filter(|(_, kept)| kept.iter().any(Option::is_none));
-        assignment::check_room(host, fresh.map(|(job, _)| job))?;
+        assignment::check_free_memory(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
         let (ways, of_ways) = Ways::divide(host, tenants)?;
         // They take longest to get ready, and end by themselves if the run does not begin.
@@ -186,7 +186,7 @@ impl Crew {
     ///
     /// # Errors
     /// There is no such tenant, or the cache cannot be divided so.
-    pub fn set_ways(&mut self, host: &Host, tenant: &str, mask: u32) -> Result<u32, MachineError> {
+    pub fn set_ways(&mut self, host: &HostParts, tenant: &str, mask: u32) -> Result<u32, MachineError> {
         let index = self.tenants.iter().position(|facts| facts.name == tenant);
         let known = index.and_then(|index| Some((index, self.tenants.get(index)?)));
         let Some((index, facts)) = known else {
@@ -211,7 +211,7 @@ impl Crew {
         let cpus: Vec<u32> = self.members.iter().map(|member| member.cpu).collect();
         match &mut self.prefetchers {
             Some(held) => held.change(cpus.iter().copied(), wanted)?,
-            none => *none = Some(Held::set(switches, cpus.iter().copied(), wanted)?),
+            none => *none = Some(SwitchedPrefetchers::set(switches, cpus.iter().copied(), wanted)?),
         }
         let mut running = Running {
             l1: false,
@@ -316,7 +316,7 @@ impl Crew {
                 }
             }
         }
-        if let Some(Err(why)) = self.prefetchers.take().map(Held::restore) {
+        if let Some(Err(why)) = self.prefetchers.take().map(SwitchedPrefetchers::restore) {
             lost = lost.or(Some(MachineError::System {
                 what: "putting the prefetchers back as they were".into(),
                 cause: why.reason,
@@ -343,7 +343,7 @@ impl TenantFacts {
 }
 
 /// Switches the prefetchers off for the tenants that want them off.
-fn hold_prefetchers(host: &Host, tenants: &[Tenant]) -> Result<Option<Held>, Unavailable> {
+fn hold_prefetchers(host: &HostParts, tenants: &[Tenant]) -> Result<Option<SwitchedPrefetchers>, Unavailable> {
     let quiet = tenants.iter().filter(|tenant| !tenant.prefetch);
     let cpus: Vec<u32> = quiet.flat_map(|t| t.cores.iter().copied()).collect();
     if cpus.is_empty() {
@@ -354,12 +354,12 @@ fn hold_prefetchers(host: &Host, tenants: &[Tenant]) -> Result<Option<Held>, Una
         l2: false,
     };
     let switches = host.prefetchers.as_ref().map_err(Clone::clone)?;
-    Held::set(switches, cpus, off).map(Some)
+    SwitchedPrefetchers::set(switches, cpus, off).map(Some)
 }
 
 /// The line of each tenant whose threads share one.
 fn shared_lines(
-    host: &Host,
+    host: &HostParts,
     jobs: &[Job],
 ) -> Result<BTreeMap<usize, Arc<SharedLine>>, MachineError> {
     let mut lines = BTreeMap::new();
@@ -373,7 +373,7 @@ fn shared_lines(
 }
 
 /// Memory of the last run for each array that it serves; the rest goes back to the kernel.
-fn take_kept(host: &Host, jobs: &[Job]) -> Vec<Vec<Option<Region>>> {
+fn take_kept(host: &HostParts, jobs: &[Job]) -> Vec<Vec<Option<Region>>> {
     let mut kept = std::mem::take(&mut *host.kept.lock().unwrap_or_else(PoisonError::into_inner));
     let mut serve = |job: &Job, need: &Need| {
         let serves = |r: &Region| r.serves(need.bytes, job.pages, &need.shares);

@@ -10,7 +10,7 @@ const RESERVE: u64 = 64 << 20;
 
 /// What can be had on a node, and what set the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct FreeMemory {
     /// Bytes.
     pub free: Bytes,
     /// The limit that is nearest: the node's own memory or a control group.
@@ -19,23 +19,23 @@ pub struct Room {
 
 /// What can be had on a node (or of the whole machine), less a reserve for everybody else. `None`
 /// if nothing tells.
-pub fn room(root: &Root, id: Option<u32>) -> Option<Room> {
+pub fn free_memory(root: &Root, id: Option<u32>) -> Option<FreeMemory> {
     let on_node = match id {
         Some(id) => node::free_memory(root, id),
         None => node::machine_memory(root).1,
     };
-    let on_node = on_node.known().map(|free| Room {
+    let on_node = on_node.known().map(|free| FreeMemory {
         free: Bytes(free.get().saturating_sub(RESERVE)),
         limit: id.map_or("the machine".to_owned(), |id| format!("node {id}")),
     });
     on_node
         .into_iter()
         .chain(control_groups(root))
-        .min_by_key(|room| room.free)
+        .min_by_key(|free_memory| free_memory.free)
 }
 
 /// The tightest of this process's control group and those above it (cgroup v2).
-fn control_groups(root: &Root) -> Option<Room> {
+fn control_groups(root: &Root) -> Option<FreeMemory> {
     let groups = root.text("/proc/self/cgroup");
     let own = groups
         .known()?
@@ -43,7 +43,7 @@ fn control_groups(root: &Root) -> Option<Room> {
         .find_map(|line| line.strip_prefix("0::"))?
         .to_owned();
     let mut path = own.as_str();
-    let mut tightest: Option<Room> = None;
+    let mut tightest: Option<FreeMemory> = None;
     loop {
         let base = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
         let number = |name: &str| {
@@ -64,8 +64,8 @@ fn control_groups(root: &Root) -> Option<Room> {
                 .saturating_sub(used)
                 .saturating_add(cached.unwrap_or(0))
                 .saturating_sub(RESERVE);
-            if tightest.as_ref().is_none_or(|room| free < room.free.get()) {
-                tightest = Some(Room {
+            if tightest.as_ref().is_none_or(|free_memory| free < free_memory.free.get()) {
+                tightest = Some(FreeMemory {
                     free: Bytes(free),
                     limit: format!("the control group {path}"),
                 });
@@ -97,9 +97,9 @@ mod tests {
         let meminfo = "Node 1 MemTotal: 4194304 kB\nNode 1 MemFree: 1048576 kB\n";
         write(base, "sys/devices/system/node/node1/meminfo", meminfo);
         let root = Root::at(base);
-        let alone = room(&root, Some(1)).unwrap();
+        let alone = free_memory(&root, Some(1)).unwrap();
         assert_eq!(alone.free, Bytes((1 << 30) - RESERVE));
-        assert_eq!(room(&root, Some(2)), None);
+        assert_eq!(free_memory(&root, Some(2)), None);
 
         write(base, "proc/self/cgroup", "0::/a/b\n");
         write(base, "sys/fs/cgroup/a/memory.max", "536870912\n");
@@ -111,7 +111,7 @@ mod tests {
         );
         write(base, "sys/fs/cgroup/a/b/memory.max", "max\n");
         write(base, "sys/fs/cgroup/a/b/memory.current", "1\n");
-        let limited = room(&root, Some(1)).unwrap();
+        let limited = free_memory(&root, Some(1)).unwrap();
         assert_eq!(limited.free, Bytes((256 << 20) + 4096 - RESERVE));
         assert_eq!(limited.limit, "the control group /a");
     }

@@ -6,12 +6,12 @@ use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::controllers::Isolation;
-use weir_steer::drive::Phase;
-use weir_steer::plant::Means;
-use weir_steer::play::{Manner, Played, length, play};
-use weir_steer::roster::Policy;
+use weir_steer::control_loop::Phase;
+use weir_steer::plant::Actuators;
+use weir_steer::scenario_run::{RunOptions, ScenarioRun, length, run_scenario};
+use weir_steer::registry::Policy;
 use weir_steer::scenario::Scenario;
-use weir_steer::{Controller, Hold};
+use weir_steer::{Controller, Limit};
 
 const WINDOW: Nanos = Nanos(250e6);
 
@@ -41,17 +41,17 @@ fn phases(bed: &SimTestbed) -> Vec<Phase> {
         .collect()
 }
 
-fn played(controller: &mut dyn Controller, dry: bool, most: usize) -> Played {
+fn played(controller: &mut dyn Controller, dry: bool, most: usize) -> ScenarioRun {
     let bed = bed();
-    let manner = Manner {
+    let options = RunOptions {
         window: WINDOW,
         quota_period: Nanos(1e8),
         seed: 1,
-        means: Means::of_model(bed.open(1).unwrap().topology()),
+        actuators: Actuators::of_model(bed.open(1).unwrap().topology()),
         dry,
     };
     let mut go_on = |done: usize| done < most;
-    play(&bed, &phases(&bed), controller, &manner, &mut go_on).unwrap()
+    run_scenario(&bed, &phases(&bed), controller, &options, &mut go_on).unwrap()
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_dry_run_holds_nobody_and_says_what_it_would_have_done() {
     for window in &dry.windows {
         assert_eq!(window.actions.len(), 1);
         let action = &window.actions[0];
-        assert_eq!(action.applied, Hold::FREE);
+        assert_eq!(action.applied, Limit::FREE);
         assert_eq!(action.requested.cores, Some(2));
         assert!(!action.refused.is_empty());
     }

@@ -6,15 +6,15 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::Controller;
 use crate::document::{PhaseSummary, SideSummary, SteerSummary};
-use crate::drive::{Drive, Party, Phase, Step, drive, windows};
-use crate::plant::{Dry, Means, Model, Plant, PlantError};
+use crate::control_loop::{ControlLoop, SteeredTenant, Phase, Step, run_phases, windows};
+use crate::plant::{Dry, Actuators, Model, Plant, PlantError};
 use crate::record::{TierNames, WindowRecord};
-use crate::roster::Policy;
-use crate::sight::Role;
+use crate::registry::Policy;
+use crate::readings::Role;
 
 /// How a scenario is played.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Manner {
+pub struct RunOptions {
     /// The window of the controller.
     pub window: Nanos,
     /// The period of CPU quotas.
@@ -22,14 +22,14 @@ pub struct Manner {
     /// Seed of every random choice.
     pub seed: u64,
     /// By what tenants can be held.
-    pub means: Means,
+    pub actuators: Actuators,
     /// Whether decisions are only written down.
     pub dry: bool,
 }
 
 /// A scenario that was played.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Played {
+pub struct ScenarioRun {
     /// Its windows.
     pub windows: Vec<WindowRecord>,
     /// Its phases.
@@ -41,7 +41,7 @@ pub struct Played {
 /// Windows from which a side alone, or without control, is known; the first is left out.
 const REFERENCE: usize = 4;
 
-/// Windows that [`play`] takes to observe.
+/// Windows that [`run_scenario`] takes to observe.
 pub fn length(phases: &[Phase], window: Nanos) -> usize {
     windows(phases, window) + phases.len() * 3 * REFERENCE
 }
@@ -51,29 +51,29 @@ pub fn length(phases: &[Phase], window: Nanos) -> usize {
 ///
 /// # Errors
 /// The machine cannot run the tenants, or failed under them.
-pub fn play(
+pub fn run_scenario(
     testbed: &dyn Testbed,
     phases: &[Phase],
     controller: &mut dyn Controller,
-    manner: &Manner,
+    options: &RunOptions,
     go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<Played, PlantError> {
-    let mut machine = testbed.open(manner.seed)?;
+) -> Result<ScenarioRun, PlantError> {
+    let mut machine = testbed.open(options.seed)?;
     let tiers = tier_names(machine.topology());
-    let plant = Model::new(machine.as_mut(), phases.to_vec(), manner.quota_period);
-    let mut plant = plant.with_means(&manner.means);
-    let whole = windows(phases, manner.window);
-    let records = if manner.dry {
+    let plant = Model::new(machine.as_mut(), phases.to_vec(), options.quota_period);
+    let mut plant = plant.with_actuators(&options.actuators);
+    let whole = windows(phases, options.window);
+    let records = if options.dry {
         steps(
             &mut Dry::new(&mut plant),
             controller,
             whole,
-            manner,
+            options,
             &tiers,
             go_on,
         )
     } else {
-        steps(&mut plant, controller, whole, manner, &tiers, go_on)
+        steps(&mut plant, controller, whole, options, &tiers, go_on)
     };
     plant.release();
     let records = records?;
@@ -93,8 +93,8 @@ pub fn play(
         let mut summary = PhaseSummary {
             from_s: from.as_secs(),
             to_s: seen[seen.len() - 1].t_s,
-            protected: alone(testbed, phase, Role::Protected, manner)?,
-            restrained: alone(testbed, phase, Role::Restrained, manner)?,
+            protected: alone(testbed, phase, Role::Protected, options)?,
+            restrained: alone(testbed, phase, Role::Restrained, options)?,
             settle_s: None,
             release_s: None,
         };
@@ -102,7 +102,7 @@ pub fn play(
         summaries.push(summary);
         from = to;
     }
-    Ok(Played {
+    Ok(ScenarioRun {
         summary: together(&summaries),
         windows: records,
         phases: summaries,
@@ -129,18 +129,18 @@ fn steps(
     plant: &mut dyn Plant,
     controller: &mut dyn Controller,
     whole: usize,
-    manner: &Manner,
+    options: &RunOptions,
     tiers: &TierNames,
     go_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Vec<WindowRecord>, PlantError> {
     let tenants = plant.tenants().to_vec();
-    let mut drive = Drive::new(plant, controller, manner.window);
+    let mut control_loop = ControlLoop::new(plant, controller, options.window);
     let mut records = Vec::new();
     for done in 0..whole {
         if !go_on(done) {
             break;
         }
-        records.push(WindowRecord::of(&drive.step()?, &tenants, tiers));
+        records.push(WindowRecord::of(&control_loop.step()?, &tenants, tiers));
     }
     Ok(records)
 }
@@ -150,32 +150,32 @@ fn alone(
     testbed: &dyn Testbed,
     phase: &Phase,
     role: Role,
-    manner: &Manner,
+    options: &RunOptions,
 ) -> Result<SideSummary, PlantError> {
-    let of_role = |party: &&Party| party.role == role;
+    let of_role = |steered: &&SteeredTenant| steered.role == role;
     let names: Vec<String> = (phase.parties.iter().filter(of_role))
-        .map(|party| party.tenant.name.clone())
+        .map(|steered| steered.tenant.name.clone())
         .collect();
     if names.is_empty() {
         return Ok(SideSummary::default());
     }
     let only = phase.parties.iter().filter(of_role).cloned().collect();
-    let bandwidth = |parties: Vec<Party>| -> Result<GbPerSec, PlantError> {
+    let bandwidth = |parties: Vec<SteeredTenant>| -> Result<GbPerSec, PlantError> {
         let mine: Vec<usize> = (0..parties.len())
             .filter(|&i| parties[i].role == role)
             .collect();
         let phase = Phase {
-            lasts: manner.window * REFERENCE as f64,
+            lasts: options.window * REFERENCE as f64,
             parties,
         };
-        let mut machine = testbed.open(manner.seed)?;
+        let mut machine = testbed.open(options.seed)?;
         let mut nobody = Policy::free();
-        let steps = drive(
+        let steps = run_phases(
             machine.as_mut(),
             nobody.as_mut(),
             &[phase],
-            manner.window,
-            manner.quota_period,
+            options.window,
+            options.quota_period,
         )?;
         let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
         let steady = &steps[1..];

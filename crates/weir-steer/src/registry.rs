@@ -7,9 +7,9 @@ use crate::controllers::{
     Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig,
 };
 use crate::guard::{Bounds, Guarded};
-use crate::hold::Share;
-use crate::plant::Means;
-use crate::sight::Sight;
+use crate::limit::Share;
+use crate::plant::Actuators;
+use crate::readings::Readings;
 
 /// Which controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,15 +71,15 @@ impl Policy {
     pub fn controller(
         self,
         known: &Calibration,
-        means: &Means,
+        actuators: &Actuators,
         bounds: Bounds,
     ) -> Box<dyn Controller> {
         match self {
             Policy::Weir => {
                 let mut config = WeirConfig::new(known.fast, known.slow);
-                config.step = means.allocation;
+                config.step = actuators.allocation;
                 config.knees = known.knees.clone();
-                guarded(or_probed(Weir::new(config), means), bounds)
+                guarded(or_probed(Weir::new(config), actuators), bounds)
             }
             Policy::Miku => {
                 let miku = Miku::new(MikuConfig {
@@ -88,22 +88,22 @@ impl Policy {
                     slow_write: known.slow_write.min(known.slow_read * 2.0),
                     ..MikuConfig::with_residencies(known.fast, known.slow_read)
                 });
-                guarded(or_probed(miku, means), bounds)
+                guarded(or_probed(miku, actuators), bounds)
             }
             Policy::Quota => {
                 let quota = Quota::new(QuotaConfig::undisturbed(known.fast_loaded));
-                guarded(or_probed(quota, means), bounds)
+                guarded(or_probed(quota, actuators), bounds)
             }
             Policy::Frequency => {
                 let config = FrequencyConfig {
                     undisturbed: known.fast_loaded,
                     severe: 2.0,
-                    clocks: means.clocks.clone(),
+                    clocks: actuators.clocks.clone(),
                 };
                 guarded(Frequency::new(config), bounds)
             }
             Policy::Allocation => {
-                let step = means.allocation.map_or(ALLOCATION_STEP, Share::get);
+                let step = actuators.allocation.map_or(ALLOCATION_STEP, Share::get);
                 let config = AllocationConfig {
                     fast: known.fast,
                     target: known.slow_read,
@@ -143,10 +143,10 @@ fn guarded<C: Controller + 'static>(controller: C, bounds: Bounds) -> Box<dyn Co
 }
 
 /// A controller, and what takes its place where no table is counted and the fast tier's latency is tried.
-fn or_probed<C: Controller>(counted: C, means: &Means) -> OrProbed<C> {
+fn or_probed<C: Controller>(counted: C, actuators: &Actuators) -> OrProbed<C> {
     let config = LatencyConfig {
         rest: None,
-        step: means.allocation,
+        step: actuators.allocation,
     };
     OrProbed {
         counted,
@@ -168,10 +168,10 @@ impl<C: Controller> Controller for OrProbed<C> {
         Needs::TableOrProbe
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        match sight.table.is_err() && sight.probe.is_ok() {
-            true => self.probed.observe(sight),
-            false => self.counted.observe(sight),
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        match readings.table.is_err() && readings.probe.is_ok() {
+            true => self.probed.observe(readings),
+            false => self.counted.observe(readings),
         }
     }
 }
@@ -188,7 +188,7 @@ impl Controller for Free {
         Needs::Nothing
     }
 
-    fn observe(&mut self, sight: &Sight) -> Decision {
-        Decision::free(sight.tenants.len(), Why::rule("nobody is ever held"))
+    fn observe(&mut self, readings: &Readings) -> Decision {
+        Decision::free(readings.tenants.len(), Why::rule("nobody is ever held"))
     }
 }

@@ -22,13 +22,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 
-use super::ledger::{Ledger, Wrote};
+use super::journalled_writes::{JournalledWrites, Wrote};
 use crate::root::Root;
 
 /// By what a tenant may be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Means {
+pub enum Actuator {
     /// Cores that it may run on at once (`cpuset.cpus`).
     Cores,
     /// Processor time (`cpu.max`).
@@ -41,29 +41,29 @@ pub enum Means {
     Clock,
 }
 
-impl Means {
+impl Actuator {
     /// Every means.
-    pub const ALL: [Means; 5] = [
-        Means::Cores,
-        Means::ProcessorTime,
-        Means::Bandwidth,
-        Means::CacheWays,
-        Means::Clock,
+    pub const ALL: [Actuator; 5] = [
+        Actuator::Cores,
+        Actuator::ProcessorTime,
+        Actuator::Bandwidth,
+        Actuator::CacheWays,
+        Actuator::Clock,
     ];
 
     /// A short name for tables and configuration.
     pub const fn name(self) -> &'static str {
         match self {
-            Means::Cores => "cores",
-            Means::ProcessorTime => "processor_time",
-            Means::Bandwidth => "bandwidth",
-            Means::CacheWays => "cache_ways",
-            Means::Clock => "clock",
+            Actuator::Cores => "cores",
+            Actuator::ProcessorTime => "processor_time",
+            Actuator::Bandwidth => "bandwidth",
+            Actuator::CacheWays => "cache_ways",
+            Actuator::Clock => "clock",
         }
     }
 }
 
-impl fmt::Display for Means {
+impl fmt::Display for Actuator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -71,16 +71,16 @@ impl fmt::Display for Means {
 
 /// The machine, its journal, and what was written since somebody asked.
 #[derive(Debug)]
-pub(super) struct Hands<'h> {
+pub(super) struct KernelAccess<'h> {
     pub root: &'h Root,
-    pub ledger: &'h mut Ledger,
+    pub writes: &'h mut JournalledWrites,
     pub wrote: &'h mut Vec<Wrote>,
 }
 
-impl Hands<'_> {
+impl KernelAccess<'_> {
     /// Writes a value and says what it is now.
     pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let wrote = self.ledger.set(path, text);
+        let wrote = self.writes.set(path, text);
         let applied = wrote.applied.clone();
         self.wrote.push(wrote);
         applied
@@ -88,7 +88,7 @@ impl Hands<'_> {
 
     /// Writes a value in a folder of our own.
     pub fn set_own(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let wrote = self.ledger.set_own(path, text);
+        let wrote = self.writes.set_own(path, text);
         let applied = wrote.applied.clone();
         self.wrote.push(wrote);
         applied
@@ -96,11 +96,11 @@ impl Hands<'_> {
 
     /// Puts a value back, if it was changed.
     pub fn put_back(&mut self, path: &str) -> Result<(), Unavailable> {
-        let Some(before) = self.ledger.before(path).map(str::to_owned) else {
+        let Some(before) = self.writes.before(path).map(str::to_owned) else {
             return Ok(());
         };
         let now = self.root.text(path).known().cloned().unwrap_or_default();
-        let not = self.ledger.put_back(path);
+        let not = self.writes.put_back(path);
         let applied = match not.first() {
             Some(not) => Err(Unavailable::because(not.to_string())),
             None => self.root.text(path).get().cloned(),

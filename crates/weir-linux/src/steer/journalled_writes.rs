@@ -60,12 +60,12 @@ impl Restored {
 
 /// The journal and the machine, changed together.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct JournalledWrites {
     root: Root,
     journal: Journal,
 }
 
-impl Ledger {
+impl JournalledWrites {
     /// Takes the journal of a folder, puts back what it says, and begins anew.
     pub fn open(root: &Root, folder: &Path) -> Result<(Self, Restored), JournalError> {
         let storage = journal::take(folder).map_err(|error| match error {
@@ -79,13 +79,13 @@ impl Ledger {
     pub fn on(root: &Root, mut storage: Box<dyn Storage>) -> Result<(Self, Restored), String> {
         let left = Left::read(storage.as_mut()).map_err(|error| error.to_string())?;
         let boot = boot(root);
-        let (restored, standing) = replay(root, &left, &boot)?;
-        let keeper = std::process::id();
-        let keeper = Task {
-            id: keeper,
-            start: started(root, keeper).unwrap_or(0),
+        let (restored, active) = replay(root, &left, &boot)?;
+        let owner = std::process::id();
+        let owner = Task {
+            id: owner,
+            start: started(root, owner).unwrap_or(0),
         };
-        let journal = Journal::begin(storage, boot, keeper, standing)
+        let journal = Journal::begin(storage, boot, owner, active)
             .map_err(|error| format!("it cannot be written, and so nothing is changed: {error}"))?;
         let root = root.clone();
         Ok((Self { root, journal }, restored))
@@ -250,10 +250,10 @@ impl Ledger {
 
     /// Puts one value or folder back.
     pub fn put_back(&mut self, path: &str) -> Vec<NotPutBack> {
-        let Some(standing) = self.journal.changes().get(path) else {
+        let Some(active) = self.journal.changes().get(path) else {
             return Vec::new();
         };
-        let outcome = put_back(&self.root, standing);
+        let outcome = put_back(&self.root, active);
         self.journal.tell(Moment::Written);
         if outcome.settled {
             let path = path.to_owned();
@@ -265,7 +265,7 @@ impl Ledger {
     /// Puts everything back, the last change first. What the kernel refuses stays in the journal.
     pub fn release(&mut self) -> Vec<NotPutBack> {
         let paths: Vec<String> = (self.journal.changes().backwards())
-            .map(|standing| standing.path().to_owned())
+            .map(|active| active.path().to_owned())
             .collect();
         let changes = self.journal.changes().clone();
         let mut not: Vec<NotPutBack> = Vec::new();
@@ -298,7 +298,7 @@ fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<
 /// # Errors
 /// A daemon is at work, or the journal cannot be read or written.
 pub fn restore(root: &Root, folder: &Path) -> Result<Restored, JournalError> {
-    Ok(Ledger::open(root, folder)?.1)
+    Ok(JournalledWrites::open(root, folder)?.1)
 }
 
 /// Puts back what an earlier process left; with what the kernel refused, which still stands.
@@ -327,7 +327,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
         }
         return Ok((restored, Changes::default()));
     }
-    let mut standing = left.changes.clone();
+    let mut active = left.changes.clone();
     for change in left.changes.backwards() {
         let outcome = put_back(root, change);
         let path = change.path().to_owned();
@@ -336,13 +336,13 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
         }
         restored.not.extend(outcome.not);
         if outcome.settled {
-            standing.note(&Record::Back { path });
+            active.note(&Record::Back { path });
         }
     }
     for path in gone_since(root, &left.changes, &mut restored.not) {
-        standing.note(&Record::Back { path });
+        active.note(&Record::Back { path });
     }
-    Ok((restored, standing))
+    Ok((restored, active))
 }
 
 /// Whether a file says already what is asked of it.

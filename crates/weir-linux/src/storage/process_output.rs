@@ -6,15 +6,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The most that is kept of words, and of one line.
-const MOST_SAID: u64 = 1 << 20;
+const MOST_OUTPUT: u64 = 1 << 20;
 
 /// One pipe, read to its end by a thread of its own, so that nobody waits for a full one.
-pub(super) struct Said {
+pub(super) struct ProcessOutput {
     words: JoinHandle<String>,
     documents: Receiver<String>,
 }
 
-impl Said {
+impl ProcessOutput {
     /// Listens until the pipe is closed.
     pub fn on(pipe: Option<impl Read + Send + 'static>) -> Self {
         let (tell, documents) = mpsc::channel();
@@ -27,7 +27,7 @@ impl Said {
             let mut line = Vec::new();
             loop {
                 line.clear();
-                match pipe.by_ref().take(MOST_SAID).read_until(b'\n', &mut line) {
+                match pipe.by_ref().take(MOST_OUTPUT).read_until(b'\n', &mut line) {
                     Ok(1..) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     // A pipe that breaks has nothing more to say.
@@ -74,14 +74,14 @@ impl Sorter {
         let whole = match &mut self.open {
             Some(open) => {
                 open.push_str(line);
-                end == "}" || open.len() as u64 > MOST_SAID
+                end == "}" || open.len() as u64 > MOST_OUTPUT
             }
             None if line.starts_with('{') => {
                 self.open = Some(line.to_owned());
                 end.ends_with('}')
             }
             None => {
-                if self.words.len() as u64 + line.len() as u64 <= MOST_SAID {
+                if self.words.len() as u64 + line.len() as u64 <= MOST_OUTPUT {
                     self.words.push_str(line);
                 }
                 false
@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn a_pipe_is_read_to_its_end() {
         let long = format!("{}\n{{\n}}\n", "x".repeat(3 << 20));
-        let said = Said::on(Some(io::Cursor::new(long)));
+        let said = ProcessOutput::on(Some(io::Cursor::new(long)));
         assert_eq!(
             said.next(Duration::from_secs(60)).as_deref(),
             Some("{\n}\n")
         );
         let (words, last) = said.finish();
-        assert!(words.len() as u64 <= MOST_SAID && last.is_none());
+        assert!(words.len() as u64 <= MOST_OUTPUT && last.is_none());
     }
 
     proptest! {

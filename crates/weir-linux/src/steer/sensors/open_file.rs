@@ -13,12 +13,12 @@ const LONGEST: usize = 1 << 16;
 
 /// A kernel's file, opened once.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct OpenFile {
     path: String,
     file: Option<File>,
 }
 
-impl Kept {
+impl OpenFile {
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),

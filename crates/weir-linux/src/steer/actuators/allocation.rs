@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use weir_model::capability::Unavailable;
 use weir_model::units::GbPerSec;
 
-use super::Hands;
+use super::KernelAccess;
 use crate::process::started;
 use crate::resctrl::{Resctrl, Resource};
 use crate::root::Root;
@@ -81,10 +81,10 @@ pub(crate) struct Own {
 
 impl Own {
     /// Makes one; `number` tells it from others of this process.
-    pub fn make(hands: &mut Hands<'_>, number: usize) -> Result<Self, Unavailable> {
-        let path = format!("{MOUNT}/{}", own_name(hands.root, number));
-        hands.ledger.make(&path, "tasks").map_err(|why| {
-            let status = hands.root.text(&format!("{MOUNT}/info/last_cmd_status"));
+    pub fn make(access: &mut KernelAccess<'_>, number: usize) -> Result<Self, Unavailable> {
+        let path = format!("{MOUNT}/{}", own_name(access.root, number));
+        access.writes.make(&path, "tasks").map_err(|why| {
+            let status = access.root.text(&format!("{MOUNT}/info/last_cmd_status"));
             let said = status.known().filter(|said| *said != "ok");
             let said = said.map_or_else(String::new, |said| format!(" ({said})"));
             Unavailable::because(format!("{why}{said}"))
@@ -102,19 +102,19 @@ impl Own {
 
     /// Takes in the threads of a control group that are not in yet, each remembered with the group
     /// that it was in.
-    pub fn gather(&self, hands: &mut Hands<'_>, of: &str) -> Result<(), Unavailable> {
-        let lists = lists(hands.root);
+    pub fn gather(&self, access: &mut KernelAccess<'_>, of: &str) -> Result<(), Unavailable> {
+        let lists = lists(access.root);
         let mut from: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         let mine = format!("{}/tasks", self.path);
         let first = format!("{MOUNT}/tasks");
-        for thread in group::threads(hands.root, of) {
+        for thread in group::threads(access.root, of) {
             let known = lists.get(&thread).map_or(first.as_str(), String::as_str);
             if known != mine {
                 from.entry(known).or_default().push(thread);
             }
         }
         for (list, threads) in from {
-            hands.ledger.take(&self.path, list, &threads)?;
+            access.writes.take(&self.path, list, &threads)?;
         }
         Ok(())
     }
@@ -122,11 +122,11 @@ impl Own {
     /// Sets a resource of every domain, and says what the least of them has.
     pub fn set(
         &self,
-        hands: &mut Hands<'_>,
+        access: &mut KernelAccess<'_>,
         resource: Resource,
         value: u64,
     ) -> Result<u64, Unavailable> {
-        let resctrl = Resctrl::find(hands.root)?;
+        let resctrl = Resctrl::find(access.root)?;
         let domains: Vec<u32> = (resctrl.schemata(self.name())?.iter())
             .filter(|(known, ..)| *known == resource)
             .map(|(_, domain, _)| domain)
@@ -134,7 +134,7 @@ impl Own {
         let path = format!("{}/schemata", self.path);
         let mut least = None;
         for domain in domains {
-            hands.set_own(&path, &resource.assign(domain, value))?;
+            access.set_own(&path, &resource.assign(domain, value))?;
             let now = resctrl.value(self.name(), resource, domain)?;
             least = Some(least.map_or(now, |least: u64| least.min(now)));
         }
@@ -147,21 +147,21 @@ impl Own {
 /// # Errors
 /// A thread is in a group of somebody's, which counts its bytes already; or the kernel refuses.
 pub(crate) fn make_monitor(
-    hands: &mut Hands<'_>,
+    access: &mut KernelAccess<'_>,
     number: usize,
     of: &str,
 ) -> Result<String, Unavailable> {
-    let lists = lists(hands.root);
-    let threads = group::threads(hands.root, of);
+    let lists = lists(access.root);
+    let threads = group::threads(access.root, of);
     if let Some(list) = threads.iter().find_map(|thread| lists.get(thread)) {
         return Err(Unavailable::because(format!(
             "its threads are in {list}, a group of somebody else's"
         )));
     }
-    let path = format!("{MOUNT}/mon_groups/{}", own_name(hands.root, number));
-    hands.ledger.make(&path, "tasks")?;
+    let path = format!("{MOUNT}/mon_groups/{}", own_name(access.root, number));
+    access.writes.make(&path, "tasks")?;
     let list = format!("{MOUNT}/tasks");
-    hands.ledger.take(&path, &list, &threads)?;
+    access.writes.take(&path, &list, &threads)?;
     Ok(path)
 }
 
@@ -174,23 +174,23 @@ fn own_name(root: &Root, number: usize) -> String {
 
 /// Bounds a group's bandwidth to so many percent of the scale; says how many it has.
 pub(crate) fn bandwidth(
-    hands: &mut Hands<'_>,
+    access: &mut KernelAccess<'_>,
     own: &Own,
     scale: Scale,
     percent: u32,
 ) -> Result<u32, Unavailable> {
     let wanted = (f64::from(percent.min(100)) / 100.0 * scale.all).round() as u64;
-    let found = own.set(hands, scale.resource, wanted.max(scale.least).max(1))?;
+    let found = own.set(access, scale.resource, wanted.max(scale.least).max(1))?;
     Ok((found as f64 / scale.all * 100.0).round() as u32)
 }
 
 /// Bounds the ways that a group's lines fill; says which it has.
-pub(crate) fn ways(hands: &mut Hands<'_>, own: &Own, mask: u64) -> Result<u64, Unavailable> {
-    let resctrl = Resctrl::find(hands.root)?;
+pub(crate) fn ways(access: &mut KernelAccess<'_>, own: &Own, mask: u64) -> Result<u64, Unavailable> {
+    let resctrl = Resctrl::find(access.root)?;
     let mut found = mask;
     for resource in resctrl.last_level()? {
         resctrl.cache_limits(resource)?.check(mask)?;
-        found = own.set(hands, resource, mask)?;
+        found = own.set(access, resource, mask)?;
     }
     Ok(found)
 }

@@ -4,7 +4,7 @@
 
 use weir_model::capability::Unavailable;
 
-use super::Hands;
+use super::KernelAccess;
 use crate::root::Root;
 
 const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
@@ -28,19 +28,19 @@ pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
 }
 
 /// Gives nodes their weights, and says what they have.
-pub(crate) fn hold(
-    hands: &mut Hands<'_>,
+pub(crate) fn set(
+    access: &mut KernelAccess<'_>,
     weights: &[(u32, u8)],
 ) -> Result<Vec<(u32, u8)>, Unavailable> {
-    find(hands.root)?;
+    find(access.root)?;
     // Where the kernel makes the weights itself (Linux 6.16), a weight that is written ends that.
     let auto = format!("{FOLDER}/auto");
-    if hands.root.exists(&auto) {
-        hands.set(&auto, "false")?;
+    if access.root.exists(&auto) {
+        access.set(&auto, "false")?;
     }
     let one = |&(node, weight): &(u32, u8)| {
         let path = format!("{FOLDER}/node{node}");
-        let found = hands.set(&path, &weight.max(1).to_string())?;
+        let found = access.set(&path, &weight.max(1).to_string())?;
         let found = found.parse().map_err(|_| {
             Unavailable::because(format!("{path} says `{found}`, which is no weight"))
         })?;
@@ -50,12 +50,12 @@ pub(crate) fn hold(
 }
 
 /// Lets every node have the weight that it had.
-pub(crate) fn let_go(hands: &mut Hands<'_>) -> Result<(), Unavailable> {
-    let nodes = hands.root.numbered(FOLDER, "node");
+pub(crate) fn let_go(access: &mut KernelAccess<'_>) -> Result<(), Unavailable> {
+    let nodes = access.root.numbered(FOLDER, "node");
     let nodes = nodes.known().map_or(&[][..], Vec::as_slice);
     let mut result = Ok(());
     for (_, name) in nodes {
-        result = result.and(hands.put_back(&format!("{FOLDER}/{name}")));
+        result = result.and(access.put_back(&format!("{FOLDER}/{name}")));
     }
-    result.and(hands.put_back(&format!("{FOLDER}/auto")))
+    result.and(access.put_back(&format!("{FOLDER}/auto")))
 }

@@ -14,7 +14,7 @@
 
 pub(super) mod busy;
 pub(super) mod device;
-mod kept;
+mod open_file;
 pub(super) mod probe;
 pub(super) mod residency;
 pub(super) mod touched;

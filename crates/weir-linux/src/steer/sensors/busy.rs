@@ -4,7 +4,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
-use super::kept::Kept;
+use super::open_file::OpenFile;
 use crate::root::Root;
 use crate::steer::group::file;
 
@@ -34,7 +34,7 @@ enum Of {
 #[derive(Debug)]
 pub(crate) struct Busy {
     of: Of,
-    file: Kept,
+    file: OpenFile,
     last: Option<Time>,
 }
 
@@ -66,7 +66,7 @@ impl Busy {
     fn new(of: Of, path: String) -> Self {
         Self {
             of,
-            file: Kept::new(path),
+            file: OpenFile::new(path),
             last: None,
         }
     }

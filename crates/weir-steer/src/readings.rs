@@ -13,7 +13,7 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 /// One window.
 #[derive(Debug, Clone)]
-pub struct Sight {
+pub struct Readings {
     /// How long it was.
     pub length: Nanos,
     /// All requests of cores in the Tables of Requests.
@@ -32,7 +32,7 @@ pub struct Sight {
     /// no table is counted.
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
-    pub tenants: Vec<TenantSight>,
+    pub tenants: Vec<TenantReadings>,
 }
 
 /// How long things stay in a queue, and how many there are.
@@ -86,7 +86,7 @@ pub enum Role {
 
 /// What is seen of a tenant.
 #[derive(Debug, Clone)]
-pub struct TenantSight {
+pub struct TenantReadings {
     /// What it is.
     pub role: Role,
     /// Cores that it has when nobody holds it.
@@ -97,9 +97,9 @@ pub struct TenantSight {
     pub drew: Result<GbPerSec, Unavailable>,
 }
 
-impl Sight {
+impl Readings {
     /// What the counters of a window say.
-    pub fn of(observation: &Observation, tenants: Vec<TenantSight>) -> Self {
+    pub fn of(observation: &Observation, tenants: Vec<TenantReadings>) -> Self {
         let set = &observation.counters;
         let length = observation.window;
         let residency = |inserts, occupancy| residency(set, length, inserts, occupancy);
@@ -132,7 +132,7 @@ impl Sight {
     /// The same, from the mix alone (MIKU Eq. 1, solved for the slow tier).
     ///
     /// # Errors
-    /// As [`Sight::slow_residency`].
+    /// As [`Readings::slow_residency`].
     pub fn slow_residency_of_mix(&self, fast: Nanos) -> Result<Nanos, Unavailable> {
         let mean = self.table.clone()?.mean;
         let to_fast = self.fast.clone()?.total().get();

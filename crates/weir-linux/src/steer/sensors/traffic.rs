@@ -6,7 +6,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::kept::Kept;
+use super::open_file::OpenFile;
 use crate::root::Root;
 
 /// Whether this processor counts bytes by group.
@@ -28,7 +28,7 @@ pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
 /// The bytes of one group, window by window.
 #[derive(Debug)]
 pub(crate) struct Moved {
-    domains: Vec<Kept>,
+    domains: Vec<OpenFile>,
     last: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Moved {
         let names = root.list(&folder);
         let names = names.known().map_or(&[][..], Vec::as_slice);
         let of_cache = names.iter().filter(|name| name.starts_with("mon_L3_"));
-        let kept = |name: &String| Kept::new(format!("{folder}/{name}/mbm_total_bytes"));
+        let kept = |name: &String| OpenFile::new(format!("{folder}/{name}/mbm_total_bytes"));
         Self {
             domains: of_cache.map(kept).collect(),
             last: None,

@@ -6,12 +6,12 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::CounterSet;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::sight::busy::Ran;
-use super::sight::residency::Residency;
+use super::sensors::busy::Ran;
+use super::sensors::residency::Residency;
 
 /// What is seen of a tenant in a window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TenantSeen {
+pub struct TenantObservation {
     /// Processors that it has when nobody holds it.
     pub cores: u32,
     /// What it ran.
@@ -28,7 +28,7 @@ pub struct TenantSeen {
 
 /// What is seen in a window.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct HostObservation {
     /// How long it was.
     pub window: Nanos,
     /// What the machine counted.
@@ -36,5 +36,5 @@ pub struct Seen {
     /// How long loads of this program's own from the fast tier took.
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants, in the order in which they were given.
-    pub tenants: Vec<TenantSeen>,
+    pub tenants: Vec<TenantObservation>,
 }
