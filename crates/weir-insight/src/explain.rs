@@ -43,7 +43,7 @@ pub const COUNTERS: [Counter; 22] = [
 
 /// A run to explain, whoever counted it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct CountedRun {
     /// The workload, or the file.
     pub name: String,
     /// Where its pages lay, where known.
@@ -62,7 +62,7 @@ pub struct Seen {
     pub unloaded: Option<Cycles>,
 }
 
-impl Seen {
+impl CountedRun {
     /// A workload that ran on a machine.
     pub fn of_workload(run: &WorkloadRun, tier: &TierName, processor: &str) -> Self {
         let phases = (run.phases.iter()).map(|phase| (phase.phase.clone(), phase.counters.clone()));

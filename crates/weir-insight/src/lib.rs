@@ -11,7 +11,7 @@
 //!
 //! [`explain`] and [`forecast`] put answers into documents.
 //!
-//! [`micro`] has the workloads that calibration runs, and [`campaign`] runs them and others on two tiers
+//! [`micro`] has the workloads that calibration runs, and [`two_tiers`] runs them and others on two tiers
 //! of any machine.
 //!
 //! Everything else comes from [`CounterSet`](weir_model::counters::CounterSet)s, whoever counted: the model's
@@ -21,9 +21,9 @@
 //! The breakdown, the models and best-shot are those of SupMario (arXiv 2409.14317), and the tuner is
 //! Caption (MICRO 2023, arXiv 2303.15375).
 
+pub mod best_shot;
 pub mod bound;
 pub mod breakdown;
-pub mod campaign;
 mod error;
 pub mod explain;
 pub mod forecast;
@@ -34,9 +34,9 @@ pub mod prefetch;
 pub mod published;
 pub mod run;
 pub mod score;
-pub mod shots;
 pub mod slowdown;
 pub mod tune;
+pub mod two_tiers;
 
 pub use error::InsightError;
 pub use run::Run;

@@ -9,13 +9,13 @@ use weir_model::workload::Workload;
 
 use crate::bound::classify;
 use crate::breakdown::Breakdown;
-use crate::campaign::{CampaignError, GoOn, Tiers, lone_chase};
 use crate::interleave::Weights;
 use crate::interleave::best_shot::{Load, aim};
 use crate::interleave::caption::{Caption, Settings, State};
 use crate::interleave::closed_form::Class;
 use crate::interleave::kernels::{self, Swept};
 use crate::interleave::latency::Latencies;
+use crate::two_tiers::{GoOn, TierRunError, Tiers, lone_chase};
 use crate::{InsightError, Run, micro};
 
 /// Pages of a round of weights, at most: shares come in steps of a twentieth.
@@ -206,7 +206,7 @@ pub fn fit_interleave(
     cores: u32,
     options: &WorkloadOptions,
     go_on: GoOn<'_>,
-) -> Result<InterleaveFit, CampaignError> {
+) -> Result<InterleaveFit, TierRunError> {
     let unloaded = [
         lone_chase(testbed, &tiers.from, options)?,
         lone_chase(testbed, &tiers.to, options)?,
@@ -220,10 +220,10 @@ pub fn fit_interleave(
                 .into_iter()
                 .collect::<Result<_, MachineError>>()?;
         let (Some((_, local)), Some((_, slow))) = (runs.first(), runs.last()) else {
-            return Err(CampaignError::Stopped);
+            return Err(TierRunError::Stopped);
         };
         if runs.len() < shares.len() {
-            return Err(CampaignError::Stopped);
+            return Err(TierRunError::Stopped);
         }
         let counted = Run::of(&local.counters)?;
         let load = Load::of(&counted, local.time)?;
@@ -245,7 +245,7 @@ pub fn fit_interleave(
         let runs = sweep(testbed, &kernel, tiers, &ends, options, go_on);
         let runs: Vec<_> = runs.into_iter().collect::<Result<_, MachineError>>()?;
         let [(_, local), (_, slow)] = runs.as_slice() else {
-            return Err(CampaignError::Stopped);
+            return Err(TierRunError::Stopped);
         };
         let counted = Run::of(&local.counters)?;
         if classify(&counted, Some(unloaded[0])).bound == Some(Bound::Bandwidth) {

@@ -3,9 +3,9 @@
 //!
 //! Run with `cargo test --release -p weir-insight --test best_shot -- --ignored --nocapture`.
 
-use weir_insight::campaign::{Tiers, lone_chase};
-use weir_insight::shots::{Shot, crowd, shoot_and_sweep};
+use weir_insight::best_shot::{Shot, crowd, shoot_and_sweep};
 use weir_insight::tune::fit_interleave;
+use weir_insight::two_tiers::{Tiers, lone_chase};
 use weir_lab::{WorkloadOptions, side_by_side};
 use weir_model::machine::Testbed;
 use weir_model::platform::Library;

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use weir_insight::InsightError;
-use weir_insight::campaign::Tiers;
+use weir_insight::best_shot::crowd;
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::caption::Settings;
-use weir_insight::interleave::estimate::Seen;
-use weir_insight::shots::crowd;
+use weir_insight::interleave::estimate::PcmReadings;
 use weir_insight::tune::{climb_by, run_at};
+use weir_insight::two_tiers::Tiers;
 use weir_lab::WorkloadOptions;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Testbed;
@@ -48,7 +48,7 @@ fn counted(counts: [u64; 7]) -> CounterSet {
 #[test]
 fn figures_are_those_that_pcm_reports() {
     let counters = counted([134_400, 300, 100, 82_000, 50, 6_000, 2_400]);
-    let seen = Seen::of(&counters, Nanos(1_000.0), &server()).unwrap();
+    let seen = PcmReadings::of(&counters, Nanos(1_000.0), &server()).unwrap();
     assert!((seen.ipc - 1.0).abs() < 1e-9, "{seen:?}");
     assert!((seen.l1_miss.get() - 210.0 / 2.1).abs() < 1e-9, "{seen:?}");
     assert!((seen.dram_read.get() - 50.0).abs() < 1e-9, "{seen:?}");
@@ -62,7 +62,7 @@ fn a_missing_counter_is_named() {
         for counter in READ.into_iter().filter(|counter| *counter != missing) {
             counters.set(counter, 1);
         }
-        let why = Seen::of(&counters, Nanos(1.0), &server()).unwrap_err();
+        let why = PcmReadings::of(&counters, Nanos(1.0), &server()).unwrap_err();
         assert!(matches!(why, InsightError::Missing { .. }), "{why}");
         assert!(why.to_string().contains(&missing.to_string()), "{why}");
     }
@@ -75,8 +75,8 @@ proptest! {
         time in 1.0..1e9_f64,
     ) {
         let server = server();
-        let once = Seen::of(&counted(counts), Nanos(time), &server).unwrap();
-        let twice = Seen::of(&counted(counts.map(|n| 2 * n)), Nanos(2.0 * time), &server).unwrap();
+        let once = PcmReadings::of(&counted(counts), Nanos(time), &server).unwrap();
+        let twice = PcmReadings::of(&counted(counts.map(|n| 2 * n)), Nanos(2.0 * time), &server).unwrap();
         prop_assert!(once.estimate().is_finite());
         for (a, b) in [
             (once.ipc, twice.ipc),
@@ -93,7 +93,7 @@ proptest! {
         ipc in 0.0..4.0_f64, l1 in 0.0..1e3_f64, dram in 0.0..1e3_f64,
         more in 1e-6..1.0_f64, which in 0..3_usize,
     ) {
-        let worse = Seen { ipc, l1_miss: Nanos(l1 + more), dram_read: Nanos(dram + more) };
+        let worse = PcmReadings { ipc, l1_miss: Nanos(l1 + more), dram_read: Nanos(dram + more) };
         let mut better = worse;
         match which {
             0 => better.ipc += more,
@@ -150,7 +150,7 @@ fn the_estimate_goes_further_than_run_times() {
         let by_time = climb_by::<InsightError>(Settings::default(), &|_| true, |w| Ok(speed(w)));
         let by_estimate = climb_by(Settings::of_estimate(), &|_| true, |weights| {
             let run = at(weights);
-            Ok(Seen::of(&run.counters, run.time, &machine)?.estimate())
+            Ok(PcmReadings::of(&run.counters, run.time, &machine)?.estimate())
         });
         let ends = [by_time, by_estimate].map(|climb| {
             let climb = climb.unwrap();

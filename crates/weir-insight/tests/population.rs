@@ -3,10 +3,10 @@
 //!
 //! Run with `cargo test --release -p weir-insight --test population -- --ignored`.
 
-use weir_insight::campaign::{CalibrateOptions, Tiers, calibrate_machine, on_both};
 use weir_insight::forecast::{accuracy, compare};
 use weir_insight::interleave::closed_form;
 use weir_insight::tune;
+use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine, on_both};
 use weir_lab::WorkloadOptions;
 use weir_model::insight::{Accuracy, AccuracyLine, Micro, Predicted, SlowdownModel};
 use weir_model::machine::{Machine, Testbed};
@@ -177,7 +177,7 @@ fn interleaving_finds_what_a_sweep_finds() {
         ..WorkloadOptions::default()
     };
     let unloaded = [&tiers.from, &tiers.to]
-        .map(|tier| weir_insight::campaign::lone_chase(&testbed, tier, &options).unwrap());
+        .map(|tier| weir_insight::two_tiers::lone_chase(&testbed, tier, &options).unwrap());
     let stream = weir_insight::micro::streams(cores)
         .into_iter()
         .find(|w| w.threads == cores)

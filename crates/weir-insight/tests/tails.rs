@@ -1,6 +1,6 @@
 //! What a device's tail costs a program, beside a device of the same mean latency without one.
 
-use weir_insight::campaign::run_on;
+use weir_insight::two_tiers::run_on;
 use weir_lab::WorkloadOptions;
 use weir_model::platform::Library;
 use weir_model::topology::TierName;

@@ -23,7 +23,7 @@ use crate::{LabError, PointSpec};
 
 /// What runs beside the thread that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Company {
+pub enum CoRunners {
     /// Others that chase, and are timed with it.
     Chasers,
     /// Threads that load line by line.
@@ -32,26 +32,26 @@ pub enum Company {
     Writers,
 }
 
-impl Company {
+impl CoRunners {
     /// Every kind.
-    pub const ALL: [Company; 3] = [Company::Chasers, Company::Readers, Company::Writers];
+    pub const ALL: [CoRunners; 3] = [CoRunners::Chasers, CoRunners::Readers, CoRunners::Writers];
 
     /// The stable name.
     pub const fn name(self) -> &'static str {
         match self {
-            Company::Chasers => "chasers",
-            Company::Readers => "readers",
-            Company::Writers => "writers",
+            CoRunners::Chasers => "chasers",
+            CoRunners::Readers => "readers",
+            CoRunners::Writers => "writers",
         }
     }
 }
 
-impl FromStr for Company {
+impl FromStr for CoRunners {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        (Company::ALL.into_iter())
-            .find(|company| company.name() == text.to_lowercase())
+        (CoRunners::ALL.into_iter())
+            .find(|co_runners| co_runners.name() == text.to_lowercase())
             .ok_or_else(|| {
                 format!("`{text}` is no company for a chase; it is chasers, readers or writers")
             })
@@ -74,7 +74,7 @@ pub struct Options {
     /// Tiers; empty means all.
     pub tiers: Vec<TierName>,
     /// Company; empty means every kind.
-    pub company: Vec<Company>,
+    pub co_runners: Vec<CoRunners>,
     /// Threads beside the timed one; empty means powers of two up to 32.
     pub threads: Vec<u32>,
     /// Powers of four of threads, and distributions to p99.99 alone and p99.9 beside others.
@@ -109,9 +109,9 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     let mut points = Vec::new();
     for tier in choose_tiers(topology, &options.tiers)? {
         points.push(timed(topology, tier, 1).at_least(alone));
-        for company in or_usual(&options.company, &Company::ALL) {
+        for co_runners in or_usual(&options.co_runners, &CoRunners::ALL) {
             for threads in or_usual(&options.threads, &usual) {
-                points.push(with(topology, tier, company, threads).at_least(beside));
+                points.push(with(topology, tier, co_runners, threads).at_least(beside));
             }
         }
     }
@@ -129,11 +129,11 @@ fn timed(topology: &Topology, tier: &Tier, threads: u32) -> PointSpec {
     PointSpec::alone(Experiment::Tail, load)
 }
 
-fn with(topology: &Topology, tier: &Tier, company: Company, threads: u32) -> PointSpec {
-    let op = match company {
-        Company::Chasers => return timed(topology, tier, threads + 1),
-        Company::Readers => Op::Ld,
-        Company::Writers => Op::St,
+fn with(topology: &Topology, tier: &Tier, co_runners: CoRunners, threads: u32) -> PointSpec {
+    let op = match co_runners {
+        CoRunners::Chasers => return timed(topology, tier, threads + 1),
+        CoRunners::Readers => Op::Ld,
+        CoRunners::Writers => Op::St,
     };
     let set = working_set(topology, tier, threads);
     let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use common::Toy;
 use proptest::prelude::*;
-use weir_lab::interplay::{self, Company, Measured, Options, matrix};
+use weir_lab::interplay::{self, CoRunners, Measured, Options, matrix};
 use weir_lab::{PointSpec, run};
 use weir_model::access::Op;
 use weir_model::capability::Unavailable;
@@ -188,8 +188,8 @@ fn without_counters_the_verdict_says_what_it_could_not_see() {
 #[test]
 fn requests_that_make_no_sense_are_refused_in_words() {
     let topology = Toy::default().topology();
-    let one = |text: &str| text.parse::<Company>().unwrap();
-    let refused = |victims: &[Company], aggressors: &[Company]| {
+    let one = |text: &str| text.parse::<CoRunners>().unwrap();
+    let refused = |victims: &[CoRunners], aggressors: &[CoRunners]| {
         interplay::pairs(&topology, victims, aggressors)
             .unwrap_err()
             .to_string()
@@ -198,8 +198,8 @@ fn requests_that_make_no_sense_are_refused_in_words() {
     assert!(refused(&[one("dram:randread")], &[]).contains("local DRAM"));
     assert!(refused(&[one("dram:dsa")], &[]).contains("accelerator"));
     assert!(refused(&[one("dram")], &[one("dram:st:cxl9")]).contains("cxl9"));
-    assert!("dram:".parse::<Company>().is_err());
-    assert!("".parse::<Company>().is_err());
+    assert!("dram:".parse::<CoRunners>().is_err());
+    assert!("".parse::<CoRunners>().is_err());
     let lonely = Toy {
         cores: 1,
         ..Toy::default()
@@ -215,7 +215,7 @@ fn requests_that_make_no_sense_are_refused_in_words() {
 #[test]
 fn tenants_of_one_tier_meet_only_where_both_are_named() {
     let topology = Toy::default().topology();
-    let one = |text: &str| vec![text.parse::<Company>().unwrap()];
+    let one = |text: &str| vec![text.parse::<CoRunners>().unwrap()];
     let open = interplay::pairs(&topology, &one("dram"), &[]).unwrap();
     assert!(open.iter().all(|(v, a)| v.tier != a.tier));
     let named = interplay::pairs(&topology, &one("dram:ld"), &one("dram:st")).unwrap();

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use weir_linux::Root;
-use weir_linux::steer::{Host, HostConfig, Actuator, Moment, TenantScope, restore};
+use weir_linux::steer::{Actuator, Host, HostConfig, Moment, TenantScope, restore};
 use weir_model::action::Action;
 use weir_model::events::EventLibrary;
 use weir_model::units::Nanos;

@@ -36,7 +36,7 @@ impl InterplayDocument {
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Party {
+pub struct TierOp {
     /// The tier.
     pub tier: TierName,
     /// The instruction.
@@ -51,7 +51,7 @@ pub struct Party {
 
 /// `dram:nt_st`, or `dram:movdir64b:cxl0` for a copy from `cxl0`; `remote:nt_st@1` for threads on the
 /// other socket.
-impl fmt::Display for Party {
+impl fmt::Display for TierOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = format!("{}:{}", self.tier, self.op);
         if let Some(from) = &self.from {
@@ -64,7 +64,7 @@ impl fmt::Display for Party {
     }
 }
 
-impl FromStr for Party {
+impl FromStr for TierOp {
     type Err = String;
 
     /// Reads `TIER:OP` and `TIER:OP:SOURCE`, either with `@SOCKET` behind.
@@ -215,9 +215,9 @@ pub struct At {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Whose bandwidth it is about.
-    pub victim: Party,
+    pub victim: TierOp,
     /// Who runs beside it.
-    pub aggressor: Party,
+    pub aggressor: TierOp,
     /// The victim's bandwidth alone, in GB/s, with as many threads as beside the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solo_gbps: Option<GbPerSec>,
@@ -314,9 +314,9 @@ pub struct CellLatency {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfacePoint {
     /// Whose bandwidth it is about.
-    pub victim: Party,
+    pub victim: TierOp,
     /// Who runs beside it.
-    pub aggressor: Party,
+    pub aggressor: TierOp,
     /// Their threads.
     pub at: At,
     /// The victim's bandwidth alone, in GB/s.
@@ -354,7 +354,7 @@ pub struct TimedPoint {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
     /// Who runs beside it.
-    pub aggressor: Party,
+    pub aggressor: TierOp,
     /// The aggressor's threads.
     pub aggressor_threads: u32,
     /// How long each of them pauses between two lines, in ns.
@@ -490,11 +490,11 @@ mod tests {
 
     #[test]
     fn a_party_is_a_tier_and_an_instruction() {
-        let party: Party = "cxl0:nt-st".parse().unwrap();
-        assert_eq!(party.to_string(), "cxl0:nt_st");
-        let copy: Party = "dram:movdir64b:cxl0".parse().unwrap();
+        let tier_op: TierOp = "cxl0:nt-st".parse().unwrap();
+        assert_eq!(tier_op.to_string(), "cxl0:nt_st");
+        let copy: TierOp = "dram:movdir64b:cxl0".parse().unwrap();
         assert_eq!(copy.to_string().parse(), Ok(copy));
-        let beyond: Party = "cxl1:nt_st@1".parse().unwrap();
+        let beyond: TierOp = "cxl1:nt_st@1".parse().unwrap();
         assert_eq!((beyond.socket, beyond.to_string().parse()), (1, Ok(beyond)));
         for text in [
             "a:ld@2",
@@ -507,7 +507,7 @@ mod tests {
             "a:ld:",
             "a:ld:b:c",
         ] {
-            assert!(text.parse::<Party>().is_err(), "{text}");
+            assert!(text.parse::<TierOp>().is_err(), "{text}");
         }
     }
 }

@@ -10,8 +10,8 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::{Ps, ps};
 use crate::core::{
-    Burst, Cursor, Limits, Offload, Private, Program, Progress, Region, Requests, Style, Tagged,
-    Thread, Turns, Walk, Window,
+    Burst, Cursor, Limits, LineSharing, Offload, Private, Program, Progress, Region, Requests,
+    Style, Tagged, Thread, Walk, Window,
 };
 use crate::params::Params;
 use crate::rng;
@@ -26,7 +26,7 @@ pub fn place_threads(
     topology: &Topology,
     seed: u64,
 ) -> Result<Vec<Thread>, MachineError> {
-    let mut room = Room {
+    let mut allocator = TierAllocator {
         params,
         topology,
         seed,
@@ -35,18 +35,18 @@ pub fn place_threads(
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
         if let Some(work) = &tenant.work {
-            threads.extend(room.program(tenant, i, work, threads.len())?);
+            threads.extend(allocator.program(tenant, i, work, threads.len())?);
             continue;
         }
         for &core in &tenant.cores {
             let number = threads.len() as u64;
             if let Pattern::Requests { .. } = tenant.pattern {
-                threads.push(room.requests(tenant, i, core, number)?);
+                threads.push(allocator.requests(tenant, i, core, number)?);
                 continue;
             }
             let parts = parts(tenant);
             let mut walk = |placement, size, array: u64| {
-                let regions = room.take(tenant, placement, size, number | (array << 32))?;
+                let regions = allocator.take(tenant, placement, size, number | (array << 32))?;
                 Ok::<_, MachineError>(Walk::new(
                     tenant.pattern,
                     size,
@@ -79,7 +79,7 @@ fn take_turns(threads: &mut [Thread], first: usize) {
     let line = threads[first].walk.place_of_offset(0);
     for i in 0..n {
         let before = threads[first + (i + n - 1) % n].core;
-        threads[first + i].turns = Some(Turns {
+        threads[first + i].sharing = Some(LineSharing {
             line,
             before,
             after: first + (i + 1) % n,
@@ -123,14 +123,14 @@ fn parts(tenant: &Tenant) -> Parts {
 }
 
 /// Memory of all tiers, dealt out from the start of each.
-struct Room<'a> {
+struct TierAllocator<'a> {
     params: &'a Params,
     topology: &'a Topology,
     seed: u64,
     used: Vec<u64>,
 }
 
-impl Room<'_> {
+impl TierAllocator<'_> {
     /// Room for `size` bytes of a thread; `number` tells apart what would lie alike.
     fn take(
         &mut self,
@@ -179,7 +179,7 @@ impl Room<'_> {
     }
 }
 
-impl Room<'_> {
+impl TierAllocator<'_> {
     /// A thread that puts requests to a storage device. What it has of memory, its buffers and the
     /// kernel's part for it, lies in DRAM of this socket.
     fn requests(
@@ -318,7 +318,7 @@ fn thread(
         style,
         program,
         burst,
-        turns: None,
+        sharing: None,
         offload,
         requests: None,
         ooo: None,

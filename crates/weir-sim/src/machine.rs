@@ -19,7 +19,7 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
 use crate::params::{Params, SimError};
-use crate::regulate::{Regulation, Stretch, stretches};
+use crate::regulate::{DutySlice, Regulation, duty_slices};
 use crate::sampling::Sampling;
 use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
@@ -279,9 +279,9 @@ impl Machine for SimMachine {
             tenants: vec![TenantProgress::default(); run.tenants.len()],
             counters: CounterSet::default(),
         };
-        for stretch in stretches(&run.regulations) {
-            let whole = window * stretch.part;
-            let changed = run.let_run(&stretch);
+        for slice in duty_slices(&run.regulations) {
+            let whole = window * slice.part;
+            let changed = run.let_run(&slice);
             let Some(sampling) = sampling else {
                 observation.extend(run.go_on(whole));
                 continue;
@@ -403,8 +403,8 @@ impl Run {
     }
 
     /// Lets the threads of a stretch run, and says whether others did before.
-    fn let_run(&mut self, stretch: &Stretch) -> bool {
-        let running = &stretch.running;
+    fn let_run(&mut self, slice: &DutySlice) -> bool {
+        let running = &slice.running;
         (self.engine).let_run(|tenant, number| number < running[usize::from(tenant)])
     }
 

@@ -32,7 +32,7 @@ impl Regulation {
 
 /// A part of a period in which the same threads run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stretch {
+pub struct DutySlice {
     /// Its length, as a part of the period.
     pub part: f64,
     /// How many threads of each tenant run.
@@ -40,7 +40,7 @@ pub struct Stretch {
 }
 
 /// The stretches of a period under these regulations; their parts add up to 1.
-pub fn stretches(regulations: &[Regulation]) -> Vec<Stretch> {
+pub fn duty_slices(regulations: &[Regulation]) -> Vec<DutySlice> {
     let mut ends: Vec<f64> = regulations.iter().map(|r| r.share).collect();
     ends.push(1.0);
     ends.sort_by(f64::total_cmp);
@@ -56,7 +56,7 @@ pub fn stretches(regulations: &[Regulation]) -> Vec<Stretch> {
                     0
                 }
             };
-            found.push(Stretch {
+            found.push(DutySlice {
                 part: end - from,
                 running: regulations.iter().map(running).collect(),
             });
@@ -78,11 +78,11 @@ mod tests {
             let regulations: Vec<Regulation> = (shares.iter())
                 .map(|&share| Regulation { share, ..Regulation::NONE })
                 .collect();
-            let stretches = stretches(&regulations);
-            let whole: f64 = stretches.iter().map(|s| s.part).sum();
+            let duty_slices = duty_slices(&regulations);
+            let whole: f64 = duty_slices.iter().map(|s| s.part).sum();
             prop_assert!((whole - 1.0).abs() < 1e-12);
             for (i, share) in shares.iter().enumerate() {
-                let ran: f64 = stretches.iter().filter(|s| s.running[i] > 0).map(|s| s.part).sum();
+                let ran: f64 = duty_slices.iter().filter(|s| s.running[i] > 0).map(|s| s.part).sum();
                 prop_assert!((ran - share).abs() < 1e-12);
             }
         }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn nobody_held_is_one_stretch() {
-        let stretches = stretches(&[Regulation::NONE; 3]);
-        assert_eq!(stretches.len(), 1);
-        assert_eq!(stretches[0].running, [u32::MAX; 3]);
+        let duty_slices = duty_slices(&[Regulation::NONE; 3]);
+        assert_eq!(duty_slices.len(), 1);
+        assert_eq!(duty_slices[0].running, [u32::MAX; 3]);
     }
 }

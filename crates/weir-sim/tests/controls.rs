@@ -29,7 +29,7 @@ fn without_prefetchers_one_thread_loads_what_its_fill_buffers_allow() {
         let mut machine = SimMachine::new(&bed_of(&platform), 1);
         machine.start(&[stream(Op::Ld, tier, 0..1)]).unwrap();
         machine.observe(window()).unwrap();
-        let on = Seen(machine.observe(window()).unwrap());
+        let on = Measured(machine.observe(window()).unwrap());
         let off = Action::Prefetchers {
             l1: false,
             l2: false,
@@ -37,7 +37,7 @@ fn without_prefetchers_one_thread_loads_what_its_fill_buffers_allow() {
         let applied = machine.act(&off).unwrap();
         assert_eq!((&applied.requested, &applied.applied), (&off, &off));
         machine.observe(window()).unwrap();
-        let off = Seen(machine.observe(window()).unwrap());
+        let off = Measured(machine.observe(window()).unwrap());
         assert_eq!(
             off.count(Counter::HwpfL1d) + off.count(Counter::HwpfL2),
             0.0
@@ -57,7 +57,7 @@ fn without_prefetchers_one_thread_loads_what_its_fill_buffers_allow() {
             .act(&Action::Prefetchers { l1: true, l2: true })
             .unwrap();
         machine.observe(window()).unwrap();
-        let again = Seen(machine.observe(window()).unwrap());
+        let again = Measured(machine.observe(window()).unwrap());
         assert_near("on again", again.gbps(0), on.gbps(0), 0.05);
     }
 }
@@ -71,7 +71,7 @@ fn prefetchers_stay_off_for_a_tenant_that_runs_without() {
     machine
         .act(&Action::Prefetchers { l1: true, l2: true })
         .unwrap();
-    let seen = Seen(machine.observe(window()).unwrap());
+    let seen = Measured(machine.observe(window()).unwrap());
     assert_eq!(
         seen.count(Counter::HwpfL1d) + seen.count(Counter::HwpfL2),
         0.0
@@ -102,7 +102,7 @@ fn a_mask_without_ways_beyond_them_or_for_nobody_is_refused_with_the_reason() {
     assert!(mask(&tenant.name, 1 << 20).contains("0x100000"));
     assert!(mask("nobody", 1).contains("`nobody`"));
     // The run goes on as before.
-    assert!(Seen(machine.observe(window()).unwrap()).gbps(0) > 1.0);
+    assert!(Measured(machine.observe(window()).unwrap()).gbps(0) > 1.0);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn cache_ways_protect_a_tenant_from_another() {
     let mut machine = SimMachine::new(&bed, 1);
     machine.start(&[quiet, noisy]).unwrap();
     machine.observe(Nanos::from_micros(2000.0)).unwrap();
-    let shared = Seen(machine.observe(window() * 10.0).unwrap()).ns(0);
+    let shared = Measured(machine.observe(window() * 10.0).unwrap()).ns(0);
     assert!(shared > 1.5 * alone, "{shared:.1} from {alone:.1} ns");
 
     let mask = Action::CacheWays {
@@ -351,7 +351,7 @@ fn cache_ways_protect_a_tenant_from_another() {
     assert_eq!((&applied.requested, &applied.applied), (&mask, &mask));
     // The chase takes its lines back as it comes round.
     machine.observe(Nanos::from_micros(8000.0)).unwrap();
-    let protected = Seen(machine.observe(window() * 10.0).unwrap()).ns(0);
+    let protected = Measured(machine.observe(window() * 10.0).unwrap()).ns(0);
     assert!(
         protected < alone + 0.25 * (shared - alone),
         "{protected:.1} against {alone:.1} alone and {shared:.1} ns shared"
@@ -389,7 +389,7 @@ fn an_allocation_below_what_a_device_serves_leaves_others_all_they_had() {
     let mut machine = SimMachine::new(&bed, 1);
     machine.start(&[fast, slow]).unwrap();
     machine.observe(window()).unwrap();
-    let free = Seen(machine.observe(window()).unwrap());
+    let free = Measured(machine.observe(window()).unwrap());
     assert!(free.gbps(0) < 0.5 * alone, "{}", free.gbps(0));
     let tenth = Action::Bandwidth {
         tenant: "slow".into(),
@@ -397,7 +397,7 @@ fn an_allocation_below_what_a_device_serves_leaves_others_all_they_had() {
     };
     machine.act(&tenth).unwrap();
     machine.observe(window() * 4.0).unwrap();
-    let held = Seen(machine.observe(window()).unwrap());
+    let held = Measured(machine.observe(window()).unwrap());
     // What a tenth lets seven cores of a peak of 19 GB/s draw: the device takes 20.8 GB/s.
     let passes = platform(MACHINE).host.allocation.passes(0.1);
     assert_near("the rate", held.gbps(1), 7.0 * 19.0 * passes, 0.02);
@@ -435,7 +435,7 @@ fn what_is_stored_passes_an_allocation_twice() {
         machine.start(&[tenant]).unwrap();
         machine.act(&action).unwrap();
         machine.observe(window()).unwrap();
-        Seen(machine.observe(window()).unwrap()).gbps(0)
+        Measured(machine.observe(window()).unwrap()).gbps(0)
     };
     let tenth = |op| rate(op, 10);
     assert_near("posted", tenth(Op::NtSt), tenth(Op::Ld), 0.02);

@@ -111,18 +111,18 @@ fn posted_stores_do_no_harm_until_they_have_filled_the_table() {
     let mut machine = SimMachine::new(&bed, 1);
     machine.start(&[victim()]).unwrap();
     machine.observe(Nanos(1_000.0)).unwrap();
-    let alone = Seen(machine.observe(Nanos(2_000.0)).unwrap()).gbps(0);
+    let alone = Measured(machine.observe(Nanos(2_000.0)).unwrap()).gbps(0);
 
     let mut machine = SimMachine::new(&bed, 1);
     machine.start(&[victim(), aggressor(Op::NtSt)]).unwrap();
     machine.observe(Nanos(1_000.0)).unwrap();
-    let before = Seen(machine.observe(Nanos(2_000.0)).unwrap()).gbps(0);
+    let before = Measured(machine.observe(Nanos(2_000.0)).unwrap()).gbps(0);
     assert!(
         before > 0.9 * alone,
         "{before:.0} of {alone:.0} GB/s while it fills"
     );
     machine.observe(Nanos(20_000.0)).unwrap();
-    let after = Seen(machine.observe(Nanos(20_000.0)).unwrap()).gbps(0);
+    let after = Measured(machine.observe(Nanos(20_000.0)).unwrap()).gbps(0);
     assert!(
         after < 0.3 * alone,
         "{after:.0} of {alone:.0} GB/s once full"

@@ -95,7 +95,7 @@ fn in_flight(platform: &Platform, threads: usize) -> f64 {
 }
 
 /// Lines read from and written to memory of any tier.
-fn moved(seen: &Seen) -> (f64, f64) {
+fn moved(seen: &Measured) -> (f64, f64) {
     let sum = |counters: [Counter; 3]| counters.map(|c| seen.count(c)).iter().sum();
     // DRAM behind the socket link or a device is counted where it crosses that.
     let read = sum([Counter::CasRd, Counter::CxlRxMemData, Counter::UpiRxData]);

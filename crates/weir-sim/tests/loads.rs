@@ -53,7 +53,7 @@ fn sharing(op: Op, cores: &[u32]) -> Tenant {
 }
 
 /// Lines read from and written to a tier.
-fn crossed(seen: &Seen, tier: &str) -> (f64, f64) {
+fn crossed(seen: &Measured, tier: &str) -> (f64, f64) {
     let (read, written) = match tier {
         "dram" => (Counter::CasRd, Counter::CasWr),
         "cxl0" => (Counter::CxlRxMemData, Counter::CxlTxMemData),

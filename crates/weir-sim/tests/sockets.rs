@@ -192,7 +192,7 @@ proptest! {
         let mut machine = SimMachine::new(&bed, 3);
         machine.start(&tenants).unwrap();
         for _ in 0..4 {
-            let seen = Seen(machine.observe(Nanos::from_micros(20.0)).unwrap());
+            let seen = Measured(machine.observe(Nanos::from_micros(20.0)).unwrap());
             let crossing = |t: usize| {
                 let far = ["dram", "cxl0"].map(TierName::named);
                 let placement = &tenants[t].placement;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Seen, bed, bed_of, platform, stream};
+use common::{Measured, bed, bed_of, platform, stream};
 use proptest::prelude::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
@@ -33,11 +33,11 @@ fn buffered(mut tenant: Tenant) -> Tenant {
 }
 
 /// What happens in two milliseconds of steady state.
-fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Seen {
+fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Measured {
     common::run(bed, tenants, 1_000.0, 2_000.0, 1)
 }
 
-fn iops(seen: &Seen) -> f64 {
+fn iops(seen: &Measured) -> f64 {
     seen.accesses(0) / seen.0.window.get() * 1e9
 }
 
@@ -246,7 +246,7 @@ fn memory_and_storage_meet_in_the_tables_and_nowhere_else() {
         let bed = bed_of(platform);
         let alone = steady(&bed, std::slice::from_ref(&reads));
         let beside = steady(&bed, &[reads.clone(), stores.clone()]);
-        let l2_miss = |seen: &Seen| {
+        let l2_miss = |seen: &Measured| {
             seen.count(Counter::OffcoreOutstandingDemandDataRd)
                 / seen.count(Counter::OffcoreDemandDataRd)
         };
@@ -377,7 +377,7 @@ proptest! {
         let mut machine = SimMachine::new(&bed, seed);
         machine.start(&[tenant]).unwrap();
         machine.observe(Nanos::from_micros(1_000.0)).unwrap();
-        let seen = Seen(machine.observe(Nanos::from_micros(3_000.0)).unwrap());
+        let seen = Measured(machine.observe(Nanos::from_micros(3_000.0)).unwrap());
         prop_assert!(seen.accesses(0) > 0.0);
         prop_assert_eq!(seen.0.tenants[0].bytes.get() as f64, seen.accesses(0) * lines as f64 * 64.0);
         let kernel = f64::from(*platform("interplay-b").host.io.lines) + 2.0;

@@ -113,7 +113,7 @@ fn who_is_hurt_shows_in_the_victims_counters_and_not_in_the_aggressors_mean() {
     let victim = stream(Op::Ld, "dram", 0..8);
     let alone = steady(&bed, std::slice::from_ref(&victim));
     let beside = steady(&bed, &[victim, stream(Op::NtSt, "cxl0", 8..16)]);
-    let latency = |seen: &Seen| {
+    let latency = |seen: &Measured| {
         let own = &seen.0.tenants[0].counters;
         let (all, number) = (Counter::OffcoreOutstandingDataRd, Counter::OffcoreDataRd);
         own.ratio(all, number).unwrap()
@@ -128,7 +128,7 @@ fn who_is_hurt_shows_in_the_victims_counters_and_not_in_the_aggressors_mean() {
 }
 
 /// A tenant's mean time of a request in ns: outstanding over requests, of one of its own pairs.
-fn own_ns(seen: &Seen, tenant: usize, threads: u32, pair: (Counter, Counter)) -> f64 {
+fn own_ns(seen: &Measured, tenant: usize, threads: u32, pair: (Counter, Counter)) -> f64 {
     let own = &seen.0.tenants[tenant].counters;
     let cycle = seen.0.window.get() * f64::from(threads) / count(own, Counter::Cycles);
     own.ratio(pair.0, pair.1).unwrap() * cycle

@@ -6,13 +6,13 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Observation;
 use weir_model::units::{GbPerSec, Nanos};
-use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::control_loop::ControlLoop;
+use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
 use weir_steer::log::ChangeDetector;
-use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, TenantOf};
+use weir_steer::plant::{Actuators, AppliedLimit, NotPutBack, TenantOf};
 use weir_steer::record::{TierNames, WindowRecord};
-use weir_steer::{Limit, Plant, PlantError, Role, Readings, TenantReadings};
+use weir_steer::{Limit, Plant, PlantError, Readings, Role, TenantReadings};
 
 const TENANTS: usize = 64;
 const WINDOW: Nanos = Nanos(250e6);
@@ -67,7 +67,10 @@ impl Plant for Nothing {
                 _ => Ok(GbPerSec(1.0)),
             },
         };
-        Ok(Readings::of(&seen, self.tenants.iter().map(readings).collect()))
+        Ok(Readings::of(
+            &seen,
+            self.tenants.iter().map(readings).collect(),
+        ))
     }
 
     fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {

@@ -6,8 +6,8 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use crate::limit::Share;
 use crate::knee::{Knee, Measure};
+use crate::limit::Share;
 use crate::readings::Readings;
 
 /// Residencies in the Table of Requests of a machine, each with nobody else on it.

@@ -7,7 +7,7 @@ use weir_model::units::{GbPerSec, Nanos};
 use crate::controller::{Controller, Decision};
 use crate::limit::Limit;
 use crate::plant::{AppliedLimit, Model, Plant, PlantError, TenantOf};
-use crate::readings::{Role, Readings};
+use crate::readings::{Readings, Role};
 
 /// A tenant and what it is to a controller.
 #[derive(Debug, Clone)]

@@ -3,11 +3,11 @@
 
 use weir_model::units::Nanos;
 
-use crate::controller::{Controller, Decision, Why};
 use crate::control_loop::ControlLoop;
+use crate::controller::{Controller, Decision, Why};
 use crate::plant::{NotPutBack, Plant, PlantError, TenantOf};
-use crate::record::{TierNames, WindowRecord};
 use crate::readings::Readings;
+use crate::record::{TierNames, WindowRecord};
 
 /// A window that took so many times its length was slept through.
 const SLEPT: f64 = 3.0;

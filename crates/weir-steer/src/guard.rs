@@ -5,7 +5,7 @@ use weir_model::units::Nanos;
 
 use crate::controller::{Controller, Decision, Needs, Why};
 use crate::limit::{Limit, Share};
-use crate::readings::{Role, Readings};
+use crate::readings::{Readings, Role};
 
 /// Bounds on what a controller may do.
 #[derive(Debug, Clone, PartialEq)]

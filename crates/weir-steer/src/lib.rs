@@ -25,26 +25,26 @@
 
 pub mod calibrate;
 pub mod config;
+pub mod control_loop;
 pub mod controller;
 pub mod controllers;
 pub mod daemon;
 pub mod document;
-pub mod control_loop;
 pub mod guard;
-pub mod limit;
 pub mod knee;
+pub mod limit;
 pub mod log;
 pub mod plant;
-pub mod scenario_run;
 pub mod published;
+pub mod readings;
 pub mod record;
 pub mod registry;
 pub mod scenario;
+pub mod scenario_run;
 pub mod scope;
-pub mod readings;
 pub mod status;
 
 pub use controller::{Controller, Decision, Why};
 pub use limit::{Grain, Limit, Share};
 pub use plant::{Plant, PlantError};
-pub use readings::{Residency, Role, Readings, TenantReadings, Traffic};
+pub use readings::{Readings, Residency, Role, TenantReadings, Traffic};

@@ -19,7 +19,7 @@ use weir_model::topology::Topology;
 use weir_model::units::{Gigahertz, Nanos};
 
 use crate::limit::{Limit, Share};
-use crate::readings::{Role, Readings};
+use crate::readings::{Readings, Role};
 
 /// Something that can be regulated.
 pub trait Plant {

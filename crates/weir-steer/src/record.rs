@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::controller::Why;
 use crate::control_loop::Step;
+use crate::controller::Why;
 use crate::limit::Limit;
 use crate::plant::TenantOf;
-use crate::readings::{Role, Readings, TenantReadings};
+use crate::readings::{Readings, Role, TenantReadings};
 
 /// One window: what was seen, what was decided, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,13 +4,13 @@ use weir_model::machine::Testbed;
 use weir_model::topology::{TierKind, Topology};
 use weir_model::units::{GbPerSec, Nanos};
 
+use crate::control_loop::{ControlLoop, Phase, SteeredTenant, Step, run_phases, windows};
 use crate::controller::Controller;
 use crate::document::{PhaseSummary, SideSummary, SteerSummary};
-use crate::control_loop::{ControlLoop, SteeredTenant, Phase, Step, run_phases, windows};
-use crate::plant::{Dry, Actuators, Model, Plant, PlantError};
+use crate::plant::{Actuators, Dry, Model, Plant, PlantError};
+use crate::readings::Role;
 use crate::record::{TierNames, WindowRecord};
 use crate::registry::Policy;
-use crate::readings::Role;
 
 /// How a scenario is played.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 use weir_steer::daemon::{Witness, steer};
-use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, TenantOf};
+use weir_steer::plant::{Actuators, AppliedLimit, NotPutBack, TenantOf};
 use weir_steer::record::{TierNames, WindowRecord};
-use weir_steer::{Controller, Decision, Limit, Plant, PlantError, Role, Readings, TenantReadings, Why};
+use weir_steer::{
+    Controller, Decision, Limit, Plant, PlantError, Readings, Role, TenantReadings, Why,
+};
 
 const WINDOW: Nanos = Nanos(250e6);
 

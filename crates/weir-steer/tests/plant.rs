@@ -7,7 +7,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::{SteeredTenant, Phase};
+use weir_steer::control_loop::{Phase, SteeredTenant};
 use weir_steer::plant::Model;
 use weir_steer::{Limit, Plant, Role, Share};
 
@@ -64,7 +64,8 @@ fn tenants_keep_their_place_and_their_hold_when_they_pause() {
     assert_eq!(busy(&mut plant), [true, false]);
     assert_eq!(busy(&mut plant), [false, false]);
     let last = plant.observe(WINDOW).unwrap();
-    let drew = |i: usize, readings: &weir_steer::Readings| readings.tenants[i].drew.clone().unwrap().get();
+    let drew =
+        |i: usize, readings: &weir_steer::Readings| readings.tenants[i].drew.clone().unwrap().get();
     assert!(
         drew(1, &last) < 0.3 * drew(1, &free),
         "held when it came back"

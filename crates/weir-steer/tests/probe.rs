@@ -13,13 +13,13 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_sim::{Sampling, SimTestbed};
+use weir_steer::control_loop::{ControlLoop, Phase, SteeredTenant, Step};
 use weir_steer::controller::Needs;
 use weir_steer::controllers::{Latency, LatencyConfig};
-use weir_steer::control_loop::{ControlLoop, SteeredTenant, Phase, Step};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::plant::{AppliedLimit, Actuators, Model, NotPutBack, TenantOf};
+use weir_steer::plant::{Actuators, AppliedLimit, Model, NotPutBack, TenantOf};
 use weir_steer::registry::Policy;
-use weir_steer::{Controller, Limit, Plant, PlantError, Role, Readings};
+use weir_steer::{Controller, Limit, Plant, PlantError, Readings, Role};
 
 use common::{Flow, Fluid, readings};
 

@@ -4,8 +4,8 @@ use weir_model::machine::Testbed;
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::controllers::Isolation;
 use weir_steer::control_loop::{Phase, run_phases};
+use weir_steer::controllers::Isolation;
 use weir_steer::scenario::{Scenario, ScenarioError};
 use weir_steer::{Limit, Role};
 
@@ -40,7 +40,8 @@ fn every_scenario_runs_on_a_model() {
                 "{name}"
             );
         }
-        let is_held = |step: &weir_steer::control_loop::Step| step.held.iter().any(|h| *h != Limit::FREE);
+        let is_held =
+            |step: &weir_steer::control_loop::Step| step.held.iter().any(|h| *h != Limit::FREE);
         assert!(steps.iter().any(is_held), "{name}");
     }
 }

@@ -8,7 +8,7 @@ use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Limit, Role, Readings, TenantReadings};
+use weir_steer::{Controller, Limit, Readings, Role, TenantReadings};
 
 use common::{Fluid, WINDOW, readings};
 
@@ -56,7 +56,12 @@ impl Several {
     }
 
     /// What each tenant draws in a window under these holds, and what a controller sees of it.
-    fn window(&self, window: usize, limits: &[Limit], drawn_is_known: bool) -> (Vec<f64>, Readings) {
+    fn window(
+        &self,
+        window: usize,
+        limits: &[Limit],
+        drawn_is_known: bool,
+    ) -> (Vec<f64>, Readings) {
         let under_way: Vec<f64> = (self.parts.iter().zip(limits).enumerate())
             .map(|(i, (part, limit))| match self.is_busy(i, window) {
                 true => limit.units(part.cores) * part.mlp,

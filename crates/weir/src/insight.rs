@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use weir_insight::InsightError;
-use weir_insight::campaign::{CampaignError, Tiers};
 use weir_insight::slowdown::file;
+use weir_insight::two_tiers::{TierRunError, Tiers};
 use weir_lab::WorkloadOptions;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::insight::{Origin, SlowdownModel};
@@ -33,12 +33,12 @@ impl From<InsightError> for Failure {
     }
 }
 
-impl From<CampaignError> for Failure {
-    fn from(error: CampaignError) -> Self {
+impl From<TierRunError> for Failure {
+    fn from(error: TierRunError) -> Self {
         match error {
-            CampaignError::Machine(error) => error.into(),
-            CampaignError::Insight(error) => error.into(),
-            CampaignError::Stopped => Failure::Partial(error.to_string()),
+            TierRunError::Machine(error) => error.into(),
+            TierRunError::Insight(error) => error.into(),
+            TierRunError::Stopped => Failure::Partial(error.to_string()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tiers of this host as the kernel's nodes, on which programs' memory is placed.
 
-use weir_insight::campaign::Tiers;
+use weir_insight::two_tiers::Tiers;
 use weir_model::machine::MachineError;
 use weir_model::topology::{TierName, Topology};
 

@@ -13,7 +13,7 @@ use crate::{InsightError, Run};
 
 /// What the estimate goes by, as Intel PCM reports it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct PcmReadings {
     /// Instructions per nominal cycle, over all cores of the machine, idle ones too.
     pub ipc: f64,
     /// Mean time that a load which missed L1 waits.
@@ -30,7 +30,7 @@ const MISS_KNOWN: f64 = 5.0;
 /// artefact (ece-fast-lab/cxl_type3_tests), fitted on a server with two Xeon Gold 6430 and CXL-A.
 const PUBLISHED: [f64; 3] = [99.55281, -0.04686, -0.48751];
 
-impl Seen {
+impl PcmReadings {
     /// Reads them from what a workload counted while it had the machine to itself.
     ///
     /// # Errors

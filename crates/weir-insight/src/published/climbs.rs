@@ -6,11 +6,11 @@ use weir_model::workload::{Workload, Workloads};
 
 use super::Opened;
 use super::rules::End;
-use crate::campaign::{CampaignError, GoOn};
+use crate::best_shot::crowd;
 use crate::interleave::caption::{Caption, Settings, State};
-use crate::interleave::estimate::Seen;
-use crate::shots::crowd;
+use crate::interleave::estimate::PcmReadings;
 use crate::tune::{Climb, climb_by, run_at};
+use crate::two_tiers::{GoOn, TierRunError};
 
 /// What resembles the four codes of SPECrate that the paper runs (MICRO 2023 §6).
 const PRESETS: [&str; 4] = ["fotonik-like", "mcf-like", "roms-like", "cactu-like"];
@@ -35,7 +35,7 @@ pub enum ClimbFigure {
 pub(super) type Climbs = Vec<Climb>;
 
 /// Caption on each.
-pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, CampaignError> {
+pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, TierRunError> {
     let options = WorkloadOptions {
         accesses: ACCESSES,
         seed,
@@ -51,7 +51,7 @@ pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, C
         let tuned = || {
             climb_by(Settings::of_estimate(), go_on, |weights| {
                 let run = run_at(testbed, workload, &on.tiers, weights, &options)?;
-                let seen = Seen::of(&run.counters, run.time, &on.topology)?;
+                let seen = PcmReadings::of(&run.counters, run.time, &on.topology)?;
                 Ok(seen.estimate())
             })
         };
@@ -59,9 +59,9 @@ pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Climbs, C
     });
     let climbs = climbs
         .into_iter()
-        .collect::<Result<Climbs, CampaignError>>()?;
+        .collect::<Result<Climbs, TierRunError>>()?;
     if climbs.len() < crowds.len() {
-        return Err(CampaignError::Stopped);
+        return Err(TierRunError::Stopped);
     }
     Ok(climbs)
 }

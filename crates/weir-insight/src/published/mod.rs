@@ -16,7 +16,7 @@ use weir_model::machine::{Identity, Testbed};
 use weir_model::published::Published;
 use weir_model::topology::{TierName, Topology};
 
-use crate::campaign::{CampaignError, GoOn, Tiers};
+use crate::two_tiers::{GoOn, TierRunError, Tiers};
 use rules::{Pair, Question, Rule};
 
 /// Workloads that stand for a paper's.
@@ -70,7 +70,7 @@ struct Studies {
     populations: Found<slowdown::Study>,
     presets: BTreeMap<(Pair, &'static str), Result<slowdown::Preset, String>>,
     without_prefetch: Found<f64>,
-    shots: Found<Vec<crate::shots::Shot>>,
+    shots: Found<Vec<crate::best_shot::Shot>>,
     climbs: Found<climbs::Climbs>,
 }
 
@@ -132,7 +132,7 @@ impl Insight<'_> {
                 for &name in presets {
                     keep(&mut studies.presets, (pair, name), on, |on| {
                         if !(self.go_on)(presets.len()) {
-                            return Err(CampaignError::Stopped);
+                            return Err(TierRunError::Stopped);
                         }
                         slowdown::preset(on, name, seed)
                     })?;
@@ -190,7 +190,7 @@ fn keep<K: Ord, T>(
     all: &mut BTreeMap<K, Result<T, String>>,
     key: K,
     on: &Result<Opened, String>,
-    find: impl FnOnce(&Opened) -> Result<T, CampaignError>,
+    find: impl FnOnce(&Opened) -> Result<T, TierRunError>,
 ) -> Result<(), Stopped> {
     if all.contains_key(&key) {
         return Ok(());
@@ -198,7 +198,7 @@ fn keep<K: Ord, T>(
     let found = match on {
         Err(why) => Err(why.clone()),
         Ok(on) => match find(on) {
-            Err(CampaignError::Stopped) => return Err(Stopped),
+            Err(TierRunError::Stopped) => return Err(Stopped),
             found => found.map_err(|error| error.to_string()),
         },
     };

@@ -5,9 +5,9 @@ use weir_model::workload::{Workload, Workloads};
 
 use super::Opened;
 use super::rules::{End, ShotFigure};
-use crate::campaign::{CampaignError, GoOn, lone_chase};
-use crate::shots::{Shot, crowd, shoot_and_sweep};
+use crate::best_shot::{Shot, crowd, shoot_and_sweep};
 use crate::tune::fit_interleave;
+use crate::two_tiers::{GoOn, TierRunError, lone_chase};
 
 /// What resembles the codes of the paper that wait for bandwidth (SupMario §6.2).
 const PRESETS: [&str; 7] = [
@@ -24,7 +24,7 @@ const PRESETS: [&str; 7] = [
 const ACCESSES: u64 = 8_000;
 
 /// Best-shot, and a sweep, of each that waits for bandwidth when all cores run it.
-pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Vec<Shot>, CampaignError> {
+pub(super) fn study(on: &Opened, seed: u64, go_on: GoOn<'_>) -> Result<Vec<Shot>, TierRunError> {
     let options = WorkloadOptions {
         accesses: ACCESSES,
         seed,

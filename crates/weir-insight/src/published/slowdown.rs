@@ -8,9 +8,9 @@ use weir_model::workload::{Workloads, population};
 use super::Opened;
 use super::rules::{Figure, PresetFigure, Quality};
 use crate::breakdown::Difference;
-use crate::campaign::{CalibrateOptions, CampaignError, GoOn, calibrate_machine, on_both, run_on};
 use crate::forecast::{accuracy, compare};
 use crate::score::{Judged, pearson};
+use crate::two_tiers::{CalibrateOptions, GoOn, TierRunError, calibrate_machine, on_both, run_on};
 use crate::{InsightError, Run};
 
 /// A population that was predicted and measured.
@@ -44,7 +44,7 @@ pub(super) fn study(
     workloads: usize,
     seed: u64,
     go_on: GoOn<'_>,
-) -> Result<Study, CampaignError> {
+) -> Result<Study, TierRunError> {
     let run = options(seed);
     let of = (&on.identity, &on.topology);
     let calibrate = CalibrateOptions {
@@ -57,7 +57,7 @@ pub(super) fn study(
     let drawn = population(seed, workloads);
     let ran = on_both(&*on.testbed, &drawn, &on.tiers, &run, go_on);
     if ran.len() < workloads {
-        return Err(CampaignError::Stopped);
+        return Err(TierRunError::Stopped);
     }
     let mut seen = Vec::new();
     for both in ran {
@@ -83,7 +83,7 @@ pub(super) fn study(
     Ok(Study { accuracy, seen })
 }
 
-fn lacking(why: weir_model::capability::Unavailable) -> CampaignError {
+fn lacking(why: weir_model::capability::Unavailable) -> TierRunError {
     InsightError::Calibration(why.reason).into()
 }
 
@@ -183,7 +183,7 @@ impl Preset {
 }
 
 /// Runs a preset on both tiers.
-pub(super) fn preset(on: &Opened, name: &str, seed: u64) -> Result<Preset, CampaignError> {
+pub(super) fn preset(on: &Opened, name: &str, seed: u64) -> Result<Preset, TierRunError> {
     let library = Workloads::builtin();
     let workload = library.get(name);
     let workload = workload.ok_or_else(|| why(format!("there is no preset `{name}`")))?;
@@ -206,7 +206,7 @@ pub(super) fn cache_without_prefetch(
     workloads: usize,
     seed: u64,
     go_on: GoOn<'_>,
-) -> Result<f64, CampaignError> {
+) -> Result<f64, TierRunError> {
     let options = WorkloadOptions {
         prefetch: false,
         ..options(seed)
@@ -214,7 +214,7 @@ pub(super) fn cache_without_prefetch(
     let drawn = population(seed, workloads);
     let ran = on_both(&*on.testbed, &drawn, &on.tiers, &options, go_on);
     if ran.len() < workloads {
-        return Err(CampaignError::Stopped);
+        return Err(TierRunError::Stopped);
     }
     let mut worst: Option<f64> = None;
     for both in ran {
@@ -230,6 +230,6 @@ pub(super) fn cache_without_prefetch(
     worst.ok_or_else(|| why("stalls by level were not counted".into()))
 }
 
-fn why(text: String) -> CampaignError {
+fn why(text: String) -> TierRunError {
     InsightError::Calibration(text).into()
 }

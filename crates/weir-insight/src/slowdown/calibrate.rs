@@ -56,7 +56,7 @@ pub struct Calibration {
 }
 
 /// A pair with what the fit reads from it.
-struct Seen<'a> {
+struct PairMetrics<'a> {
     pair: &'a Pair,
     local: Run<'a>,
     metrics: Metrics,
@@ -67,7 +67,7 @@ struct Seen<'a> {
     parts: [f64; 3],
 }
 
-impl<'a> Seen<'a> {
+impl<'a> PairMetrics<'a> {
     fn of(pair: &'a Pair, form: PrefetchForm) -> Result<Self, InsightError> {
         let (local, target) = (Run::of(&pair.local)?, Run::of(&pair.target)?);
         let difference = Difference::between(&local, &target)?;
@@ -98,8 +98,8 @@ impl<'a> Seen<'a> {
 /// # Errors
 /// A kind of micro-workload is missing, shows nothing of its component, or its counters are incomplete.
 pub fn calibrate(pairs: &[Pair], form: PrefetchForm) -> Result<Calibration, InsightError> {
-    let seen: Vec<Seen<'_>> = (pairs.iter())
-        .map(|pair| Seen::of(pair, form))
+    let seen: Vec<PairMetrics<'_>> = (pairs.iter())
+        .map(|pair| PairMetrics::of(pair, form))
         .collect::<Result<_, _>>()?;
     let mut notes = Vec::new();
     let chases = of_kind(&seen, Micro::Chase)?;
@@ -145,8 +145,11 @@ pub fn calibrate(pairs: &[Pair], form: PrefetchForm) -> Result<Calibration, Insi
     })
 }
 
-fn of_kind<'s, 'a>(seen: &'s [Seen<'a>], micro: Micro) -> Result<Vec<&'s Seen<'a>>, InsightError> {
-    let all: Vec<&Seen<'a>> = seen.iter().filter(|s| s.pair.micro == micro).collect();
+fn of_kind<'s, 'a>(
+    seen: &'s [PairMetrics<'a>],
+    micro: Micro,
+) -> Result<Vec<&'s PairMetrics<'a>>, InsightError> {
+    let all: Vec<&PairMetrics<'a>> = seen.iter().filter(|s| s.pair.micro == micro).collect();
     if all.is_empty() {
         let why = format!("no micro-workload of kind `{micro}` was run");
         return Err(InsightError::Calibration(why));
@@ -160,7 +163,10 @@ fn nothing(micro: Micro, why: &str) -> InsightError {
 
 /// `p` and `q` from chases of one chain and several: a line through 1 / K over 1 / AOL. Each point counts
 /// as much as an error of its 1 / K shows in the slowdown.
-fn overlap(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Result<(Cycles, f64), InsightError> {
+fn overlap(
+    chases: &[&PairMetrics<'_>],
+    notes: &mut Vec<String>,
+) -> Result<(Cycles, f64), InsightError> {
     let points: Vec<(f64, f64, f64)> = (chases.iter())
         .filter_map(|s| {
             let [_, _, dram] = s.parts;
@@ -196,7 +202,10 @@ fn overlap(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Result<(Cycles, f64
 }
 
 /// The factor that brings one quantity closest to another; `None` if the first is nowhere above zero.
-fn through_origin(seen: &[&Seen<'_>], of: impl Fn(&Seen<'_>) -> (f64, f64)) -> Option<f64> {
+fn through_origin(
+    seen: &[&PairMetrics<'_>],
+    of: impl Fn(&PairMetrics<'_>) -> (f64, f64),
+) -> Option<f64> {
     let (rows, wanted): (Vec<[f64; 1]>, Vec<f64>) = (seen.iter())
         .map(|s| {
             let (x, y) = of(s);
@@ -208,7 +217,7 @@ fn through_origin(seen: &[&Seen<'_>], of: impl Fn(&Seen<'_>) -> (f64, f64)) -> O
 }
 
 /// The linear fit over every workload, which the paper makes with mixed ones; it is what gives `k4`.
-fn all_at_once(seen: &[Seen<'_>], found: Constants, notes: &mut Vec<String>) -> Constants {
+fn all_at_once(seen: &[PairMetrics<'_>], found: Constants, notes: &mut Vec<String>) -> Constants {
     let (rows, wanted): (Vec<[f64; 4]>, Vec<f64>) = (seen.iter())
         .map(|s| {
             let metrics = [
@@ -239,8 +248,8 @@ fn all_at_once(seen: &[Seen<'_>], found: Constants, notes: &mut Vec<String>) -> 
 }
 
 /// The component by exposed cycles, if every chase has the counters for it.
-fn exposed_of(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Exposed> {
-    let counted = |s: &&Seen<'_>| {
+fn exposed_of(chases: &[&PairMetrics<'_>], notes: &mut Vec<String>) -> Option<Exposed> {
+    let counted = |s: &&PairMetrics<'_>| {
         let [_, _, dram] = s.parts;
         s.misses.clone().map(|misses| (misses, dram))
     };
@@ -256,8 +265,8 @@ fn exposed_of(chases: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Exposed> 
 }
 
 /// The cache component by exposed cycles, if every list has the counters for it.
-fn late_of(lists: &[&Seen<'_>], notes: &mut Vec<String>) -> Option<Late> {
-    let counted = |s: &&Seen<'_>| {
+fn late_of(lists: &[&PairMetrics<'_>], notes: &mut Vec<String>) -> Option<Late> {
+    let counted = |s: &&PairMetrics<'_>| {
         let [_, cache, dram] = s.parts;
         s.waits.clone().map(|waits| (waits, Lost { cache, dram }))
     };
@@ -279,7 +288,7 @@ pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
 }
 
 fn fit_point(
-    seen: &Seen<'_>,
+    seen: &PairMetrics<'_>,
     constants: &Constants,
     exposed: Option<&Exposed>,
     late: Option<&Late>,
@@ -303,9 +312,9 @@ fn fit_point(
 }
 
 /// The latency of the chase that overlaps least.
-fn unloaded(chases: &[&Seen<'_>]) -> Cycles {
+fn unloaded(chases: &[&PairMetrics<'_>]) -> Cycles {
     let lone = chases.iter().max_by(|a, b| {
-        let aol = |s: &Seen<'_>| s.metrics.aol.unwrap_or_default().get();
+        let aol = |s: &PairMetrics<'_>| s.metrics.aol.unwrap_or_default().get();
         aol(a).total_cmp(&aol(b))
     });
     let latency = lone.and_then(|s| s.local.offcore_latency().ok().flatten());

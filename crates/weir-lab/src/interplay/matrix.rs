@@ -3,14 +3,14 @@
 use weir_model::access::Pattern;
 use weir_model::document::{Beside, Point, Record, Steadiness};
 use weir_model::interplay::{
-    At, Cause, Cell, CellLatency, ChangeClass, Party, Reason, SurfacePoint, TimedPoint,
+    At, Cause, Cell, CellLatency, ChangeClass, Reason, SurfacePoint, TierOp, TimedPoint,
 };
 use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::change::Change;
 use super::reason::{Evidence, reason};
-use super::side_by_side::{Seen, queues, ratios};
+use super::side_by_side::{RunCounters, queues, ratios};
 
 /// A point of a matrix with what it was made from.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub struct Matrix {
 /// The matrix that these points make.
 pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
     let book = Book { topology, points };
-    let mut pairs: Vec<(Party, Party)> = Vec::new();
+    let mut pairs: Vec<(TierOp, TierOp)> = Vec::new();
     for seen in points {
         if let Some(pair) = pair_of(seen.point)
             && !pairs.contains(&pair)
@@ -58,9 +58,9 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
 }
 
 /// Who a pair is of; `None` for what ran alone, and for the timed chase.
-fn pair_of(point: &Point) -> Option<(Party, Party)> {
+fn pair_of(point: &Point) -> Option<(TierOp, TierOp)> {
     let beside = point.beside.as_ref()?;
-    (!is_timed(point)).then(|| (party(point), company(beside)))
+    (!is_timed(point)).then(|| (tier_op(point), co_runner(beside)))
 }
 
 /// Whether it is no victim, but times the victim's tier.
@@ -72,8 +72,8 @@ fn is_chase(pattern: &str) -> bool {
     pattern.starts_with("chase")
 }
 
-fn party(point: &Point) -> Party {
-    Party {
+fn tier_op(point: &Point) -> TierOp {
+    TierOp {
         tier: point.tier.clone(),
         op: point.op,
         from: point.source.clone(),
@@ -81,8 +81,8 @@ fn party(point: &Point) -> Party {
     }
 }
 
-fn company(beside: &Beside) -> Party {
-    Party {
+fn co_runner(beside: &Beside) -> TierOp {
+    TierOp {
         tier: beside.tier.clone(),
         op: beside.op,
         from: beside.source.clone(),
@@ -97,15 +97,15 @@ struct Book<'a> {
 }
 
 impl<'a> Book<'a> {
-    fn solo(&self, who: &Party, threads: u32) -> Option<Measured<'a>> {
+    fn solo(&self, who: &TierOp, threads: u32) -> Option<Measured<'a>> {
         self.points.iter().copied().find(|seen| {
             let point = seen.point;
             let alone = point.beside.is_none() && !is_timed(point);
-            alone && point.threads == threads && party(point) == *who
+            alone && point.threads == threads && tier_op(point) == *who
         })
     }
 
-    fn corun(&self, victim: &Party, aggressor: &Party, at: At) -> Option<Measured<'a>> {
+    fn corun(&self, victim: &TierOp, aggressor: &TierOp, at: At) -> Option<Measured<'a>> {
         let of_pair =
             |point: &Point| pair_of(point).is_some_and(|(v, a)| v == *victim && a == *aggressor);
         (self.points.iter().copied())
@@ -127,7 +127,7 @@ impl<'a> Book<'a> {
             pattern: point.pattern.clone(),
             socket: point.socket,
             across: (point.cores.iter()).any(|core| self.topology.other_cores.contains(core)),
-            aggressor: company(beside),
+            aggressor: co_runner(beside),
             aggressor_threads: beside.threads,
             aggressor_pause_ns: beside.pause_ns,
             ns: latency(solo, point)?,
@@ -135,7 +135,7 @@ impl<'a> Book<'a> {
     }
 
     /// Every pair of thread counts of two parties, in the order of the plan.
-    fn surface(&self, victim: &Party, aggressor: &Party) -> Vec<SurfacePoint> {
+    fn surface(&self, victim: &TierOp, aggressor: &TierOp) -> Vec<SurfacePoint> {
         let pairs = self.points.iter().filter(|seen| {
             pair_of(seen.point).is_some_and(|(v, a)| v == *victim && a == *aggressor)
         });
@@ -172,8 +172,8 @@ impl<'a> Book<'a> {
 
     fn cell(
         &self,
-        victim: Party,
-        aggressor: Party,
+        victim: TierOp,
+        aggressor: TierOp,
         surface: &[SurfacePoint],
         latencies: &[TimedPoint],
     ) -> Cell {
@@ -239,8 +239,8 @@ impl<'a> Book<'a> {
                 cell.classes = change.classes();
             }
             cell.steadiness = worse(solo.point.steadiness, corun.point.steadiness);
-            let alone = Seen::of(&solo);
-            let together = Seen::of(&corun);
+            let alone = RunCounters::of(&solo);
+            let together = RunCounters::of(&corun);
             cell.ratios = ratios(&alone, &together);
             cell.queues = queues(&alone, &together);
             cell.verdict = reason(&Evidence {

@@ -15,7 +15,7 @@
 //! | `reason` | ratios | a cause in words, with its evidence |
 
 mod change;
-mod company;
+mod co_runners;
 mod matrix;
 pub mod preset;
 mod reason;
@@ -23,7 +23,7 @@ mod side_by_side;
 
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::document::Experiment;
-use weir_model::interplay::Party;
+use weir_model::interplay::TierOp;
 use weir_model::topology::{Tier, TierKind, Topology};
 use weir_model::units::{Bytes, Nanos};
 
@@ -32,7 +32,7 @@ use crate::loaded::{chase, check_pauses};
 use crate::plan::{Load, check_threads, check_working_set, or_usual};
 use crate::{LabError, PointSpec, share};
 
-pub use company::{Company, pairs};
+pub use co_runners::{CoRunners, pairs};
 pub use matrix::{Matrix, Measured, matrix};
 
 /// Storage requests as CXL-Interplay §III-A puts them: `fio` with `bs=4k` and `iodepth=16`.
@@ -53,7 +53,7 @@ const FOR_P99: u64 = 6_000;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Victims and aggressors; empty means every tier's usual tenants beside those of the others.
-    pub pairs: Vec<(Party, Party)>,
+    pub pairs: Vec<(TierOp, TierOp)>,
     /// Threads of either side; empty means 1, 4, 8 and 16, as far as half of the cores go.
     pub threads: Vec<u32>,
     /// Pauses of the aggressor between two lines; empty means none. They vary what it draws with its
@@ -92,7 +92,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     check_threads(&options.threads, topology, 1)?;
     check_pauses(&options.pauses)?;
     let pairs = if options.pairs.is_empty() {
-        company::pairs(topology, &[], &[])?
+        co_runners::pairs(topology, &[], &[])?
     } else {
         options.pairs.clone()
     };
@@ -106,13 +106,13 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         timed_set: options.timed_set,
         specs: Vec::new(),
     };
-    for party in pairs
+    for tier_op in pairs
         .iter()
         .flat_map(|(victim, aggressor)| [victim, aggressor])
     {
-        company::check(topology, party)?;
+        co_runners::check(topology, tier_op)?;
         for &n in &threads {
-            points.add(points.alone(party, n)?);
+            points.add(points.alone(tier_op, n)?);
         }
     }
     for (victim, aggressor) in &pairs {
@@ -120,10 +120,10 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
         for spec in &timed {
             points.add(spec.clone());
         }
-        let company = threads
+        let co_runners = threads
             .iter()
             .flat_map(|&m| pauses.iter().map(move |&p| (m, p)));
-        for (m, pause) in company {
+        for (m, pause) in co_runners {
             let beside = points.load(aggressor, m)?.pausing(pause);
             for spec in &timed {
                 points.add_if_it_fits(spec.clone().beside(beside.clone()));
@@ -141,10 +141,11 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
 }
 
 /// Refuses storage beside tenants on the other socket, which no machine has yet.
-fn check_sockets(pairs: &[(Party, Party)]) -> Result<(), LabError> {
-    let mixed = |(victim, aggressor): &&(Party, Party)| {
+fn check_sockets(pairs: &[(TierOp, TierOp)]) -> Result<(), LabError> {
+    let mixed = |(victim, aggressor): &&(TierOp, TierOp)| {
         let both = [victim, aggressor];
-        both.iter().any(|party| party.op.is_storage()) && both.iter().any(|party| party.socket > 0)
+        both.iter().any(|tier_op| tier_op.op.is_storage())
+            && both.iter().any(|tier_op| tier_op.socket > 0)
     };
     match pairs.iter().find(mixed) {
         None => Ok(()),
@@ -220,15 +221,15 @@ impl Points<'_> {
         }
     }
 
-    fn tier(&self, party: &Party) -> Result<&Tier, LabError> {
+    fn tier(&self, tier_op: &TierOp) -> Result<&Tier, LabError> {
         self.topology
-            .tier(&party.tier)
-            .ok_or_else(|| LabError::unknown_tier(&party.tier, self.topology))
+            .tier(&tier_op.tier)
+            .ok_or_else(|| LabError::unknown_tier(&tier_op.tier, self.topology))
     }
 
-    fn load(&self, party: &Party, threads: u32) -> Result<Load, LabError> {
-        let tier = self.tier(party)?;
-        let mut load = load(self.topology, tier, party, threads);
+    fn load(&self, tier_op: &TierOp, threads: u32) -> Result<Load, LabError> {
+        let tier = self.tier(tier_op)?;
+        let mut load = load(self.topology, tier, tier_op, threads);
         if self.buffered {
             load.pattern = buffered(load.pattern);
         }
@@ -238,13 +239,13 @@ impl Points<'_> {
         Ok(load)
     }
 
-    fn alone(&self, party: &Party, threads: u32) -> Result<PointSpec, LabError> {
-        let load = self.load(party, threads)?;
+    fn alone(&self, tier_op: &TierOp, threads: u32) -> Result<PointSpec, LabError> {
+        let load = self.load(tier_op, threads)?;
         Ok(PointSpec::alone(Experiment::Interplay, load))
     }
 
     /// What is timed of a victim's tier; of a storage device nothing.
-    fn timed(&self, victim: &Party, options: &Options) -> Result<Vec<PointSpec>, LabError> {
+    fn timed(&self, victim: &TierOp, options: &Options) -> Result<Vec<PointSpec>, LabError> {
         let tier = self.tier(victim)?;
         if tier.kind == TierKind::Ssd {
             return Ok(Vec::new());
@@ -289,14 +290,15 @@ fn buffered(pattern: Pattern) -> Pattern {
 }
 
 /// Threads of one party.
-fn load(topology: &Topology, tier: &Tier, party: &Party, threads: u32) -> Load {
-    let op = party.op;
+fn load(topology: &Topology, tier: &Tier, tier_op: &TierOp, threads: u32) -> Load {
+    let op = tier_op.op;
     if op.is_storage() {
         return Load::new(&tier.name, op, REQUESTS, threads, STORAGE_SET);
     }
     let set = working_set(topology, tier, threads);
-    let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set).on_socket(party.socket);
-    match &party.from {
+    let load =
+        Load::new(&tier.name, op, Pattern::Sequential, threads, set).on_socket(tier_op.socket);
+    match &tier_op.from {
         Some(from) => load.reading(1, 1, from, Dataflow::Copy),
         None => load,
     }

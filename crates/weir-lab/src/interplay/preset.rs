@@ -3,12 +3,12 @@
 use std::str::FromStr;
 
 use weir_model::access::Op;
-use weir_model::interplay::Party;
+use weir_model::interplay::TierOp;
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 use super::Options;
-use super::company::usual;
+use super::co_runners::usual;
 use crate::LabError;
 
 /// A case study.
@@ -69,7 +69,7 @@ impl Preset {
     pub fn options(self, topology: &Topology) -> Result<Options, LabError> {
         let dram = first(topology, TierKind::Dram, self)?;
         let cxl = first(topology, TierKind::Cxl, self)?;
-        let party = |tier: &Tier, op| Party {
+        let tier_op = |tier: &Tier, op| TierOp {
             tier: tier.name.clone(),
             op,
             from: None,
@@ -80,7 +80,7 @@ impl Preset {
             Preset::Table3 => {
                 let storage = topology.tiers.iter().filter(|t| t.kind == TierKind::Ssd);
                 let others: Vec<&Tier> = std::iter::once(dram).chain(storage).collect();
-                let beside = |victim: &Tier, aggressor: &Tier| -> Vec<(Party, Party)> {
+                let beside = |victim: &Tier, aggressor: &Tier| -> Vec<(TierOp, TierOp)> {
                     usual(victim)
                         .flat_map(|v| usual(aggressor).map(move |a| (v.clone(), a)))
                         .collect()
@@ -93,56 +93,66 @@ impl Preset {
                 }
             }
             Preset::Movdir64b => {
-                let into_dram = Party {
+                let into_dram = TierOp {
                     from: Some(cxl.name.clone()),
-                    ..party(dram, Op::Movdir64b)
+                    ..tier_op(dram, Op::Movdir64b)
                 };
-                let aggressors = [party(cxl, Op::NtSt), party(cxl, Op::Movdir64b), into_dram];
+                let aggressors = [
+                    tier_op(cxl, Op::NtSt),
+                    tier_op(cxl, Op::Movdir64b),
+                    into_dram,
+                ];
                 Options {
-                    pairs: with_each(&party(dram, Op::Ld), aggressors),
+                    pairs: with_each(&tier_op(dram, Op::Ld), aggressors),
                     threads: vec![most],
                     ..Options::default()
                 }
             }
             Preset::SsdWrites => {
                 let ssd = first(topology, TierKind::Ssd, self)?;
-                let victims = [party(ssd, Op::RandWrite), party(ssd, Op::SeqWrite)];
-                let aggressor = party(cxl, Op::NtSt);
+                let victims = [tier_op(ssd, Op::RandWrite), tier_op(ssd, Op::SeqWrite)];
+                let aggressor = tier_op(cxl, Op::NtSt);
                 Options {
                     pairs: victims.map(|v| (v, aggressor.clone())).to_vec(),
                     ..Options::default()
                 }
             }
             Preset::SharedLine => Options {
-                pairs: with_each(&party(dram, Op::Ld), usual(dram).chain(usual(cxl))),
+                pairs: with_each(&tier_op(dram, Op::Ld), usual(dram).chain(usual(cxl))),
                 shared_line: true,
                 ..Options::default()
             },
             // 60 MB and 120 MB each of 160 MB.
-            Preset::LlcFits => divided(topology, (3, 8), [party(dram, Op::St), party(cxl, Op::St)]),
-            Preset::LlcExceeds => {
-                divided(topology, (3, 4), [party(dram, Op::St), party(cxl, Op::St)])
-            }
+            Preset::LlcFits => divided(
+                topology,
+                (3, 8),
+                [tier_op(dram, Op::St), tier_op(cxl, Op::St)],
+            ),
+            Preset::LlcExceeds => divided(
+                topology,
+                (3, 4),
+                [tier_op(dram, Op::St), tier_op(cxl, Op::St)],
+            ),
             Preset::TwoSockets => {
                 let beyond = |kind| {
                     let tier = first(topology, kind, self)?;
-                    Ok::<_, LabError>(Party {
+                    Ok::<_, LabError>(TierOp {
                         socket: 1,
-                        ..party(tier, Op::NtSt)
+                        ..tier_op(tier, Op::NtSt)
                     })
                 };
-                let crossing = Party {
+                let crossing = TierOp {
                     socket: 1,
-                    ..party(cxl, Op::NtSt)
+                    ..tier_op(cxl, Op::NtSt)
                 };
                 let aggressors = [
-                    party(cxl, Op::NtSt),
+                    tier_op(cxl, Op::NtSt),
                     beyond(TierKind::RemoteCxl)?,
                     beyond(TierKind::Remote)?,
                     crossing,
                 ];
                 Options {
-                    pairs: with_each(&party(dram, Op::NtSt), aggressors),
+                    pairs: with_each(&tier_op(dram, Op::NtSt), aggressors),
                     threads: vec![most],
                     shared_line: true,
                     across: true,
@@ -150,9 +160,9 @@ impl Preset {
                 }
             }
             Preset::Background => {
-                let aggressors = [Op::Ld, Op::NtSt].map(|op| party(cxl, op));
+                let aggressors = [Op::Ld, Op::NtSt].map(|op| tier_op(cxl, op));
                 Options {
-                    pairs: with_each(&party(dram, Op::Ld), aggressors),
+                    pairs: with_each(&tier_op(dram, Op::Ld), aggressors),
                     pauses: [0.0, 20.0, 50.0, 100.0, 200.0, 500.0].map(Nanos).to_vec(),
                     ..Options::default()
                 }
@@ -162,7 +172,7 @@ impl Preset {
 }
 
 /// A pair whose working sets are each this part of the last-level cache, in shares of its ways.
-fn divided(topology: &Topology, part: (u64, u64), [victim, aggressor]: [Party; 2]) -> Options {
+fn divided(topology: &Topology, part: (u64, u64), [victim, aggressor]: [TierOp; 2]) -> Options {
     let cache = topology.last_level_cache().get();
     Options {
         pairs: vec![(victim, aggressor)],
@@ -173,7 +183,10 @@ fn divided(topology: &Topology, part: (u64, u64), [victim, aggressor]: [Party; 2
     }
 }
 
-fn with_each(victim: &Party, aggressors: impl IntoIterator<Item = Party>) -> Vec<(Party, Party)> {
+fn with_each(
+    victim: &TierOp,
+    aggressors: impl IntoIterator<Item = TierOp>,
+) -> Vec<(TierOp, TierOp)> {
     let pair = |aggressor| (victim.clone(), aggressor);
     aggressors.into_iter().map(pair).collect()
 }

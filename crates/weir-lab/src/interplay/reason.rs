@@ -7,19 +7,19 @@
 
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
-use weir_model::interplay::{Cause, CellLatency, ChangeClass, Party, Reason};
+use weir_model::interplay::{Cause, CellLatency, ChangeClass, Reason, TierOp};
 use weir_model::topology::{Tier, TierKind, Topology};
 
-use super::side_by_side::{Quantity, Seen};
+use super::side_by_side::{Quantity, RunCounters};
 
 /// What is known of a pair at one pair of thread counts.
 pub struct Evidence<'a> {
     pub topology: &'a Topology,
-    pub victim: &'a Party,
-    pub aggressor: &'a Party,
+    pub victim: &'a TierOp,
+    pub aggressor: &'a TierOp,
     pub change_pct: f64,
-    pub solo: &'a Seen<'a>,
-    pub corun: &'a Seen<'a>,
+    pub solo: &'a RunCounters<'a>,
+    pub corun: &'a RunCounters<'a>,
     /// What a hop of a chase in the victim's tier takes, or a request to its device.
     pub timed: Option<CellLatency>,
 }
@@ -126,8 +126,12 @@ fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 
 /// Both cross the link between sockets, and requests take longer there.
 fn link(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let crosses =
-        |party: &Party| matches!(e.kind(party), Some(TierKind::Remote | TierKind::RemoteCxl));
+    let crosses = |tier_op: &TierOp| {
+        matches!(
+            e.kind(tier_op),
+            Some(TierKind::Remote | TierKind::RemoteCxl)
+        )
+    };
     if !(crosses(e.victim) && crosses(e.aggressor)) {
         return None;
     }
@@ -213,9 +217,9 @@ impl Evidence<'_> {
     }
 
     /// The kind of a party's tier, for its cores.
-    fn kind(&self, party: &Party) -> Option<TierKind> {
-        let tier = self.tier(&party.tier)?;
-        Some(tier.kind.seen_from(party.socket))
+    fn kind(&self, tier_op: &TierOp) -> Option<TierKind> {
+        let tier = self.tier(&tier_op.tier)?;
+        Some(tier.kind.seen_from(tier_op.socket))
     }
 
     fn dram(&self) -> Option<&Tier> {
@@ -223,7 +227,7 @@ impl Evidence<'_> {
         tiers.find(|t| t.kind == TierKind::Dram)
     }
 
-    fn pair(&self, of: impl Fn(&Seen<'_>) -> Quantity) -> Option<Pair> {
+    fn pair(&self, of: impl Fn(&RunCounters<'_>) -> Quantity) -> Option<Pair> {
         Some(Pair {
             solo: of(self.solo).ok()?,
             corun: of(self.corun).ok()?,

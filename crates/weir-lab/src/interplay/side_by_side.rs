@@ -11,7 +11,7 @@ use weir_model::units::LINE_BYTES;
 use super::matrix::Measured;
 
 /// One run's counters over its whole time.
-pub struct Seen<'r> {
+pub struct RunCounters<'r> {
     counters: &'r CounterSet,
     /// The cores' counters and the number of threads of each tenant, the victim first.
     tenants: Vec<(&'r CounterSet, u32)>,
@@ -22,7 +22,7 @@ pub struct Seen<'r> {
 /// A quantity of one run, or why there is none.
 pub type Quantity = Result<f64, Unavailable>;
 
-impl<'r> Seen<'r> {
+impl<'r> RunCounters<'r> {
     /// The counters of a point.
     pub fn of(measured: &Measured<'r>) -> Self {
         let Measured { point, record } = measured;
@@ -127,7 +127,7 @@ impl<'r> Seen<'r> {
 }
 
 /// Quantities that counters make together: name, unit, and how.
-type Derived = (&'static str, &'static str, fn(&Seen<'_>) -> Quantity);
+type Derived = (&'static str, &'static str, fn(&RunCounters<'_>) -> Quantity);
 
 const DERIVED: &[Derived] = &[
     ("victim.l2_miss_latency", "ns", |s| s.l2_miss_ns()),
@@ -169,7 +169,7 @@ const DERIVED: &[Derived] = &[
 ];
 
 /// Every quantity and every counter that both runs have, what is made of several first.
-pub fn ratios(solo: &Seen<'_>, corun: &Seen<'_>) -> Vec<Ratio> {
+pub fn ratios(solo: &RunCounters<'_>, corun: &RunCounters<'_>) -> Vec<Ratio> {
     let pair = |name: &str, unit: &str, solo: f64, corun: f64| Ratio {
         name: name.into(),
         solo,
@@ -199,7 +199,7 @@ pub fn ratios(solo: &Seen<'_>, corun: &Seen<'_>) -> Vec<Ratio> {
 }
 
 /// A place where requests are, and how many are there.
-type Place = (&'static str, fn(&Seen<'_>) -> Quantity);
+type Place = (&'static str, fn(&RunCounters<'_>) -> Quantity);
 
 const PLACES: &[Place] = &[
     ("LFB victim", |s| s.buffers(0)),
@@ -221,7 +221,7 @@ const PLACES: &[Place] = &[
     ("memory cxl", |s| s.entries(Counter::CxlDeviceOccupancy)),
 ];
 
-impl Seen<'_> {
+impl RunCounters<'_> {
     /// Buffers of a tenant's cores in use; where nothing counts all of them, those of its loads. A
     /// tenant that does not run has none.
     fn buffers(&self, tenant: usize) -> Quantity {
@@ -234,7 +234,7 @@ impl Seen<'_> {
 }
 
 /// Where requests wait, from the core outwards.
-pub fn queues(solo: &Seen<'_>, corun: &Seen<'_>) -> Vec<QueueFill> {
+pub fn queues(solo: &RunCounters<'_>, corun: &RunCounters<'_>) -> Vec<QueueFill> {
     let filled = PLACES.iter().filter_map(|(place, of)| {
         Some(QueueFill {
             place: (*place).into(),

@@ -35,11 +35,11 @@ fn score(points: &[Point], tier: &TierName) -> Option<TailScore> {
     let chasers = widest(|p| p.beside.is_none());
     let readers = widest(|p| p.beside.as_ref().is_some_and(|b| b.op == Op::Ld));
     let writers = widest(|p| p.beside.as_ref().is_some_and(|b| b.op != Op::Ld));
-    let company = [chasers, readers, writers]
+    let co_runners = [chasers, readers, writers]
         .into_iter()
         .flatten()
         .reduce(Nanos::max);
-    let worst = company.map_or(alone, |company| company.max(alone));
+    let worst = co_runners.map_or(alone, |co_runners| co_runners.max(alone));
     (p50.get() > 0.0).then(|| TailScore {
         tier: tier.clone(),
         p50_ns: p50,
@@ -47,7 +47,9 @@ fn score(points: &[Point], tier: &TierName) -> Option<TailScore> {
         chasers_ns: chasers,
         readers_ns: readers,
         writers_ns: writers,
-        growth: company.filter(|_| alone.get() > 0.0).map(|_| worst / alone),
+        growth: co_runners
+            .filter(|_| alone.get() > 0.0)
+            .map(|_| worst / alone),
         score: worst / p50,
     })
 }
@@ -71,8 +73,8 @@ pub(super) fn tails(points: &[Point], tier: &TierName) -> Option<Verdict> {
         text += &format!(" ({:.1}x that of dram)", alone / near.alone_ns);
     }
     let own = of(points, tier);
-    let company = own.iter().filter(|p| !is_alone(p));
-    let worst = company
+    let co_runners = own.iter().filter(|p| !is_alone(p));
+    let worst = co_runners
         .filter_map(|p| Some((gap(p)?, *p)))
         .max_by(|a, b| a.0.get().total_cmp(&b.0.get()));
     if let Some((wide, point)) = worst {

@@ -325,7 +325,11 @@ fn memory_of(host: &HostParts, tenant: &Tenant) -> Result<Vec<Need>, MachineErro
     ])
 }
 
-fn shares(host: &HostParts, tenant: &Tenant, placement: &Placement) -> Result<Vec<Share>, MachineError> {
+fn shares(
+    host: &HostParts,
+    tenant: &Tenant,
+    placement: &Placement,
+) -> Result<Vec<Share>, MachineError> {
     let share = |name: &TierName, weight: u32| {
         let tier = host
             .topology

@@ -3,16 +3,16 @@
 
 mod assignment;
 mod counting;
-mod worker_pool;
 mod notes;
 mod pacer;
 mod recorder;
 mod requests;
+mod shared_line;
 mod task;
 mod timer;
-mod shared_line;
 mod ways;
 mod worker;
+mod worker_pool;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

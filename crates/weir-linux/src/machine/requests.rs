@@ -227,7 +227,12 @@ impl Member {
 }
 
 /// How the requests of a run are made.
-pub(super) fn describe(host: &HostParts, tenants: usize, requests: &[Request], notes: &mut RunNotes) {
+pub(super) fn describe(
+    host: &HostParts,
+    tenants: usize,
+    requests: &[Request],
+    notes: &mut RunNotes,
+) {
     let Some(storage) = &host.storage else {
         return;
     };

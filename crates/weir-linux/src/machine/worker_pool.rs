@@ -20,7 +20,7 @@ use super::ways::Ways;
 use super::worker::{Done, Ready, Worker};
 use super::{HostParts, notes};
 use crate::memory::Region;
-use crate::prefetch::{SwitchedPrefetchers, Running, Switches};
+use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
 
 /// What is said of a thread that is gone.
 const ENDED: &str = "it ended during the run";
@@ -186,7 +186,12 @@ impl WorkerPool {
     ///
     /// # Errors
     /// There is no such tenant, or the cache cannot be divided so.
-    pub fn set_ways(&mut self, host: &HostParts, tenant: &str, mask: u32) -> Result<u32, MachineError> {
+    pub fn set_ways(
+        &mut self,
+        host: &HostParts,
+        tenant: &str,
+        mask: u32,
+    ) -> Result<u32, MachineError> {
         let index = self.tenants.iter().position(|facts| facts.name == tenant);
         let known = index.and_then(|index| Some((index, self.tenants.get(index)?)));
         let Some((index, facts)) = known else {
@@ -211,7 +216,13 @@ impl WorkerPool {
         let cpus: Vec<u32> = self.members.iter().map(|member| member.cpu).collect();
         match &mut self.prefetchers {
             Some(held) => held.change(cpus.iter().copied(), wanted)?,
-            none => *none = Some(SwitchedPrefetchers::set(switches, cpus.iter().copied(), wanted)?),
+            none => {
+                *none = Some(SwitchedPrefetchers::set(
+                    switches,
+                    cpus.iter().copied(),
+                    wanted,
+                )?)
+            }
         }
         let mut running = Running {
             l1: false,
@@ -343,7 +354,10 @@ impl TenantFacts {
 }
 
 /// Switches the prefetchers off for the tenants that want them off.
-fn hold_prefetchers(host: &HostParts, tenants: &[Tenant]) -> Result<Option<SwitchedPrefetchers>, Unavailable> {
+fn hold_prefetchers(
+    host: &HostParts,
+    tenants: &[Tenant],
+) -> Result<Option<SwitchedPrefetchers>, Unavailable> {
     let quiet = tenants.iter().filter(|tenant| !tenant.prefetch);
     let cpus: Vec<u32> = quiet.flat_map(|t| t.cores.iter().copied()).collect();
     if cpus.is_empty() {

@@ -64,7 +64,10 @@ fn control_groups(root: &Root) -> Option<FreeMemory> {
                 .saturating_sub(used)
                 .saturating_add(cached.unwrap_or(0))
                 .saturating_sub(RESERVE);
-            if tightest.as_ref().is_none_or(|free_memory| free < free_memory.free.get()) {
+            if tightest
+                .as_ref()
+                .is_none_or(|free_memory| free < free_memory.free.get())
+            {
                 tightest = Some(FreeMemory {
                     free: Bytes(free),
                     limit: format!("the control group {path}"),

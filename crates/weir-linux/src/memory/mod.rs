@@ -1,9 +1,9 @@
 //! Memory on the node that was asked for, in pages of the size that was asked for, and the
 //! kernel's word for both.
 
+mod free_memory;
 mod policy;
 mod program;
-mod free_memory;
 mod smaps;
 mod trial;
 
@@ -15,9 +15,9 @@ use weir_model::machine::MachineError;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
+pub use free_memory::{FreeMemory, free_memory};
 pub use policy::Policy;
 pub use program::ProgramPolicy;
-pub use free_memory::{FreeMemory, free_memory};
 pub use trial::{KernelPolicy, PlacementCheck, Trial};
 
 use crate::kernels::{self, Data, LINE};

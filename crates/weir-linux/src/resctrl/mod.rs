@@ -16,9 +16,9 @@
 #[cfg(test)]
 pub(crate) mod fake;
 mod group;
-mod temporary;
 mod limits;
 mod schemata;
+mod temporary;
 
 use std::io;
 
@@ -27,9 +27,9 @@ use weir_model::capability::Unavailable;
 use crate::root::Root;
 
 pub use group::Group;
-pub use temporary::TemporaryValues;
 pub use limits::{BandwidthLimits, CacheLimits};
 pub use schemata::{Resource, Schemata};
+pub use temporary::TemporaryValues;
 
 /// Where the kernel's documentation has it mounted.
 const MOUNT: &str = "/sys/fs/resctrl";

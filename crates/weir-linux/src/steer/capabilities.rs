@@ -2,8 +2,8 @@
 
 use weir_model::capability::{Capability, Feature, Unavailable};
 
-use super::config::HostConfig;
 use super::actuators::{allocation, weights};
+use super::config::HostConfig;
 use super::sensors::probe::Probe;
 use super::sensors::touched::Touched;
 use super::sensors::traffic;

@@ -67,7 +67,11 @@ impl Default for HostConfig {
     fn default() -> Self {
         Self {
             tenants: Vec::new(),
-            actuators: vec![Actuator::Cores, Actuator::ProcessorTime, Actuator::Bandwidth],
+            actuators: vec![
+                Actuator::Cores,
+                Actuator::ProcessorTime,
+                Actuator::Bandwidth,
+            ],
             own_groups: false,
             monitor: true,
             machine_wide: false,

@@ -7,11 +7,11 @@ use weir_model::action::Action;
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
+use super::actuators::Actuator;
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
 use super::journalled_writes::{JournalledWrites, Restored};
-use super::actuators::Actuator;
 use super::restore::Cause;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);

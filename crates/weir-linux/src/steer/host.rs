@@ -11,13 +11,13 @@ use weir_model::capability::{Capability, Unavailable};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
+use super::actuators::Actuator;
 use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
 use super::journalled_writes::{JournalError, JournalledWrites, Restored, Wrote};
-use super::actuators::Actuator;
+use super::observation::HostObservation;
 use super::release::{Release, lock};
 use super::restore::{Cause, NotPutBack};
-use super::observation::HostObservation;
 use super::sensors::probe::{BURSTS, Probe};
 use super::sensors::touched::Touched;
 use super::sensors::uncore::Uncore;
@@ -219,7 +219,11 @@ impl Host {
 
     /// The same, unless somebody wants it to end meanwhile: asked whenever a signal comes, or loads are
     /// timed. Nothing is lost of a window that was broken off.
-    pub fn observe_unless(&mut self, window: Nanos, ended: &dyn Fn() -> bool) -> Option<HostObservation> {
+    pub fn observe_unless(
+        &mut self,
+        window: Nanos,
+        ended: &dyn Fn() -> bool,
+    ) -> Option<HostObservation> {
         let began = self.last.unwrap_or_else(Instant::now);
         self.wait(began, window, ended).then(|| self.look(began))
     }

@@ -9,11 +9,11 @@ use weir_model::capability::Feature;
 use weir_model::events::EventLibrary;
 use weir_model::units::{Bytes, Gigahertz, Nanos};
 
+use super::actuators::Actuator;
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper};
 use super::host::{Host, HostError};
 use super::journalled_writes::JournalledWrites;
-use super::actuators::Actuator;
 use super::restore::Cause;
 use super::watchdog::Watchdog;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use weir_model::capability::Unavailable;
 
-use super::journalled_writes::{JournalError, JournalledWrites, Restored};
 use super::actuators::{KernelAccess, weights};
+use super::journalled_writes::{JournalError, JournalledWrites, Restored};
 use crate::root::Root;
 
 /// Weights of nodes that are ours for now; dropping puts back what was there.
@@ -32,7 +32,7 @@ impl Interleaving {
     /// # Errors
     /// The kernel has none, does not let this user set them, or another process steers this host; nothing has
     /// changed then.
-    pub fn hold(
+    pub fn set(
         root: &Root,
         journal: &Path,
         weights: &[(u32, u32)],
@@ -150,7 +150,8 @@ mod tests {
             }
             let after = Life::default();
             let (_, restored) =
-                JournalledWrites::on(&machine.root(&after), Box::new(paper.held_by(&after))).unwrap();
+                JournalledWrites::on(&machine.root(&after), Box::new(paper.held_by(&after)))
+                    .unwrap();
             assert!(restored.is_whole(), "{step}: {:?}", restored.not);
             assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
         }

@@ -61,7 +61,8 @@ fn furnish(folder: &Path) {
 const CHILD: &str = "WEIR_TEST_KILLED_AFTER";
 
 fn steer(folder: &Path, after: usize) {
-    let (mut writes, _) = JournalledWrites::open(&machine(folder), &folder.join("journal")).unwrap();
+    let (mut writes, _) =
+        JournalledWrites::open(&machine(folder), &folder.join("journal")).unwrap();
     let mut moments = 0;
     let watch = move |_: Moment| {
         if moments == after {

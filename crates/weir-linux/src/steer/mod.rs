@@ -23,6 +23,7 @@
 //! Nothing outside of the scopes given is changed, but for the controllers of the groups above them
 //! (`cgroup.subtree_control`), which are put back too.
 
+pub mod actuators;
 pub mod automatic;
 mod capabilities;
 pub mod config;
@@ -36,29 +37,28 @@ pub mod host;
 mod host_tests;
 pub mod interleaving;
 mod journal;
+mod journalled_writes;
 #[cfg(test)]
 mod killed;
-mod journalled_writes;
-pub mod actuators;
+pub mod observation;
 mod release;
 pub mod restore;
 pub mod scope;
-pub mod observation;
 pub mod sensors;
 pub mod tenant;
 pub mod watchdog;
 
+pub use actuators::Actuator;
 pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
 pub use interleaving::Interleaving;
 pub use journal::Moment;
 pub use journalled_writes::{JournalError, Restored, Wrote, restore};
-pub use actuators::Actuator;
+pub use observation::{HostObservation, TenantObservation};
 pub use release::Release;
 pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
-pub use observation::{HostObservation, TenantObservation};
 pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;
 pub use tenant::Tenant;

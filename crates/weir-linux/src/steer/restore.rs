@@ -10,8 +10,8 @@ use std::io;
 
 use serde::Serialize;
 
-use super::journal::{Folder, ActiveChange, Task, Value};
 use super::actuators::time;
+use super::journal::{ActiveChange, Folder, Task, Value};
 use crate::process::{leader, started};
 use crate::root::{Reading, Root};
 

@@ -15,9 +15,9 @@
 
 mod fio;
 mod place;
+mod process_output;
 mod report;
 mod running;
-mod process_output;
 mod scratch;
 
 use std::path::PathBuf;

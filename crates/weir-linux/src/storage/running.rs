@@ -12,8 +12,8 @@ use weir_model::machine::MachineError;
 use weir_model::units::Bytes;
 
 use super::fio::Fio;
-use super::report::{Report, Times};
 use super::process_output::ProcessOutput;
+use super::report::{Report, Times};
 use super::{Load, system, writes};
 
 /// How long it may take until requests flow.
@@ -69,7 +69,10 @@ impl Running {
             )
         };
         let mut child = command.spawn().map_err(failed)?;
-        let said = [ProcessOutput::on(child.stdout.take()), ProcessOutput::on(child.stderr.take())];
+        let said = [
+            ProcessOutput::on(child.stdout.take()),
+            ProcessOutput::on(child.stderr.take()),
+        ];
         let threads = load.cores.len() as u64;
         Ok(Self {
             child,

@@ -87,7 +87,7 @@ pub struct Burst {
 
 /// The part of a thread in taking turns on a line.
 #[derive(Debug, Clone, Copy)]
-pub struct Turns {
+pub struct LineSharing {
     /// The line.
     pub line: Place,
     /// The core that changed it before this thread's turn.
@@ -182,7 +182,7 @@ pub struct Thread {
     /// Its bursts, if accesses are timed together.
     pub burst: Option<Burst>,
     /// Its turns, if it shares a line.
-    pub turns: Option<Turns>,
+    pub sharing: Option<LineSharing>,
     /// Its descriptors, if an accelerator moves its lines.
     pub offload: Option<Box<Offload>>,
     /// Its requests, if it puts them to a storage device.

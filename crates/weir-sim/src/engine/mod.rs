@@ -309,7 +309,7 @@ impl Engine {
                     self.pump(t, at);
                 }
             }
-            Kind::Guest => {}
+            Kind::Remote => {}
             Kind::RfoSnoop | Kind::PciRdCur | Kind::ItoM | Kind::IoRead | Kind::IoWrite => {
                 self.answered_other(t, request.kind, request.index, request.slice, now, at)
             }

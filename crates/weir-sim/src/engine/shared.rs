@@ -10,8 +10,8 @@ use crate::uncore::{Kind, Sender};
 impl Engine {
     /// Starts a thread's turn if it waits for that.
     pub(super) fn pump_shared(&mut self, t: usize, time: Ps) {
-        if let Some(turns) = &mut self.threads[t].turns
-            && std::mem::take(&mut turns.due)
+        if let Some(sharing) = &mut self.threads[t].sharing
+            && std::mem::take(&mut sharing.due)
         {
             self.take_turn(t, time);
         }
@@ -20,7 +20,7 @@ impl Engine {
     /// A thread asks for the line that was changed at `time`.
     fn take_turn(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
-        let Some(turns) = thread.turns else {
+        let Some(sharing) = thread.sharing else {
             return;
         };
         thread.began = time;
@@ -28,9 +28,9 @@ impl Engine {
             thread: t as u16,
             core: thread.core,
         };
-        let owner = u64::from(turns.before);
+        let owner = u64::from(sharing.before);
         self.uncore
-            .send(from, owner, turns.line, Kind::RfoSnoop, time);
+            .send(from, owner, sharing.line, Kind::RfoSnoop, time);
     }
 
     /// The line came, for a slice's answer at `now`: the thread changes it and the next has its turn.
@@ -48,14 +48,14 @@ impl Engine {
         thread.progress.record(done - thread.began);
         let pause = thread.pause;
         self.uncore.pmu.cores[t].ended(Kind::RfoSnoop, held);
-        let Some(after) = thread.turns.map(|turns| turns.after) else {
+        let Some(after) = thread.sharing.map(|sharing| sharing.after) else {
             return;
         };
         if pause == 0 {
             return self.take_turn(after, done);
         }
-        if let Some(turns) = &mut self.threads[after].turns {
-            turns.due = true;
+        if let Some(sharing) = &mut self.threads[after].sharing {
+            sharing.due = true;
         }
         self.sleep(after, done + pause);
     }

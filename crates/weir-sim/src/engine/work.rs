@@ -60,17 +60,17 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     let Some(core) = &mut thread.ooo else {
         return Ps::MAX;
     };
-    core.write_backs = thread.write_backs + core.gate.write_backs();
+    core.write_backs = thread.write_backs + core.throttle.write_backs();
     core.held_back = uncore.distressed();
     let wake = core.advance(until);
     for ask in core.asks.drain(..) {
-        core.gate.come(ask);
+        core.throttle.come(ask);
     }
     let from = Sender {
         thread: t as u16,
         core: thread.core,
     };
-    while let Some(ask) = core.gate.leave(until, thread.allocated) {
+    while let Some(ask) = core.throttle.leave(until, thread.allocated) {
         let Ask {
             slot,
             place,
@@ -94,5 +94,5 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
         }
     }
     thread.progress.accesses = core.touched();
-    wake.min(core.gate.opens())
+    wake.min(core.throttle.opens())
 }

@@ -5,12 +5,12 @@ use weir_model::machine::MachineError;
 use weir_model::tenant::Tenant;
 use weir_model::workload::Workload;
 
-use super::{FRAME_BLOCK_LINES, Room, thread};
-use crate::core::{Ahead, Ooo, OooParams, Private, Script, Shelter, Style, Thread, Walk};
+use super::{FRAME_BLOCK_LINES, TierAllocator, thread};
+use crate::core::{Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Style, Thread, Walk};
 use crate::params::Params;
 use crate::rng;
 
-impl Room<'_> {
+impl TierAllocator<'_> {
     /// The threads of a described program, from number `first` on. They share its regions, whose lines
     /// are numbered one region after the other.
     pub(super) fn program(
@@ -59,14 +59,14 @@ impl Room<'_> {
 const PROGRAM_BASE: u64 = 1 << 20;
 
 /// What decides which of a program's lines the caches hold.
-fn shelter(tenant: &Tenant, params: &Params) -> Shelter {
+fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
     let llc = params.uncore.llc;
     let complexes = u64::from(llc.complexes);
     let ways = match tenant.cache_ways {
         Some(mask) => f64::from(mask.count_ones()) / f64::from(llc.ways),
         None => 1.0,
     };
-    Shelter {
+    CacheCapacity {
         l2: params.core.private.l2.0 as f64,
         llc: (llc.lines / complexes) as f64 * ways,
         tlb: params.core.tlb_reach,

@@ -41,12 +41,12 @@ impl Credits {
 }
 
 /// The same where requests leave in another order than they came: short ones beside long ones.
-pub struct Places {
+pub struct QueueSlots {
     /// When each is free again, soonest first.
     free: BinaryHeap<Reverse<Ps>>,
 }
 
-impl Places {
+impl QueueSlots {
     /// `capacity` free places (at least one).
     pub fn new(capacity: u32) -> Self {
         Self {
@@ -81,13 +81,13 @@ mod tests {
             capacity in 1u32..20,
             requests in prop::collection::vec((0u64..1000, 1u64..500), 1..200),
         ) {
-            let mut places = Places::new(capacity);
+            let mut slots = QueueSlots::new(capacity);
             let (mut now, mut stays) = (0, Vec::new());
             for (gap, stay) in requests {
                 now += gap;
-                let entry = places.entry(now);
+                let entry = slots.entry(now);
                 prop_assert!(entry >= now);
-                places.enter(entry + stay);
+                slots.enter(entry + stay);
                 stays.push((entry, entry + stay));
                 let inside = stays.iter().filter(|s| s.0 <= entry && entry < s.1).count();
                 prop_assert!(inside <= capacity as usize);

@@ -24,14 +24,14 @@ pub struct LinkConfig {
 struct Direction {
     bus: Calendar,
     /// Time of short messages that no slot was booked for yet.
-    crumbs: Ps,
+    unbooked: Ps,
 }
 
 impl Direction {
     fn new(line: Ps) -> Self {
         Self {
             bus: Calendar::new(line),
-            crumbs: 0,
+            unbooked: 0,
         }
     }
 
@@ -45,10 +45,10 @@ impl Direction {
     /// it does not wait behind lines that stand in line; but it takes their time.
     #[inline]
     fn message(&mut self, ready: Ps, length: Ps) -> Ps {
-        self.crumbs += length;
+        self.unbooked += length;
         let slot = self.bus.slot();
-        if self.crumbs >= slot {
-            self.crumbs -= slot;
+        if self.unbooked >= slot {
+            self.unbooked -= slot;
             self.bus.book(ready);
         }
         ready + length

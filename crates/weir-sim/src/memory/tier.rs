@@ -1,7 +1,7 @@
 //! A tier: the way from the home agent to a set of channels and back.
 
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
-use super::credits::{Credits, Places};
+use super::credits::{Credits, QueueSlots};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
@@ -116,7 +116,7 @@ impl Shared {
 struct Device {
     config: DeviceConfig,
     link: Link,
-    queue: Places,
+    queue: QueueSlots,
     /// When the latest read's place is free.
     read_left: Ps,
     write_buffer: Credits,
@@ -156,7 +156,7 @@ impl Tier {
                 .filter_map(|_| config.device.as_ref())
                 .map(|d| Device {
                     link: Link::new(d.link),
-                    queue: Places::new(d.queue),
+                    queue: QueueSlots::new(d.queue),
                     read_left: 0,
                     write_buffer: Credits::new(d.write_buffer),
                     next_read: 0,

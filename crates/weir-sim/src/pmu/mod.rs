@@ -19,7 +19,7 @@ pub enum TorClass {
     /// Lines of devices on ports that no tier has to answer: no core asked for them.
     Io,
     /// Requests of another socket's slices.
-    Guest,
+    Remote,
     /// Misses that go to DRAM of this socket.
     MissDdr,
     /// Misses that go to CXL memory.

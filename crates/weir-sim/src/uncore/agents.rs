@@ -307,7 +307,7 @@ impl Uncore {
         // It may still be on its way.
         let arrived = self.arrival(request);
         let at = now.max(arrived);
-        if kind != Kind::Guest {
+        if kind != Kind::Remote {
             self.pmu.cores[request.thread as usize].waited(kind, at - arrived);
         }
         // One leaves the ingress queue; if one was pushed back, it moves up into its place.
@@ -336,7 +336,7 @@ impl Uncore {
                 return self.admit_write_back(id, now);
             }
             Kind::Wcilf | Kind::ItoM => self.admit_streaming(id, now),
-            Kind::Guest => return self.admit_guest(id, now),
+            Kind::Remote => return self.admit_remote(id, now),
             Kind::RfoSnoop => self.admit_snoop(id, now),
             Kind::IoWrite => self.admit_io_write(id, now),
             Kind::IoRead => self.admit_io_read(id, now),

@@ -53,7 +53,7 @@ pub enum Kind {
     IoRead,
     IoWrite,
     /// What a request of another socket's slice, the one that `index` names, asks of a slice here (RRQ).
-    Guest,
+    Remote,
 }
 
 impl Kind {
@@ -195,7 +195,7 @@ impl Request {
     /// Whether its tier has to answer it, once it has a ToR entry.
     #[inline]
     pub fn waits_for_tier(&self) -> bool {
-        self.class as u8 > TorClass::Guest as u8
+        self.class as u8 > TorClass::Remote as u8
     }
 
     /// Whether it holds, or waits with, a buffer of a core: a posted write and a write-back that was let

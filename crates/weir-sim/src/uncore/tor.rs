@@ -20,10 +20,10 @@ pub struct Slice {
     /// Requests in both lines.
     waiting: u32,
     own: Line,
-    guests: Line,
+    remote: Line,
     /// Guests in the line, and in the table.
-    guests_waiting: u32,
-    guests_inside: u32,
+    remote_waiting: u32,
+    remote_inside: u32,
 }
 
 /// Requests in order of arrival, linked by `next`.
@@ -67,9 +67,9 @@ impl Slice {
             irq,
             waiting: 0,
             own: Line::EMPTY,
-            guests: Line::EMPTY,
-            guests_waiting: 0,
-            guests_inside: 0,
+            remote: Line::EMPTY,
+            remote_waiting: 0,
+            remote_inside: 0,
         }
     }
 
@@ -90,7 +90,7 @@ impl Slice {
         debug_assert_eq!(self.used, self.entries, "it waits while an entry is free");
         self.own.push(id, pool);
         self.waiting += 1;
-        self.waiting - self.guests_waiting <= self.irq
+        self.waiting - self.remote_waiting <= self.irq
     }
 
     /// An entry is given back. Returns whether a request waits for it: then the entry is its, and
@@ -106,7 +106,7 @@ impl Slice {
 
     /// Takes the request that has waited longest, and gives it the entry of a core's request that left.
     pub fn next(&mut self, pool: &Pool) -> RequestId {
-        if self.guests_waiting > 0 && self.is_guests_turn(pool) {
+        if self.remote_waiting > 0 && self.is_remotes_turn(pool) {
             self.used -= 1;
             return self.let_in(pool);
         }
@@ -116,14 +116,14 @@ impl Slice {
 
     /// Requests in the ingress queue.
     pub fn queued(&self) -> u32 {
-        (self.waiting - self.guests_waiting).min(self.irq)
+        (self.waiting - self.remote_waiting).min(self.irq)
     }
 
     /// A guest takes an entry, if there is one for it, or stands in line.
     pub fn welcome(&mut self, id: RequestId, pool: &mut Pool) -> bool {
-        if self.guests_inside > 0 && self.used == self.entries {
-            self.guests.push(id, pool);
-            self.guests_waiting += 1;
+        if self.remote_inside > 0 && self.used == self.entries {
+            self.remote.push(id, pool);
+            self.remote_waiting += 1;
             self.waiting += 1;
             return false;
         }
@@ -134,10 +134,10 @@ impl Slice {
     /// A guest gives its entry back; returns the request that gets one now, if any does.
     pub fn leave(&mut self, pool: &Pool) -> Option<RequestId> {
         self.used -= 1;
-        self.guests_inside -= 1;
-        self.entries -= u32::from(self.guests_inside == 0);
+        self.remote_inside -= 1;
+        self.entries -= u32::from(self.remote_inside == 0);
         let full = self.used == self.entries;
-        if self.guests_waiting > 0 && (full || self.is_guests_turn(pool)) {
+        if self.remote_waiting > 0 && (full || self.is_remotes_turn(pool)) {
             return Some(self.let_in(pool));
         }
         if full || self.own.head == NO_REQUEST {
@@ -149,21 +149,21 @@ impl Slice {
     }
 
     /// Whether the guest that has waited longest came before the core's request that has.
-    fn is_guests_turn(&self, pool: &Pool) -> bool {
+    fn is_remotes_turn(&self, pool: &Pool) -> bool {
         let came = |id: RequestId| pool[id].issued + pool[id].way;
-        self.own.head == NO_REQUEST || came(self.guests.head) <= came(self.own.head)
+        self.own.head == NO_REQUEST || came(self.remote.head) <= came(self.own.head)
     }
 
     fn let_in(&mut self, pool: &Pool) -> RequestId {
-        self.guests_waiting -= 1;
+        self.remote_waiting -= 1;
         self.waiting -= 1;
         self.seat();
-        self.guests.pop(pool)
+        self.remote.pop(pool)
     }
 
     fn seat(&mut self) {
-        self.entries += u32::from(self.guests_inside == 0);
-        self.guests_inside += 1;
+        self.entries += u32::from(self.remote_inside == 0);
+        self.remote_inside += 1;
         self.used += 1;
     }
 

@@ -94,7 +94,7 @@ pub fn run(
     warm_up_us: f64,
     window_us: f64,
     seed: u64,
-) -> Seen {
+) -> Measured {
     let mut machine = SimMachine::new(bed, seed);
     machine
         .start(tenants)
@@ -102,11 +102,11 @@ pub fn run(
     if warm_up_us > 0.0 {
         machine.observe(Nanos::from_micros(warm_up_us)).unwrap();
     }
-    Seen(machine.observe(Nanos::from_micros(window_us)).unwrap())
+    Measured(machine.observe(Nanos::from_micros(window_us)).unwrap())
 }
 
 /// What was seen in steady state, with enough time for the deepest queue to fill.
-pub fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Seen {
+pub fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Measured {
     run(bed, tenants, 30.0, 60.0, 1)
 }
 
@@ -122,9 +122,9 @@ pub fn latency(bed: &SimTestbed, tenant: Tenant) -> f64 {
 }
 
 /// An observation with the sums that the tests need.
-pub struct Seen(pub Observation);
+pub struct Measured(pub Observation);
 
-impl Seen {
+impl Measured {
     /// A tenant's bandwidth in GB/s.
     pub fn gbps(&self, tenant: usize) -> f64 {
         self.0.tenants[tenant].bandwidth(self.0.window).get()

@@ -11,8 +11,8 @@ use weir_model::units::{Bytes, Nanos};
 
 use crate::calibrate::Calibration;
 use crate::guard::Bounds;
-use crate::limit::Share;
 use crate::knee::Knee;
+use crate::limit::Share;
 use crate::registry::{ISOLATED, Policy};
 use crate::scope::Scope;
 

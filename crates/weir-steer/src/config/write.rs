@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use weir_model::units::Nanos;
 
 use super::Known;
-use crate::limit::Grain;
 use crate::knee::Knee;
+use crate::limit::Grain;
 
 /// As a file that is read back.
 pub(super) fn to_toml(known: &Known) -> String {

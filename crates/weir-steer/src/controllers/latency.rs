@@ -140,7 +140,10 @@ impl Latency {
         });
         match is_known {
             true => ("the fast tier is slow: a trial", threshold),
-            false => ("what the fast tier can give is not known: a trial", threshold),
+            false => (
+                "what the fast tier can give is not known: a trial",
+                threshold,
+            ),
         }
     }
 

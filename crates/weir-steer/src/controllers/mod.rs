@@ -18,7 +18,7 @@ pub use weir::{Weir, WeirConfig};
 
 use crate::controller::{Decision, Why};
 use crate::limit::{Grain, Limit};
-use crate::readings::{Role, Readings};
+use crate::readings::{Readings, Role};
 
 /// The same hold for everybody who may be held and has something to run.
 fn hold_all(readings: &Readings, limit: Limit, why: Why) -> Decision {

@@ -114,7 +114,8 @@ impl Measure<'_> {
         rest: Nanos,
     ) -> Result<Option<(Knee, LimitedWindow)>, MachineError> {
         let ladder = self.ladder(grain);
-        let is_queued = |seen: &LimitedWindow| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
+        let is_queued =
+            |seen: &LimitedWindow| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
         let look = |i: usize| self.look(op, ladder[i]);
         // The first hold that fills the queue; a hold that cannot be judged does.
         let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
@@ -178,7 +179,12 @@ impl Measure<'_> {
     }
 
     /// A tenant alone under a hold, for so many windows; `None` where too little is counted to tell.
-    fn see(&self, tenant: Tenant, limit: Limit, windows: u32) -> Result<Option<LimitedWindow>, MachineError> {
+    fn see(
+        &self,
+        tenant: Tenant,
+        limit: Limit,
+        windows: u32,
+    ) -> Result<Option<LimitedWindow>, MachineError> {
         let mut machine = self.testbed.open(self.seed)?;
         machine.start(&[tenant])?;
         if limit.cores.is_some() {
@@ -201,7 +207,8 @@ impl Measure<'_> {
         }
         machine.stop()?;
         let readings = Readings::of(&seen, Vec::new());
-        let (Ok(residency), Ok(slow)) = (readings.slow_residency(Nanos(0.0)), &readings.slow) else {
+        let (Ok(residency), Ok(slow)) = (readings.slow_residency(Nanos(0.0)), &readings.slow)
+        else {
             return Ok(None);
         };
         let lines = slow.total().get() / LINE_BYTES as f64;

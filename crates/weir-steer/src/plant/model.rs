@@ -7,10 +7,10 @@ use weir_model::machine::{Machine, MachineError, Observation};
 use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 
-use super::{AppliedLimit, Actuators, NotPutBack, Plant, PlantError, TenantOf, change};
-use crate::control_loop::{SteeredTenant, Phase};
+use super::{Actuators, AppliedLimit, NotPutBack, Plant, PlantError, TenantOf, change};
+use crate::control_loop::{Phase, SteeredTenant};
 use crate::limit::Limit;
-use crate::readings::{Role, Readings, TenantReadings};
+use crate::readings::{Readings, Role, TenantReadings};
 
 /// Phases, one after another, on a machine. The last one goes on for as long as it is looked at.
 pub struct Model<'a> {

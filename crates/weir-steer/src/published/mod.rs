@@ -11,14 +11,14 @@ use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
 use weir_model::workload::Workloads;
 
 use crate::calibrate::{CalibrateError, calibrate, slow_placement};
+use crate::control_loop::{Phase, SteeredTenant, Step, run_phases};
 use crate::controller::{Controller, Decision, Why};
-use crate::control_loop::{SteeredTenant, Phase, Step, run_phases};
 use crate::guard::Bounds;
 use crate::limit::{Limit, Share};
 use crate::plant::{Actuators, PlantError};
+use crate::readings::{Readings, Role};
 use crate::registry::Policy;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::readings::{Role, Readings};
 use rows::{Knob, ROWS, What};
 
 /// Why a figure cannot be had.
@@ -164,7 +164,11 @@ impl Bench<'_> {
     }
 
     /// Both bandwidths of a pair under a knob.
-    fn beside(&self, pair: &[SteeredTenant], knob: Knob) -> Result<(GbPerSec, GbPerSec), Unanswered> {
+    fn beside(
+        &self,
+        pair: &[SteeredTenant],
+        knob: Knob,
+    ) -> Result<(GbPerSec, GbPerSec), Unanswered> {
         let clock = self
             .testbed
             .open(self.seed)
@@ -194,7 +198,12 @@ impl Bench<'_> {
     }
 
     /// A tenant's bandwidth in the mean of the last windows.
-    fn mean(&self, parties: &[SteeredTenant], policy: Option<Policy>, i: usize) -> Result<f64, Unanswered> {
+    fn mean(
+        &self,
+        parties: &[SteeredTenant],
+        policy: Option<Policy>,
+        i: usize,
+    ) -> Result<f64, Unanswered> {
         let windows = if policy.is_some() { WATCHED } else { SHOWN + 1 };
         let steps = self.play(parties, policy, windows)?;
         let shown = &steps[steps.len() - SHOWN as usize..];

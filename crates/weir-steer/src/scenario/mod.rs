@@ -5,8 +5,8 @@
 //! operator fears: many small tenants beside one that takes everything, and one that changes what it does.
 
 mod programs;
-mod two_groups;
 mod streams;
+mod two_groups;
 
 use weir_model::topology::Topology;
 

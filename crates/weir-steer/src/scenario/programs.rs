@@ -71,8 +71,16 @@ fn decode(name: &str, weights: Bytes) -> Result<Workload, ScenarioError> {
 }
 
 fn both(two_groups: &TwoGroups, program: impl Fn(&str) -> Workload) -> Phases {
-    let fast = tenant(program("fast"), two_groups.first_half(), two_groups.fast_tier());
-    let slow = tenant(program("slow"), two_groups.second_half(), two_groups.slow_tier());
+    let fast = tenant(
+        program("fast"),
+        two_groups.first_half(),
+        two_groups.fast_tier(),
+    );
+    let slow = tenant(
+        program("slow"),
+        two_groups.second_half(),
+        two_groups.slow_tier(),
+    );
     Ok(pair_then_alone(fast, slow))
 }
 

@@ -62,11 +62,21 @@ pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
     let mut cores = two_groups.second_half();
     let of_small = cores.split_off(cores.len() - SMALL);
     let mut parties = vec![
-        protected(stream("fast", Op::Ld, two_groups.first_half(), two_groups.fast_tier())),
+        protected(stream(
+            "fast",
+            Op::Ld,
+            two_groups.first_half(),
+            two_groups.fast_tier(),
+        )),
         restrained(stream("bully", Op::NtSt, cores, two_groups.slow_tier())),
     ];
     for (i, core) in of_small.into_iter().enumerate() {
-        let mut small = stream(&format!("small{i}"), Op::Ld, vec![core], two_groups.slow_tier());
+        let mut small = stream(
+            &format!("small{i}"),
+            Op::Ld,
+            vec![core],
+            two_groups.slow_tier(),
+        );
         small.pause = THINKS;
         parties.push(restrained(small));
     }
@@ -89,7 +99,12 @@ pub fn adaptive_bully(two_groups: &TwoGroups) -> Phases {
         phase(
             MOOD,
             vec![
-                protected(stream("fast", Op::Ld, two_groups.first_half(), two_groups.fast_tier())),
+                protected(stream(
+                    "fast",
+                    Op::Ld,
+                    two_groups.first_half(),
+                    two_groups.fast_tier(),
+                )),
                 restrained(stream("bully", op, cores.clone(), two_groups.slow_tier())),
             ],
         )

@@ -6,7 +6,7 @@ use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 use super::ScenarioError;
-use crate::control_loop::{SteeredTenant, Phase};
+use crate::control_loop::{Phase, SteeredTenant};
 use crate::readings::Role;
 
 /// Threads of a party: those of the papers' bandwidth tests.

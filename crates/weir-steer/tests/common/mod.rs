@@ -9,7 +9,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Observation, TenantProgress};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::calibrate::Calibration;
-use weir_steer::{Controller, Limit, Role, Readings, TenantReadings};
+use weir_steer::{Controller, Limit, Readings, Role, TenantReadings};
 
 /// A quarter of a second, as on a server.
 pub const WINDOW: Nanos = Nanos(250e6);

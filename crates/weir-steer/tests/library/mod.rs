@@ -9,11 +9,11 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
+use weir_steer::control_loop::{Phase, SteeredTenant, Step, run_phases};
 use weir_steer::controllers::{Weir, WeirConfig};
-use weir_steer::control_loop::{SteeredTenant, Phase, Step, run_phases};
 use weir_steer::guard::{Bounds, Guarded};
 use weir_steer::knee::{Knee, Measure};
-use weir_steer::{Controller, Decision, Role, Share, Readings, Why};
+use weir_steer::{Controller, Decision, Readings, Role, Share, Why};
 
 /// A quarter of a second, as on a server.
 const WINDOW: Nanos = Nanos(250e6);
@@ -303,7 +303,14 @@ impl Bench {
         self.steered("slow", op, cores, self.slow.clone(), Role::Restrained)
     }
 
-    fn steered(&self, name: &str, op: Op, cores: &[u32], at: Placement, role: Role) -> SteeredTenant {
+    fn steered(
+        &self,
+        name: &str,
+        op: Op,
+        cores: &[u32],
+        at: Placement,
+        role: Role,
+    ) -> SteeredTenant {
         let (order, size) = (Pattern::Sequential, Bytes::mib(64));
         let mut tenant = Tenant::on_first_cores(op, order, &TierName::dram(), 1, size);
         tenant.name = name.into();
@@ -312,7 +319,11 @@ impl Bench {
         SteeredTenant { tenant, role }
     }
 
-    fn play(&self, controller: &mut dyn Controller, phases: &[(u32, Vec<SteeredTenant>)]) -> Vec<Step> {
+    fn play(
+        &self,
+        controller: &mut dyn Controller,
+        phases: &[(u32, Vec<SteeredTenant>)],
+    ) -> Vec<Step> {
         let phase = |(windows, parties): &(u32, Vec<SteeredTenant>)| Phase {
             lasts: WINDOW * f64::from(*windows),
             parties: parties.clone(),

@@ -1,10 +1,10 @@
 //! `weir interplay`: who hurts whom.
 
-use weir_lab::interplay::{self, Company, Matrix, Measured as Figure};
+use weir_lab::interplay::{self, CoRunners, Matrix, Measured as Figure};
 use weir_lab::{LabError, interplay::preset::Preset};
 use weir_model::capability::{Capability, Feature};
 use weir_model::document::Record;
-use weir_model::interplay::{InterplayDocument, Party};
+use weir_model::interplay::{InterplayDocument, TierOp};
 use weir_model::machine::MachineKind;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
@@ -47,10 +47,10 @@ A matrix that was stopped goes on with `weir runs resume`.")]
 pub struct Args {
     /// Whose bandwidth is watched [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
-    victims: Vec<Company>,
+    victims: Vec<CoRunners>,
     /// Who runs beside them [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
-    aggressors: Vec<Company>,
+    aggressors: Vec<CoRunners>,
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     threads: Vec<Threads>,
@@ -101,14 +101,14 @@ impl Args {
     }
 
     /// A tenant that was named and writes to storage.
-    fn asked_to_write(&self) -> Option<&Party> {
+    fn asked_to_write(&self) -> Option<&TierOp> {
         let named = self.victims.iter().chain(&self.aggressors);
         named
-            .filter_map(|company| match company {
-                Company::One(party) => Some(party),
-                Company::Tier(..) => None,
+            .filter_map(|co_runners| match co_runners {
+                CoRunners::One(tier_op) => Some(tier_op),
+                CoRunners::Tier(..) => None,
             })
-            .find(|party| storage::writes(party.op))
+            .find(|tier_op| storage::writes(tier_op.op))
     }
 }
 
@@ -142,8 +142,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = interplay::plan(&chosen.topology, &options).map_err(request)?;
     let mut runnable = runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
     if let Some(why) = &chosen.only_reads {
-        if let Some(party) = args.asked_to_write() {
-            return Err(Failure::request(format!("{party} is refused: {why}")));
+        if let Some(tier_op) = args.asked_to_write() {
+            return Err(Failure::request(format!("{tier_op} is refused: {why}")));
         }
         let all = runnable.plan.len();
         runnable.plan.retain(|spec| {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use weir_linux::memory::{self, KernelPolicy, Policy, PlacementCheck, Share, Trial};
+use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
 use weir_model::machine::{Identity, MachineError, MachineKind};
 use weir_model::topology::{TierName, Topology};

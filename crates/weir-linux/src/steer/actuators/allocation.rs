@@ -185,7 +185,11 @@ pub(crate) fn bandwidth(
 }
 
 /// Bounds the ways that a group's lines fill; says which it has.
-pub(crate) fn ways(access: &mut KernelAccess<'_>, own: &Own, mask: u64) -> Result<u64, Unavailable> {
+pub(crate) fn ways(
+    access: &mut KernelAccess<'_>,
+    own: &Own,
+    mask: u64,
+) -> Result<u64, Unavailable> {
     let resctrl = Resctrl::find(access.root)?;
     let mut found = mask;
     for resource in resctrl.last_level()? {

@@ -11,18 +11,18 @@
 //! machine. Half a record at the end is one whose change never began. A journal that has grown is
 //! written anew beside the old one and takes its place at once.
 
+mod changes;
 mod disk;
 mod record;
-mod changes;
 
 use std::io;
 use std::path::Path;
 
 use weir_model::capability::Unavailable;
 
+pub(crate) use changes::{ActiveChange, Changes, Folder, Value};
 pub(crate) use disk::{Disk, NotOurs, Storage};
 pub(crate) use record::{FORM, Record, Task};
-pub(crate) use changes::{Changes, Folder, ActiveChange, Value};
 
 /// A journal longer than this is written anew, unless half of it still stands.
 const LONGEST: usize = 1 << 18;

@@ -4,10 +4,10 @@ use weir_model::capability::Unavailable;
 
 use super::{ActiveLimit, Tenant};
 use crate::root::Root;
+use crate::steer::actuators::{Actuator, allocation, clock, cores};
 use crate::steer::config::HostConfig;
 use crate::steer::group::{self, MOUNT, file};
 use crate::steer::host::HostError;
-use crate::steer::actuators::{Actuator, allocation, clock, cores};
 use crate::steer::scope::{Scope, group_of};
 use crate::steer::sensors::busy::Busy;
 

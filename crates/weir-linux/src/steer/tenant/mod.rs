@@ -9,12 +9,12 @@ use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
+use super::actuators::{Actuator, KernelAccess, allocation, clock, cores, time};
 use super::config::HostConfig;
 use super::group::{self, file};
 use super::journalled_writes::{JournalledWrites, Wrote};
-use super::actuators::{KernelAccess, Actuator, allocation, clock, cores, time};
-use super::scope::Scope;
 use super::observation::TenantObservation;
+use super::scope::Scope;
 use super::sensors::busy::Busy;
 use super::sensors::residency::{self, Residency};
 use super::sensors::traffic::{self, Moved};
@@ -337,14 +337,23 @@ impl Tenant {
     }
 
     /// Whether it may be changed by some means now.
-    fn permit(&mut self, actuator: Actuator, config: &HostConfig, free: bool) -> Result<(), Unavailable> {
+    fn permit(
+        &mut self,
+        actuator: Actuator,
+        config: &HostConfig,
+        free: bool,
+    ) -> Result<(), Unavailable> {
         let allowed = self.actuator.iter().find(|(known, _)| *known == actuator);
         if let Some((_, Err(why))) = allowed {
             // What cannot be held is free already.
             return if free { Ok(()) } else { Err(why.clone()) };
         }
         let now = Instant::now();
-        let last = self.held.last.iter_mut().find(|(known, _)| *known == actuator);
+        let last = self
+            .held
+            .last
+            .iter_mut()
+            .find(|(known, _)| *known == actuator);
         let dwell = Duration::from_nanos(config.dwell.get().max(0.0) as u64);
         match last {
             Some((_, at)) if !free && now.duration_since(*at) < dwell => {

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::flight::NONE;
 use super::script::Visit;
+use super::super_queue::NONE;
 use super::{Event, Ooo};
 use crate::clock::Ps;
 use crate::uncore::Kind;

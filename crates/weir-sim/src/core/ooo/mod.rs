@@ -10,45 +10,45 @@
 //! | file | what |
 //! |---|---|
 //! | `script`, `parts` | which line the program touches next |
-//! | `frontier` | time: what is dispatched, what stops it |
+//! | `dispatch` | time: what is dispatched, what stops it |
 //! | `window` | instructions that are dispatched behind a load which is not back |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that nobody asked for yet |
-//! | `gate` | what a bandwidth allocation lets pass to the mesh |
-//! | `flight` | lines under way: super queue and fill buffers |
-//! | `residence` | what the last-level cache has |
+//! | `throttle` | what a bandwidth allocation lets pass to the mesh |
+//! | `super_queue` | lines under way: super queue and fill buffers |
+//! | `che_approximation` | what the last-level cache has |
 //! | `tally` | counters |
 
 mod caches;
-mod flight;
-mod frontier;
-mod gate;
+mod che_approximation;
+mod dispatch;
 mod loads;
 mod parts;
 mod prefetch;
-mod residence;
 mod script;
 mod stores;
 mod streamer;
+mod super_queue;
 mod tally;
+mod throttle;
 mod window;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use self::caches::{Caches, Victim};
-use self::flight::{Flight, Flights};
-use self::gate::Gate;
 use self::loads::Load;
 use self::script::Visit;
 use self::stores::Store;
 use self::streamer::Streamer;
+use self::super_queue::{SuperQueue, SuperQueueEntry};
+use self::throttle::Throttle;
 use super::private::PrivateConfig;
 use super::walk::Place;
 use crate::clock::Ps;
 use crate::uncore::Kind;
 
-pub use self::parts::Shelter;
+pub use self::parts::CacheCapacity;
 pub use self::script::Script;
 pub use self::tally::Tally;
 
@@ -127,7 +127,7 @@ pub struct Ooo {
     params: OooParams,
     script: Script,
     caches: Caches,
-    flights: Flights,
+    flights: SuperQueue,
     streamer: Streamer,
     ahead: Ahead,
     /// Everything before this is done.
@@ -173,7 +173,7 @@ pub struct Ooo {
     /// Requests to send.
     pub asks: Vec<Ask>,
     /// Those that wait to leave the core.
-    pub gate: Gate,
+    pub throttle: Throttle,
     /// Write-backs that the uncore has not taken yet.
     pub write_backs: u32,
     /// Tiers that nothing is prefetched from, a bit each.
@@ -187,7 +187,7 @@ impl Ooo {
         let next = script.next();
         let mut core = Self {
             caches: Caches::new(params.private),
-            flights: Flights::new(params.super_queue),
+            flights: SuperQueue::new(params.super_queue),
             streamer: Streamer::new(params.training, ahead.l2, params.degree),
             ahead,
             clock: 0,
@@ -214,7 +214,7 @@ impl Ooo {
             l2_hit_until: 0,
             events: BinaryHeap::new(),
             asks: Vec::new(),
-            gate: Gate::default(),
+            throttle: Throttle::default(),
             write_backs: 0,
             held_back: 0,
             tally: Tally::default(),
@@ -309,12 +309,12 @@ impl Ooo {
     /// Asks the uncore for a line. Returns its slot.
     fn send(&mut self, line: u64, kind: Kind, cached: u32, fill_buffer: bool) -> Option<usize> {
         let cached = self.script.draw() < f64::from(cached) / f64::from(u32::MAX);
-        let flight = Flight {
+        let flight = SuperQueueEntry {
             kind,
             cached,
             fill_buffer,
             level: 0,
-            loads: flight::NONE,
+            loads: super_queue::NONE,
         };
         let slot = self.flights.insert(line, flight)?;
         self.asks.push(Ask {

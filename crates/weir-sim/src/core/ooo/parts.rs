@@ -3,7 +3,7 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region};
 
-use super::residence::{Flow, Law, characteristic_time, popularity};
+use super::che_approximation::{Flow, Law, characteristic_time, popularity};
 use super::script::Visit;
 use crate::rng;
 
@@ -12,7 +12,7 @@ pub const PAGE: u64 = 4096 / LINE_BYTES;
 
 /// What of a machine decides which lines its caches hold.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelter {
+pub struct CacheCapacity {
     /// Lines of L2, and of the part of the last-level cache that the program may fill.
     pub l2: f64,
     /// See `l2`.
@@ -62,7 +62,7 @@ pub struct Cursor {
 }
 
 /// A phase as one thread sees it.
-pub struct Stretch {
+pub struct PhaseParts {
     pub instructions: f64,
     pub cpi: f64,
     pub slice: f64,
@@ -139,14 +139,14 @@ fn conditional(both: f64, l2: f64) -> f64 {
 
 /// A phase as thread `number` of so many sees it; its chains have the numbers from `chains` on, and
 /// `seed` says where in their parts of a region its streams start.
-pub fn stretch(
+pub fn phase_parts(
     phase: &Phase,
     base: impl Fn(&Region) -> u64,
     (number, threads): (u32, u32),
     chains: &mut u16,
-    caches: Shelter,
+    caches: CacheCapacity,
     seed: u64,
-) -> Stretch {
+) -> PhaseParts {
     let gap = 1000.0 / phase.apki;
     let total: f64 = phase.regions.iter().map(|r| r.share).sum();
     // Chances by element, since shares are of accesses.
@@ -196,7 +196,7 @@ pub fn stretch(
     for part in &mut parts {
         part.cached = conditional(part.flow.hits(times.0), part.own.hits(times.1));
     }
-    Stretch {
+    PhaseParts {
         instructions: phase.instructions as f64,
         cpi: phase.cpi,
         slice: phase.slice,

@@ -6,7 +6,7 @@
 use weir_model::workload::{Region, Workload};
 
 use super::super::walk::{Place, Walk};
-use super::parts::{PAGE, Part, Shelter, Stretch, share, stretch};
+use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts, share};
 use crate::rng;
 
 /// A touch of one line.
@@ -57,7 +57,7 @@ struct Rest {
 
 /// The touches of a thread, without end.
 pub struct Script {
-    stretches: Vec<Stretch>,
+    phases: Vec<PhaseParts>,
     now: usize,
     /// Instructions of the stretch that are left.
     left: f64,
@@ -75,18 +75,18 @@ impl Script {
         work: &Workload,
         number: u32,
         memory: Vec<(u64, Walk)>,
-        caches: Shelter,
+        caches: CacheCapacity,
         seed: u64,
     ) -> Self {
         let names: Vec<&str> = work.memory().into_iter().map(|(name, _)| name).collect();
         let mut chains = 0;
-        let stretches: Vec<Stretch> = (work.phases.iter())
+        let phases: Vec<PhaseParts> = (work.phases.iter())
             .map(|phase| {
                 let base = |region: &Region| {
                     let at = names.iter().position(|name| *name == region.name);
                     at.and_then(|i| memory.get(i)).map_or(1 << 20, |m| m.0)
                 };
-                stretch(
+                phase_parts(
                     phase,
                     base,
                     (number, work.threads),
@@ -96,9 +96,9 @@ impl Script {
                 )
             })
             .collect();
-        let left = stretches.first().map_or(0.0, |s| s.instructions);
+        let left = phases.first().map_or(0.0, |s| s.instructions);
         Self {
-            stretches,
+            phases,
             now: 0,
             left,
             rest: None,
@@ -128,9 +128,9 @@ impl Script {
     /// it if it is touched again in time.
     pub fn keeps(&mut self, line: u64) -> bool {
         let draw = self.draw();
-        let stretch = &self.stretches[self.now];
+        let phase_parts = &self.phases[self.now];
         let of = |part: &&Part| (part.base..part.base + part.lines).contains(&line);
-        let part = stretch.parts.iter().find(of);
+        let part = phase_parts.parts.iter().find(of);
         part.is_some_and(|part| draw < part.cached)
     }
 
@@ -159,8 +159,8 @@ impl Script {
             return visit;
         }
         if self.left <= 0.0 {
-            self.now = (self.now + 1) % self.stretches.len();
-            self.left += self.stretches[self.now].instructions;
+            self.now = (self.now + 1) % self.phases.len();
+            self.left += self.phases[self.now].instructions;
         }
         let draws = [self.bits(), self.bits(), self.bits()];
         let visit = self.start(draws);
@@ -170,24 +170,24 @@ impl Script {
 
     /// The first line of the next element.
     fn start(&mut self, [which, what, how]: [u64; 3]) -> Visit {
-        let stretch = &mut self.stretches[self.now];
+        let phase_parts = &mut self.phases[self.now];
         let unit = |bits: u64, shift: u32| f64::from((bits >> shift) as u32) / 4_294_967_296.0;
         let choice = unit(which, 32);
-        let p = (stretch.upto.iter())
+        let p = (phase_parts.upto.iter())
             .position(|&upto| choice < upto)
-            .unwrap_or(stretch.parts.len() - 1);
-        let part = &mut stretch.parts[p];
+            .unwrap_or(phase_parts.parts.len() - 1);
+        let part = &mut phase_parts.parts[p];
         // Uneven, so that nothing locks step with anything.
-        let gap = stretch.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
+        let gap = phase_parts.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
         let store = unit(what, 0) < part.stores;
         let mut visit = Visit {
             end: part.base + part.lines,
             accesses: part.accesses,
             gap,
-            cpi: stretch.cpi,
-            slice: stretch.slice,
-            vector: stretch.vector,
-            mispredicts: stretch.mispredicts,
+            cpi: phase_parts.cpi,
+            slice: phase_parts.slice,
+            vector: phase_parts.vector,
+            mispredicts: phase_parts.mispredicts,
             store,
             non_temporal: store && unit(how, 0) < part.non_temporal,
             mispredicted: !store && unit(how, 32) < part.mispredicted,
@@ -200,7 +200,7 @@ impl Script {
             Some(chain) => Some(chain),
             None => dependent.then_some(visit.chain),
         };
-        part.find_line(&mut visit, rng::mix(what ^ how), stretch.times);
+        part.find_line(&mut visit, rng::mix(what ^ how), phase_parts.times);
         visit.walks = !part.order.is_run() && unit(rng::mix(how), 0) < part.walks;
         let streams = part.cursors.len();
         part.turn = (part.turn + 1) % streams;

@@ -20,7 +20,7 @@ pub struct Io {
     /// Of each thread that puts requests to devices: its core, and whether what it gives them is in
     /// that core's L2.
     owners: Vec<Option<(u16, bool)>>,
-    kept: Kept,
+    kept: UntaggedLines,
 }
 
 impl Io {
@@ -29,7 +29,7 @@ impl Io {
     pub fn new(params: IoParams, owners: Vec<Option<(u16, bool)>>, cache: u64) -> Self {
         Self {
             owners,
-            kept: Kept::new(params.lines, cache),
+            kept: UntaggedLines::new(params.lines, cache),
             params,
         }
     }
@@ -47,7 +47,7 @@ impl Io {
 
 /// Lines in a cache without tags. Ages are in lines that came to cores.
 #[derive(Debug)]
-struct Kept {
+struct UntaggedLines {
     /// Lines that the I/O ways hold, and the whole cache.
     ways: u64,
     cache: u64,
@@ -60,7 +60,7 @@ struct Kept {
     kernel: HashMap<u64, u64>,
 }
 
-impl Kept {
+impl UntaggedLines {
     fn new(ways: u64, cache: u64) -> Self {
         Self {
             ways,
@@ -215,7 +215,7 @@ mod tests {
             cache in 1u64..200,
             writes in prop::collection::vec((0u64..40, 0u64..20), 1..400),
         ) {
-            let mut kept = Kept::new(ways, cache);
+            let mut kept = UntaggedLines::new(ways, cache);
             let (mut now, mut order, mut inside) = (0, Vec::<(u64, u64)>::new(), 0u64);
             for (key, filled) in writes {
                 now += filled;

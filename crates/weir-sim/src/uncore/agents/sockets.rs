@@ -183,11 +183,11 @@ impl Uncore {
             thread: near.thread,
             core: 0,
         };
-        let (index, kind) = (u64::from(id), Kind::Guest);
-        let guest = Request::new(from, index, place, kind, slice, Stage::Waits, arrives);
-        let guest = self.pool.insert(guest);
-        if self.slices[slice as usize].welcome(guest, &mut self.pool) {
-            return self.admit_guest(guest, arrives);
+        let (index, kind) = (u64::from(id), Kind::Remote);
+        let remote = Request::new(from, index, place, kind, slice, Stage::Waits, arrives);
+        let remote = self.pool.insert(remote);
+        if self.slices[slice as usize].welcome(remote, &mut self.pool) {
+            return self.admit_remote(remote, arrives);
         }
         let request = &mut self.pool[id];
         if request.stage != Stage::Pulled {
@@ -198,20 +198,20 @@ impl Uncore {
 
     /// A guest has its entry: everything up to the answer at its own socket is booked. Returns the thread
     /// whose write-back memory has taken at once.
-    pub(super) fn admit_guest(&mut self, guest: RequestId, now: Ps) -> Taken {
+    pub(super) fn admit_remote(&mut self, remote: RequestId, now: Ps) -> Taken {
         let Request {
             index,
             line,
             tier,
             slice,
             ..
-        } = self.pool[guest];
+        } = self.pool[remote];
         let id = index as RequestId;
         let near = self.pool[id];
         let here = self.socket_of(slice);
-        self.pool[guest].stage = Stage::Leaves;
-        self.pool[guest].class = TorClass::Guest;
-        self.pmu.tor(TorClass::Guest).up(now);
+        self.pool[remote].stage = Stage::Leaves;
+        self.pool[remote].class = TorClass::Remote;
+        self.pmu.tor(TorClass::Remote).up(now);
         let Some(sockets) = &mut self.sockets else {
             return None;
         };
@@ -221,7 +221,7 @@ impl Uncore {
             let done = now + there + self.params.core.l2_hit + there;
             let back = sockets.send(to, true, done) + sockets.params.hop;
             self.pool[id].stage = Stage::Answered;
-            self.wheel.push(done, guest, &mut self.pool);
+            self.wheel.push(done, remote, &mut self.pool);
             self.wheel.push(back, id, &mut self.pool);
             return None;
         }
@@ -244,13 +244,13 @@ impl Uncore {
             }
             let back = sockets.send(to, true, data) + hop;
             self.pool[id].stage = Stage::Answered;
-            self.wheel.push(data, guest, &mut self.pool);
+            self.wheel.push(data, remote, &mut self.pool);
             self.wheel.push(back, id, &mut self.pool);
             return None;
         }
         let written = target.write(line, now, &mut self.shared);
         let back = sockets.send(to, false, written.done) + hop;
-        self.wheel.push(written.done, guest, &mut self.pool);
+        self.wheel.push(written.done, remote, &mut self.pool);
         if near.stage == Stage::Pulled && near.issued == Ps::MAX {
             // Its slice hears of the data first.
             self.pool[id].issued = back;
@@ -274,10 +274,10 @@ impl Uncore {
     /// A guest gives its entry back, to whoever waits for it. Returns the thread whose write-back came in.
     #[cold]
     #[inline(never)]
-    pub fn leave(&mut self, guest: RequestId, now: Ps) -> Taken {
-        let slice = self.pool[guest].slice;
-        self.pmu.tor(TorClass::Guest).down(now);
-        self.pool.remove(guest);
+    pub fn leave(&mut self, remote: RequestId, now: Ps) -> Taken {
+        let slice = self.pool[remote].slice;
+        self.pmu.tor(TorClass::Remote).down(now);
+        self.pool.remove(remote);
         let queued = self.slices[slice as usize].queued();
         let next = self.slices[slice as usize].leave(&self.pool)?;
         let fewer = self.slices[slice as usize].queued() < queued;

@@ -5,8 +5,8 @@ use weir_model::diagnostic::{closest, did_you_mean, quote};
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::{File, quantity};
-use crate::limit::{Grain, Share};
 use crate::knee::Knee;
+use crate::limit::{Grain, Share};
 
 /// So many mixes of reads and writes, and no more.
 const MOST: usize = 64;

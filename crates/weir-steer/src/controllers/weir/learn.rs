@@ -8,8 +8,8 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::steps;
 use super::view::View;
-use crate::limit::Grain;
 use crate::knee::Knee;
+use crate::limit::Grain;
 
 /// The first hold, of all cores: most devices are not busy with it, and none gives so little that nothing is seen.
 const PROBE: f64 = 1.0 / 32.0;

@@ -17,8 +17,8 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Why};
-use crate::limit::{Grain, Share};
 use crate::knee::Knee;
+use crate::limit::{Grain, Share};
 use crate::readings::Readings;
 use learn::{Learning, Lesson};
 use range::Range;
@@ -239,7 +239,13 @@ impl Weir {
 
     /// Where to begin: at what fitted before, at the knee, or where a device is got to know. Nobody is held where
     /// all cores together do not reach it, nor while a device that is not known has less than it can serve.
-    fn first(&mut self, cores: f64, view: &View, device: &Knee, is_new: bool) -> Option<ActiveLimit> {
+    fn first(
+        &mut self,
+        cores: f64,
+        view: &View,
+        device: &Knee,
+        is_new: bool,
+    ) -> Option<ActiveLimit> {
         let units = if device.units.is_finite() {
             let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
             steps::nearest(units, cores, device.grain)
@@ -295,7 +301,13 @@ impl Weir {
     }
 
     /// Between too little and too much.
-    fn seek(&mut self, cores: f64, view: &View, device: &Knee, held: &mut ActiveLimit) -> &'static str {
+    fn seek(
+        &mut self,
+        cores: f64,
+        view: &View,
+        device: &Knee,
+        held: &mut ActiveLimit,
+    ) -> &'static str {
         let queue = device.rest * self.config.queued;
         let units = held.units;
         held.is_new = false;

@@ -19,7 +19,7 @@ use super::{Column, Table, figure, wrap};
 pub use latency::{access, locality};
 pub use loaded::mix;
 pub use movement::method;
-pub use tail::company;
+pub use tail::co_runners;
 
 /// Columns of figures that fit beside the row's name.
 pub(super) const FIGURES_ABREAST: usize = 6;

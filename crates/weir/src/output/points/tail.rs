@@ -21,7 +21,7 @@ pub(super) fn tails(points: &[Point], text: &mut String) {
             Column::number("max\nns"),
         ]);
         for point in all().filter(|p| p.tier == *tier) {
-            let mut row = vec![company(point)];
+            let mut row = vec![co_runners(point)];
             match &point.ns {
                 Some(ns) => row.extend(
                     [
@@ -82,7 +82,7 @@ fn scores(points: &[Point], text: &mut String) {
 }
 
 /// What ran beside the request that was timed.
-pub fn company(point: &Point) -> String {
+pub fn co_runners(point: &Point) -> String {
     let several = |n: u32, what: &str| {
         let plural = if n == 1 { "" } else { "s" };
         format!("{n} {what}{plural}")

@@ -3,8 +3,8 @@
 
 use weir_model::units::GbPerSec;
 use weir_steer::document::{SideSummary, SteerDocument};
-use weir_steer::record::WindowRecord;
 use weir_steer::readings::Role;
+use weir_steer::record::WindowRecord;
 
 use super::Drawn;
 use crate::output::figure;

@@ -9,7 +9,7 @@ use weir_model::units::Nanos;
 use super::Drawn;
 use super::words::{distinct, remarks, sign};
 use crate::output::figure;
-use crate::output::points::company as company_of;
+use crate::output::points::co_runners as co_runners_of;
 use crate::report::Section;
 use crate::report::chart::{LineChart, Look, Sample, Series, Spread, quantile_name};
 
@@ -20,27 +20,27 @@ const FINENESS: f64 = 1.0 / 120.0;
 
 /// What runs beside the requests that are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
+enum CoRunners {
     Chasers,
     Readers,
     Writers,
 }
 
-impl Company {
+impl CoRunners {
     /// `None` where nothing does. Chasers are timed too: they are threads of the same load.
     fn of(point: &Point) -> Option<Self> {
         match &point.beside {
-            None => (point.threads > 1).then_some(Company::Chasers),
-            Some(beside) if beside.op == Op::Ld => Some(Company::Readers),
-            Some(_) => Some(Company::Writers),
+            None => (point.threads > 1).then_some(CoRunners::Chasers),
+            Some(beside) if beside.op == Op::Ld => Some(CoRunners::Readers),
+            Some(_) => Some(CoRunners::Writers),
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Company::Chasers => "chasers",
-            Company::Readers => "readers",
-            Company::Writers => "writers",
+            CoRunners::Chasers => "chasers",
+            CoRunners::Readers => "readers",
+            CoRunners::Writers => "writers",
         }
     }
 }
@@ -57,15 +57,15 @@ fn count(point: &Point) -> u32 {
 pub fn tails(section: &Section) -> Vec<Drawn> {
     let mut drawn = Vec::new();
     for tier in super::tiers(section) {
-        for company in [Company::Chasers, Company::Readers, Company::Writers] {
+        for co_runners in [CoRunners::Chasers, CoRunners::Readers, CoRunners::Writers] {
             let wanted = |p: &Point| {
-                let with = Company::of(p);
+                let with = CoRunners::of(p);
                 let of_tier = p.experiment == Experiment::Tail && p.tier == *tier;
-                of_tier && (with.is_none() || with == Some(company))
+                of_tier && (with.is_none() || with == Some(co_runners))
             };
             let mut points: Vec<(usize, &Point)> =
                 section.numbered().filter(|(_, p)| wanted(p)).collect();
-            if points.iter().all(|(_, p)| Company::of(p).is_none()) {
+            if points.iter().all(|(_, p)| CoRunners::of(p).is_none()) {
                 continue;
             }
             points.sort_by_key(|(_, p)| count(p));
@@ -73,7 +73,7 @@ pub fn tails(section: &Section) -> Vec<Drawn> {
             let series = points.iter().filter_map(|&(at, point)| {
                 let name = match count(point) {
                     0 => "alone".into(),
-                    _ => format!("{} {}", company_of(point), beside_where(point, tier)),
+                    _ => format!("{} {}", co_runners_of(point), beside_where(point, tier)),
                 };
                 let colour = counts.iter().position(|n| *n == count(point));
                 let look = Look::solid(colour.unwrap_or(0));
@@ -81,7 +81,7 @@ pub fn tails(section: &Section) -> Vec<Drawn> {
             });
             let series: Vec<Series> = series.collect();
             if !series.is_empty() {
-                let name = format!("Tail of {tier} beside {}", company.name());
+                let name = format!("Tail of {tier} beside {}", co_runners.name());
                 let label = format!("{name} on {}", section.machine());
                 drawn.push(Drawn::new(
                     name,

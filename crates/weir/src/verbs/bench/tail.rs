@@ -1,6 +1,6 @@
 //! Arguments of `weir bench tail`.
 
-use weir_lab::tail::{self, Company};
+use weir_lab::tail::{self, CoRunners};
 use weir_lab::{LabError, PointSpec};
 use weir_model::topology::Topology;
 
@@ -19,7 +19,7 @@ pub struct Args {
     tier: Vec<String>,
     /// What runs beside: chasers, readers, writers [default: each].
     #[arg(long, value_delimiter = ',', value_name = "KIND")]
-    beside: Vec<Company>,
+    beside: Vec<CoRunners>,
     /// Threads beside the one that is timed [default: powers of two to 32].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     threads: Vec<Threads>,
@@ -32,7 +32,7 @@ impl Args {
     pub(super) fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
         let options = tail::Options {
             tiers: names(&self.tier),
-            company: self.beside.clone(),
+            co_runners: self.beside.clone(),
             threads: Threads::all(&self.threads),
             quick: self.quick,
         };

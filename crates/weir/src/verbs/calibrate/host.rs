@@ -1,10 +1,10 @@
 //! Calibration of this host: real micro-workloads on two of its nodes, counted.
 
-use weir_insight::campaign::{Tiers, form_of, model_of};
 use weir_insight::forecast::COUNTERS;
 use weir_insight::slowdown::Pair;
+use weir_insight::two_tiers::{Tiers, form_of, model_of};
 use weir_linux::memory::{self, Policy, Share};
-use weir_linux::micro::{MicroRun, Chains, Micro};
+use weir_linux::micro::{Chains, Micro, MicroRun};
 use weir_linux::{perf, pin};
 use weir_model::counters::Counter;
 use weir_model::events::EventLibrary;

@@ -5,8 +5,8 @@ mod host;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use weir_insight::campaign::{CalibrateOptions, Tiers, calibrate_machine};
 use weir_insight::tune::fit_interleave;
+use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine};
 use weir_model::insight::{CalibrateDocument, Origin, SlowdownModel};
 use weir_model::topology::TierName;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use weir_insight::explain::{COUNTERS, Seen};
+use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
@@ -77,12 +77,12 @@ pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<
             _ => note.clone(),
         };
         origin.warnings.extend(counted.notes.iter().map(of));
-        seen.push(Seen {
+        seen.push(CountedRun {
             tier: tier.cloned(),
             // How long it was looked at says nothing of a process that runs on.
             time: counted.elapsed.filter(|_| args.pid.is_none()),
             unloaded: (args.idle.get(index)).and_then(|&ns| unloaded(&counted, Nanos(ns))),
-            ..Seen::of_file(&counted)
+            ..CountedRun::of_file(&counted)
         });
         if counted.exit_status.is_some_and(|code| code != 0) {
             if index + 1 < places.len() {

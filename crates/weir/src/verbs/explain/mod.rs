@@ -5,8 +5,8 @@ mod host;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use weir_insight::campaign::{lone_chase, run_on};
-use weir_insight::explain::Seen;
+use weir_insight::explain::CountedRun;
+use weir_insight::two_tiers::{lone_chase, run_on};
 use weir_model::insight::{ExplainDocument, PrefetchForm};
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
@@ -164,9 +164,9 @@ fn on_machine(
     let mut seen = Vec::new();
     for tier in &names {
         let run = run_on(&*chosen.testbed, &workload, tier, &options)?;
-        seen.push(Seen {
+        seen.push(CountedRun {
             unloaded: lone_chase(&*chosen.testbed, tier, &options).ok(),
-            ..Seen::of_workload(&run, tier, processor)
+            ..CountedRun::of_workload(&run, tier, processor)
         });
     }
     document(
@@ -202,20 +202,20 @@ fn from_files(
         let told = format!("the prefetch counters of {processor} are not known");
         origin.warnings.push(told);
     }
-    let seen: Vec<Seen> = (files.iter().enumerate())
-        .map(|(index, file)| Seen {
+    let seen: Vec<CountedRun> = (files.iter().enumerate())
+        .map(|(index, file)| CountedRun {
             unloaded: (args.idle.get(index)).and_then(|&ns| host::unloaded(file, Nanos(ns))),
             // Whose exit status it was is no failure of this request.
             exit_status: None,
-            ..Seen::of_file(file)
+            ..CountedRun::of_file(file)
         })
         .collect();
     document(&seen, origin)
 }
 
-fn document(seen: &[Seen], origin: weir_model::insight::Origin) -> Result<ExplainDocument> {
+fn document(seen: &[CountedRun], origin: weir_model::insight::Origin) -> Result<ExplainDocument> {
     let runs = (seen.iter())
-        .map(Seen::explain)
+        .map(CountedRun::explain)
         .collect::<std::result::Result<_, _>>()?;
     let difference = match seen {
         [local, other, ..] => Some(local.difference(other)?),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use weir_steer::document::SteerDocument;
-use weir_steer::log::{LogLine, ChangeDetector};
+use weir_steer::log::{ChangeDetector, LogLine};
 
 use super::config_file;
 use crate::cli::Format;

@@ -18,8 +18,8 @@ use weir_steer::controller::Needs;
 use weir_steer::daemon::{Ended, steer};
 use weir_steer::log::words;
 use weir_steer::plant::Dry;
-use weir_steer::scenario_run::tier_names;
 use weir_steer::registry::Policy;
+use weir_steer::scenario_run::tier_names;
 use weir_steer::scope::Scope;
 
 use super::keeper::{Beginning, Keeper, Told, notify};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 use weir_steer::daemon::Witness;
-use weir_steer::log::{LogLine, ChangeDetector};
+use weir_steer::log::{ChangeDetector, LogLine};
 use weir_steer::plant::TenantOf;
 use weir_steer::record::{TierNames, WindowRecord};
 use weir_steer::status::StatusDocument;

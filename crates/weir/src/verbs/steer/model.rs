@@ -5,13 +5,13 @@ use std::time::Instant;
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 use weir_steer::calibrate::{CalibrateError, Calibration, calibrate};
-use weir_steer::document::SteerDocument;
 use weir_steer::control_loop::Phase;
+use weir_steer::document::SteerDocument;
 use weir_steer::guard::Bounds;
 use weir_steer::plant::{Actuators, PlantError};
-use weir_steer::scenario_run::{self, RunOptions, run_scenario, tier_names};
 use weir_steer::registry::Policy;
 use weir_steer::scenario::{Scenario, ScenarioError};
+use weir_steer::scenario_run::{self, RunOptions, run_scenario, tier_names};
 
 use super::{RunArgs, VERB};
 use crate::cli::Format;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use console::Term;
 use weir_steer::config::Config;
-use weir_steer::daemon::steer;
 use weir_steer::control_loop::windows;
+use weir_steer::daemon::steer;
 use weir_steer::guard::Bounds;
 use weir_steer::plant::Model;
 use weir_steer::scenario_run::tier_names;

@@ -2,8 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use weir_steer::log::words;
-use weir_steer::record::{TenantRecord, WindowRecord};
 use weir_steer::readings::Role;
+use weir_steer::record::{TenantRecord, WindowRecord};
 use weir_steer::status::StatusDocument;
 
 use crate::output::{WIDTH, figure, wrap};

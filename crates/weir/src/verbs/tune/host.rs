@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use weir_insight::bound::classify;
-use weir_insight::campaign::Tiers;
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::best_shot::Load;
 use weir_insight::interleave::caption::Settings;
+use weir_insight::two_tiers::Tiers;
 use weir_insight::{Run, tune};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::Interleaving;
@@ -173,7 +173,7 @@ impl OnHost<'_> {
             Weights { local, slow } => {
                 let weights = [(near, local), (far, slow)];
                 let journal = Config::default().journal;
-                let now = Interleaving::limit(&self.host.root, &journal, &weights);
+                let now = Interleaving::set(&self.host.root, &journal, &weights);
                 let now = now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?;
                 for path in &now.1.put_back {
                     say(&format!(

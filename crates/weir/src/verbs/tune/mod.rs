@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use clap::Subcommand;
 use weir_insight::bound::classify;
-use weir_insight::campaign::{Tiers, lone_chase};
 use weir_insight::interleave::best_shot::{self, Load};
 use weir_insight::interleave::{self, Weights, closed_form};
 use weir_insight::slowdown::predict;
 use weir_insight::tune::Climb;
+use weir_insight::two_tiers::{Tiers, lone_chase};
 use weir_insight::{Run, tune};
 use weir_lab::{WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Advice, Bound, InterleaveFit, SlowdownModel, Tried, TuneDocument};

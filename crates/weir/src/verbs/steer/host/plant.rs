@@ -1,11 +1,13 @@
 //! A host as a plant.
 
-use weir_linux::steer::{Candidate, Host, Actuator as By, HostObservation, TenantScope, TenantObservation};
+use weir_linux::steer::{
+    Actuator as By, Candidate, Host, HostObservation, TenantObservation, TenantScope,
+};
 use weir_model::machine::Observation;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_steer::config::Config;
-use weir_steer::plant::{AppliedLimit, Actuators, NotPutBack, Plant, PlantError, TenantOf, change};
-use weir_steer::{Limit, Role, Share, Readings, TenantReadings};
+use weir_steer::plant::{Actuators, AppliedLimit, NotPutBack, Plant, PlantError, TenantOf, change};
+use weir_steer::{Limit, Readings, Role, Share, TenantReadings};
 
 use super::follow::{self, Follow, Followed};
 use super::is_settled;
@@ -137,15 +139,17 @@ impl HostPlant {
     /// The means that everybody who may be held has.
     pub fn actuators(&self) -> Actuators {
         let restrained = self.tenants.iter().filter(|t| t.role == Role::Restrained);
-        let common = restrained.map(|t| t.actuators.clone()).reduce(|a, b| Actuators {
-            cores: a.cores && b.cores,
-            time: a.time && b.time,
-            allocation: a.allocation.filter(|_| b.allocation.is_some()),
-            clocks: match a.clocks == b.clocks {
-                true => a.clocks,
-                false => Vec::new(),
-            },
-        });
+        let common = restrained
+            .map(|t| t.actuators.clone())
+            .reduce(|a, b| Actuators {
+                cores: a.cores && b.cores,
+                time: a.time && b.time,
+                allocation: a.allocation.filter(|_| b.allocation.is_some()),
+                clocks: match a.clocks == b.clocks {
+                    true => a.clocks,
+                    false => Vec::new(),
+                },
+            });
         common.unwrap_or_default()
     }
 }

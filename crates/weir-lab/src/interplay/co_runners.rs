@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use weir_model::access::Op;
-use weir_model::interplay::{Party, split_socket};
+use weir_model::interplay::{TierOp, split_socket};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 
 use crate::LabError;
@@ -15,24 +15,24 @@ const STORAGE: [Op; 2] = [Op::RandRead, Op::RandWrite];
 
 /// A row or column as a user names it: one tenant, or all usual ones of a tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Company {
+pub enum CoRunners {
     /// `dram:nt_st`.
-    One(Party),
+    One(TierOp),
     /// `dram`, or `remote@1` on the other socket.
     Tier(TierName, u32),
 }
 
-impl FromStr for Company {
+impl FromStr for CoRunners {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if text.contains(':') {
-            return text.parse().map(Company::One);
+            return text.parse().map(CoRunners::One);
         }
         let (text, socket) = split_socket(text)?;
         if !text.is_empty() && text.chars().all(plain) {
-            Ok(Company::Tier(TierName::named(text), socket))
+            Ok(CoRunners::Tier(TierName::named(text), socket))
         } else {
             Err(format!(
                 "`{text}` is no tenant: write TIER or TIER:OP, such as dram or dram:ld"
@@ -51,13 +51,16 @@ impl FromStr for Company {
 /// A tier is unknown or takes no such instruction, or no pair is left.
 pub fn pairs(
     topology: &Topology,
-    victims: &[Company],
-    aggressors: &[Company],
-) -> Result<Vec<(Party, Party)>, LabError> {
+    victims: &[CoRunners],
+    aggressors: &[CoRunners],
+) -> Result<Vec<(TierOp, TierOp)>, LabError> {
     let open = victims.is_empty() || aggressors.is_empty();
     let apart = open && topology.tiers.len() > 1;
-    let (victims, aggressors) = (parties(topology, victims)?, parties(topology, aggressors)?);
-    let pairs: Vec<(Party, Party)> = (victims.iter())
+    let (victims, aggressors) = (
+        tier_ops(topology, victims)?,
+        tier_ops(topology, aggressors)?,
+    );
+    let pairs: Vec<(TierOp, TierOp)> = (victims.iter())
         .flat_map(|v| aggressors.iter().map(|a| (v.clone(), a.clone())))
         .filter(|(v, a)| !apart || v.tier != a.tier)
         .collect();
@@ -71,37 +74,37 @@ pub fn pairs(
 }
 
 /// The tenants that names stand for, each once; no names mean all usual ones.
-fn parties(topology: &Topology, named: &[Company]) -> Result<Vec<Party>, LabError> {
+fn tier_ops(topology: &Topology, named: &[CoRunners]) -> Result<Vec<TierOp>, LabError> {
     if named.is_empty() {
         return Ok(topology.tiers.iter().flat_map(usual).collect());
     }
-    let mut parties: Vec<Party> = Vec::new();
-    for company in named {
-        let more = match company {
-            Company::One(party) => {
-                check(topology, party)?;
-                vec![party.clone()]
+    let mut tier_ops: Vec<TierOp> = Vec::new();
+    for co_runners in named {
+        let more = match co_runners {
+            CoRunners::One(tier_op) => {
+                check(topology, tier_op)?;
+                vec![tier_op.clone()]
             }
-            Company::Tier(name, socket) => {
-                let all: Vec<Party> = usual(known(topology, name)?)
-                    .map(|party| Party {
+            CoRunners::Tier(name, socket) => {
+                let all: Vec<TierOp> = usual(known(topology, name)?)
+                    .map(|tier_op| TierOp {
                         socket: *socket,
-                        ..party
+                        ..tier_op
                     })
                     .collect();
-                for party in &all {
-                    check(topology, party)?;
+                for tier_op in &all {
+                    check(topology, tier_op)?;
                 }
                 all
             }
         };
-        for party in more {
-            if !parties.contains(&party) {
-                parties.push(party);
+        for tier_op in more {
+            if !tier_ops.contains(&tier_op) {
+                tier_ops.push(tier_op);
             }
         }
     }
-    Ok(parties)
+    Ok(tier_ops)
 }
 
 fn known<'t>(topology: &'t Topology, name: &TierName) -> Result<&'t Tier, LabError> {
@@ -111,13 +114,13 @@ fn known<'t>(topology: &'t Topology, name: &TierName) -> Result<&'t Tier, LabErr
 }
 
 /// The usual tenants of a tier.
-pub(super) fn usual(tier: &Tier) -> impl Iterator<Item = Party> + use<> {
+pub(super) fn usual(tier: &Tier) -> impl Iterator<Item = TierOp> + use<> {
     let ops = match tier.kind {
         TierKind::Ssd => &STORAGE[..],
         _ => &MEMORY[..],
     };
     let tier = tier.name.clone();
-    ops.iter().map(move |&op| Party {
+    ops.iter().map(move |&op| TierOp {
         tier: tier.clone(),
         op,
         from: None,
@@ -126,11 +129,11 @@ pub(super) fn usual(tier: &Tier) -> impl Iterator<Item = Party> + use<> {
 }
 
 /// Refuses what no machine can run: a tier that is not there, an instruction that it does not take.
-pub(super) fn check(topology: &Topology, party: &Party) -> Result<(), LabError> {
-    let tier = known(topology, &party.tier)?;
-    let cannot = |why: String| Err(LabError::Nothing(format!("`{party}` cannot be: {why}")));
-    let storage = party.op.is_storage();
-    if topology.cores_of(party.socket).is_empty() {
+pub(super) fn check(topology: &Topology, tier_op: &TierOp) -> Result<(), LabError> {
+    let tier = known(topology, &tier_op.tier)?;
+    let cannot = |why: String| Err(LabError::Nothing(format!("`{tier_op}` cannot be: {why}")));
+    let storage = tier_op.op.is_storage();
+    if topology.cores_of(tier_op.socket).is_empty() {
         return cannot("this machine has no other socket that tenants can be put on".into());
     }
     if (tier.kind == TierKind::Ssd) != storage {
@@ -140,14 +143,14 @@ pub(super) fn check(topology: &Topology, party: &Party) -> Result<(), LabError> 
             "an instruction on memory"
         };
         let kind = tier.kind.describe();
-        return cannot(format!("{} is {kind}, {} is {what}", tier.name, party.op));
+        return cannot(format!("{} is {kind}, {} is {what}", tier.name, tier_op.op));
     }
-    if let Some(from) = &party.from
+    if let Some(from) = &tier_op.from
         && (storage || known(topology, from)?.kind == TierKind::Ssd)
     {
         return cannot("copies go between tiers of memory".into());
     }
-    if party.op == Op::Dsa {
+    if tier_op.op == Op::Dsa {
         return cannot("an accelerator copies, see `weir bench movement`".into());
     }
     Ok(())

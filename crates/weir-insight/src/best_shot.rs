@@ -8,10 +8,10 @@ use weir_model::workload::Workload;
 
 use crate::Run;
 use crate::bound::classify;
-use crate::campaign::{CampaignError, Tiers};
 use crate::interleave::Weights;
 use crate::interleave::best_shot::{Load, aim};
 use crate::tune::{ROUND, change, run_at, shares, sweep};
+use crate::two_tiers::{TierRunError, Tiers};
 
 /// The same program on so many cores, which fills the memory as rate runs and thread pools do.
 pub fn crowd(workload: &Workload, threads: u32) -> Workload {
@@ -56,7 +56,7 @@ pub fn shoot_and_sweep(
     unloaded: Cycles,
     options: &WorkloadOptions,
     go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<Shot>, CampaignError> {
+) -> Result<Option<Shot>, TierRunError> {
     let at = |weights| run_at(testbed, workload, tiers, weights, options);
     let local = at(Weights { local: 1, slow: 0 })?;
     let counted = Run::of(&local.counters)?;
@@ -74,7 +74,7 @@ pub fn shoot_and_sweep(
             .into_iter()
             .collect::<Result<_, MachineError>>()?;
     if swept.len() < all.len() {
-        return Err(CampaignError::Stopped);
+        return Err(TierRunError::Stopped);
     }
     let gain = |run: &WorkloadRun| 1.0 / (1.0 + change(&local, run)) - 1.0;
     // A run of the same is the same.

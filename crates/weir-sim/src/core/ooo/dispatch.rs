@@ -8,7 +8,7 @@ use super::{Event, Ooo};
 use crate::clock::Ps;
 
 /// What the frontier can do.
-enum Frontier {
+enum NextStep {
     /// Dispatch the next visit.
     Dispatch,
     /// Come to a branch that is predicted wrong.
@@ -57,10 +57,10 @@ impl Ooo {
                 Some(&Reverse((at, _))) => at,
                 None => Ps::MAX,
             };
-            match self.frontier() {
-                Frontier::Dispatch => self.dispatch(),
-                Frontier::Branch => self.mispredict(),
-                Frontier::Run(to) => {
+            match self.next_step() {
+                NextStep::Dispatch => self.dispatch(),
+                NextStep::Branch => self.mispredict(),
+                NextStep::Run(to) => {
                     let end = self.clock + ((to - self.position) * self.pace).round() as Ps;
                     let stop = end.min(due).min(until.max(self.clock));
                     self.count_missed(stop, self.quiet);
@@ -74,7 +74,7 @@ impl Ooo {
                         return end.min(due);
                     }
                 }
-                Frontier::Stands(why, wake) => {
+                NextStep::Stands(why, wake) => {
                     let wake = wake.min(due);
                     let stop = wake.min(until.max(self.clock));
                     self.stall(why, stop);
@@ -87,18 +87,18 @@ impl Ooo {
         }
     }
 
-    fn frontier(&self) -> Frontier {
+    fn next_step(&self) -> NextStep {
         if self.branch.is_some() {
-            return Frontier::Stands(Why::Load, Ps::MAX);
+            return NextStep::Stands(Why::Load, Ps::MAX);
         }
         if self.clock < self.known {
-            return Frontier::Stands(Why::Load, self.known);
+            return NextStep::Stands(Why::Load, self.known);
         }
         if self.clock < self.resumes {
-            return Frontier::Stands(Why::Fetch, self.resumes);
+            return NextStep::Stands(Why::Fetch, self.resumes);
         }
         if self.clock < self.kernel {
-            return Frontier::Stands(Why::Kernel, self.kernel);
+            return NextStep::Stands(Why::Kernel, self.kernel);
         }
         let (limit, back) = match self.loads.front() {
             Some(load) => (load.at + self.window, load.done),
@@ -106,23 +106,23 @@ impl Ooo {
         };
         let to = self.next_at.min(limit).min(self.branch_at);
         if self.position < to {
-            return Frontier::Run(to);
+            return NextStep::Run(to);
         }
         if self.position >= self.branch_at {
-            return Frontier::Branch;
+            return NextStep::Branch;
         }
         if self.position < self.next_at {
-            return Frontier::Stands(Why::Load, back);
+            return NextStep::Stands(Why::Load, back);
         }
         let full = |used: u32, size: u32| used > 0 && used + self.next.accesses > size;
         if self.next.store {
             if full(self.store_entries, self.params.store_buffer) {
-                return Frontier::Stands(Why::Stores, back);
+                return NextStep::Stands(Why::Stores, back);
             }
         } else if full(self.load_entries, self.params.load_buffer) {
-            return Frontier::Stands(Why::Load, back);
+            return NextStep::Stands(Why::Load, back);
         }
-        Frontier::Dispatch
+        NextStep::Dispatch
     }
 
     /// Dispatches the next visit.

@@ -93,7 +93,7 @@ impl Default for CalibrateOptions {
 
 /// Why there is no calibration.
 #[derive(Debug, thiserror::Error)]
-pub enum CampaignError {
+pub enum TierRunError {
     /// The machine refused.
     #[error(transparent)]
     Machine(#[from] MachineError),
@@ -117,12 +117,12 @@ pub fn calibrate_machine(
     tiers: &Tiers,
     options: &CalibrateOptions,
     go_on: GoOn<'_>,
-) -> Result<SlowdownModel, CampaignError> {
+) -> Result<SlowdownModel, TierRunError> {
     form_of(topology)?;
     let (kinds, workloads): (Vec<Micro>, Vec<Workload>) = micro::micros().into_iter().unzip();
     let ran = on_both(testbed, &workloads, tiers, &options.run, go_on);
     if ran.len() < workloads.len() {
-        return Err(CampaignError::Stopped);
+        return Err(TierRunError::Stopped);
     }
     let pairs: Vec<Pair> = (ran.into_iter().zip(kinds))
         .map(|(ran, micro)| Ok(ran?.pair(micro)))
@@ -230,7 +230,7 @@ pub fn validate(
     tiers: &Tiers,
     options: &WorkloadOptions,
     go_on: GoOn<'_>,
-) -> Result<Vec<Tried>, CampaignError> {
+) -> Result<Vec<Tried>, TierRunError> {
     let ran = on_both(testbed, workloads, tiers, options, go_on);
     ran.into_iter()
         .map(|ran| Ok(try_out(model, &ran?.pair(Micro::Mixed))?))
@@ -258,7 +258,7 @@ pub fn lone_chase(
     testbed: &dyn Testbed,
     tier: &TierName,
     options: &WorkloadOptions,
-) -> Result<Cycles, CampaignError> {
+) -> Result<Cycles, TierRunError> {
     let (_, chase) = (micro::micros().into_iter().next())
         .ok_or_else(|| InsightError::Calibration("there is no chase to run".into()))?;
     let run = run_on(testbed, &chase, tier, options)?;

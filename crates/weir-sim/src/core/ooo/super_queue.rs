@@ -8,7 +8,7 @@ const FREE: u64 = u64::MAX;
 
 /// A line under way.
 #[derive(Debug, Clone, Copy)]
-pub struct Flight {
+pub struct SuperQueueEntry {
     /// What was asked of the uncore.
     pub kind: Kind,
     /// Whether the last-level cache has it.
@@ -23,19 +23,19 @@ pub struct Flight {
 
 /// All lines under way.
 #[derive(Debug)]
-pub struct Flights {
+pub struct SuperQueue {
     lines: Vec<u64>,
-    flights: Vec<Flight>,
+    flights: Vec<SuperQueueEntry>,
     /// How many there are.
     pub count: u32,
     /// How many of them hold a line-fill buffer.
     pub fill_buffers: u32,
 }
 
-impl Flights {
+impl SuperQueue {
     /// None under way, with room for so many.
     pub fn new(room: u32) -> Self {
-        let idle = Flight {
+        let idle = SuperQueueEntry {
             kind: Kind::Drd,
             cached: false,
             fill_buffer: false,
@@ -57,7 +57,7 @@ impl Flights {
     }
 
     /// Takes a line in; `None` if there is no room.
-    pub fn insert(&mut self, line: u64, flight: Flight) -> Option<usize> {
+    pub fn insert(&mut self, line: u64, flight: SuperQueueEntry) -> Option<usize> {
         let slot = self.find(FREE)?;
         self.lines[slot] = line;
         self.flights[slot] = flight;
@@ -67,7 +67,7 @@ impl Flights {
     }
 
     /// The line in a slot has come.
-    pub fn remove(&mut self, slot: usize) -> (u64, Flight) {
+    pub fn remove(&mut self, slot: usize) -> (u64, SuperQueueEntry) {
         let flight = self.flights[slot];
         self.count -= 1;
         self.fill_buffers -= u32::from(flight.fill_buffer);
@@ -82,15 +82,15 @@ impl Flights {
     }
 }
 
-impl std::ops::Index<usize> for Flights {
-    type Output = Flight;
-    fn index(&self, slot: usize) -> &Flight {
+impl std::ops::Index<usize> for SuperQueue {
+    type Output = SuperQueueEntry;
+    fn index(&self, slot: usize) -> &SuperQueueEntry {
         &self.flights[slot]
     }
 }
 
-impl std::ops::IndexMut<usize> for Flights {
-    fn index_mut(&mut self, slot: usize) -> &mut Flight {
+impl std::ops::IndexMut<usize> for SuperQueue {
+    fn index_mut(&mut self, slot: usize) -> &mut SuperQueueEntry {
         &mut self.flights[slot]
     }
 }

@@ -10,14 +10,14 @@ use crate::clock::Ps;
 
 /// Requests that left L2 and have not left the core.
 #[derive(Default)]
-pub struct Gate {
+pub struct Throttle {
     waiting: VecDeque<Ask>,
     /// When the next one may pass.
     next: Ps,
     write_backs: u32,
 }
 
-impl Gate {
+impl Throttle {
     /// A request comes from L2.
     pub fn come(&mut self, ask: Ask) {
         self.write_backs += u32::from(ask.is_write_back());
