@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::document::Experiment;
 use weir_model::machine::Goal;
-use weir_model::tenant::{Placement, Reads, Tenant};
+use weir_model::tenant::{Placement, Reads, Stream, Tenant, Work};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -166,17 +166,18 @@ impl Load {
     fn tenant(&self, cores: &[u32]) -> Tenant {
         Tenant {
             name: format!("{}@{}", self.op, self.tier),
-            op: self.op,
-            pattern: self.pattern,
+            work: Work::Stream(Stream {
+                op: self.op,
+                pattern: self.pattern,
+                working_set: self.working_set,
+                reads: self.reads.clone(),
+                pause: self.pause,
+                timing: self.timing,
+            }),
             cores: cores.to_vec(),
             placement: Placement::Bind(self.tier.clone()),
-            working_set: self.working_set,
-            reads: self.reads.clone(),
-            pause: self.pause,
-            timing: self.timing,
             prefetch: self.prefetch,
             cache_ways: self.ways,
-            work: None,
         }
     }
 }

@@ -4,23 +4,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Dataflow, Op, Pattern, Timing};
+use crate::scope::Scope;
 use crate::topology::TierName;
 use crate::units::{Bytes, Nanos};
 use crate::workload::Workload;
 
-/// One load on the machine: a number of threads that all do the same.
+/// One load on the machine: what runs, on which cores, with its memory where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
     /// A name that is unique among the tenants of a run.
     pub name: String,
+    /// What it does.
+    pub work: Work,
+    /// The cores to use, disjoint between tenants. A stream and a program have one thread on each.
+    pub cores: Vec<u32>,
+    /// Where its pages are.
+    pub placement: Placement,
+    /// Whether the hardware prefetchers run on its cores, where the machine can tell.
+    pub prefetch: bool,
+    /// Ways of the last-level cache that its lines may fill from the start, a bit each (CAT); `None` for
+    /// all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ways: Option<u32>,
+}
+
+/// What a tenant does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Every thread repeats one instruction in one order.
+    Stream(Stream),
+    /// It runs a described program, whose threads share its regions.
+    Program(Box<Workload>),
+    /// It runs a command of the host, from its start to its end.
+    Command(Command),
+    /// It is what runs on the host already. Its cores and its placement stay as they are.
+    Scope(Scope),
+}
+
+/// One instruction in one order of lines, repeated without end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stream {
     /// The instruction.
     pub op: Op,
     /// The order of lines.
     pub pattern: Pattern,
-    /// The cores to use, one thread on each; disjoint between tenants.
-    pub cores: Vec<u32>,
-    /// Where its pages lie.
-    pub placement: Placement,
     /// Bytes that one thread touches, private to it, all its arrays together.
     pub working_set: Bytes,
     /// Lines that are loaded along with those that the instruction touches.
@@ -32,17 +60,58 @@ pub struct Tenant {
     /// What one sample covers, where the pattern is timed.
     #[serde(default)]
     pub timing: Timing,
-    /// Whether the hardware prefetchers run on its cores, where the machine can tell.
-    pub prefetch: bool,
-    /// Ways of the last-level cache that its lines may fill from the start, a bit each (CAT); `None` for
-    /// all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_ways: Option<u32>,
-    /// The program it runs, in place of one instruction in one order: then instruction, pattern,
-    /// reads, pause and timing say nothing, and the working set is the program's footprint, shared by
-    /// its threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work: Option<Box<Workload>>,
+}
+
+/// A command of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Command {
+    /// The program, by path or by name.
+    pub program: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+}
+
+impl Stream {
+    /// Lines of one instruction that never pauses.
+    pub fn new(op: Op, pattern: Pattern, working_set: Bytes) -> Self {
+        Self {
+            op,
+            pattern,
+            working_set,
+            reads: None,
+            pause: Nanos(0.0),
+            timing: Timing::default(),
+        }
+    }
+}
+
+impl Work {
+    /// The stream, where it is one.
+    pub fn stream(&self) -> Option<&Stream> {
+        match self {
+            Work::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The stream, where it is one, to change.
+    pub fn stream_mut(&mut self) -> Option<&mut Stream> {
+        match self {
+            Work::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The kind of work, for errors.
+    pub const fn describe(&self) -> &'static str {
+        match self {
+            Work::Stream(_) => "a stream",
+            Work::Program(_) => "the description of a program",
+            Work::Command(_) => "a command",
+            Work::Scope(_) => "a scope of the host",
+        }
+    }
 }
 
 /// Lines that a thread loads along with those that its instruction touches: `lines` of them, then
@@ -89,17 +158,11 @@ impl Tenant {
     ) -> Self {
         Self {
             name: format!("{op}@{tier}"),
-            op,
-            pattern,
+            work: Work::Stream(Stream::new(op, pattern, working_set)),
             cores: (0..threads).collect(),
             placement: Placement::Bind(tier.clone()),
-            working_set,
-            reads: None,
-            pause: Nanos(0.0),
-            timing: Timing::default(),
             prefetch: true,
             cache_ways: None,
-            work: None,
         }
     }
 
@@ -107,22 +170,28 @@ impl Tenant {
     pub fn running(work: Workload, cores: Vec<u32>, placement: Placement) -> Self {
         Self {
             name: work.name.clone(),
-            op: Op::Ld,
-            pattern: Pattern::RandomLine,
+            work: Work::Program(Box::new(work)),
             cores,
             placement,
-            working_set: work.footprint(),
-            reads: None,
-            pause: Nanos(0.0),
-            timing: Timing::default(),
             prefetch: true,
             cache_ways: None,
-            work: Some(Box::new(work)),
         }
+    }
+
+    /// The same with another stream. A tenant that is no stream stays as it is.
+    #[must_use]
+    pub fn with_stream(mut self, change: impl FnOnce(&mut Stream)) -> Self {
+        self.work.stream_mut().map(change);
+        self
+    }
+
+    /// Whether it is a stream whose accesses are timed, so that it reports latency.
+    pub fn is_timed(&self) -> bool {
+        (self.work.stream()).is_some_and(|stream| stream.pattern.is_timed())
     }
 }
 
-/// Where a tenant's pages lie.
+/// Where pages are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {

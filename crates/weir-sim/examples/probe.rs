@@ -98,14 +98,14 @@ fn loaded(bed: &SimTestbed, a: &[&str]) {
         1..1 + loaders,
         a.get(4) != Some(&"noprefetch"),
     );
-    load.reads = (lines > 0 && per > 0).then_some(Reads {
+    load.work.stream_mut().expect("a stream").reads = (lines > 0 && per > 0).then_some(Reads {
         lines,
         per,
         from: Placement::Bind(tier),
         dataflow: Dataflow::Apart,
     });
     let mut chase = tenant("chase", "ld", a[0], 0..1, false);
-    chase.pattern = Pattern::Chase {
+    chase.work.stream_mut().expect("a stream").pattern = Pattern::Chase {
         locality: Locality::TlbFriendly,
     };
     println!("{:>10} {:>10} {:>10}", "pause ns", "GB/s", "chase ns");
@@ -114,7 +114,7 @@ fn loaded(bed: &SimTestbed, a: &[&str]) {
         50.0, 45.0, 40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 10.0, 5.0, 2.0, 0.0,
     ];
     for pause in pauses {
-        load.pause = Nanos(pause);
+        load.work.stream_mut().expect("a stream").pause = Nanos(pause);
         let mut machine = SimMachine::new(bed, 1);
         machine
             .start(&[chase.clone(), load.clone()])
@@ -219,8 +219,8 @@ fn main() {
                 (Op::NtSt, Pattern::FlushedLine, Bytes::mib(64)),
             ] {
                 let mut t = tenant("a", op.name(), a[2], 0..1, false);
-                t.pattern = pattern;
-                t.working_set = size;
+                t.work.stream_mut().expect("a stream").pattern = pattern;
+                t.work.stream_mut().expect("a stream").working_set = size;
                 let (_, lat, note) = run(&bed, &[t], Goal::Latency);
                 println!(
                     "{op:8} {:20} {size:8} {:7.1} ns  {note}",
@@ -253,7 +253,7 @@ fn main() {
                 .map(|c| c.parse().expect("a core"))
                 .collect();
             let mut t = tenant("a", a[3], a[2], 0..1, false);
-            t.pattern = Pattern::SharedLine;
+            t.work.stream_mut().expect("a stream").pattern = Pattern::SharedLine;
             t.cores = cores;
             let (_, lat, note) = run(&bed, &[t], Goal::Latency);
             println!("{:7.1} ns  {note}", lat[0]);
@@ -261,12 +261,12 @@ fn main() {
         "dsa" => {
             let number = |i: usize| a[i].parse().expect("a number");
             let mut t = tenant("a", "dsa", a[3], 0..1, false);
-            t.pattern = Pattern::Descriptors {
+            t.work.stream_mut().expect("a stream").pattern = Pattern::Descriptors {
                 bytes: Bytes(number(4)),
                 batch: number(5) as u32,
                 in_flight: number(6) as u32,
             };
-            t.reads = Some(Reads {
+            t.work.stream_mut().expect("a stream").reads = Some(Reads {
                 lines: 1,
                 per: 1,
                 from: Placement::Bind(TierName::named(a[2])),
@@ -281,7 +281,7 @@ fn main() {
                 print!("{n:3} threads:");
                 for kib in [1, 2, 4, 8, 16, 32, 64, 128] {
                     let mut t = tenant("a", a[2], a[3], 0..n, a.get(5) != Some(&"noprefetch"));
-                    t.pattern = Pattern::RandomBlock {
+                    t.work.stream_mut().expect("a stream").pattern = Pattern::RandomBlock {
                         block: Bytes::kib(kib),
                     };
                     let (bw, _, _) = run(&bed, &[t], Goal::Bandwidth);
@@ -294,7 +294,7 @@ fn main() {
             for n in a[5].split(',') {
                 let n: u32 = n.parse().expect("a number");
                 let mut t = tenant("a", a[4], a[3], 0..n, a.get(6) != Some(&"noprefetch"));
-                t.reads = Some(Reads {
+                t.work.stream_mut().expect("a stream").reads = Some(Reads {
                     lines: 1,
                     per: 1,
                     from: Placement::Bind(TierName::named(a[2])),

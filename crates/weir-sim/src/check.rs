@@ -3,8 +3,9 @@
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Reads, Tenant};
-use weir_model::topology::{TierKind, Topology};
+use weir_model::tenant::{Placement, Reads, Stream, Tenant, Work};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::workload::Workload;
 
 /// Refuses what makes no sense on this machine.
 pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
@@ -19,12 +20,6 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
         if tenant.cores.is_empty() {
             return request(format!("tenant `{name}` has no cores"));
         }
-        if tenant.working_set.lines() == 0 {
-            return request(format!(
-                "tenant `{name}` has a working set of {}, less than one line",
-                tenant.working_set
-            ));
-        }
         for &core in &tenant.cores {
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
@@ -38,33 +33,58 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 ));
             }
         }
-        check_work(tenant)?;
-        if tenant.pattern.is_timed() && !timed(tenant.op, tenant.pattern) {
-            return request(format!(
-                "tenant `{name}`: {} cannot be timed with {}",
-                tenant.op,
-                tenant.pattern.name()
-            ));
-        }
-        check_requests(tenant, topology)?;
-        check_descriptors(tenant)?;
-        check_burst(tenant)?;
-        if tenant.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
-            return request(format!(
-                "tenant `{name}` has one thread, which shares its line with nobody"
-            ));
-        }
-        if !(0.0..=MOST_PAUSE).contains(&tenant.pause.get()) {
-            return request(format!(
-                "tenant `{name}` pauses for {} ns; between 0 and a second it may",
-                tenant.pause.get()
-            ));
-        }
-        if let Some(reads) = &tenant.reads {
-            check_reads(tenant, reads)?;
-            check_placement(name, &reads.from)?;
+        match &tenant.work {
+            Work::Stream(stream) => check_stream(tenant, stream, topology)?,
+            Work::Program(program) => check_program(tenant, program, topology)?,
+            Work::Command(_) | Work::Scope(_) => {
+                return request(format!(
+                    "tenant `{name}` is {}, which only a host has; a model runs streams and described programs",
+                    tenant.work.describe()
+                ));
+            }
         }
         check_placement(name, &tenant.placement)?;
+    }
+    Ok(())
+}
+
+/// Refuses streams which make no sense on this machine.
+fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result<(), MachineError> {
+    let name = &tenant.name;
+    let request = |text: String| Err(MachineError::Request(text));
+    if stream.working_set.lines() == 0 {
+        return request(format!(
+            "tenant `{name}` has a working set of {}, less than one line",
+            stream.working_set
+        ));
+    }
+    if stream.pattern.is_timed() && !timed(stream.op, stream.pattern) {
+        return request(format!(
+            "tenant `{name}`: {} cannot be timed with {}",
+            stream.op,
+            stream.pattern.name()
+        ));
+    }
+    let storage = check_requests(stream, &tenant.placement, topology);
+    let of_stream = storage.and_then(|()| check_descriptors(stream));
+    let of_stream = of_stream.and_then(|()| check_burst(stream));
+    if let Err(why) = of_stream {
+        return request(format!("tenant `{name}` {why}"));
+    }
+    if stream.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
+        return request(format!(
+            "tenant `{name}` has one thread, which shares its line with nobody"
+        ));
+    }
+    if !(0.0..=MOST_PAUSE).contains(&stream.pause.get()) {
+        return request(format!(
+            "tenant `{name}` pauses for {} ns; between 0 and a second it may",
+            stream.pause.get()
+        ));
+    }
+    if let Some(reads) = &stream.reads {
+        check_reads(stream, reads).or_else(|why| request(format!("tenant `{name}` {why}")))?;
+        check_placement(name, &reads.from)?;
     }
     Ok(())
 }
@@ -73,10 +93,10 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
 fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
     let is_beyond = |t: &Tenant| t.cores.iter().any(|c| topology.other_cores.contains(c));
     let of_device = |t: &&Tenant| {
-        let pattern = t.pattern;
+        let pattern = t.work.stream().map(|stream| stream.pattern);
         matches!(
             pattern,
-            Pattern::Requests { .. } | Pattern::Descriptors { .. }
+            Some(Pattern::Requests { .. } | Pattern::Descriptors { .. })
         )
     };
     match (
@@ -99,8 +119,8 @@ const MOST_LINES: u32 = 256;
 
 /// Refuses descriptors without an accelerator's instruction, or the other way round, and such as
 /// name nothing.
-fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
-    let why = match (tenant.op, tenant.pattern) {
+fn check_descriptors(stream: &Stream) -> Result<(), String> {
+    let why = match (stream.op, stream.pattern) {
         (
             Op::Dsa,
             Pattern::Descriptors {
@@ -114,7 +134,7 @@ fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
                 "has descriptors of nothing".into()
             } else if bytes.get().saturating_mul(u64::from(batch)) > MOST_SUBMITTED {
                 "submits more than 4 GiB at once".into()
-            } else if !tenant.reads.as_ref().is_some_and(copies) {
+            } else if !stream.reads.as_ref().is_some_and(copies) {
                 "has descriptors without a source: as many lines read as written".into()
             } else {
                 return Ok(());
@@ -124,17 +144,28 @@ fn check_descriptors(tenant: &Tenant) -> Result<(), MachineError> {
         (op, Pattern::Descriptors { .. }) => format!("gives descriptors to {op}"),
         _ => return Ok(()),
     };
-    Err(MachineError::Request(format!(
-        "tenant `{}` {why}",
-        tenant.name
-    )))
+    Err(why)
 }
 
 /// Refuses programs with more or fewer threads than cores.
-fn check_work(tenant: &Tenant) -> Result<(), MachineError> {
-    let Some(work) = &tenant.work else {
-        return Ok(());
-    };
+fn check_program(
+    tenant: &Tenant,
+    work: &Workload,
+    topology: &Topology,
+) -> Result<(), MachineError> {
+    if let Some(device) = storage_in(tenant.placement.tiers(), topology) {
+        return Err(MachineError::Request(format!(
+            "tenant `{}` has its memory on {device}, a storage device",
+            tenant.name
+        )));
+    }
+    if work.footprint().lines() == 0 {
+        return Err(MachineError::Request(format!(
+            "tenant `{}` has regions of {}, less than one line",
+            tenant.name,
+            work.footprint()
+        )));
+    }
     if work.threads as usize == tenant.cores.len() {
         return Ok(());
     }
@@ -153,79 +184,86 @@ const MOST_DEPTH: u32 = 1024;
 
 /// Refuses requests without a storage device's instruction, or the other way round, such as name
 /// nothing, and memory's instructions on a storage device.
-fn check_requests(tenant: &Tenant, topology: &Topology) -> Result<(), MachineError> {
-    let is_storage = |name| {
-        let tier = topology.tier(name);
-        tier.is_some_and(|tier| tier.kind == TierKind::Ssd)
-    };
-    let reads = tenant.reads.as_ref().map(|reads| &reads.from);
-    let touched = std::iter::once(&tenant.placement).chain(reads);
-    let why = match (tenant.op.is_storage(), tenant.pattern) {
+fn check_requests(
+    stream: &Stream,
+    placement: &Placement,
+    topology: &Topology,
+) -> Result<(), String> {
+    let reads = stream.reads.as_ref().map(|reads| &reads.from);
+    let touched = std::iter::once(placement).chain(reads);
+    let why = match (stream.op.is_storage(), stream.pattern) {
         (true, Pattern::Requests { bytes, depth, .. }) => {
             if bytes.lines() == 0 || bytes.get() > MOST_REQUESTED {
                 format!("has requests of {bytes}; of a line to 1 MiB they may be")
             } else if !(1..=MOST_DEPTH).contains(&depth) {
                 format!("keeps {depth} requests under way; between 1 and {MOST_DEPTH} it may")
-            } else if tenant.reads.is_some() {
+            } else if stream.reads.is_some() {
                 "copies with requests; copies go between tiers of memory".into()
-            } else if tenant.pause.get() != 0.0 {
+            } else if stream.pause.get() != 0.0 {
                 "pauses between requests, which the model does not do".into()
             } else {
                 return Ok(());
             }
         }
         (true, pattern) => format!("asks a storage device for {}", pattern.name()),
-        (false, Pattern::Requests { .. }) => format!("gives storage requests to {}", tenant.op),
-        (false, _) => match (touched.flat_map(Placement::tiers)).find(|name| is_storage(*name)) {
+        (false, Pattern::Requests { .. }) => format!("gives storage requests to {}", stream.op),
+        (false, _) => match storage_in(touched.flat_map(Placement::tiers), topology) {
             Some(name) => format!(
                 "has {} on {name}, a storage device; that takes requests such as randread",
-                tenant.op
+                stream.op
             ),
             None => return Ok(()),
         },
     };
-    Err(MachineError::Request(format!(
-        "tenant `{}` {why}",
-        tenant.name
-    )))
+    Err(why)
+}
+
+/// The first of these tiers which is a storage device.
+fn storage_in<'a>(
+    mut tiers: impl Iterator<Item = &'a TierName>,
+    topology: &Topology,
+) -> Option<&'a TierName> {
+    let is_storage = |name: &&TierName| {
+        let tier = topology.tier(name);
+        tier.is_some_and(|tier| tier.kind == TierKind::Ssd)
+    };
+    tiers.find(is_storage)
 }
 
 /// Refuses bursts of nothing, of more than a core can have under way, and of more lines than there
 /// are.
-fn check_burst(tenant: &Tenant) -> Result<(), MachineError> {
-    let Pattern::FlushedBurst { lines } = tenant.pattern else {
+fn check_burst(stream: &Stream) -> Result<(), String> {
+    let Pattern::FlushedBurst { lines } = stream.pattern else {
         return Ok(());
     };
-    let most = u64::from(Pattern::MOST_IN_BURST).min(tenant.working_set.lines());
+    let most = u64::from(Pattern::MOST_IN_BURST).min(stream.working_set.lines());
     if (1..=most).contains(&u64::from(lines)) {
         return Ok(());
     }
-    Err(MachineError::Request(format!(
-        "tenant `{}` has bursts of {lines} lines; between 1 and {most} there may be",
-        tenant.name
-    )))
+    Err(format!(
+        "has bursts of {lines} lines; between 1 and {most} there may be"
+    ))
 }
 
 /// The most bytes of one submission.
 const MOST_SUBMITTED: u64 = 4 << 30;
 
-fn check_reads(tenant: &Tenant, reads: &Reads) -> Result<(), MachineError> {
-    let name = &tenant.name;
+fn check_reads(stream: &Stream, reads: &Reads) -> Result<(), String> {
     let why = if reads.lines == 0 || reads.per == 0 {
         "reads a mix of which one part is zero".into()
     } else if reads.lines > MOST_LINES || reads.per > MOST_LINES {
         format!("has rounds of more than {MOST_LINES} lines")
-    } else if tenant.pattern.is_timed() {
+    } else if stream.pattern.is_timed() {
         format!(
             "times single accesses ({}), which no others go with",
-            tenant.pattern.name()
+            stream.pattern.name()
         )
-    } else if tenant.op == Op::Cas {
+    } else if stream.op == Op::Cas {
         "mixes loads with atomics, which nothing overlaps".into()
     } else {
         return Ok(());
     };
-    Err(MachineError::Request(format!("tenant `{name}` {why}")))
+    Err(why)
 }
 
 fn check_placement(name: &str, placement: &Placement) -> Result<(), MachineError> {
@@ -253,7 +291,10 @@ pub fn instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(
     };
     for (feature, op) in [(Feature::Movdir64b, Op::Movdir64b), (Feature::Dsa, Op::Dsa)] {
         if let Some(capability) = lacks(feature)
-            && tenants.iter().any(|t| t.op == op)
+            && tenants
+                .iter()
+                .filter_map(|t| t.work.stream())
+                .any(|s| s.op == op)
         {
             return Err(MachineError::Missing {
                 feature,

@@ -4,7 +4,7 @@ mod program;
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Stream, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
@@ -34,21 +34,22 @@ pub fn place_threads(
     };
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
-        if let Some(work) = &tenant.work {
+        if let Work::Program(work) = &tenant.work {
             threads.extend(allocator.program(tenant, i, work, threads.len())?);
             continue;
         }
+        let stream = &stream_of(tenant);
         for &core in &tenant.cores {
             let number = threads.len() as u64;
-            if let Pattern::Requests { .. } = tenant.pattern {
-                threads.push(allocator.requests(tenant, i, core, number)?);
+            if let Pattern::Requests { .. } = stream.pattern {
+                threads.push(allocator.requests(tenant, stream, i, core, number)?);
                 continue;
             }
-            let parts = parts(tenant);
+            let parts = parts(stream);
             let mut walk = |placement, size, array: u64| {
                 let regions = allocator.take(tenant, placement, size, number | (array << 32))?;
                 Ok::<_, MachineError>(Walk::new(
-                    tenant.pattern,
+                    stream.pattern,
                     size,
                     regions,
                     params.core.page,
@@ -57,20 +58,36 @@ pub fn place_threads(
                 ))
             };
             let own = walk(&tenant.placement, parts.own, 0)?;
-            let sources = match &tenant.reads {
+            let sources = match &stream.reads {
                 Some(reads) => (1..=parts.sources)
                     .map(|n| walk(&reads.from, parts.source, n))
                     .collect::<Result<_, _>>()?,
                 None => Vec::new(),
             };
-            threads.push(thread(tenant, i, core, own, sources, params));
+            threads.push(thread((tenant, stream), i, core, own, sources, params));
         }
-        if tenant.pattern == Pattern::SharedLine {
+        if stream.pattern == Pattern::SharedLine {
             let first = threads.len() - tenant.cores.len();
             take_turns(&mut threads, first);
         }
     }
     Ok(threads)
+}
+
+/// A tenant's stream. What a program asks of memory its script decides; the stream in its place is of loads
+/// all over its memory.
+pub fn stream_of(tenant: &Tenant) -> Stream {
+    match &tenant.work {
+        Work::Stream(stream) => stream.clone(),
+        Work::Program(program) => Stream::new(Op::Ld, Pattern::RandomLine, program.footprint()),
+        Work::Command(_) | Work::Scope(_) => Stream::new(Op::Ld, Pattern::Sequential, Bytes(0)),
+    }
+}
+
+/// Bytes that all threads of a stream touch.
+fn of_all_threads(tenant: &Tenant) -> u64 {
+    let each = tenant.work.stream().map_or(0, |s| s.working_set.get());
+    each.saturating_mul(tenant.cores.len() as u64)
 }
 
 /// Lets the threads from `first` on take turns on the first one's first line.
@@ -99,10 +116,10 @@ struct Parts {
 }
 
 /// One array for each line that is loaded in a round, if rounds can be that short; else one for all.
-fn parts(tenant: &Tenant) -> Parts {
-    let Some(reads) = &tenant.reads else {
+fn parts(stream: &Stream) -> Parts {
+    let Some(reads) = &stream.reads else {
         return Parts {
-            own: tenant.working_set,
+            own: stream.working_set,
             sources: 0,
             source: Bytes(0),
         };
@@ -113,7 +130,7 @@ fn parts(tenant: &Tenant) -> Parts {
     } else {
         1
     };
-    let all = tenant.working_set.lines();
+    let all = stream.working_set.lines();
     let own = (u128::from(all) * u128::from(per) / u128::from(lines + per)) as u64;
     Parts {
         own: Bytes(own.max(1) * LINE_BYTES),
@@ -157,11 +174,10 @@ impl TierAllocator<'_> {
             let gap = 64 * (1 + rng::below(self.seed ^ tier as u64, number, 512));
             let first = self.used[tier] + gap;
             if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
-                let each = match tenant.work {
-                    Some(_) => 1,
-                    None => tenant.cores.len() as u64,
+                let all = match &tenant.work {
+                    Work::Program(program) => program.footprint().get(),
+                    _ => of_all_threads(tenant),
                 };
-                let all = tenant.working_set.get().saturating_mul(each);
                 return Err(MachineError::NoMemory {
                     tier: topology.tiers[tier].name.clone(),
                     free: capacity,
@@ -185,6 +201,7 @@ impl TierAllocator<'_> {
     fn requests(
         &mut self,
         tenant: &Tenant,
+        stream: &Stream,
         i: usize,
         core: u32,
         number: u64,
@@ -193,7 +210,7 @@ impl TierAllocator<'_> {
             bytes,
             depth,
             buffered,
-        } = tenant.pattern
+        } = stream.pattern
         else {
             return Err(MachineError::Request("no requests".into()));
         };
@@ -206,14 +223,14 @@ impl TierAllocator<'_> {
         let regions = self.take(tenant, &dram, size, number)?;
         let chance = rng::mix(self.seed ^ (number << 20));
         let (page, reach) = (params.core.page, params.core.tlb_reach);
-        let walk = Walk::new(tenant.pattern, size, regions, page, reach, chance);
-        let mut thread = thread(tenant, i, core, walk, Vec::new(), params);
+        let walk = Walk::new(stream.pattern, size, regions, page, reach, chance);
+        let mut thread = thread((tenant, stream), i, core, walk, Vec::new(), params);
         thread.style = Style::Requests;
         thread.private = Private::Streaming { delay: 0 };
         thread.progress.latency = Some(Box::default());
         let mut requests = Requests::new(device, bytes.lines(), depth, kernel, chance);
-        requests.writes = matches!(tenant.op, Op::RandWrite | Op::SeqWrite);
-        requests.in_order = matches!(tenant.op, Op::SeqRead | Op::SeqWrite);
+        requests.writes = matches!(stream.op, Op::RandWrite | Op::SeqWrite);
+        requests.in_order = matches!(stream.op, Op::SeqRead | Op::SeqWrite);
         requests.buffered = buffered;
         thread.requests = Some(Box::new(requests));
         Ok(thread)
@@ -242,7 +259,7 @@ impl TierAllocator<'_> {
                 tenant.name
             )));
         };
-        let all = (tenant.working_set.get()).saturating_mul(tenant.cores.len() as u64);
+        let all = of_all_threads(tenant);
         if all > drive.capacity.get() {
             return Err(MachineError::NoMemory {
                 tier: name.clone(),
@@ -256,17 +273,17 @@ impl TierAllocator<'_> {
 
 /// A thread of tenant `i` on its core, which loads from `sources` if there are any.
 fn thread(
-    tenant: &Tenant,
+    (tenant, stream): (&Tenant, &Stream),
     i: usize,
     core: u32,
     walk: Walk,
     sources: Vec<Walk>,
     params: &Params,
 ) -> Thread {
-    let pause = ps(tenant.pause);
-    let rounds = !tenant.pattern.is_timed() && tenant.op != Op::Dsa;
+    let pause = ps(stream.pause);
+    let rounds = !stream.pattern.is_timed() && stream.op != Op::Dsa;
     let mut sources = sources;
-    let offload = match tenant.pattern {
+    let offload = match stream.pattern {
         Pattern::Descriptors {
             bytes,
             batch,
@@ -276,17 +293,17 @@ fn thread(
             .map(|source| Box::new(Offload::new(source, bytes.lines(), batch, in_flight))),
         _ => None,
     };
-    let program = (rounds && (pause > 0 || tenant.reads.is_some())).then(|| {
-        let (lines, per) = tenant.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
+    let program = (rounds && (pause > 0 || stream.reads.is_some())).then(|| {
+        let (lines, per) = stream.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
         Box::new(Program::new(
             lines,
             per,
-            tenant.op.is_posted(),
+            stream.op.is_posted(),
             sources,
             pause,
         ))
     });
-    let burst = match tenant.pattern {
+    let burst = match stream.pattern {
         Pattern::FlushedBurst { lines } => Some(Burst {
             lines: u64::from(lines),
             left: 0,
@@ -296,9 +313,9 @@ fn thread(
     let style = match &program {
         Some(_) => Style::Program,
         None if burst.is_some() => Style::Burst,
-        None if tenant.pattern == Pattern::SharedLine => Style::Shared,
+        None if stream.pattern == Pattern::SharedLine => Style::Shared,
         None if offload.is_some() => Style::Offload,
-        None if tenant.pattern.is_timed() => Style::Timed,
+        None if stream.pattern.is_timed() => Style::Timed,
         None => Style::Stream,
     };
     let first = match &program {
@@ -310,10 +327,10 @@ fn thread(
     Thread {
         tenant: i as u16,
         core: core as u16,
-        op: tenant.op,
-        pattern: tenant.pattern,
-        limits: limits(params, tenant, tenant.prefetch, tenant.prefetch),
-        private: private(tenant, params),
+        op: stream.op,
+        pattern: stream.pattern,
+        limits: limits(params, stream, tenant.prefetch, tenant.prefetch),
+        private: private(stream, params),
         window: Window::new(first),
         style,
         program,
@@ -326,7 +343,7 @@ fn thread(
         pause,
         unending: walk.run_lines() == u64::MAX,
         walk,
-        kinds: kinds(tenant.op),
+        kinds: kinds(stream.op),
         cursor: Cursor::default(),
         outstanding: 0,
         write_backs: 0,
@@ -339,7 +356,7 @@ fn thread(
         began: 0,
         progress: Progress {
             accesses: 0,
-            latency: tenant.pattern.is_timed().then(Box::default),
+            latency: stream.pattern.is_timed().then(Box::default),
         },
     }
 }
@@ -370,10 +387,10 @@ fn kinds(op: Op) -> [Kind; 3] {
 }
 
 /// Threads whose lines cannot survive in L2 need no tags.
-fn private(tenant: &Tenant, params: &Params) -> Private {
+fn private(stream: &Stream, params: &Params) -> Private {
     let config = params.core.private;
-    let passes_by = tenant.op.is_posted() && tenant.reads.is_none();
-    if tenant.working_set.lines() > 4 * config.l2.0 || passes_by {
+    let passes_by = stream.op.is_posted() && stream.reads.is_none();
+    if stream.working_set.lines() > 4 * config.l2.0 || passes_by {
         Private::Streaming { delay: config.l2.0 }
     } else {
         Private::Tagged(Box::new(Tagged::new(config)))
@@ -381,9 +398,9 @@ fn private(tenant: &Tenant, params: &Params) -> Private {
 }
 
 /// What a thread may have in flight.
-pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
+pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
     let c = &params.core;
-    let (op, pattern) = (tenant.op, tenant.pattern);
+    let (op, pattern) = (stream.op, stream.pattern);
     let buffers = c.line_fill_buffers;
     if let Pattern::FlushedBurst { lines } = pattern {
         // All demand: nothing could foresee a line.
@@ -418,7 +435,7 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
         _ => c.load_window,
     };
     // Loads fill the reorder buffer, stores the store buffer; of both, whichever is full first.
-    let demand_window = match (op, &tenant.reads) {
+    let demand_window = match (op, &stream.reads) {
         (Op::Ld, _) => loads,
         (_, None) => c.store_window,
         (op, Some(_)) if op.is_posted() => loads,
@@ -441,7 +458,7 @@ pub fn limits(params: &Params, tenant: &Tenant, l1: bool, l2: bool) -> Limits {
         stores: c.store_window,
         gap,
     };
-    let passes_by = op.is_posted() && tenant.reads.is_none();
+    let passes_by = op.is_posted() && stream.reads.is_none();
     if passes_by || !runs || !(l1 || l2) {
         return alone;
     }

@@ -12,7 +12,7 @@ use weir_model::machine::{
     TenantProgress, Testbed,
 };
 use weir_model::platform::Platform;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Stream, Tenant};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -160,6 +160,8 @@ pub struct SimMachine {
 struct Run {
     engine: Engine,
     tenants: Vec<Tenant>,
+    /// Each tenant's.
+    streams: Vec<Stream>,
     regulations: Vec<Regulation>,
     accesses: Vec<u64>,
     counters: CounterSet,
@@ -262,6 +264,7 @@ impl Machine for SimMachine {
             regulations: vec![Regulation::NONE; tenants.len()],
             disturbed: true,
             tenants: tenants.to_vec(),
+            streams: tenants.iter().map(layout::stream_of).collect(),
             engine,
         });
         Ok(())
@@ -305,13 +308,13 @@ impl Machine for SimMachine {
         match action {
             Action::Prefetchers { l1, l2 } => {
                 for thread in run.engine.threads_mut() {
-                    let tenant = &run.tenants[thread.tenant as usize];
-                    let on = tenant.prefetch;
+                    let i = usize::from(thread.tenant);
+                    let (on, stream) = (run.tenants[i].prefetch, &run.streams[i]);
                     if let Some(core) = &mut thread.ooo {
                         core.set_ahead(layout::ahead(&self.model.params, on && *l1, on && *l2));
                     }
                     thread.limits =
-                        layout::limits(&self.model.params, tenant, on && *l1, on && *l2);
+                        layout::limits(&self.model.params, stream, on && *l1, on && *l2);
                 }
             }
             Action::CacheWays { tenant, mask } => {
@@ -389,8 +392,8 @@ impl Run {
     fn set_pace(&mut self, params: &Params) {
         for thread in self.engine.threads_mut() {
             let i = usize::from(thread.tenant);
-            let (load, held) = (&self.tenants[i], &self.regulations[i]);
-            let limits = layout::limits(params, load, load.prefetch, load.prefetch);
+            let (prefetch, held) = (self.tenants[i].prefetch, &self.regulations[i]);
+            let limits = layout::limits(params, &self.streams[i], prefetch, prefetch);
             let slower = held
                 .clock
                 .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
@@ -433,7 +436,7 @@ impl Run {
             tenant.counters = since(later, earlier);
         }
         self.of_tenants = of_tenants;
-        let patterns = self.tenants.iter().map(|tenant| tenant.pattern);
+        let patterns = self.streams.iter().map(|stream| stream.pattern);
         for ((tenant, before), pattern) in tenants.iter_mut().zip(&mut self.accesses).zip(patterns)
         {
             let total = tenant.accesses;

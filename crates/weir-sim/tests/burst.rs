@@ -69,10 +69,7 @@ fn a_burst_longer_than_the_fill_buffers_waits_for_them() {
 fn every_access_of_a_burst_is_a_request_and_leaves_nothing_in_a_cache() {
     let bed = bed("micro23+micro23-a");
     // Few enough lines to fit any cache.
-    let tenant = weir_model::tenant::Tenant {
-        working_set: Bytes::kib(16),
-        ..burst(Op::Ld, "cxl0", 16)
-    };
+    let tenant = burst(Op::Ld, "cxl0", 16).with_stream(|s| s.working_set = Bytes::kib(16));
     let seen = run(&bed, &[tenant], 5.0, 500.0, 1);
     let inserts = seen.count(Counter::TorInsertsIaMissCxl);
     assert_near("misses", inserts, seen.accesses(0), 0.02);
@@ -89,7 +86,7 @@ fn bursts_of_nothing_and_of_too_much_are_refused() {
         (Op::Cas, 16, Bytes::mib(64)),
     ] {
         let mut tenant = burst(op, "dram", lines);
-        tenant.working_set = size;
+        tenant.work.stream_mut().unwrap().working_set = size;
         let mut machine = SimMachine::new(&bed("memo"), 1);
         let error = machine.start(&[tenant]).unwrap_err();
         assert!(matches!(error, MachineError::Request(_)), "{error}");

@@ -95,10 +95,12 @@ fn a_line_is_handed_over_faster_within_a_complex() {
             &bed,
             Tenant {
                 cores: vec![a, b],
-                pattern: Pattern::SharedLine,
-                working_set: Bytes(64),
                 ..stream(Op::Cas, "dram", 0..1)
-            },
+            }
+            .with_stream(|s| {
+                s.pattern = Pattern::SharedLine;
+                s.working_set = Bytes(64);
+            }),
         )
     };
     let (near, far) = (between(0, CORES - 1), between(0, CORES));

@@ -113,7 +113,7 @@ fn requests_to_storage_are_refused_by_a_model_without_any() {
         assert!(said.contains("storage device"), "{said}");
     }
     let mut requests = stream(Op::Ld, "dram", 0..1);
-    requests.pattern = Pattern::Requests {
+    requests.work.stream_mut().unwrap().pattern = Pattern::Requests {
         bytes: Bytes::kib(4),
         depth: 16,
         buffered: false,
@@ -229,7 +229,9 @@ fn an_unknown_tier_is_refused_with_the_known_ones() {
 
 #[test]
 fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
-    let error = answer(&[changed(|t| t.working_set = Bytes::gib(100))]);
+    let error = answer(&[changed(|t| {
+        t.work.stream_mut().unwrap().working_set = Bytes::gib(100)
+    })]);
     let MachineError::NoMemory { tier, free, wanted } = &error else {
         panic!("{error:?}");
     };
@@ -242,7 +244,7 @@ fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
         changed(|t| {
             t.name = name.into();
             t.cores = vec![core];
-            t.working_set = Bytes::gib(70);
+            t.work.stream_mut().unwrap().working_set = Bytes::gib(70);
         })
     };
     let error = answer(&[half("one", 0), half("two", 1)]);
@@ -251,7 +253,9 @@ fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
 
 #[test]
 fn a_working_set_of_less_than_a_line_is_refused() {
-    let text = objection(&[changed(|t| t.working_set = Bytes(63))]);
+    let text = objection(&[changed(|t| {
+        t.work.stream_mut().unwrap().working_set = Bytes(63)
+    })]);
     assert!(text.contains("63 B"), "{text}");
 }
 
@@ -259,14 +263,18 @@ fn a_working_set_of_less_than_a_line_is_refused() {
 fn only_loads_can_chase() {
     for op in Op::ALL.into_iter().filter(|&op| op != Op::Ld) {
         let text = objection(&[changed(|t| {
-            t.op = op;
-            t.pattern = chase("dram", 0..1, Bytes::mib(1)).pattern;
+            t.work.stream_mut().unwrap().op = op;
+            t.work.stream_mut().unwrap().pattern = chase("dram", 0..1, Bytes::mib(1))
+                .work
+                .stream()
+                .unwrap()
+                .pattern;
         })]);
         assert!(text.contains(op.name()) && text.contains("chase"), "{text}");
     }
     let text = objection(&[changed(|t| {
-        t.op = Op::Cas;
-        t.pattern = Pattern::FlushedLine;
+        t.work.stream_mut().unwrap().op = Op::Cas;
+        t.work.stream_mut().unwrap().pattern = Pattern::FlushedLine;
     })]);
     assert!(text.contains("cas"), "{text}");
 }
@@ -306,7 +314,7 @@ fn a_working_set_that_no_machine_could_hold_is_refused() {
             Placement::Interleave(vec![(TierName::dram(), u32::MAX), (TierName::cxl(0), 1)]),
         ] {
             let error = answer(&[changed(|t| {
-                t.working_set = Bytes(bytes);
+                t.work.stream_mut().unwrap().working_set = Bytes(bytes);
                 t.placement = placement;
             })]);
             assert!(matches!(error, MachineError::NoMemory { .. }), "{error:?}");
@@ -333,7 +341,7 @@ fn cache_ways_protect_a_tenant_from_another() {
     let quiet = chase("dram", 0..1, Bytes::mib(2));
     let mut noisy = stream(Op::Ld, "dram", 1..3);
     // So large that it never finds a line again, and drives all others out.
-    noisy.working_set = Bytes::mib(64);
+    noisy.work.stream_mut().unwrap().working_set = Bytes::mib(64);
     noisy.name = "noisy".into();
 
     let alone = run(&bed, std::slice::from_ref(&quiet), 5.0, 500.0, 1).ns(0);

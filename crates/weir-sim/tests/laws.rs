@@ -143,10 +143,10 @@ proptest! {
         let beyond = read + written - entries;
         prop_assert!(beyond.abs() <= slack, "{read} + {written} for {entries}");
         prop_assert!(read <= misses + slack, "{read} read in {misses} misses");
-        if tenants.iter().all(|t| t.op == Op::Ld) {
+        if tenants.iter().all(|t| t.work.stream().unwrap().op == Op::Ld) {
             prop_assert_eq!(written, 0.0);
         }
-        if tenants.iter().all(|t| t.op.is_posted()) {
+        if tenants.iter().all(|t| t.work.stream().unwrap().op.is_posted()) {
             prop_assert_eq!(read, 0.0);
         }
         for (tenant, progress) in tenants.iter().zip(&seen.0.tenants) {
@@ -226,7 +226,7 @@ proptest! {
     ) {
         let platform = small();
         let mut tenant = plain_stream(Op::Ld, tier, 0..threads);
-        tenant.pattern = pattern;
+        tenant.work.stream_mut().unwrap().pattern = pattern;
         let seen = run(&bed_of(&platform), &[tenant], 10.0, 40.0, seed);
         let buffers = f64::from(threads * *platform.host.core.line_fill_buffers);
         let inside = seen.mean_level(Counter::TorOccupancyIa) + seen.mean_level(Counter::IrqOccupancy);
@@ -430,10 +430,10 @@ fn idle_latency_does_not_depend_on_how_many_chase() {
 fn dirty_lines_that_loads_drive_out_do_not_outrun_the_link() {
     let platform = small();
     let mut writer = stream(Op::St, "cxl0", 0..5);
-    writer.working_set = Bytes::mib(4);
+    writer.work.stream_mut().unwrap().working_set = Bytes::mib(4);
     writer.prefetch = false;
     let mut reader = stream(Op::Ld, "dram", 5..30);
-    reader.working_set = Bytes::mib(16);
+    reader.work.stream_mut().unwrap().working_set = Bytes::mib(16);
     let seen = run(&bed_of(&platform), &[writer, reader], 0.0, 60.0, 1);
     let limit = platform
         .topology()

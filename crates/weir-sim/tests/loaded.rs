@@ -29,7 +29,7 @@ fn ours(machine: &str, tier: &str, op: Op, threads: u32) -> Vec<(f64, f64)> {
         .iter()
         .map(|&pause| {
             let mut load = stream(op, tier, 1..1 + threads);
-            load.pause = Nanos(pause);
+            load.work.stream_mut().unwrap().pause = Nanos(pause);
             let mut chase = chase(tier, 0..1, Bytes::mib(256));
             chase.prefetch = false;
             let seen = run(&bed, &[chase, load], 60.0, 400.0, 1);

@@ -24,7 +24,7 @@ fn tier() -> impl Strategy<Value = &'static str> {
 /// Threads that load `lines` from one tier for each `per` lines of the instruction on another.
 fn mix(op: Op, tier: &str, from: &str, (lines, per): (u32, u32), threads: u32) -> Tenant {
     let mut tenant = stream(op, tier, 0..threads);
-    tenant.reads = Some(Reads {
+    tenant.work.stream_mut().unwrap().reads = Some(Reads {
         lines,
         per,
         from: Placement::Bind(TierName::named(from)),
@@ -36,7 +36,7 @@ fn mix(op: Op, tier: &str, from: &str, (lines, per): (u32, u32), threads: u32) -
 /// A thread whose lines an accelerator moves.
 fn moved(from: &str, to: &str, bytes: u64, batch: u32, in_flight: u32) -> Tenant {
     let mut tenant = mix(Op::Dsa, to, from, (1, 1), 1);
-    tenant.pattern = Pattern::Descriptors {
+    tenant.work.stream_mut().unwrap().pattern = Pattern::Descriptors {
         bytes: Bytes(bytes),
         batch,
         in_flight,
@@ -47,7 +47,7 @@ fn moved(from: &str, to: &str, bytes: u64, batch: u32, in_flight: u32) -> Tenant
 /// Threads on these cores that take turns on a line.
 fn sharing(op: Op, cores: &[u32]) -> Tenant {
     let mut tenant = stream(op, "dram", 0..1);
-    tenant.pattern = Pattern::SharedLine;
+    tenant.work.stream_mut().unwrap().pattern = Pattern::SharedLine;
     tenant.cores = cores.to_vec();
     tenant
 }
@@ -82,11 +82,7 @@ proptest! {
         seed in 0u64..1000,
     ) {
         let platform = platform(MACHINE);
-        let tenant = Tenant {
-            prefetch,
-            pause: Nanos(pause),
-            ..mix(op, to, from, rounds, threads)
-        };
+        let tenant = Tenant { prefetch, ..mix(op, to, from, rounds, threads) }.with_stream(|s| s.pause = Nanos(pause));
         let seen = run(&bed_of(&platform), &[tenant], 0.0, 60.0, seed);
         let touched = seen.accesses(0);
         prop_assert!(touched > 0.0);
@@ -140,7 +136,7 @@ proptest! {
         pause in 20f64..400.0,
     ) {
         let at = |pause| {
-            let tenant = Tenant { prefetch, pause: Nanos(pause), ..stream(op, tier, 0..threads) };
+            let tenant = Tenant { prefetch, ..stream(op, tier, 0..threads) }.with_stream(|s| s.pause = Nanos(pause));
             steady(&bed(MACHINE), &[tenant]).accesses(0)
         };
         let (full, paused, twice) = (at(0.0), at(pause), at(2.0 * pause));
@@ -175,7 +171,7 @@ proptest! {
     ) {
         let tenant = || match which {
             0 => mix(Op::NtSt, "cxl0", "dram", (2, 1), 4),
-            1 => Tenant { pause: Nanos(7.0), ..mix(Op::St, "dram", "cxl0", (1, 1), 4) },
+            1 => mix(Op::St, "dram", "cxl0", (1, 1), 4).with_stream(|s| s.pause = Nanos(7.0)),
             2 => moved("cxl0", "dram", 4096, 4, 2),
             _ => sharing(Op::Cas, &[0, 3, 9]),
         };
@@ -215,10 +211,7 @@ fn a_load_beside_a_pause_of_nothing_is_the_plain_load() {
                     prefetch,
                     ..stream(op, tier, 0..threads)
                 };
-                let paced = Tenant {
-                    pause: Nanos(0.001),
-                    ..plain.clone()
-                };
+                let paced = plain.clone().with_stream(|s| s.pause = Nanos(0.001));
                 let what = format!("{threads} x {op} on {tier}, prefetchers {prefetch}");
                 assert_near(&what, rate(MACHINE, paced), rate(MACHINE, plain), 0.03);
             }
@@ -229,10 +222,7 @@ fn a_load_beside_a_pause_of_nothing_is_the_plain_load() {
 #[test]
 fn prefetched_lines_of_a_thread_that_pauses_are_early() {
     let share = |pause| {
-        let tenant = Tenant {
-            pause: Nanos(pause),
-            ..stream(Op::Ld, "cxl0", 0..1)
-        };
+        let tenant = stream(Op::Ld, "cxl0", 0..1).with_stream(|s| s.pause = Nanos(pause));
         let seen = steady(&bed(MACHINE), &[tenant]);
         let (early, late) = (seen.count(Counter::L2Hit), seen.count(Counter::FbHit));
         early / (early + late)
@@ -315,17 +305,22 @@ fn loads_that_make_no_sense_are_refused_with_the_reason() {
     let locked = mix(Op::Cas, "dram", "dram", (1, 1), 1);
     assert!(refusal(locked).contains("atomics"));
     let mut timed = chase("dram", 0..1, Bytes::mib(1));
-    timed.reads = mix(Op::St, "dram", "dram", (1, 1), 1).reads;
+    timed.work.stream_mut().unwrap().reads = mix(Op::St, "dram", "dram", (1, 1), 1)
+        .work
+        .stream()
+        .unwrap()
+        .reads
+        .clone();
     assert!(refusal(timed).contains("chase"));
     for pause in [-1.0, f64::NAN, f64::INFINITY] {
         let mut tenant = stream(Op::Ld, "dram", 0..1);
-        tenant.pause = Nanos(pause);
+        tenant.work.stream_mut().unwrap().pause = Nanos(pause);
         assert!(refusal(tenant).contains("pauses"), "{pause}");
     }
     assert!(refusal(sharing(Op::Cas, &[4])).contains("nobody"));
     assert!(refusal(sharing(Op::NtSt, &[4, 5])).contains("shared_line"));
     let mut sourceless = moved("dram", "dram", 4096, 1, 1);
-    sourceless.reads = None;
+    sourceless.work.stream_mut().unwrap().reads = None;
     assert!(refusal(sourceless).contains("source"));
     assert!(refusal(moved("dram", "dram", 0, 1, 1)).contains("nothing"));
     assert!(refusal(moved("dram", "dram", 1 << 40, 2, 1)).contains("4 GiB"));

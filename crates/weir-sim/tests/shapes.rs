@@ -4,7 +4,6 @@ mod common;
 
 use common::*;
 use weir_model::access::{Op, Pattern};
-use weir_model::tenant::Tenant;
 use weir_model::units::Bytes;
 
 /// Bandwidth against threads, and where it peaks.
@@ -142,12 +141,11 @@ fn a_saturated_cxl_device_holds_tor_entries_for_many_times_its_idle_latency() {
 
 /// Bandwidth of random blocks, in GB/s.
 fn blocks(expression: &str, op: Op, tier: &str, threads: u32, kib: u64) -> f64 {
-    let tenant = Tenant {
-        pattern: Pattern::RandomBlock {
+    let tenant = stream(op, tier, 0..threads).with_stream(|s| {
+        s.pattern = Pattern::RandomBlock {
             block: Bytes::kib(kib),
-        },
-        ..stream(op, tier, 0..threads)
-    };
+        }
+    });
     let rate = |seed| {
         run(
             &bed(expression),

@@ -29,12 +29,14 @@ fn like(one: f64, other: f64) -> bool {
 fn shared_line(tier: &str, cores: [u32; 2]) -> Tenant {
     Tenant {
         name: "shared".into(),
-        pattern: Pattern::SharedLine,
-        working_set: Bytes(128),
         cores: cores.to_vec(),
         prefetch: false,
         ..stream(Op::Cas, tier, 0..1)
     }
+    .with_stream(|s| {
+        s.pattern = Pattern::SharedLine;
+        s.working_set = Bytes(128);
+    })
 }
 
 /// What handing a line over takes beside others, in ns.
@@ -84,10 +86,8 @@ fn either_socket_sees_the_others_memory_alike() {
 #[test]
 fn what_fits_the_cache_of_either_socket_stays_there() {
     let bed = bed(SERVER);
-    let small = |tier, cores| Tenant {
-        working_set: Bytes::mib(8),
-        ..stream(Op::Ld, tier, cores)
-    };
+    let small =
+        |tier, cores| stream(Op::Ld, tier, cores).with_stream(|s| s.working_set = Bytes::mib(8));
     let here = gbps(&bed, small("dram", 0..8));
     let there = gbps(&bed, small("remote", BEYOND..BEYOND + 8));
     assert!(like(here, there), "{here:.1} {there:.1}");
@@ -139,14 +139,13 @@ fn a_line_between_two_sockets_waits_at_both_of_them() {
 #[test]
 fn devices_of_the_first_socket_are_refused_beside_the_other() {
     let bed = bed("miku-a+micron-x8+ssd-nvme4");
-    let storage = Tenant {
-        pattern: Pattern::Requests {
+    let storage = stream(Op::RandRead, "ssd0", 0..1).with_stream(|s| {
+        s.pattern = Pattern::Requests {
             bytes: Bytes::kib(4),
             depth: 4,
             buffered: false,
-        },
-        ..stream(Op::RandRead, "ssd0", 0..1)
-    };
+        }
+    });
     let beyond = stream(Op::Ld, "remote", BEYOND..BEYOND + 1);
     let refused = SimMachine::new(&bed, 1).start(&[storage, beyond]);
     assert!(refused.unwrap_err().to_string().contains("other one"));
@@ -202,7 +201,7 @@ proptest! {
             for (t, tenant) in tenants.iter().enumerate() {
                 prop_assert!(seen.accesses(t) > 0.0, "{} of {tenants:?}", tenant.name);
                 // A temporal store crosses twice.
-                let times = if tenant.op == Op::St { 2.0 } else { 1.0 };
+                let times = if tenant.work.stream().unwrap().op == Op::St { 2.0 } else { 1.0 };
                 if crossing(t) {
                     lines += times * seen.accesses(t);
                     under_way += times * 64.0 * tenant.cores.len() as f64;

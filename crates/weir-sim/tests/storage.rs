@@ -15,18 +15,17 @@ use weir_sim::{SimMachine, SimTestbed};
 
 /// Threads that each keep so many direct requests of 4 KiB under way.
 fn requests(op: Op, cores: std::ops::Range<u32>, depth: u32) -> Tenant {
-    Tenant {
-        pattern: Pattern::Requests {
+    stream(op, "ssd0", cores).with_stream(|s| {
+        s.pattern = Pattern::Requests {
             bytes: Bytes::kib(4),
             depth,
             buffered: false,
-        },
-        ..stream(op, "ssd0", cores)
-    }
+        }
+    })
 }
 
 fn buffered(mut tenant: Tenant) -> Tenant {
-    if let Pattern::Requests { buffered, .. } = &mut tenant.pattern {
+    if let Pattern::Requests { buffered, .. } = &mut tenant.work.stream_mut().unwrap().pattern {
         *buffered = true;
     }
     tenant
@@ -192,28 +191,26 @@ fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
     let written = seen.accesses(0) * (STORAGE_BLOCK.lines() as f64 + 1.0);
     common::assert_near("written", seen.count(Counter::CasWr), written, 0.03);
     // More buffers than they hold: 8 of 60 MiB.
-    let deep = Tenant {
-        pattern: Pattern::Requests {
+    let deep = requests(Op::SeqRead, 0..1, 16).with_stream(|s| {
+        s.pattern = Pattern::Requests {
             bytes: Bytes::mib(1),
             depth: 16,
             buffered: false,
-        },
-        ..requests(Op::SeqRead, 0..1, 16)
-    };
+        }
+    });
     let bed = bed("interplay-b");
     let seen = common::run(&bed, std::slice::from_ref(&deep), 3_000.0, 2_000.0, 1);
     let moved = seen.0.tenants[0].bytes.get() as f64;
     let written = seen.count(Counter::CasWr) * 64.0;
     assert!((0.9..1.1).contains(&(written / moved)), "{written} {moved}");
     // Fewer.
-    let shallow = Tenant {
-        pattern: Pattern::Requests {
+    let shallow = deep.with_stream(|s| {
+        s.pattern = Pattern::Requests {
             bytes: Bytes::mib(1),
             depth: 4,
             buffered: false,
-        },
-        ..deep
-    };
+        }
+    });
     let seen = common::run(&bed, &[shallow], 3_000.0, 2_000.0, 1);
     assert_eq!(seen.count(Counter::CasWr), 0.0);
 }
@@ -258,7 +255,7 @@ fn memory_and_storage_meet_in_the_tables_and_nowhere_else() {
     let (kept, longer) = change(&platform("interplay-b"), &stores);
     assert!(kept < 0.8 && longer > 5.0, "{kept:.2} {longer:.1}");
     // Loads leave entries free, so that nobody waits for one.
-    stores.op = Op::Ld;
+    stores.work.stream_mut().unwrap().op = Op::Ld;
     let (kept, longer) = change(&platform("interplay-a"), &stores);
     assert!(kept > 0.97 && longer < 1.3, "{kept:.2} {longer:.1}");
 }
@@ -271,10 +268,7 @@ fn two_drives_do_not_wait_for_each_other() {
         name: "other".into(),
         ..stream(Op::RandWrite, "ssd1", 4..8)
     };
-    let other = Tenant {
-        pattern: one.pattern,
-        ..other
-    };
+    let other = other.with_stream(|s| s.pattern = one.work.stream().unwrap().pattern);
     let alone = steady(&bed, std::slice::from_ref(&one)).gbps(0);
     let seen = steady(&bed, &[one, other]);
     common::assert_near("one", seen.gbps(0), alone, 0.02);
@@ -292,47 +286,27 @@ fn requests_that_make_no_sense_are_refused() {
     };
     let bad: [(Tenant, &str); 8] = [
         (
-            Tenant {
-                pattern: pattern(Bytes(0), 1),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.pattern = pattern(Bytes(0), 1)),
             "1 MiB",
         ),
         (
-            Tenant {
-                pattern: pattern(Bytes::mib(2), 1),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.pattern = pattern(Bytes::mib(2), 1)),
             "1 MiB",
         ),
         (
-            Tenant {
-                pattern: pattern(Bytes::kib(4), 0),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.pattern = pattern(Bytes::kib(4), 0)),
             "under way",
         ),
         (
-            Tenant {
-                pattern: Pattern::Sequential,
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.pattern = Pattern::Sequential),
             "sequential",
         ),
-        (
-            Tenant {
-                pause: Nanos(5.0),
-                ..good.clone()
-            },
-            "pauses",
-        ),
-        (
-            Tenant {
-                op: Op::Ld,
-                ..good.clone()
-            },
-            "to ld",
-        ),
+        (good.clone().with_stream(|s| s.pause = Nanos(5.0)), "pauses"),
+        (good.clone().with_stream(|s| s.op = Op::Ld), "to ld"),
         (stream(Op::Ld, "ssd0", 0..1), "storage device"),
         (requests(Op::RandRead, 0..1, 16), ""),
     ];
@@ -366,14 +340,11 @@ proptest! {
         seed: u64,
     ) {
         let bed = bed("interplay-b");
-        let tenant = Tenant {
-            pattern: Pattern::Requests {
+        let tenant = requests(op, 0..threads, depth).with_stream(|s| s.pattern = Pattern::Requests {
                 bytes: Bytes(lines * 64),
                 depth,
                 buffered: copied,
-            },
-            ..requests(op, 0..threads, depth)
-        };
+            });
         let mut machine = SimMachine::new(&bed, seed);
         machine.start(&[tenant]).unwrap();
         machine.observe(Nanos::from_micros(1_000.0)).unwrap();

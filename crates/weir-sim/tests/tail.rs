@@ -6,7 +6,6 @@ use common::*;
 use weir_model::access::Op;
 use weir_model::machine::Machine;
 use weir_model::platform::{Platform, Sourced, Tail};
-use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::SimMachine;
 
@@ -88,10 +87,7 @@ fn a_known_tail_is_recovered() {
 fn tail(machine: &str, tier: &str, beside: u32) -> f64 {
     let mut tenants = vec![chase(tier, 0..1, Bytes::mib(512))];
     if beside > 0 {
-        tenants.push(Tenant {
-            pause: Nanos(10.0),
-            ..stream(Op::Ld, tier, 1..1 + beside)
-        });
+        tenants.push(stream(Op::Ld, tier, 1..1 + beside).with_stream(|s| s.pause = Nanos(10.0)));
     }
     let seen = run(&bed(machine), &tenants, 50.0, 3_000.0, 1);
     let latency = seen.0.tenants[0].latency.as_ref().unwrap();

@@ -73,9 +73,8 @@ pub fn calibrate(
     let one = &half[..half.len().min(1)];
     let resting = |placement: &Placement| {
         let mut tenant = bench.stream(Op::Ld, one, placement);
-        tenant.pause = REST;
         tenant.prefetch = false;
-        tenant
+        tenant.with_stream(|stream| stream.pause = REST)
     };
     let rest = bench.look(resting(&fast))?;
     let loaded = bench.look(bench.stream(Op::Ld, half, &fast))?;

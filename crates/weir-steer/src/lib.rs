@@ -41,10 +41,10 @@ pub mod record;
 pub mod registry;
 pub mod scenario;
 pub mod scenario_run;
-pub mod scope;
 pub mod status;
 
 pub use controller::{Controller, Decision, Why};
 pub use limit::{Grain, Limit, Share};
 pub use plant::{Plant, PlantError};
 pub use readings::{Readings, Residency, Role, TenantReadings, Traffic};
+pub use weir_model::scope;

@@ -16,7 +16,7 @@ use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
     TenantProgress, Testbed,
 };
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Stream, Tenant};
 use weir_model::topology::{CacheLevel, Limits, Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Gigahertz, Nanos};
 
@@ -170,16 +170,16 @@ impl ToyMachine {
 
     fn latency(&self, tenant: &Tenant) -> f64 {
         let idle = self.idle(tenant);
-        match tenant.pattern {
+        match stream(tenant).pattern {
             Pattern::Chase { locality } => {
                 let levels = [2.0, 6.0, 30.0];
                 let fits = self
                     .topology
                     .caches
                     .iter()
-                    .position(|cache| tenant.working_set <= cache.size);
+                    .position(|cache| stream(tenant).working_set <= cache.size);
                 let walk = match locality {
-                    Locality::Random if tenant.working_set > Bytes::mib(8) => WALK_NS,
+                    Locality::Random if stream(tenant).working_set > Bytes::mib(8) => WALK_NS,
                     _ => 0.0,
                 };
                 fits.map_or(idle, |level| levels[level]) + walk
@@ -189,7 +189,7 @@ impl ToyMachine {
                 let apart = tenant.cores.iter().max().zip(tenant.cores.iter().min());
                 40.0 + apart.map_or(0.0, |(high, low)| f64::from(high - low))
             }
-            _ if tenant.op == Op::StClwb => 2.6 * idle,
+            _ if stream(tenant).op == Op::StClwb => 2.6 * idle,
             _ => idle,
         }
     }
@@ -197,7 +197,7 @@ impl ToyMachine {
     /// Bytes of the program, with what the caches bring for it in the tier's way.
     fn bandwidth(&self, tenant: &Tenant) -> f64 {
         let threads = tenant.cores.len() as u32;
-        let line = self.idle(tenant) / 12.0 + tenant.pause.get();
+        let line = self.idle(tenant) / 12.0 + stream(tenant).pause.get();
         let one = 64.0 / line;
         let peak = if is_cxl(tenant) {
             self.toy.cxl_gbps
@@ -205,13 +205,16 @@ impl ToyMachine {
             self.toy.dram_gbps
         };
         let declined =
-            is_cxl(tenant) && tenant.op == Op::Ld && threads > self.toy.cxl_declines_past;
+            is_cxl(tenant) && stream(tenant).op == Op::Ld && threads > self.toy.cxl_declines_past;
         (one * f64::from(threads)).min(peak) * if declined { 0.7 } else { 1.0 } / wires(tenant)
     }
 
     /// Twice the idle latency at 9/10 of the peak, as in a queue.
     fn waiting(&self, timed: &Tenant) -> f64 {
-        let beside = self.running.iter().filter(|t| !t.pattern.is_timed());
+        let beside = self
+            .running
+            .iter()
+            .filter(|t| !stream(t).pattern.is_timed());
         let drawn: f64 = beside
             .filter(|t| is_cxl(t) == is_cxl(timed))
             .map(|t| self.bandwidth(t) * wires(t))
@@ -228,13 +231,18 @@ impl ToyMachine {
 
 /// Bytes across the wires for each of the program.
 fn wires(tenant: &Tenant) -> f64 {
-    match &tenant.reads {
-        None => tenant.op.traffic_factor(),
+    match &stream(tenant).reads {
+        None => stream(tenant).op.traffic_factor(),
         Some(reads) => {
             let (loaded, touched) = (f64::from(reads.lines), f64::from(reads.per));
-            (loaded + touched * tenant.op.traffic_factor()) / (loaded + touched)
+            (loaded + touched * stream(tenant).op.traffic_factor()) / (loaded + touched)
         }
     }
+}
+
+/// What a tenant does: this machine runs streams only.
+fn stream(tenant: &Tenant) -> &Stream {
+    tenant.work.stream().expect("a stream")
 }
 
 fn is_cxl(tenant: &Tenant) -> bool {
@@ -299,7 +307,7 @@ impl Machine for ToyMachine {
         let tenants = running.iter().map(|tenant| {
             let progress = self.progress(tenant, window);
             if is_cxl(tenant) {
-                let backlog = if tenant.pattern.is_timed() {
+                let backlog = if stream(tenant).pattern.is_timed() {
                     1.0
                 } else {
                     CXL_BACKLOG
@@ -342,7 +350,7 @@ impl Machine for ToyMachine {
 
 impl ToyMachine {
     fn check(&self, tenant: &Tenant) -> Result<(), MachineError> {
-        let feature = match tenant.op {
+        let feature = match stream(tenant).op {
             Op::Movdir64b => Some((Feature::Movdir64b, "the toy has no 64-byte stores")),
             Op::Dsa => Some((Feature::Dsa, "the toy has no accelerator")),
             _ => None,
@@ -354,7 +362,7 @@ impl ToyMachine {
         for name in tenant.placement.tiers() {
             let tier = self.topology.tier(name);
             let tier = tier.ok_or_else(|| MachineError::no_such_tier(name, &self.topology))?;
-            let wanted = Bytes(tenant.working_set.get() * tenant.cores.len() as u64);
+            let wanted = Bytes(stream(tenant).working_set.get() * tenant.cores.len() as u64);
             if wanted > tier.capacity {
                 return Err(MachineError::NoMemory {
                     tier: tier.name.clone(),
@@ -369,7 +377,7 @@ impl ToyMachine {
     fn progress(&mut self, tenant: &Tenant, window: Nanos) -> TenantProgress {
         let mut progress = TenantProgress::default();
         let noise = self.noise();
-        if tenant.pattern.is_timed() {
+        if stream(tenant).pattern.is_timed() {
             let mut latency = LatencyHistogram::new();
             let mean = self.latency(tenant) * self.waiting(tenant) * self.slower * noise;
             progress.accesses = (window.get() / mean) as u64;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Reads, Tenant};
+use weir_model::tenant::{Placement, Reads, Stream, Tenant};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -84,6 +84,12 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
                 tenant.name
             )))
         };
+        let Some(stream) = tenant.work.stream() else {
+            return refuse(format!(
+                "it is {}, which this machine does not start",
+                tenant.work.describe()
+            ));
+        };
         if names.contains(&tenant.name.as_str()) {
             return refuse("another tenant has the same name".into());
         }
@@ -91,34 +97,36 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
         if tenant.cores.is_empty() {
             return refuse("it has no core to run on".into());
         }
-        if let Err(why) = check_pattern(tenant).and_then(|()| check_pace(tenant)) {
+        if let Err(why) =
+            check_pattern(stream, tenant.cores.len()).and_then(|()| check_pace(stream))
+        {
             return refuse(why);
         }
         if let Err(why) = take_cores(host, tenant, &mut taken) {
             return refuse(why);
         }
-        if tenant.op.is_storage() {
-            let request = Request::of(host, index, tenant, &work.requests)?;
+        if stream.op.is_storage() {
+            let request = Request::of(host, index, (tenant, stream), &work.requests)?;
             work.requests.push(request);
             continue;
         }
-        let offload = match offload(host, tenant) {
+        let offload = match offload(host, stream, tenant.cores.len()) {
             Err(MachineError::Request(why)) => return refuse(why),
             other => other?,
         };
         let kernel = match &offload {
             Some(_) => Kernel::offloaded(),
-            None => kernels::select(tenant.op, host.options.widest)?,
+            None => kernels::select(stream.op, host.options.widest)?,
         };
-        let rounds = match &tenant.reads {
+        let rounds = match &stream.reads {
             Some(_) if offload.is_some() => None,
-            Some(reads) => match rounds::select(tenant.op, shape(reads), host.options.widest) {
+            Some(reads) => match rounds::select(stream.op, shape(reads), host.options.widest) {
                 Err(MachineError::Request(why)) => return refuse(why),
                 other => Some(other?),
             },
             None => None,
         };
-        let memory = memory_of(host, tenant)?;
+        let memory = memory_of(host, tenant, stream)?;
         for (place, &cpu) in tenant.cores.iter().enumerate() {
             work.jobs.push(Job {
                 tenant: index,
@@ -126,13 +134,13 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
                 kernel,
                 rounds,
                 offload: offload.clone(),
-                pattern: tenant.pattern,
-                timing: tenant.timing,
-                pause: tenant.pause,
+                pattern: stream.pattern,
+                timing: stream.timing,
+                pause: stream.pause,
                 memory: memory.clone(),
                 pages: host.options.pages,
                 seed: random.word(),
-                turn: (tenant.pattern == Pattern::SharedLine).then_some(Turn {
+                turn: (stream.pattern == Pattern::SharedLine).then_some(Turn {
                     place,
                     of: tenant.cores.len(),
                 }),
@@ -163,9 +171,9 @@ fn take_cores<'t>(
     Ok(())
 }
 
-fn check_pattern(tenant: &Tenant) -> Result<(), String> {
-    let lines = tenant.working_set.lines();
-    let least = match (&tenant.reads, tenant.pattern) {
+fn check_pattern(stream: &Stream, threads: usize) -> Result<(), String> {
+    let lines = stream.working_set.lines();
+    let least = match (&stream.reads, stream.pattern) {
         (Some(reads), _) => u64::from(reads.lines).saturating_add(u64::from(reads.per)),
         (None, Pattern::Chase { .. }) => 2,
         (None, Pattern::FlushedBurst { lines }) => u64::from(lines),
@@ -174,12 +182,12 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
     if lines < least {
         return Err(format!(
             "a working set of {} is too small; at least {} B are needed",
-            tenant.working_set,
+            stream.working_set,
             least * LINE_BYTES
         ));
     }
-    match tenant.pattern {
-        timed if timed.is_timed() && tenant.reads.is_some() => Err(format!(
+    match stream.pattern {
+        timed if timed.is_timed() && stream.reads.is_some() => Err(format!(
             "{} is timed, and nothing is loaded along with it",
             timed.name()
         )),
@@ -189,56 +197,54 @@ fn check_pattern(tenant: &Tenant) -> Result<(), String> {
                 Pattern::MOST_IN_BURST
             ))
         }
-        Pattern::SharedLine if tenant.op != Op::Cas => Err(format!(
+        Pattern::SharedLine if stream.op != Op::Cas => Err(format!(
             "a shared line is handed over by cas, not by {}",
-            tenant.op
+            stream.op
         )),
-        Pattern::SharedLine if tenant.cores.len() < 2 => {
-            Err("a line is shared by two cores at least".into())
-        }
-        Pattern::Requests { .. } if !tenant.op.is_storage() => Err(format!(
+        Pattern::SharedLine if threads < 2 => Err("a line is shared by two cores at least".into()),
+        Pattern::Requests { .. } if !stream.op.is_storage() => Err(format!(
             "requests go to a storage device; {} is an instruction",
-            tenant.op
+            stream.op
         )),
-        Pattern::Descriptors { .. } if tenant.op != Op::Dsa => Err(format!(
+        Pattern::Descriptors { .. } if stream.op != Op::Dsa => Err(format!(
             "descriptors are for an accelerator, not for {}",
-            tenant.op
+            stream.op
         )),
-        other if tenant.op == Op::Dsa && !matches!(other, Pattern::Descriptors { .. }) => {
+        other if stream.op == Op::Dsa && !matches!(other, Pattern::Descriptors { .. }) => {
             Err(format!(
                 "an accelerator is given descriptors, not {} lines",
                 other.name()
             ))
         }
-        Pattern::Chase { .. } if tenant.op != Op::Ld => Err(format!(
+        Pattern::Chase { .. } if stream.op != Op::Ld => Err(format!(
             "a pointer chase is made of loads, not of {}",
-            tenant.op
+            stream.op
         )),
         Pattern::Chase { .. } if lines > u64::from(u32::MAX) => Err(format!(
             "a chase over {} has more lines than a chain can number",
-            tenant.working_set
+            stream.working_set
         )),
         Pattern::RandomBlock { block }
             if block.get() < LINE_BYTES
                 || block.get() % LINE_BYTES != 0
-                || block > tenant.working_set =>
+                || block > stream.working_set =>
         {
             Err(format!(
                 "a block of {} B must be a multiple of {LINE_BYTES} B and fit the working set of {}",
                 block.get(),
-                tenant.working_set
+                stream.working_set
             ))
         }
         _ => Ok(()),
     }
 }
 
-fn check_pace(tenant: &Tenant) -> Result<(), String> {
-    let pause = tenant.pause;
+fn check_pace(stream: &Stream) -> Result<(), String> {
+    let pause = stream.pause;
     if !(pause.get().is_finite() && pause.get() >= 0.0) {
         return Err(format!("a pause of {pause} is none"));
     }
-    let never = match tenant.pattern {
+    let never = match stream.pattern {
         Pattern::SharedLine => "a shared line is handed on at once",
         Pattern::Descriptors { .. } => "an accelerator is kept busy",
         _ => return Ok(()),
@@ -250,12 +256,16 @@ fn check_pace(tenant: &Tenant) -> Result<(), String> {
 }
 
 /// The work queue that a tenant's copies go to, if it has an accelerator make them.
-fn offload(host: &HostParts, tenant: &Tenant) -> Result<Option<(WorkQueue, Style)>, MachineError> {
+fn offload(
+    host: &HostParts,
+    stream: &Stream,
+    threads: usize,
+) -> Result<Option<(WorkQueue, Style)>, MachineError> {
     let Pattern::Descriptors {
         bytes,
         batch,
         in_flight,
-    } = tenant.pattern
+    } = stream.pattern
     else {
         return Ok(None);
     };
@@ -264,15 +274,15 @@ fn offload(host: &HostParts, tenant: &Tenant) -> Result<Option<(WorkQueue, Style
         per: 1,
         dataflow: Dataflow::Copy,
     };
-    if tenant.reads.as_ref().map(shape) != Some(one_for_one) {
+    if stream.reads.as_ref().map(shape) != Some(one_for_one) {
         return Err(MachineError::Request(
             "descriptors copy: one line is read for each that is written".into(),
         ));
     }
-    if tenant.working_set.get() / 2 < bytes.get() {
+    if stream.working_set.get() / 2 < bytes.get() {
         return Err(MachineError::Request(format!(
             "a working set of {} holds no two blocks of {bytes}",
-            tenant.working_set
+            stream.working_set
         )));
     }
     let queue = host.view.dsa.get().map_err(|why| MachineError::Missing {
@@ -284,9 +294,7 @@ fn offload(host: &HostParts, tenant: &Tenant) -> Result<Option<(WorkQueue, Style
         batch,
         in_flight,
     };
-    style
-        .check(queue, tenant.cores.len())
-        .map_err(MachineError::Request)?;
+    style.check(queue, threads).map_err(MachineError::Request)?;
     Ok(Some((queue.clone(), style)))
 }
 
@@ -299,12 +307,16 @@ fn shape(reads: &Reads) -> Shape {
 }
 
 /// The arrays of one thread: the working set is divided in the proportion of lines in a round.
-fn memory_of(host: &HostParts, tenant: &Tenant) -> Result<Vec<Need>, MachineError> {
-    let touched = shares(host, tenant, &tenant.placement)?;
-    let Some(reads) = &tenant.reads else {
-        let bytes = match tenant.pattern {
+fn memory_of(
+    host: &HostParts,
+    tenant: &Tenant,
+    stream: &Stream,
+) -> Result<Vec<Need>, MachineError> {
+    let touched = shares(host, (tenant, stream), &tenant.placement)?;
+    let Some(reads) = &stream.reads else {
+        let bytes = match stream.pattern {
             Pattern::SharedLine => Bytes(LINE_BYTES),
-            _ => tenant.working_set,
+            _ => stream.working_set,
         };
         return Ok(vec![Need {
             bytes,
@@ -312,7 +324,7 @@ fn memory_of(host: &HostParts, tenant: &Tenant) -> Result<Vec<Need>, MachineErro
         }]);
     };
     let (loads, per) = (u64::from(reads.lines), u64::from(reads.per));
-    let rounds = tenant.working_set.lines() / (loads + per);
+    let rounds = stream.working_set.lines() / (loads + per);
     Ok(vec![
         Need {
             bytes: Bytes(rounds * per * LINE_BYTES),
@@ -320,14 +332,14 @@ fn memory_of(host: &HostParts, tenant: &Tenant) -> Result<Vec<Need>, MachineErro
         },
         Need {
             bytes: Bytes(rounds * loads * LINE_BYTES),
-            shares: shares(host, tenant, &reads.from)?,
+            shares: shares(host, (tenant, stream), &reads.from)?,
         },
     ])
 }
 
 fn shares(
     host: &HostParts,
-    tenant: &Tenant,
+    (tenant, stream): (&Tenant, &Stream),
     placement: &Placement,
 ) -> Result<Vec<Share>, MachineError> {
     let share = |name: &TierName, weight: u32| {
@@ -338,7 +350,7 @@ fn shares(
         if tier.kind == TierKind::Ssd {
             return Err(MachineError::Request(format!(
                 "tenant `{}`: {name} is a storage device, and {} is an instruction on memory",
-                tenant.name, tenant.op
+                tenant.name, stream.op
             )));
         }
         Ok(Share {

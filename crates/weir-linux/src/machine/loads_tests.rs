@@ -79,10 +79,8 @@ fn mixes_copies_and_streams_run_in_every_order_of_lines() {
                 block: Bytes::kib(1),
             },
         ] {
-            let tenant = Tenant {
-                reads: reads.clone(),
-                ..tenant(machine.as_ref(), op, pattern, Bytes::mib(12))
-            };
+            let tenant = tenant(machine.as_ref(), op, pattern, Bytes::mib(12))
+                .with_stream(|s| s.reads = reads.clone());
             let (seen, notes) = match run(machine.as_mut(), tenant, 10.0) {
                 Ok(done) => done,
                 Err(MachineError::Missing { .. }) => continue,
@@ -112,11 +110,11 @@ fn a_pause_slows_a_load_down_to_what_it_leaves_time_for() {
     let mut machine = machine();
     let pause = Nanos(400.0);
     for reads in [None, reads(1, 1, Dataflow::Apart)] {
-        let tenant = Tenant {
-            pause,
-            reads,
-            ..tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(4))
-        };
+        let tenant = tenant(machine.as_ref(), Op::Ld, Pattern::Sequential, Bytes::mib(4))
+            .with_stream(|s| {
+                s.pause = pause;
+                s.reads = reads;
+            });
         let (seen, notes) = run(machine.as_mut(), tenant, 20.0).unwrap();
         let most = seen.window.get() / pause.get();
         let done = seen.tenants[0].accesses as f64;
@@ -132,10 +130,8 @@ fn single_hops_take_as_long_as_hops_in_a_row() {
     let mut least = [f64::MAX; 2];
     for _ in 0..5 {
         for (timing, least) in [Timing::Averaged, Timing::Each].into_iter().zip(&mut least) {
-            let tenant = Tenant {
-                timing,
-                ..tenant(machine.as_ref(), Op::Ld, CHASE, Bytes::mib(64))
-            };
+            let tenant = tenant(machine.as_ref(), Op::Ld, CHASE, Bytes::mib(64))
+                .with_stream(|s| s.timing = timing);
             let (seen, notes) = run(machine.as_mut(), tenant, 30.0).unwrap();
             let latency = seen.tenants[0].latency.clone().unwrap();
             *least = least.min(latency.quantile(0.5).get());
@@ -172,10 +168,7 @@ fn a_shared_line_goes_round_among_all_its_threads() {
         ..tenant(machine.as_ref(), Op::Cas, Pattern::SharedLine, Bytes(64))
     };
     for timing in [Timing::Averaged, Timing::Each] {
-        let tenant = Tenant {
-            timing,
-            ..tenant.clone()
-        };
+        let tenant = tenant.clone().with_stream(|s| s.timing = timing);
         let (seen, notes) = run(machine.as_mut(), tenant, 20.0).unwrap();
         let latency = seen.tenants[0].latency.as_ref().unwrap();
         assert!(!latency.is_empty(), "{notes:?}");
@@ -197,15 +190,13 @@ fn an_accelerator_that_is_not_there_is_a_missing_capability() {
         batch: 1,
         in_flight: 1,
     };
-    let copy = Tenant {
-        reads: reads(1, 1, Dataflow::Copy),
-        ..tenant(
-            machine.as_ref(),
-            Op::Dsa,
-            descriptors(Bytes::kib(4)),
-            Bytes::mib(2),
-        )
-    };
+    let copy = tenant(
+        machine.as_ref(),
+        Op::Dsa,
+        descriptors(Bytes::kib(4)),
+        Bytes::mib(2),
+    )
+    .with_stream(|s| s.reads = reads(1, 1, Dataflow::Copy));
     match run(machine.as_mut(), copy.clone(), 10.0) {
         Ok((seen, _)) => assert!(there && seen.tenants[0].accesses > 0),
         Err(MachineError::Missing { feature, reason }) => {
@@ -216,38 +207,25 @@ fn an_accelerator_that_is_not_there_is_a_missing_capability() {
     }
     for (tenant, expected) in [
         (
-            Tenant {
-                reads: None,
-                ..copy.clone()
-            },
+            copy.clone().with_stream(|s| s.reads = None),
             "descriptors copy",
         ),
         (
-            Tenant {
-                pattern: descriptors(Bytes::mib(2)),
-                ..copy.clone()
-            },
+            copy.clone()
+                .with_stream(|s| s.pattern = descriptors(Bytes::mib(2))),
             "no two blocks",
         ),
         (
-            Tenant {
-                pattern: Pattern::Sequential,
-                ..copy.clone()
-            },
+            copy.clone()
+                .with_stream(|s| s.pattern = Pattern::Sequential),
             "given descriptors",
         ),
         (
-            Tenant {
-                op: Op::St,
-                ..copy.clone()
-            },
+            copy.clone().with_stream(|s| s.op = Op::St),
             "for an accelerator",
         ),
         (
-            Tenant {
-                pause: Nanos(5.0),
-                ..copy
-            },
+            copy.with_stream(|s| s.pause = Nanos(5.0)),
             "nowhere to pause",
         ),
     ] {
@@ -262,73 +240,55 @@ fn loads_that_make_no_sense_are_refused_in_words() {
     let good = tenant(machine.as_ref(), Op::St, Pattern::Sequential, Bytes::mib(1));
     let wrong = [
         (
-            Tenant {
-                reads: reads(0, 1, Dataflow::Apart),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.reads = reads(0, 1, Dataflow::Apart)),
             "must have both",
         ),
         (
-            Tenant {
-                reads: reads(u32::MAX, u32::MAX, Dataflow::Apart),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.reads = reads(u32::MAX, u32::MAX, Dataflow::Apart)),
             "too small",
         ),
         (
-            Tenant {
-                reads: reads(1, 1, Dataflow::Triad),
-                ..good.clone()
-            },
+            good.clone()
+                .with_stream(|s| s.reads = reads(1, 1, Dataflow::Triad)),
             "triad reads 2 for 1",
         ),
         (
-            Tenant {
-                op: Op::Ld,
-                pattern: CHASE,
-                reads: reads(1, 1, Dataflow::Apart),
-                ..good.clone()
-            },
+            good.clone().with_stream(|s| {
+                s.op = Op::Ld;
+                s.pattern = CHASE;
+                s.reads = reads(1, 1, Dataflow::Apart);
+            }),
             "nothing is loaded along",
         ),
         (
-            Tenant {
-                pause: Nanos(f64::NAN),
-                ..good.clone()
-            },
+            good.clone().with_stream(|s| s.pause = Nanos(f64::NAN)),
             "pause",
         ),
+        (good.clone().with_stream(|s| s.pause = Nanos(-1.0)), "pause"),
         (
-            Tenant {
-                pause: Nanos(-1.0),
-                ..good.clone()
-            },
-            "pause",
-        ),
-        (
-            Tenant {
-                op: Op::Cas,
-                pattern: Pattern::SharedLine,
-                ..good.clone()
-            },
+            good.clone().with_stream(|s| {
+                s.op = Op::Cas;
+                s.pattern = Pattern::SharedLine;
+            }),
             "two cores",
         ),
         (
             Tenant {
-                pattern: Pattern::SharedLine,
                 cores: machine.topology().cores.clone(),
                 ..good.clone()
-            },
+            }
+            .with_stream(|s| s.pattern = Pattern::SharedLine),
             "by cas",
         ),
         (
-            Tenant {
-                reads: Some(Reads {
+            good.clone().with_stream(|s| {
+                s.reads = Some(Reads {
                     from: Placement::Bind(TierName::cxl(9)),
                     ..reads(1, 1, Dataflow::Copy).unwrap()
-                }),
-                ..good.clone()
-            },
+                })
+            }),
             "no tier `cxl9`",
         ),
     ];
@@ -369,10 +329,7 @@ fn tenants_of_storage_are_refused_what_they_cannot_do() {
         name: "other".into(),
         ..on(&TierName::dram(), Op::Ld, Pattern::Sequential, set)
     };
-    let pausing = Tenant {
-        pause: Nanos(100.0),
-        ..reads.clone()
-    };
+    let pausing = reads.clone().with_stream(|s| s.pause = Nanos(100.0));
     for (tenants, said) in [
         (vec![reads.clone(), other], "is taken by"),
         (vec![pausing], "nowhere to pause"),

@@ -25,7 +25,7 @@ use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
     TenantProgress, Testbed,
 };
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Tenant, Work};
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 
@@ -236,7 +236,8 @@ impl Machine for LinuxMachine {
                 "a recorded machine can be looked at, but not loaded".into(),
             ));
         }
-        if let Some(tenant) = tenants.iter().find(|tenant| tenant.work.is_some()) {
+        let is_program = |tenant: &&Tenant| matches!(tenant.work, Work::Program(_));
+        if let Some(tenant) = tenants.iter().find(is_program) {
             return Err(MachineError::Request(format!(
                 "`{}` is the description of a program, which only a model runs; here run the program \
                  itself",

@@ -29,7 +29,8 @@ pub(super) fn at_start(
     let mut notes = RunNotes::default();
     for (index, tenant) in tenants.iter().enumerate() {
         let of_tenant = |r: &&Ready| r.tenant == index;
-        let (Some(job), Some(first)) = (
+        let (Some(stream), Some(job), Some(first)) = (
+            tenant.work.stream(),
             jobs.iter().find(|j| j.tenant == index),
             ready.iter().find(of_tenant),
         ) else {
@@ -56,7 +57,7 @@ pub(super) fn at_start(
         {
             say(format!("other threads: {}", other.pages.join("; ")));
         }
-        if job.turn.is_none() && first.bytes > tenant.working_set {
+        if job.turn.is_none() && first.bytes > stream.working_set {
             say(format!("{} allocated for each thread", first.bytes));
         }
         let verified = ready.iter().filter(of_tenant).all(|r| r.verified);
@@ -67,14 +68,14 @@ pub(super) fn at_start(
                 tiers.join(", loaded ones on ")
             ));
         }
-        if tenant.op != Op::Ld && tenant.op != Op::Cas {
+        if stream.op != Op::Ld && stream.op != Op::Cas {
             say("stored words differ and none is zero".into());
         }
-        if let Some(text) = describe_pattern(tenant.pattern) {
+        if let Some(text) = describe_pattern(stream.pattern) {
             say(text);
         }
-        if tenant.pause.get() > 0.0 {
-            say(format!("pausing {} a line", tenant.pause));
+        if stream.pause.get() > 0.0 {
+            say(format!("pausing {} a line", stream.pause));
         }
         for text in describe_timed(first.timed) {
             say(text);
@@ -92,7 +93,8 @@ pub(super) fn at_start(
             };
             warn(format!("where the pages lie is not verified: {why}"));
         }
-        let (conditions, warnings) = describe_prefetchers(host, tenant, prefetchers);
+        let (conditions, warnings) =
+            describe_prefetchers(host, tenant, stream.pattern, prefetchers);
         for text in warnings {
             warn(text);
         }
@@ -108,6 +110,7 @@ pub(super) fn at_start(
 fn describe_prefetchers(
     host: &HostParts,
     tenant: &Tenant,
+    pattern: Pattern,
     prefetchers: &Result<Option<SwitchedPrefetchers>, Unavailable>,
 ) -> (Vec<String>, Vec<String>) {
     match prefetchers {
@@ -132,7 +135,7 @@ fn describe_prefetchers(
             vec![],
         ),
         Ok(None) => (vec![], vec![]),
-        Err(why) => match tenant.pattern {
+        Err(why) => match pattern {
             // None has an order that a prefetcher could follow.
             Pattern::Chase {
                 locality: Locality::Random,

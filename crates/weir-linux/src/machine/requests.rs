@@ -3,7 +3,7 @@
 use weir_model::access::Pattern;
 use weir_model::capability::Feature;
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Placement, Stream, Tenant};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::Bytes;
 
@@ -27,7 +27,7 @@ impl Request {
     pub fn of(
         host: &HostParts,
         index: usize,
-        tenant: &Tenant,
+        (tenant, stream): (&Tenant, &Stream),
         before: &[Self],
     ) -> Result<Self, MachineError> {
         let refuse = |why: &str| {
@@ -38,7 +38,7 @@ impl Request {
             bytes,
             depth,
             buffered,
-        } = tenant.pattern
+        } = stream.pattern
         else {
             return refuse("a storage device is put requests to, not lines");
         };
@@ -58,24 +58,24 @@ impl Request {
                 tier.kind.describe()
             ));
         }
-        if tenant.reads.is_some() {
+        if stream.reads.is_some() {
             return refuse("nothing is loaded along with requests to storage");
         }
-        if tenant.pause.get() > 0.0 {
+        if stream.pause.get() > 0.0 {
             return refuse("requests follow each other at once; there is nowhere to pause");
         }
-        let (block, set) = (bytes.get(), tenant.working_set.get());
+        let (block, set) = (bytes.get(), stream.working_set.get());
         if block == 0 || !block.is_multiple_of(512) || set < block || depth == 0 {
             return refuse(&format!(
                 "requests of {bytes}, {depth} deep, in {}: a request is whole sectors of 512 B, and one at least is under way",
-                tenant.working_set
+                stream.working_set
             ));
         }
         Ok(Self {
             tenant: index,
             load: Load {
                 tenant: tenant.name.clone(),
-                op: tenant.op,
+                op: stream.op,
                 cores: tenant.cores.clone(),
                 // Whole requests, so that every part begins where one may.
                 set: Bytes(set - set % block),

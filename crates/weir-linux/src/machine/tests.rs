@@ -228,40 +228,35 @@ fn what_makes_no_sense_is_refused_in_words() {
         ),
         (vec![good.clone(), good.clone()], "same name"),
         (
-            vec![Tenant {
-                working_set: Bytes(10),
-                ..good.clone()
-            }],
+            vec![good.clone().with_stream(|s| s.working_set = Bytes(10))],
             "too small",
         ),
         (
-            vec![Tenant {
-                pattern: Pattern::FlushedBurst { lines: 65 },
-                ..good.clone()
-            }],
+            vec![
+                good.clone()
+                    .with_stream(|s| s.pattern = Pattern::FlushedBurst { lines: 65 }),
+            ],
             "burst of 65",
         ),
         (
-            vec![Tenant {
-                pattern: Pattern::FlushedBurst { lines: 16 },
-                working_set: Bytes(15 * 64),
-                ..good.clone()
-            }],
+            vec![good.clone().with_stream(|s| {
+                s.pattern = Pattern::FlushedBurst { lines: 16 };
+                s.working_set = Bytes(15 * 64);
+            })],
             "at least 1024 B",
         ),
         (
-            vec![Tenant {
-                op: Op::St,
-                pattern: FRIENDLY,
-                ..good.clone()
-            }],
+            vec![good.clone().with_stream(|s| {
+                s.op = Op::St;
+                s.pattern = FRIENDLY;
+            })],
             "made of loads",
         ),
         (
-            vec![Tenant {
-                pattern: Pattern::RandomBlock { block: Bytes(100) },
-                ..good.clone()
-            }],
+            vec![
+                good.clone()
+                    .with_stream(|s| s.pattern = Pattern::RandomBlock { block: Bytes(100) }),
+            ],
             "multiple of 64",
         ),
         (
@@ -521,10 +516,9 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     assert_eq!(now(), 0x20);
 
     // A run that cannot start, and a machine that nobody stopped, leave nothing behind.
-    let greedy = Tenant {
-        working_set: Bytes::gib(1 << 20),
-        ..quiet.clone()
-    };
+    let greedy = quiet
+        .clone()
+        .with_stream(|s| s.working_set = Bytes::gib(1 << 20));
     machine.start(&[greedy]).unwrap_err();
     assert_eq!(now(), 0x20);
     machine.start(&[quiet]).unwrap();

@@ -348,7 +348,7 @@ impl TenantFacts {
         Self {
             name: tenant.name.clone(),
             cores: tenant.cores.clone(),
-            timed: tenant.pattern.is_timed(),
+            timed: tenant.is_timed(),
         }
     }
 }

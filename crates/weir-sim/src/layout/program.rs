@@ -5,7 +5,7 @@ use weir_model::machine::MachineError;
 use weir_model::tenant::Tenant;
 use weir_model::workload::Workload;
 
-use super::{FRAME_BLOCK_LINES, TierAllocator, thread};
+use super::{FRAME_BLOCK_LINES, TierAllocator, stream_of, thread};
 use crate::core::{Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Style, Thread, Walk};
 use crate::params::Params;
 use crate::rng;
@@ -39,6 +39,7 @@ impl TierAllocator<'_> {
             base += size.lines() + FRAME_BLOCK_LINES;
         }
         let shelter = shelter(tenant, params);
+        let stream = stream_of(tenant);
         let threads = (tenant.cores.iter().zip(0..)).filter_map(|(&core, number)| {
             let script = Script::new(work, number, memory.clone(), shelter, self.seed);
             let walk = memory.first()?.1.clone();
@@ -48,7 +49,7 @@ impl TierAllocator<'_> {
                 style: Style::Work,
                 private: Private::Streaming { delay: 0 },
                 ooo: Some(Box::new(ooo)),
-                ..thread(tenant, i, core, walk, Vec::new(), params)
+                ..thread((tenant, &stream), i, core, walk, Vec::new(), params)
             })
         });
         Ok(threads.collect())

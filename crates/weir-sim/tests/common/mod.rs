@@ -63,28 +63,24 @@ pub fn plain_stream(op: Op, tier: &str, cores: Range<u32>) -> Tenant {
 pub fn chase(tier: &str, cores: Range<u32>, working_set: Bytes) -> Tenant {
     Tenant {
         name: format!("chase@{tier}"),
-        pattern: Pattern::Chase {
-            locality: Locality::TlbFriendly,
-        },
-        working_set,
         ..stream(Op::Ld, tier, cores)
     }
+    .with_stream(|s| {
+        s.pattern = Pattern::Chase {
+            locality: Locality::TlbFriendly,
+        };
+        s.working_set = working_set;
+    })
 }
 
 /// One thread's single accesses to lines that were just flushed.
 pub fn flushed(op: Op, tier: &str) -> Tenant {
-    Tenant {
-        pattern: Pattern::FlushedLine,
-        ..stream(op, tier, 0..1)
-    }
+    stream(op, tier, 0..1).with_stream(|s| s.pattern = Pattern::FlushedLine)
 }
 
 /// The same, so many at once.
 pub fn burst(op: Op, tier: &str, lines: u32) -> Tenant {
-    Tenant {
-        pattern: Pattern::FlushedBurst { lines },
-        ..flushed(op, tier)
-    }
+    flushed(op, tier).with_stream(|s| s.pattern = Pattern::FlushedBurst { lines })
 }
 
 /// What a machine did in `window_us` after `warm_up_us`.

@@ -71,14 +71,15 @@ pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
         restrained(stream("bully", Op::NtSt, cores, two_groups.slow_tier())),
     ];
     for (i, core) in of_small.into_iter().enumerate() {
-        let mut small = stream(
+        let small = stream(
             &format!("small{i}"),
             Op::Ld,
             vec![core],
             two_groups.slow_tier(),
         );
-        small.pause = THINKS;
-        parties.push(restrained(small));
+        parties.push(restrained(
+            small.with_stream(|stream| stream.pause = THINKS),
+        ));
     }
     Ok(vec![phase(20.0, parties)])
 }

@@ -1,4 +1,4 @@
-//! What a tenant is on a host, as an operator writes it.
+//! Existing processes of a host as a tenant: a control group, a unit, a container or a process.
 
 use std::fmt;
 use std::str::FromStr;
