@@ -1,5 +1,6 @@
 //! Mistakes in a file, each with its place: shown as a compiler shows them.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Range;
 
@@ -92,8 +93,8 @@ pub struct Collector<'t> {
     file: &'t str,
     text: &'t str,
     /// With the byte offset by which they are sorted.
-    found: Vec<(usize, Diagnostic)>,
-    more: usize,
+    found: RefCell<Vec<(usize, Diagnostic)>>,
+    more: Cell<usize>,
 }
 
 impl<'t> Collector<'t> {
@@ -102,21 +103,21 @@ impl<'t> Collector<'t> {
         Self {
             file,
             text,
-            found: Vec::new(),
-            more: 0,
+            found: RefCell::default(),
+            more: Cell::new(0),
         }
     }
 
     /// Notes a mistake at these bytes of the text.
     pub fn report(
-        &mut self,
+        &self,
         span: Range<usize>,
         key: Option<&str>,
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        if self.found.len() == MOST_SHOWN {
-            self.more += 1;
+        if self.found.borrow().len() == MOST_SHOWN {
+            self.more.set(self.more.get() + 1);
             return;
         }
         let start = self.boundary(span.start);
@@ -130,7 +131,7 @@ impl<'t> Collector<'t> {
         let before = self.text[line_start..start].chars().count();
         let marked = self.text[start..end].lines().next().unwrap_or_default();
         let (excerpt, marks) = excerpt(line_text, before, marked.chars().count());
-        self.found.push((
+        self.found.borrow_mut().push((
             start,
             Diagnostic {
                 file: self.file.into(),
@@ -158,18 +159,20 @@ impl<'t> Collector<'t> {
     ///
     /// # Errors
     /// There were mistakes, or nothing was read.
-    pub fn finish<T>(mut self, read: Option<T>) -> Result<T, Mistakes> {
-        if let (Some(read), true) = (read, self.found.is_empty()) {
+    pub fn finish<T>(self, read: Option<T>) -> Result<T, Mistakes> {
+        let is_right = self.found.borrow().is_empty();
+        if let (Some(read), true) = (read, is_right) {
             return Ok(read);
         }
-        if self.found.is_empty() {
-            self.report(0..0, None, "the file does not describe a platform", None);
+        if is_right {
+            self.report(0..0, None, "the file does not say what it must", None);
         }
-        self.found.sort_by_key(|(at, _)| *at);
+        let mut found = self.found.into_inner();
+        found.sort_by_key(|(at, _)| *at);
         Err(Mistakes {
             file: self.file.into(),
-            shown: self.found.into_iter().map(|(_, d)| d).collect(),
-            more: self.more,
+            shown: found.into_iter().map(|(_, d)| d).collect(),
+            more: self.more.get(),
         })
     }
 }

@@ -25,6 +25,7 @@ pub mod published;
 pub mod recover;
 pub mod scope;
 pub mod tenant;
+pub mod toml;
 pub mod topology;
 pub mod units;
 pub mod workload;

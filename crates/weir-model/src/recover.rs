@@ -21,7 +21,7 @@ pub struct Parsed {
 /// Parses a text. Lines that are not TOML are reported and left out.
 ///
 /// `None` where too little can be read.
-pub fn parse(text: &str, mistakes: &mut Collector<'_>) -> Option<Parsed> {
+pub fn parse(text: &str, mistakes: &Collector<'_>) -> Option<Parsed> {
     let mut rest = text.to_string();
     for broken in 0..=MOST_BROKEN_LINES {
         let error = match Document::parse(rest.clone()) {
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn every_broken_line_is_told_and_the_others_are_read() {
         let text = "a = 1\nb = \"open\nc = = 3\n[d\ne = 5\n";
-        let mut mistakes = Collector::new("x.toml", text);
-        let parsed = parse(text, &mut mistakes).unwrap();
+        let mistakes = Collector::new("x.toml", text);
+        let parsed = parse(text, &mistakes).unwrap();
         assert!(!parsed.is_whole);
         assert!(parsed.document.contains_key("a") && parsed.document.contains_key("e"));
         let shown = mistakes.finish::<()>(None).unwrap_err();
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn what_is_no_toml_at_all_is_given_up() {
         let text = "%PDF-1.7\n%\u{fffd}\n1 0 obj\n<< /Type >>\nendobj\nxref\ntrailer\n";
-        let mut mistakes = Collector::new("x.toml", text);
-        assert!(parse(text, &mut mistakes).is_none());
+        let mistakes = Collector::new("x.toml", text);
+        assert!(parse(text, &mistakes).is_none());
         let found = mistakes.finish::<()>(None).unwrap_err();
         assert!(found.shown.len() <= MOST_BROKEN_LINES + 1);
     }

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_model::platform::{Library, MOST_BYTES, Mistakes};
+use weir_model::platform::{Library, Mistakes};
 use weir_model::published::{self, measured};
+use weir_model::toml::MOST_BYTES;
 use weir_model::units::Gigahertz;
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(Library::builtin);

@@ -57,7 +57,7 @@ fn table(keys: &[Key]) -> String {
             Need::Required => "*required*",
             _ => "",
         };
-        let (name, example, meaning) = (key.path, key.example, key.meaning);
+        let (name, example, meaning) = (key.path, key.written_example(), key.meaning);
         let _ = writeln!(out, "| `{name} = {example}` | {need} | {meaning} |");
     }
     out
@@ -110,7 +110,7 @@ fn a_mistake_is_told_with_its_line_and_what_was_meant() {
                 regions = [\n  { bytes = \"4 GiB\", order = \"sequental\" },\n  { byte = \"4 ns\", order = \"zipf\" },\n]\n";
     let found = mistakes(text);
     let has = |line: usize, part: &str| found.iter().any(|(l, m)| *l == line && m.contains(part));
-    assert!(has(5, "`cpi` cannot be 0.01"), "{found:?}");
+    assert!(has(5, "`phase.cpi` cannot be 0.01"), "{found:?}");
     assert!(has(8, "did you mean `sequential`?"), "{found:?}");
     assert!(has(9, "did you mean `bytes`?"), "{found:?}");
     assert!(has(9, "missing key `phase.regions.bytes`"), "{found:?}");
@@ -131,7 +131,7 @@ fn what_a_phase_says_together_has_to_fit() {
     assert!(
         region(", indexed_by = \"b\"")[0]
             .1
-            .contains("no region of its phase")
+            .contains("not a region of its phase")
     );
     assert!(
         region(", element = \"2 KiB\"")[0]
@@ -143,14 +143,14 @@ fn what_a_phase_says_together_has_to_fit() {
             .1
             .contains("less than the element")
     );
-    assert!(phase("")[0].1.contains("is empty"));
+    assert!(phase("")[0].1.contains("a list of 1 to 16 tables"));
     let twice = "{ name = \"a\", bytes = \"1 MiB\", order = \"random\" }";
     assert!(
         phase(&format!("{twice}, {twice}"))[0]
             .1
             .contains("two regions are called `a`")
     );
-    assert!(phase("1")[0].1.contains("not a list of tables"));
+    assert!(phase("1")[0].1.contains("a list of 1 to 16 tables"));
     let other = mistakes("kind = \"cxl\"\n");
     assert!(other[0].1.contains("not a workload"), "{other:?}");
 }

@@ -72,7 +72,7 @@ fn devices_behind_a_switch_share_its_link() {
     };
     let direct = together("emr2s+2xcxl-d", Op::Ld);
     let behind = together("emr2s+2xcxl-d@switch", Op::Ld);
-    let link = platform("emr2s+cxl-d@switch").host.switch.upstream;
+    let link = platform("emr2s+cxl-d@switch").host.switch.upstream();
     let most = link.read_limit().get() * *link.efficiency;
     assert!(direct > 1.6 * most, "{direct} of {most}");
     assert_near("two behind a switch", behind, most, 0.03);

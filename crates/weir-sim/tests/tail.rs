@@ -14,7 +14,7 @@ const MACHINE: &str = "emr2s+cxl-a";
 /// The machine, its device with this tail or with none.
 fn with_tail(tail: Option<(f64, f64)>) -> Platform {
     let mut platform = platform(MACHINE);
-    platform.devices[0].device.controller.tail = tail.map(|(share, mean)| Tail {
+    platform.devices[0].device.tail = tail.map(|(share, mean)| Tail {
         share: Sourced::from_source(share, "what if"),
         mean: Sourced::from_source(Nanos(mean), "what if"),
     });

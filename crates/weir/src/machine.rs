@@ -10,7 +10,8 @@ use weir_linux::memory::Pages;
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, Testbed};
-use weir_model::platform::{Definition, Library, MOST_BYTES, Mistakes, Platform};
+use weir_model::platform::{Definition, Library, Mistakes, Platform};
+use weir_model::toml::MOST_BYTES;
 use weir_model::topology::{TierName, Topology};
 use weir_sim::{Sampling, SimTestbed};
 

@@ -1,15 +1,58 @@
-//! What single values cannot show: values that contradict each other or physics.
+//! Checks across keys: values that contradict each other or physics.
 
 use super::assemble::Values;
 use super::{Device, Host, ReadLimit, STORAGE_BLOCK, StorageDevice};
 use crate::diagnostic::Collector;
 use crate::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
+/// The values of a file, and where mistakes go.
+struct Check<'a> {
+    values: &'a Values<'a>,
+    mistakes: &'a Collector<'a>,
+}
+
+impl Check<'_> {
+    fn wrong(&self, key: &str, message: String, help: Option<&str>) {
+        let span = self.values.span(key);
+        self.mistakes
+            .report(span, Some(key), message, help.map(str::to_owned));
+    }
+
+    /// Two keys that are possible only together.
+    fn pair(&self, one: &str, other: &str) {
+        self.needs(one, other);
+        self.needs(other, one);
+    }
+
+    /// A key that is possible only with another.
+    fn needs(&self, there: &str, other: &str) {
+        if self.values.is_given(there) && !self.values.is_given(other) {
+            self.wrong(there, format!("`{there}` needs `{other}` too"), None);
+        }
+    }
+
+    /// The lanes of a link.
+    fn lanes(&self, key: &str, lanes: u32) {
+        if !lanes.is_power_of_two() {
+            let message = format!("a link has 1, 2, 4, 8 or 16 lanes, not {lanes}");
+            let help = format!("`{key}` is the width of the link, not of the slot");
+            self.wrong(key, message, Some(&help));
+        }
+    }
+
+    /// The ranks of a channel.
+    fn ranks(&self, key: &str, ranks: u32) {
+        if !ranks.is_power_of_two() {
+            let message = format!("a channel has 1, 2, 4, 8 or 16 ranks, not {ranks}");
+            self.wrong(key, message, Some("count the ranks of all its modules"));
+        }
+    }
+}
+
 /// Checks a whole host.
-pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    let mut report = |key: &str, message: String, help: &str| {
-        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
-    };
+pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &Collector<'_>) {
+    let check = Check { values, mistakes };
+    let report = |key: &str, message: String, help: &str| check.wrong(key, message, Some(help));
 
     let (l1, l2, llc) = (&host.l1, &host.l2, &host.llc);
     for (key, size, slices, ways) in [
@@ -36,14 +79,14 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
         report(
             "l2.size",
             "the L2 cache is not larger than the L1".into(),
-            "see `l1.size`",
+            "it must be larger than `l1.size`",
         );
     }
     if !(host.tlb.page.value.get()).is_power_of_two() {
         report(
             "tlb.page",
             format!(
-                "`tlb.page` is {}, which is no power of two",
+                "`tlb.page` is {}, which is not a power of two",
                 host.tlb.page.value
             ),
             "pages are 4 KiB, 2 MiB or 1 GiB",
@@ -64,7 +107,7 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
         if rate > peak {
             report(
                 key,
-                format!("`{key}` is {rate}, which beats physics"),
+                format!("`{key}` is {rate}, which is more than physics allows"),
                 &rates,
             );
         }
@@ -73,17 +116,17 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
         report(
             "dram.idle",
             format!(
-                "DRAM at {} would be no slower than the last-level cache at {}",
+                "the latency of DRAM is {}, which is not more than the {} of the last-level cache",
                 measured.idle.value, host.llc.latency.value
             ),
-            "`dram.idle` is the whole path from the core; `llc.latency` a hit on the way",
+            "`dram.idle` is the latency of the whole path from the core; `llc.latency` is that of a cache hit",
         );
     }
     if host.core.load_peak.value > measured.read.value {
         report(
             "core.load_peak",
             format!(
-                "one core would load {}, more than all together ({})",
+                "one core loads {}, which is more than all cores together load ({})",
                 host.core.load_peak.value, measured.read.value
             ),
             "see `dram.read`",
@@ -100,19 +143,16 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_
             "see `llc.slices`",
         );
     }
-    complexes(host, values, mistakes);
-    ranks("dram.ranks", host.dram.ranks.value, values, mistakes);
-    let upstream = host.switch.upstream.lanes.value;
-    lanes("switch.lanes", upstream, values, mistakes);
-    remote(host, values, mistakes);
+    complexes(host, &check);
+    check.ranks("dram.ranks", host.dram.ranks.value);
+    check.lanes("switch.lanes", host.switch.lanes.value);
+    remote(host, &check);
 }
 
-fn complexes(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    let mut report = |key: &str, message: String, help: &str| {
-        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
-    };
+fn complexes(host: &Host, check: &Check<'_>) {
+    let report = |key: &str, message: String, help: &str| check.wrong(key, message, Some(help));
     let Some(complexes) = &host.uncore.complexes else {
-        if values.is_given("uncore.complexes") {
+        if check.values.is_given("uncore.complexes") {
             report(
                 "uncore.complexes",
                 "core complexes need links to memory".into(),
@@ -126,9 +166,9 @@ fn complexes(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
     if slices != count || !cores.is_multiple_of(count) || host.uncore.clusters.value != 1 {
         report(
             "uncore.complexes",
-            format!("{count} complexes do not go with {cores} cores and {slices} slices"),
-            "each complex has as many cores, and its part of the cache is one slice; clusters are of \
-             hosts without complexes",
+            format!("{count} complexes do not match {cores} cores and {slices} slices"),
+            "every complex has the same number of cores, and its part of the cache is one slice; only hosts \
+             without complexes have clusters",
         );
     }
     let limits = complexes.limits(host.uncore.clock.value);
@@ -147,17 +187,15 @@ fn complexes(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
     }
 }
 
-fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    pair(values, "remote.idle", "remote.read", mistakes);
-    pair(values, "remote.channels", "remote.link", mistakes);
+fn remote(host: &Host, check: &Check<'_>) {
+    check.pair("remote.idle", "remote.read");
+    check.pair("remote.channels", "remote.link");
     let Some(remote) = &host.remote else { return };
-    let mut report = |key: &str, message: String, help: &str| {
-        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
-    };
+    let report = |key: &str, message: String, help: &str| check.wrong(key, message, Some(help));
     if host.sockets.value < 2 {
         report(
             "remote.idle",
-            "a host of one socket has no other socket".into(),
+            "a host with one socket has no remote socket".into(),
             "leave `[remote]` out, or set `sockets`",
         );
     }
@@ -165,10 +203,10 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
         report(
             "remote.idle",
             format!(
-                "the other socket's DRAM at {} would be no slower than this one's at {}",
+                "the latency of the other socket's DRAM is {}, which is not more than the {} of this socket's DRAM",
                 remote.idle.value, host.dram.measured.idle.value
             ),
-            "both are the whole path from the core",
+            "both are the latency of the whole path from the core",
         );
     }
     if let Some(narrow) = &remote.narrow {
@@ -177,7 +215,7 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
             report(
                 "remote.read",
                 format!(
-                    "`remote.read` is {}, more than its channels and the link let through ({limit:.1})",
+                    "`remote.read` is {}, more than its channels and the link carry ({limit:.1})",
                     remote.read.value
                 ),
                 "see `remote.channels` and `remote.link`",
@@ -190,7 +228,7 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
         report(
             "remote.read",
             format!(
-                "`remote.read` is {}, more than the DRAM gives ({local})",
+                "`remote.read` is {}, more than the DRAM delivers ({local})",
                 remote.read.value
             ),
             "see `dram.read`",
@@ -199,12 +237,11 @@ fn remote(host: &Host, values: &Values<'_>, mistakes: &mut Collector<'_>) {
 }
 
 /// Checks a whole device.
-pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    needs(values, "remote_idle", "remote_read", mistakes);
-    lanes("lanes", device.link.lanes.value, values, mistakes);
-    let mut report = |key: &str, message: String, help: &str| {
-        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
-    };
+pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &Collector<'_>) {
+    let check = Check { values, mistakes };
+    check.needs("remote_idle", "remote_read");
+    check.lanes("lanes", device.link.lanes.value);
+    let report = |key: &str, message: String, help: &str| check.wrong(key, message, Some(help));
     let measured = &device.measured;
     let limits = device.limits();
     if let Some(read) = &measured.read
@@ -212,7 +249,10 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
     {
         report(
             "read",
-            format!("`read` is {}, which beats physics", read.value),
+            format!(
+                "`read` is {}, which is more than physics allows",
+                read.value
+            ),
             &format!("at most {:.1} can be read: {}", limits.read, limits.basis),
         );
     }
@@ -220,7 +260,7 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
         report(
             "read_limit",
             format!(
-                "`read_limit` says what limits `read`, but there is no `read`: nothing tells the {}'s rate",
+                "`read_limit` says that the {} limits `read`, but there is no `read`",
                 measured.read_limit.name()
             ),
             "add `read`, or leave `read_limit` out",
@@ -232,10 +272,10 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
         report(
             "remote_idle",
             format!(
-                "from the other socket {} would be no slower than from its own at {}",
+                "the latency from the other socket is {}, which is not more than the {} from the device's own socket",
                 idle.value, measured.idle.value
             ),
-            "both are the whole path from the core",
+            "both are the latency of the whole path from the core",
         );
     }
     let remote = &measured.remote_read;
@@ -245,7 +285,7 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
         report(
             "remote_read",
             format!(
-                "from the other socket {} would be more than from its own ({})",
+                "reads from the other socket are {}, which is more than from the device's own socket ({})",
                 remote.value, read.value
             ),
             "see `read`",
@@ -255,20 +295,19 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &mut Collec
         report(
             "interleave",
             format!(
-                "`interleave` is {}, which is no power of two",
+                "`interleave` is {}, which is not a power of two",
                 device.interleave.value
             ),
             "HDM decoders interleave by 256 B, 512 B, 1 KiB, and so on up to 16 KiB",
         );
     }
-    ranks("ranks", device.ranks.value, values, mistakes);
+    check.ranks("ranks", device.ranks.value);
 }
 
 /// Checks a whole storage device.
-pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    let mut report = |key: &str, message: String, help: &str| {
-        mistakes.report(values.span(key), Some(key), message, Some(help.into()));
-    };
+pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &Collector<'_>) {
+    let check = Check { values, mistakes };
+    let report = |key: &str, message: String, help: &str| check.wrong(key, message, Some(help));
     let measured = &device.measured;
     let (link, block) = (device.link.value, STORAGE_BLOCK);
     let blocks = |a_second: u32| GbPerSec(f64::from(a_second) * block.get() as f64 / 1e9);
@@ -289,8 +328,8 @@ pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &mu
     if measured.random_write.value > measured.random_read.value {
         report(
             "random_write",
-            "flash would be written at random faster than it is read".into(),
-            "see `random_read`; `random_write` is that of a device whose spare blocks are used up",
+            "random writes are faster than random reads".into(),
+            "see `random_read`; measure `random_write` on a device whose spare blocks are used up",
         );
     }
     let transfer = Nanos(block.get() as f64 / link.get());
@@ -302,7 +341,7 @@ pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &mu
                 "a read of {} is shorter than its known parts, which take {known:.1}",
                 measured.read_idle.value
             ),
-            "a die's `sense` and 4 KiB on the `link` are parts of it",
+            "its known parts are `sense` and 4 KiB on the `link`",
         );
     }
     if measured.write_idle.value <= transfer {
@@ -320,52 +359,10 @@ pub(crate) fn storage(device: &StorageDevice, values: &Values<'_>, mistakes: &mu
         report(
             "random_read",
             format!(
-                "{} dies that read for {} each give {most:.0} reads a second at most",
+                "{} dies with a read time of {} can make at most {most:.0} reads a second",
                 device.dies.value, device.sense.value
             ),
             "see `dies` and `sense`",
-        );
-    }
-}
-
-/// Rank bits are bits of the address.
-fn ranks(key: &str, ranks: u32, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    if !ranks.is_power_of_two() {
-        mistakes.report(
-            values.span(key),
-            Some(key),
-            format!("a channel has 1, 2, 4, 8 or 16 ranks, not {ranks}"),
-            Some("count the ranks of all its modules".into()),
-        );
-    }
-}
-
-/// A link's lanes.
-fn lanes(key: &str, lanes: u32, values: &Values<'_>, mistakes: &mut Collector<'_>) {
-    if !lanes.is_power_of_two() {
-        mistakes.report(
-            values.span(key),
-            Some(key),
-            format!("a link has 1, 2, 4, 8 or 16 lanes, not {lanes}"),
-            Some(format!("`{key}` is the width of the link, not of the slot")),
-        );
-    }
-}
-
-/// Two keys that mean something only together.
-fn pair(values: &Values<'_>, one: &str, other: &str, mistakes: &mut Collector<'_>) {
-    needs(values, one, other, mistakes);
-    needs(values, other, one, mistakes);
-}
-
-/// A key that means something only beside another.
-fn needs(values: &Values<'_>, there: &str, other: &str, mistakes: &mut Collector<'_>) {
-    if values.is_given(there) && !values.is_given(other) {
-        mistakes.report(
-            values.span(there),
-            Some(there),
-            format!("`{there}` needs `{other}` beside it"),
-            None,
         );
     }
 }

@@ -1,45 +1,82 @@
 //! A CXL memory device: link, controller, media.
 
-use super::{MeasuredLog, Media, Sourced};
+use super::{MeasuredLog, Media, keys};
 use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
 
-/// A CXL Type-3 device.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Device {
-    /// The name in expressions: `cxl-a`.
-    pub name: String,
-    /// One line for lists.
-    pub summary: String,
-    /// Where instruments logged it under load.
-    pub log: Option<MeasuredLog>,
-    /// The link to the host.
-    pub link: Link,
-    /// What stands between link and DRAM.
-    pub controller: Controller,
-    /// DRAM speed grade.
-    pub media: Sourced<Media>,
-    /// DRAM channels.
-    pub channels: Sourced<u32>,
-    /// Ranks of a channel.
-    pub ranks: Sourced<u32>,
-    /// Capacity.
-    pub capacity: Sourced<Bytes>,
-    /// Bytes in a row that one of several interleaved devices keeps.
-    pub interleave: Sourced<Bytes>,
-    /// What was measured of it, alone.
-    pub measured: DeviceMeasured,
-}
+keys! {
+    /// A CXL Type-3 device.
+    Device {
+        /// The name in expressions: `cxl-a`.
+        name: header String;
+        /// One line for lists.
+        summary: header String;
+        /// Where instruments logged it under load.
+        log: header Option<MeasuredLog>;
+        /// How the controller is built: `asic` or `fpga`. Decides the other defaults.
+        kind: defaulted ControllerKind = "controller", "asic";
+        /// The link to the host.
+        link: group Link;
+        /// What is between link and DRAM.
+        controller: group Controller;
+        /// Speed grade of the DRAM behind it.
+        media: required Media = "media", "ddr5-4800";
+        /// DRAM channels behind it.
+        channels: required u32 = "channels", "2", 1 to 32;
+        /// Ranks of a channel.
+        ranks: defaulted u32 = "ranks", "2", 1 to 16;
+        /// Capacity.
+        capacity: required Bytes = "capacity", "128 GiB", 67108864 to 1125899906842624.0;
+        /// Bytes in a row that one of several interleaved devices (`@interleaved`) keeps.
+        interleave: defaulted Bytes = "interleave", "256 B", 256 to 16384, when Interleaved;
+        /// Measured with one tenant on an otherwise idle machine.
+        measured: group DeviceMeasured;
+        /// Rare long delays, where they are known.
+        tail: maybe Tail;
+    }
 
-/// A CXL link of 68-byte flits (CXL 1.1 and 2.0).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Link {
-    /// Lanes.
-    pub lanes: Sourced<u32>,
-    /// Transfer rate of a lane.
-    pub rate: Sourced<GigaTransfers>,
-    /// Share of slots that carry something when the link is busy: what credits, acknowledgements
-    /// and idle slots leave.
-    pub efficiency: Sourced<f64>,
+    /// A CXL link of 68-byte flits (CXL 1.1 and 2.0).
+    Link {
+        /// Lanes of the link.
+        lanes: required u32 = "lanes", "8", 1 to 16;
+        /// Transfer rate of a lane.
+        rate: defaulted GigaTransfers = "rate", "32 GT/s", 8.0 to 32.0;
+        /// Share of the link's slots that carry something when it is busy.
+        efficiency: defaulted f64 = "efficiency", "0.95", 0.3 to 1.0;
+    }
+
+    /// The device controller.
+    Controller {
+        /// Requests the controller holds; the host's link credits.
+        queue: defaulted u32 = "queue", "48", 1 to 4096;
+        /// Lines of its write buffer: a write completes when it is in.
+        write_buffer: defaulted u32 = "write_buffer", "256", 1 to 65536;
+        /// Requests it looks over for one that hits an open row; 1 serves in order.
+        reorder_window: defaulted u32 = "reorder_window", "16", 1 to 1024;
+    }
+
+    /// A device as measured with one tenant on an otherwise idle machine.
+    DeviceMeasured {
+        /// Measured: pointer-chase latency of the whole path from the socket it hangs on.
+        idle: required Nanos = "idle", "240 ns", 50 to 100000;
+        /// Measured: peak sequential reads.
+        read: optional GbPerSec = "read", "26 GB/s", 0.1 to 1000.0;
+        /// What limits that peak, so that it sets the right parameter: `link`, `controller` or `media`.
+        read_limit: defaulted ReadLimit = "read_limit", "link";
+        /// Measured: pointer-chase latency from the other socket.
+        remote_idle: optional Nanos = "remote_idle", "375 ns", 50 to 100000, when Remote;
+        /// What the other socket adds to `idle` where `remote_idle` is not given.
+        remote_hop: defaulted Nanos = "remote_hop", "171 ns", 1 to 100000, when RemoteUnmeasured;
+        /// Measured: peak sequential reads from the other socket.
+        remote_read: defaulted GbPerSec = "remote_read", "14 GB/s", 0.1 to 1000.0, when Remote;
+    }
+
+    /// A rare delay of single reads: what refresh management, retries and scrubbing add.
+    Tail {
+        /// Share of reads that meet a rare long delay.
+        share: defaulted f64 = "tail.share", "0.001", 0.0 to 0.5;
+        /// Mean of that delay; lengths are exponential.
+        mean: defaulted Nanos = "tail.mean", "150 ns", 1 to 1000000;
+    }
 }
 
 /// How a controller is built.
@@ -87,47 +124,6 @@ impl ReadLimit {
             ReadLimit::Media => "media",
         }
     }
-}
-
-/// The device controller.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Controller {
-    /// How it is built.
-    pub kind: Sourced<ControllerKind>,
-    /// Requests it holds; the host's link credits.
-    pub queue: Sourced<u32>,
-    /// Lines of its write buffer: a write completes when it is in.
-    pub write_buffer: Sourced<u32>,
-    /// Requests it looks over for one that hits an open row; 1 serves in order.
-    pub reorder_window: Sourced<u32>,
-    /// Rare long accesses.
-    pub tail: Option<Tail>,
-}
-
-/// A rare delay of single reads: what refresh management, retries and scrubbing add.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tail {
-    /// Share of reads that meet it.
-    pub share: Sourced<f64>,
-    /// Its mean length; lengths are exponential.
-    pub mean: Sourced<Nanos>,
-}
-
-/// A device as measured with one tenant on an otherwise idle machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeviceMeasured {
-    /// Pointer-chase latency of the whole path from a core of the socket it hangs on.
-    pub idle: Sourced<Nanos>,
-    /// Peak sequential reads.
-    pub read: Option<Sourced<GbPerSec>>,
-    /// What that peak is limited by.
-    pub read_limit: Sourced<ReadLimit>,
-    /// Pointer-chase latency from the other socket, where it was measured.
-    pub remote_idle: Option<Sourced<Nanos>>,
-    /// What the other socket adds to `idle` where it was not.
-    pub remote_hop: Sourced<Nanos>,
-    /// Peak sequential reads from the other socket.
-    pub remote_read: Sourced<GbPerSec>,
 }
 
 impl DeviceMeasured {

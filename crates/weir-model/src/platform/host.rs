@@ -1,47 +1,286 @@
 //! The server: cores, caches, uncore, its own DRAM, the other socket.
 
-use super::{Link, MeasuredLog, Media, Sourced};
-use crate::units::{Bytes, Cycles, GbPerSec, Gigahertz, Nanos};
+use super::{Link, MeasuredLog, Media, Sourced, keys};
+use crate::units::{Bytes, Cycles, GbPerSec, GigaTransfers, Gigahertz, Nanos};
 
-/// A server of one or more equal sockets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Host {
-    /// The name in expressions: `emr2s`.
-    pub name: String,
-    /// One line for lists.
-    pub summary: String,
-    /// Sockets.
-    pub sockets: Sourced<u32>,
-    /// Devices that come with this host when the expression names none.
-    pub default_devices: Vec<String>,
-    /// Where instruments logged its DRAM under load.
-    pub log: Option<MeasuredLog>,
-    /// The cores of one socket.
-    pub core: Core,
+keys! {
+    /// A server of one or more equal sockets.
+    Host {
+        /// The name in expressions: `emr2s`.
+        name: header String;
+        /// One line for lists.
+        summary: header String;
+        /// Devices that come with this host when the expression names none.
+        default_devices: header Vec<String>;
+        /// Where instruments logged its DRAM under load.
+        log: header Option<MeasuredLog>;
+        /// Sockets, all alike.
+        sockets: required u32 = "sockets", "2", 1 to 8;
+        /// The cores of one socket.
+        core: group Core;
+        /// Address translation.
+        tlb: group Tlb;
+        /// Hardware prefetchers.
+        prefetch: group Prefetch;
+        /// Bandwidth allocation between a core's L2 and the mesh.
+        allocation: group BandwidthAllocation;
+        /// First-level data cache.
+        l1: group L1Cache;
+        /// Second-level cache.
+        l2: group L2Cache;
+        /// Shared cache of one socket.
+        llc: group LastLevelCache;
+        /// Mesh, slices and their queues.
+        uncore: group Uncore;
+        /// The Data Streaming Accelerator of one socket.
+        accelerator: group Accelerator;
+        /// How devices reach memory, and what a storage request costs the cores.
+        io: group DeviceIo;
+        /// DRAM of one socket.
+        dram: group Dram;
+        /// The way to the other socket, where there is one.
+        remote: maybe RemoteSocket;
+        /// The CXL switch that devices may be behind.
+        switch: group Switch;
+    }
+
+    /// One core and its bounded resources.
+    Core {
+        /// Whose defaults apply: the name of a file in `platforms/cores/`.
+        microarchitecture: required String = "core.microarchitecture", "emerald-rapids";
+        /// Physical cores of one socket.
+        count: required u32 = "core.count", "32", 1 to 1024;
+        /// Core clock while measured.
+        clock: required Gigahertz = "core.clock", "2.1 GHz", 0.1 to 10.0;
+        /// Reorder-buffer entries of a core.
+        reorder_buffer: defaulted u32 = "core.reorder_buffer", "512", 8 to 4096;
+        /// Instructions that a core's schedulers hold while their operands are missing.
+        scheduler: defaulted u32 = "core.scheduler", "97", 4 to 4096;
+        /// Physical integer registers of a core: those of its architecture, and results that have not retired.
+        integer_registers: defaulted u32 = "core.integer_registers", "280", 17 to 4096;
+        /// Physical vector registers.
+        vector_registers: defaulted u32 = "core.vector_registers", "320", 33 to 4096;
+        /// Store-buffer entries of a core.
+        store_buffer: defaulted u32 = "core.store_buffer", "112", 1 to 1024;
+        /// Load-buffer entries of a core: loads between dispatch and retirement.
+        load_buffer: defaulted u32 = "core.load_buffer", "192", 8 to 4096;
+        /// L1 misses a core has in flight; also its write-combining buffers.
+        line_fill_buffers: defaulted u32 = "core.line_fill_buffers", "16", 1 to 256;
+        /// L2 misses a core has in flight.
+        super_queue: defaulted u32 = "core.super_queue", "48", 1 to 512;
+        /// The most one core loads from local DRAM, prefetchers on.
+        load_peak: defaulted GbPerSec = "core.load_peak", "19 GB/s", 0.1 to 200.0;
+        /// The most one core stores to local DRAM, bytes of the program.
+        store_peak: defaulted GbPerSec = "core.store_peak", "10 GB/s", 0.1 to 200.0;
+        /// How long an unloaded non-temporal store holds its buffer.
+        nt_store_hold: defaulted Nanos = "core.nt_store_hold", "50 ns", 1 to 1000;
+        /// Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks the instruction.
+        movdir64b_share: defaulted f64 = "core.movdir64b_share", "0.7", 0.0 to 1.0;
+        /// From a branch that was predicted wrong to the first instruction after it, core cycles.
+        mispredict: defaulted Cycles = "core.mispredict", "17 clk", 1 to 100;
+    }
+
     /// Address translation.
-    pub tlb: Tlb,
-    /// Hardware prefetchers.
-    pub prefetch: Prefetch,
-    /// Bandwidth allocation between a core's L2 and the mesh.
-    pub allocation: BandwidthAllocation,
-    /// First-level data cache.
-    pub l1: Cache,
-    /// Second-level cache.
-    pub l2: Cache,
-    /// Shared cache of one socket.
-    pub llc: LastLevelCache,
-    /// Mesh, slices and their queues.
-    pub uncore: Uncore,
-    /// The Data Streaming Accelerator of one socket.
-    pub accelerator: Accelerator,
-    /// How devices reach memory, and what storage requests cost the cores.
-    pub io: DeviceIo,
-    /// DRAM of one socket.
-    pub dram: Dram,
-    /// The way to the other socket, where there is one.
-    pub remote: Option<RemoteSocket>,
-    /// The CXL switch that devices may hang on.
-    pub switch: Switch,
+    Tlb {
+        /// Second-level TLB entries.
+        entries: defaulted u32 = "tlb.entries", "2048", 16 to 65536;
+        /// Page size in use.
+        page: defaulted Bytes = "tlb.page", "4 KiB", 4096 to 1073741824;
+        /// What a page walk adds to a load.
+        walk: defaulted Nanos = "tlb.walk", "30 ns", 0 to 1000;
+        /// What the kernel takes for the first touch of a page, beside clearing it.
+        fault: defaulted Nanos = "tlb.fault", "500 ns", 0 to 100000;
+    }
+
+    /// Hardware prefetchers; both can be switched off.
+    Prefetch {
+        /// Lines the L1 prefetchers run ahead.
+        l1_lines: defaulted u32 = "prefetch.l1_lines", "2", 0 to 64;
+        /// Lines the L2 prefetchers run ahead.
+        l2_lines: defaulted u32 = "prefetch.l2_lines", "32", 0 to 256;
+        /// Accesses in a row that train the L2 streamer.
+        training: defaulted u32 = "prefetch.training", "3", 1 to 64;
+        /// Lines that the L2 streamer asks for at most when it sees a request.
+        l2_degree: defaulted u32 = "prefetch.l2_degree", "2", 1 to 16;
+        /// Lines that a core has under way when its L2 streamer stops asking for more.
+        l2_outstanding: defaulted u32 = "prefetch.l2_outstanding", "33", 1 to 256;
+        /// The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher.
+        late_level: defaulted u32 = "prefetch.late_level", "2", 1 to 3;
+    }
+
+    /// Bandwidth allocation (Intel MBA, AMD QoS): a controller between a core's L2 and the mesh that limits the
+    /// rate of requests, whatever memory they are for.
+    BandwidthAllocation {
+        /// Step of the bandwidth allocation between a core and the mesh (MBA), of its scale; 1 where the processor has none.
+        step: defaulted f64 = "allocation.step", "0.1", 0.001 to 1.0;
+        /// What a tenth of that scale lets a core draw, of `core.load_peak`.
+        tenth: defaulted f64 = "allocation.tenth", "0.15", 0.001 to 1.0;
+        /// What half of it lets it draw.
+        half: defaulted f64 = "allocation.half", "0.7", 0.001 to 1.0;
+    }
+
+    /// A core's first-level data cache.
+    L1Cache {
+        /// Capacity of a core's L1 data cache.
+        size: defaulted Bytes = "l1.size", "48 KiB", 1024 to 16777216;
+        /// Its associativity.
+        ways: defaulted u32 = "l1.ways", "12", 1 to 64;
+        /// Load-to-use latency of an L1 hit, core cycles.
+        latency: defaulted Cycles = "l1.latency", "5 clk", 1 to 100;
+    }
+
+    /// A core's second-level cache.
+    L2Cache {
+        /// Capacity of a core's L2 cache.
+        size: defaulted Bytes = "l2.size", "2 MiB", 16384 to 268435456;
+        /// Its associativity.
+        ways: defaulted u32 = "l2.ways", "16", 1 to 64;
+        /// Load-to-use latency of an L2 hit, core cycles.
+        latency: defaulted Cycles = "l2.latency", "15 clk", 1 to 200;
+    }
+
+    /// The shared cache of a socket, cut into slices.
+    LastLevelCache {
+        /// Capacity of one socket's last-level cache.
+        size: required Bytes = "llc.size", "160 MiB", 65536 to 17179869184.0;
+        /// Its associativity.
+        ways: defaulted u32 = "llc.ways", "20", 1 to 64;
+        /// Load-to-use latency of a hit.
+        latency: defaulted Nanos = "llc.latency", "33 ns", 1 to 1000;
+        /// Slices of one socket, each with a caching-and-home agent.
+        slices: required u32 = "llc.slices", "32", 1 to 512;
+    }
+
+    /// The uncore's queues and clock.
+    Uncore {
+        /// Clock of mesh and slices.
+        clock: defaulted Gigahertz = "uncore.clock", "2.5 GHz", 0.1 to 10.0;
+        /// Mesh cycles of one hop.
+        hop: defaulted Cycles = "uncore.hop", "1.5 clk", 0 to 64;
+        /// Table-of-Requests entries of one slice.
+        tor: defaulted u32 = "uncore.tor", "32", 1 to 1024;
+        /// Ingress-queue entries of one slice.
+        irq: defaulted u32 = "uncore.irq", "24", 1 to 1024;
+        /// What a just-flushed line adds to the next access.
+        flushed_line: defaulted Nanos = "uncore.flushed_line", "165 ns", 0 to 10000;
+        /// Share of the lines read for ownership by another socket that their home writes again at once, for its memory directory; 0 where there is none.
+        directory_write: defaulted f64 = "uncore.directory_write", "1", 0.0 to 1.0;
+        /// Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.
+        clusters: defaulted u32 = "uncore.clusters", "1", 1 to 8;
+        /// Core complexes, where cores do not share one cache.
+        complexes: maybe Complexes;
+    }
+
+    /// Core complexes (AMD CCX): each has its own cores, its own part of the last-level cache, and its own link
+    /// to the data fabric, on which memory is.
+    Complexes {
+        /// Core complexes of a socket, each with its own cores and part of the last-level cache; their number is that of `llc.slices`.
+        count: paired u32 = "uncore.complexes", "12", 2 to 64;
+        /// Read data that a complex's link to memory carries in a cycle of `uncore.clock`.
+        read: paired Bytes = "uncore.complex_read", "32 B", 4 to 1024;
+        /// Written data that it carries in a cycle.
+        write: paired Bytes = "uncore.complex_write", "16 B", 4 to 1024;
+        /// From a complex to another, one way.
+        crossing: paired Nanos = "uncore.complex_crossing", "40 ns", 1 to 1000;
+    }
+
+    /// The Data Streaming Accelerator: a device on the socket that copies by descriptor.
+    Accelerator {
+        /// Data Streaming Accelerators of one socket; 0 where the processor has none.
+        devices: defaulted u32 = "dsa.devices", "1", 0 to 8;
+        /// Submissions that one holds.
+        work_queue: defaulted u32 = "dsa.work_queue", "128", 1 to 4096;
+        /// Lines that it reads and writes at once.
+        read_buffers: defaulted u32 = "dsa.read_buffers", "96", 1 to 4096;
+        /// Bytes that it moves at most, read and written again.
+        peak: defaulted GbPerSec = "dsa.peak", "30 GB/s", 0.1 to 1000.0;
+        /// Core time of writing one descriptor.
+        describe: defaulted Nanos = "dsa.describe", "10 ns", 0 to 10000;
+        /// Core time of one submission.
+        submit: defaulted Nanos = "dsa.submit", "50 ns", 0 to 10000;
+        /// From the core to the device's portal, and from its completion record to the core.
+        portal: defaulted Nanos = "dsa.portal", "100 ns", 0 to 10000;
+        /// From a descriptor in the device to its first read: decoding and address translation.
+        decode: defaulted Nanos = "dsa.decode", "60 ns", 0 to 10000;
+    }
+
+    /// How devices reach memory, and what a storage request costs the cores.
+    DeviceIo {
+        /// Ways of the last-level cache that devices' writes fill (DDIO); with 0 they go to memory.
+        ways: defaulted u32 = "io.ways", "2", 0 to 64, when Storage;
+        /// Lines that the devices of one port write at once.
+        write_buffer: defaulted u32 = "io.write_buffer", "92", 1 to 4096, when Storage;
+        /// Lines that they read at once.
+        read_buffer: defaulted u32 = "io.read_buffer", "164", 1 to 4096, when Storage;
+        /// Core time of submitting a storage request: system call, block layer, driver.
+        submit: defaulted Cycles = "io.submit", "5000 clk", 0 to 1000000, when Storage;
+        /// Core time of completing one: interrupt handler, block layer, return to the program.
+        complete: defaulted Cycles = "io.complete", "5000 clk", 0 to 1000000, when Storage;
+        /// From a completion in memory to the handler on the core.
+        interrupt: defaulted Nanos = "io.interrupt", "0.8 us", 0 to 1000000, when Storage;
+        /// From the core's register write to the device, one way.
+        doorbell: defaulted Nanos = "io.doorbell", "400 ns", 0 to 1000000, when Storage;
+        /// Lines of the kernel that the core work of one request finds in no cache of its own.
+        lines: defaulted u32 = "io.lines", "8", 0 to 1024, when Storage;
+    }
+
+    /// DRAM of one socket, or of one of its sub-NUMA clusters.
+    Dram {
+        /// Speed grade of the DIMMs.
+        media: required Media = "dram.media", "ddr5-4800";
+        /// Populated channels of one socket, or of one sub-NUMA cluster.
+        channels: required u32 = "dram.channels", "8", 1 to 64;
+        /// Ranks of a channel.
+        ranks: defaulted u32 = "dram.ranks", "2", 1 to 16;
+        /// DRAM of one socket or cluster.
+        capacity: required Bytes = "dram.capacity", "128 GiB", 67108864 to 1125899906842624.0;
+        /// Read-pending-queue entries of a subchannel; while as many reads wait, nothing is prefetched.
+        read_queue: defaulted u32 = "dram.read_queue", "48", 1 to 1024;
+        /// Write-pending-queue entries of a subchannel.
+        write_queue: defaulted u32 = "dram.write_queue", "48", 1 to 1024;
+        /// Measured with one tenant on an otherwise idle machine.
+        measured: group DramMeasured;
+    }
+
+    /// DRAM as measured with one tenant on an otherwise idle machine.
+    DramMeasured {
+        /// Measured: pointer-chase latency of the whole path, without page walks.
+        idle: required Nanos = "dram.idle", "111 ns", 5 to 100000;
+        /// Measured: peak sequential reads of that DRAM.
+        read: required GbPerSec = "dram.read", "246 GB/s", 0.1 to 10000.0;
+        /// Measured: peak sequential non-temporal stores to it.
+        nt_write: derived GbPerSec = "dram.nt_write", "221 GB/s", 0.1 to 10000.0;
+    }
+
+    /// DRAM of the other socket as seen from this one.
+    RemoteSocket {
+        /// Measured: pointer-chase latency to the other socket's DRAM.
+        idle: paired Nanos = "remote.idle", "193 ns", 5 to 100000;
+        /// Measured: peak sequential reads from there.
+        read: paired GbPerSec = "remote.read", "120 GB/s", 0.1 to 10000.0;
+        /// Where its channels are fewer than this socket's, and so narrower than the link.
+        narrow: maybe NarrowRemote;
+    }
+
+    /// The other socket's DRAM where its channels, not the link, limit the reads.
+    NarrowRemote {
+        /// Populated channels there, where they limit `remote.read` and not the socket link.
+        channels: paired u32 = "remote.channels", "1", 1 to 64;
+        /// Reads that the socket link carries, where `remote.channels` is given.
+        link: paired GbPerSec = "remote.link", "97 GB/s", 0.1 to 10000.0;
+    }
+
+    /// A CXL switch between a port of the host and devices.
+    Switch {
+        /// What a CXL switch (`@switch`) adds to a read, there and back.
+        hop: defaulted Nanos = "switch.hop", "150 ns", 1 to 10000, when Switch;
+        /// Lanes of its link to the host, which every device behind it shares.
+        lanes: defaulted u32 = "switch.lanes", "16", 1 to 16, when Switch;
+        /// Transfer rate of one of them.
+        rate: defaulted GigaTransfers = "switch.rate", "32 GT/s", 8.0 to 32.0, when Switch;
+        /// Share of that link's slots that carry something when it is busy.
+        efficiency: defaulted f64 = "switch.efficiency", "0.95", 0.3 to 1.0, when Switch;
+    }
 }
 
 impl Host {
@@ -56,88 +295,6 @@ impl Host {
         }
         dram
     }
-}
-
-/// One core and its bounded resources.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Core {
-    /// The microarchitecture, as event tables name it: `emerald-rapids`.
-    pub microarchitecture: Sourced<String>,
-    /// Physical cores of a socket.
-    pub count: Sourced<u32>,
-    /// Clock while measured.
-    pub clock: Sourced<Gigahertz>,
-    /// Reorder-buffer entries.
-    pub reorder_buffer: Sourced<u32>,
-    /// Instructions that its schedulers hold while operands are missing.
-    pub scheduler: Sourced<u32>,
-    /// Physical integer registers, those of the architecture among them.
-    pub integer_registers: Sourced<u32>,
-    /// Physical vector registers.
-    pub vector_registers: Sourced<u32>,
-    /// Store-buffer entries.
-    pub store_buffer: Sourced<u32>,
-    /// Load-buffer entries.
-    pub load_buffer: Sourced<u32>,
-    /// L1 misses in flight (line-fill buffers, MAB); also the write-combining buffers.
-    pub line_fill_buffers: Sourced<u32>,
-    /// L2 misses in flight.
-    pub super_queue: Sourced<u32>,
-    /// The most that one core loads from DRAM, prefetchers on.
-    pub load_peak: Sourced<GbPerSec>,
-    /// The most that one core stores, bytes of the program.
-    pub store_peak: Sourced<GbPerSec>,
-    /// How long an unloaded non-temporal store holds its buffer: from the full line until the
-    /// uncore has taken it.
-    pub nt_store_hold: Sourced<Nanos>,
-    /// Rate of movdir64B as a share of non-temporal stores; 0 where the processor lacks it.
-    pub movdir64b_share: Sourced<f64>,
-    /// What a branch that was predicted wrong costs once its condition is known.
-    pub mispredict: Sourced<Cycles>,
-}
-
-/// Address translation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tlb {
-    /// Second-level TLB entries.
-    pub entries: Sourced<u32>,
-    /// Page size in use.
-    pub page: Sourced<Bytes>,
-    /// What a page walk adds to a load.
-    pub walk: Sourced<Nanos>,
-    /// What the kernel takes for the first touch of a page, beside clearing it.
-    pub fault: Sourced<Nanos>,
-}
-
-/// Hardware prefetchers; both can be switched off.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prefetch {
-    /// Lines the L1 prefetchers run ahead.
-    pub l1_lines: Sourced<u32>,
-    /// Lines the L2 streamer runs ahead.
-    pub l2_lines: Sourced<u32>,
-    /// Accesses in a row that train the streamer.
-    pub training: Sourced<u32>,
-    /// Lines that the streamer asks for at most when it sees a request.
-    pub l2_degree: Sourced<u32>,
-    /// Lines that a core has under way when its L2 streamer stops asking for more.
-    pub l2_outstanding: Sourced<u32>,
-    /// The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher,
-    /// 1 to 3. It decides in which bucket late prefetches show (SupMario section 4.4: L2 on Skylake, the
-    /// last-level cache since Sapphire Rapids).
-    pub late_level: Sourced<u32>,
-}
-
-/// Bandwidth allocation (Intel MBA, AMD QoS): a controller between a core's L2 and the mesh that lets requests
-/// pass at so many a time, whatever memory they are for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BandwidthAllocation {
-    /// Step of its scale; 1 where there is none.
-    pub step: Sourced<f64>,
-    /// What a tenth of the scale lets pass, of the most that a core loads from DRAM.
-    pub tenth: Sourced<f64>,
-    /// What half of it lets pass.
-    pub half: Sourced<f64>,
 }
 
 impl BandwidthAllocation {
@@ -167,137 +324,6 @@ impl BandwidthAllocation {
 /// Less than this part of a step is none.
 const ROUNDING: f64 = 1e-6;
 
-/// A private cache.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cache {
-    /// Capacity.
-    pub size: Sourced<Bytes>,
-    /// Associativity.
-    pub ways: Sourced<u32>,
-    /// Load-to-use latency of a hit.
-    pub latency: Sourced<Cycles>,
-}
-
-/// The shared cache of a socket, cut into slices.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LastLevelCache {
-    /// Capacity of the socket.
-    pub size: Sourced<Bytes>,
-    /// Associativity.
-    pub ways: Sourced<u32>,
-    /// Load-to-use latency of a hit.
-    pub latency: Sourced<Nanos>,
-    /// Slices, each with a caching-and-home agent.
-    pub slices: Sourced<u32>,
-}
-
-/// The uncore's queues and clock.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Uncore {
-    /// Mesh and slice clock.
-    pub clock: Sourced<Gigahertz>,
-    /// Mesh cycles of one hop.
-    pub hop: Sourced<Cycles>,
-    /// Table-of-Requests entries of one slice.
-    pub tor: Sourced<u32>,
-    /// Ingress-queue entries of one slice.
-    pub irq: Sourced<u32>,
-    /// What a line that was just flushed adds to the next access to it, whatever the tier.
-    pub flushed_line: Sourced<Nanos>,
-    /// Share of the lines read for ownership by another socket that their home writes again at once,
-    /// since it keeps in DRAM, beside each line, whether another socket may hold it modified; 0
-    /// where it does not.
-    pub directory_write: Sourced<f64>,
-    /// Sub-NUMA clusters that the socket is cut into; 1 for none. With more, [`Dram`] is that of one
-    /// cluster, and its lines live in that cluster's slices alone.
-    pub clusters: Sourced<u32>,
-    /// Core complexes, where cores do not share one cache.
-    pub complexes: Option<Complexes>,
-}
-
-/// The Data Streaming Accelerator: a device on the socket that copies by descriptor.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Accelerator {
-    /// Devices of a socket; 0 where the processor has none. The model uses one.
-    pub devices: Sourced<u32>,
-    /// Submissions that a device holds.
-    pub work_queue: Sourced<u32>,
-    /// Lines under way in it, from the read until the write is handed over.
-    pub read_buffers: Sourced<u32>,
-    /// Bytes that it moves at most.
-    pub peak: Sourced<GbPerSec>,
-    /// Core time of writing one descriptor.
-    pub describe: Sourced<Nanos>,
-    /// Core time of one submission to the portal.
-    pub submit: Sourced<Nanos>,
-    /// Way from the core to the portal, and of the completion back to it.
-    pub portal: Sourced<Nanos>,
-    /// From a descriptor in the device to its first read.
-    pub decode: Sourced<Nanos>,
-}
-
-/// The way of devices' lines into the socket, and the cores' part in storage requests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DeviceIo {
-    /// Ways of the last-level cache that devices' writes fill; 0 where they go to memory.
-    pub ways: Sourced<u32>,
-    /// Lines that the devices of one port write at once.
-    pub write_buffer: Sourced<u32>,
-    /// Lines that they read at once.
-    pub read_buffer: Sourced<u32>,
-    /// Core time of submitting a storage request.
-    pub submit: Sourced<Cycles>,
-    /// Core time of completing one.
-    pub complete: Sourced<Cycles>,
-    /// From a completion in memory to the handler on the core.
-    pub interrupt: Sourced<Nanos>,
-    /// From the core's register write to the device.
-    pub doorbell: Sourced<Nanos>,
-    /// Lines that the core work of one request finds in no cache of its own.
-    pub lines: Sourced<u32>,
-}
-
-/// DRAM of one socket, or of one of its sub-NUMA clusters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Dram {
-    /// Speed grade.
-    pub media: Sourced<Media>,
-    /// Channels that are populated.
-    pub channels: Sourced<u32>,
-    /// Ranks of a channel.
-    pub ranks: Sourced<u32>,
-    /// Capacity of the socket.
-    pub capacity: Sourced<Bytes>,
-    /// Read-queue entries of a subchannel.
-    pub read_queue: Sourced<u32>,
-    /// Write-pending-queue entries of a subchannel.
-    pub write_queue: Sourced<u32>,
-    /// What was measured of it, alone.
-    pub measured: DramMeasured,
-}
-
-/// DRAM as measured with one tenant on an otherwise idle machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DramMeasured {
-    /// Pointer-chase latency of the whole path, without page walks.
-    pub idle: Sourced<Nanos>,
-    /// Peak sequential reads of the socket.
-    pub read: Sourced<GbPerSec>,
-    /// Peak sequential non-temporal stores of the socket.
-    pub nt_write: Sourced<GbPerSec>,
-}
-
-/// DRAM of the other socket as seen from this one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RemoteSocket {
-    /// Pointer-chase latency.
-    pub idle: Sourced<Nanos>,
-    /// Peak sequential reads from there.
-    pub read: Sourced<GbPerSec>,
-    /// Where its channels are fewer than this socket's, and so narrower than the link.
-    pub narrow: Option<NarrowRemote>,
-}
-
 impl RemoteSocket {
     /// What the socket link carries.
     pub fn link(&self) -> &Sourced<GbPerSec> {
@@ -305,34 +331,13 @@ impl RemoteSocket {
     }
 }
 
-/// The other socket's DRAM where its channels, not the link, limit the reads.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NarrowRemote {
-    /// Channels that are populated.
-    pub channels: Sourced<u32>,
-    /// What the socket link carries.
-    pub link: Sourced<GbPerSec>,
-}
-
-/// A CXL switch between a port of the host and devices.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Switch {
-    /// What it adds to a read, there and back.
-    pub hop: Sourced<Nanos>,
+impl Switch {
     /// Its link to the host, which all devices behind it share.
-    pub upstream: Link,
-}
-
-/// Core complexes (AMD CCX): each has its own cores, its own part of the last-level cache, and its own
-/// link to the data fabric, on which memory is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Complexes {
-    /// Complexes of a socket.
-    pub count: Sourced<u32>,
-    /// Read data that a complex's link carries in an uncore cycle.
-    pub read: Sourced<Bytes>,
-    /// Written data that it carries in one.
-    pub write: Sourced<Bytes>,
-    /// From a complex to another, one way.
-    pub crossing: Sourced<Nanos>,
+    pub fn upstream(&self) -> Link {
+        Link {
+            lanes: self.lanes.clone(),
+            rate: self.rate.clone(),
+            efficiency: self.efficiency.clone(),
+        }
+    }
 }

@@ -5,15 +5,19 @@ use std::collections::btree_map::Entry;
 
 use super::assemble::{Defaults, Definition, assemble};
 use super::embedded;
-use super::schema::FileKind;
-use super::source_file::{self, SourceFile};
-use crate::diagnostic::{Collector, Mistakes};
+use super::key::FileKind;
+use super::source_file::{KINDS, SourceFile};
+use crate::diagnostic::Mistakes;
+use crate::toml::{self, Table};
+
+/// What the files are, in messages.
+const WHAT: &str = "a platform file";
 
 /// Hosts and devices by name, and the defaults below them.
 #[derive(Debug, Clone)]
 pub struct Library {
     definitions: BTreeMap<String, Definition>,
-    /// What each of them was read from, to be read again with a value changed.
+    /// The file of each, to read it again with a value changed.
     pub(super) sources: BTreeMap<String, SourceFile>,
     pub(super) defaults: Defaults,
 }
@@ -35,17 +39,12 @@ impl Library {
 
     /// Reads a file without adding it.
     ///
-    /// `file` is its name or path, for messages; what stands before the extension names the
-    /// platform.
+    /// `file` is its name or path, for messages; without its extension it names the platform.
     ///
     /// # Errors
     /// Every mistake in the text, at its line and column.
     pub fn check(&self, file: &str, text: &str) -> Result<Definition, Mistakes> {
-        let mut mistakes = Collector::new(file, text);
-        let definition = self.read(file, text, &mut mistakes);
-        mistakes
-            .finish(definition)
-            .map(|(definition, _)| definition)
+        Ok(self.read(file, text)?.0)
     }
 
     /// Reads a file and adds what it describes, in place of what had its name.
@@ -53,9 +52,7 @@ impl Library {
     /// # Errors
     /// Every mistake in the text; the library then is as before.
     pub fn add(&mut self, file: &str, text: &str) -> Result<&Definition, Mistakes> {
-        let mut mistakes = Collector::new(file, text);
-        let read = self.read(file, text, &mut mistakes);
-        let (definition, source) = mistakes.finish(read)?;
+        let (definition, source) = self.read(file, text)?;
         self.sources.insert(definition.name().to_string(), source);
         Ok(self.keep(definition))
     }
@@ -71,19 +68,17 @@ impl Library {
         }
     }
 
-    fn read(
-        &self,
-        file: &str,
-        text: &str,
-        mistakes: &mut Collector<'_>,
-    ) -> Option<(Definition, SourceFile)> {
-        let source = source_file::read(text, mistakes)?;
-        let name = stem(file);
+    fn read(&self, file: &str, text: &str) -> Result<(Definition, SourceFile), Mistakes> {
+        toml::read(file, text, WHAT, |root| self.read_file(stem(file), root))
+    }
+
+    fn read_file(&self, name: &str, root: &Table<'_>) -> Option<(Definition, SourceFile)> {
+        let source = SourceFile::read(name, root)?;
         if let Some(reason) = unusable_name(name) {
-            mistakes.report(
+            root.mistakes().report(
                 source.head.clone(),
                 None,
-                format!("the file's name makes no platform name: {reason}"),
+                format!("the file's name cannot be a platform's name: {reason}"),
                 Some("name it in lower case, such as `my-device.toml`".into()),
             );
         }
@@ -91,19 +86,19 @@ impl Library {
             source.kind,
             FileKind::HostDefaults | FileKind::DeviceDefaults
         ) {
-            mistakes.report(
+            root.mistakes().report(
                 source.head.clone(),
                 Some("kind"),
                 format!("this file gives {}, not a platform", source.kind.describe()),
-                Some("write `kind = \"host\"`, `kind = \"cxl\"` or `kind = \"ssd\"`".into()),
+                Some(KINDS.into()),
             );
             return None;
         }
-        let definition = assemble(&source, name, &self.defaults, mistakes)?;
+        let definition = assemble(&source, &self.defaults, root.mistakes())?;
         Some((definition, source))
     }
 
-    /// Everything known, hosts first and storage last, by name.
+    /// Every host, device and storage device, in this order, by name.
     pub fn list(&self) -> Vec<&Definition> {
         let kinds = [FileKind::Host, FileKind::Device, FileKind::Storage];
         let of = |kind| self.definitions.values().filter(move |d| d.kind() == kind);
@@ -121,16 +116,16 @@ impl Library {
     }
 }
 
-/// What stands before the extension in the last part of a path.
+/// The last part of a path without its extension.
 fn stem(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".toml").unwrap_or(name)
 }
 
-/// The name that a file gives what it describes.
+/// The name of what a file describes.
 ///
 /// # Errors
-/// Why it makes none.
+/// Why the file's name cannot be that name.
 pub(crate) fn name_of_file(file: &str) -> Result<&str, &'static str> {
     let name = stem(file);
     match unusable_name(name) {
@@ -139,7 +134,7 @@ pub(crate) fn name_of_file(file: &str) -> Result<&str, &'static str> {
     }
 }
 
-/// Why a name cannot stand in an expression, if it cannot.
+/// Why a name cannot be in an expression, if it cannot.
 fn unusable_name(name: &str) -> Option<&'static str> {
     let usable =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '_');
@@ -148,7 +143,7 @@ fn unusable_name(name: &str) -> Option<&'static str> {
     } else if name.len() > 64 {
         Some("it is longer than 64 characters")
     } else if !name.chars().all(usable) {
-        Some("only a-z, 0-9, `-`, `_` and `.` can stand in an expression")
+        Some("only a-z, 0-9, `-`, `_` and `.` are possible in an expression")
     } else if name == "none" || name == "host" {
         Some("`none` and `host` mean something else in an expression")
     } else if super::compose::split_count(name).is_some() {
@@ -162,21 +157,20 @@ fn builtin_defaults() -> Defaults {
     let by_name = |files: &[(&str, &str)]| -> BTreeMap<String, SourceFile> {
         files
             .iter()
-            .filter_map(|(name, text)| Some(((*name).to_string(), read_defaults(name, text)?)))
+            .filter_map(|(name, text)| Some(((*name).to_string(), read_defaults(name, text).ok()?)))
             .collect()
     };
     Defaults {
         cores: by_name(embedded::CORES),
-        host: read_defaults("host", embedded::HOST_DEFAULTS),
+        host: read_defaults("host", embedded::HOST_DEFAULTS).ok(),
         controllers: by_name(embedded::CONTROLLERS),
-        device: read_defaults("cxl", embedded::DEVICE_DEFAULTS),
+        device: read_defaults("cxl", embedded::DEVICE_DEFAULTS).ok(),
     }
 }
 
 /// A file of defaults. A test reads every embedded one without a mistake.
-fn read_defaults(name: &str, text: &str) -> Option<SourceFile> {
-    let mut mistakes = Collector::new(name, text);
-    source_file::read(text, &mut mistakes)
+fn read_defaults(name: &str, text: &str) -> Result<SourceFile, Mistakes> {
+    toml::read(name, text, WHAT, |root| SourceFile::read(name, root))
 }
 
 #[cfg(test)]
@@ -190,9 +184,7 @@ mod tests {
             &("cxl", embedded::DEVICE_DEFAULTS),
         ]);
         for (name, text) in defaults {
-            let mut mistakes = Collector::new(name, text);
-            let file = source_file::read(text, &mut mistakes);
-            if let Err(mistakes) = mistakes.finish(file) {
+            if let Err(mistakes) = read_defaults(name, text) {
                 panic!("{mistakes}");
             }
         }

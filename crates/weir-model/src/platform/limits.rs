@@ -191,7 +191,7 @@ impl Attached {
         };
         match (self.place, &host.remote) {
             (Place::Local, _) | (Place::Remote, None) => devices,
-            (Place::Switch, _) => devices.behind(&host.switch.upstream.limits("switch")),
+            (Place::Switch, _) => devices.behind(&host.switch.upstream().limits("switch")),
             (Place::Remote, Some(remote)) => {
                 let read = self.device.measured.remote_read.value;
                 let mut limits = devices.behind(&remote.limits());

@@ -10,15 +10,14 @@ mod check;
 mod compose;
 mod device;
 mod embedded;
-mod entry;
 mod host;
+mod key;
 mod library;
 mod limits;
 mod media;
 mod parameters;
 mod reference;
 mod scalar;
-mod schema;
 mod source_file;
 mod sourced;
 mod ssd;
@@ -27,22 +26,23 @@ mod vary;
 
 pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
+pub(crate) use assemble::Values;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
-pub(crate) use entry::{known as known_words, read_number as read_scalar};
 pub use host::{
-    Accelerator, BandwidthAllocation, Cache, Complexes, Core, DeviceIo, Dram, DramMeasured, Host,
-    LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
+    Accelerator, BandwidthAllocation, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, L1Cache,
+    L2Cache, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
+pub use key::{FileKind, Key, Need, When};
+pub(crate) use key::{Group, keys};
 pub use library::Library;
 pub(crate) use library::name_of_file;
 pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
+pub(crate) use parameters::Rows;
 pub use reference::ReferenceRow;
 pub use scalar::Kind;
-pub(crate) use schema::keys;
-pub use schema::{DEVICE_KEYS, FileKind, HOST_KEYS, Key, Need, STORAGE_KEYS};
-pub use source_file::MOST_BYTES;
+pub(crate) use scalar::{Parameter, Scalar};
 pub use sourced::{Provenance, Sourced};
 pub use ssd::{STORAGE_BLOCK, StorageDevice, StorageMeasured};
 pub use vary::VaryError;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::key::{FileKind, Group, When};
 use super::scalar::{Parameter, Scalar};
-use super::schema::{FileKind, Key};
 use super::{
     Attached, Definition, Device, Host, Place, Platform, Provenance, Sourced, StorageDevice,
 };
@@ -22,6 +22,9 @@ pub struct ParameterRow {
     pub meaning: String,
     /// Where the value comes from.
     pub provenance: Provenance,
+    /// The machines for which the value matters.
+    #[serde(skip)]
+    when: When,
     /// The bare value, for the digest.
     #[serde(skip)]
     scalar: Scalar,
@@ -34,22 +37,31 @@ impl ParameterRow {
     }
 }
 
-/// Collects rows under one part.
-struct Rows {
+/// Collects the rows of one part.
+pub(crate) struct Rows {
     kind: FileKind,
     part: String,
     rows: Vec<ParameterRow>,
 }
 
 impl Rows {
-    fn add<T: Parameter>(&mut self, key: &str, sourced: &Sourced<T>) {
+    fn of(kind: FileKind, part: String, group: &impl Group) -> Vec<ParameterRow> {
+        let rows = Vec::new();
+        let mut rows = Self { kind, part, rows };
+        group.add_rows(&mut rows);
+        rows.rows
+    }
+
+    pub(crate) fn add<T: Parameter>(&mut self, path: &str, sourced: &Sourced<T>) {
+        let key = self.kind.key(path);
         let scalar = sourced.value.to_scalar();
         self.rows.push(ParameterRow {
             part: self.part.clone(),
-            key: key.to_string(),
+            key: path.to_string(),
             value: T::KIND.show(&scalar),
-            meaning: self.kind.key(key).map_or("", |k: &Key| k.meaning).into(),
+            meaning: key.map_or("", |key| key.meaning).into(),
             provenance: sourced.provenance.clone(),
+            when: key.map_or(When::Always, |key| key.when),
             scalar,
         });
     }
@@ -58,177 +70,21 @@ impl Rows {
 impl Host {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        let mut r = Rows {
-            kind: FileKind::Host,
-            part: self.name.clone(),
-            rows: Vec::new(),
-        };
-        r.add("sockets", &self.sockets);
-        let core = &self.core;
-        r.add("core.microarchitecture", &core.microarchitecture);
-        r.add("core.count", &core.count);
-        r.add("core.clock", &core.clock);
-        r.add("core.reorder_buffer", &core.reorder_buffer);
-        r.add("core.scheduler", &core.scheduler);
-        r.add("core.integer_registers", &core.integer_registers);
-        r.add("core.vector_registers", &core.vector_registers);
-        r.add("core.store_buffer", &core.store_buffer);
-        r.add("core.load_buffer", &core.load_buffer);
-        r.add("core.line_fill_buffers", &core.line_fill_buffers);
-        r.add("core.super_queue", &core.super_queue);
-        r.add("core.load_peak", &core.load_peak);
-        r.add("core.store_peak", &core.store_peak);
-        r.add("core.nt_store_hold", &core.nt_store_hold);
-        r.add("core.movdir64b_share", &core.movdir64b_share);
-        r.add("core.mispredict", &core.mispredict);
-        r.add("tlb.entries", &self.tlb.entries);
-        r.add("tlb.page", &self.tlb.page);
-        r.add("tlb.walk", &self.tlb.walk);
-        r.add("tlb.fault", &self.tlb.fault);
-        r.add("prefetch.l1_lines", &self.prefetch.l1_lines);
-        r.add("prefetch.l2_lines", &self.prefetch.l2_lines);
-        r.add("prefetch.training", &self.prefetch.training);
-        r.add("prefetch.l2_degree", &self.prefetch.l2_degree);
-        r.add("prefetch.l2_outstanding", &self.prefetch.l2_outstanding);
-        r.add("prefetch.late_level", &self.prefetch.late_level);
-        r.add("allocation.step", &self.allocation.step);
-        r.add("allocation.tenth", &self.allocation.tenth);
-        r.add("allocation.half", &self.allocation.half);
-        r.add("l1.size", &self.l1.size);
-        r.add("l1.ways", &self.l1.ways);
-        r.add("l1.latency", &self.l1.latency);
-        r.add("l2.size", &self.l2.size);
-        r.add("l2.ways", &self.l2.ways);
-        r.add("l2.latency", &self.l2.latency);
-        r.add("llc.size", &self.llc.size);
-        r.add("llc.ways", &self.llc.ways);
-        r.add("llc.latency", &self.llc.latency);
-        r.add("llc.slices", &self.llc.slices);
-        r.add("uncore.clock", &self.uncore.clock);
-        r.add("uncore.hop", &self.uncore.hop);
-        r.add("uncore.tor", &self.uncore.tor);
-        r.add("uncore.irq", &self.uncore.irq);
-        r.add("uncore.flushed_line", &self.uncore.flushed_line);
-        r.add("uncore.directory_write", &self.uncore.directory_write);
-        r.add("uncore.clusters", &self.uncore.clusters);
-        if let Some(complexes) = &self.uncore.complexes {
-            r.add("uncore.complexes", &complexes.count);
-            r.add("uncore.complex_read", &complexes.read);
-            r.add("uncore.complex_write", &complexes.write);
-            r.add("uncore.complex_crossing", &complexes.crossing);
-        }
-        let dsa = &self.accelerator;
-        r.add("dsa.devices", &dsa.devices);
-        r.add("dsa.work_queue", &dsa.work_queue);
-        r.add("dsa.read_buffers", &dsa.read_buffers);
-        r.add("dsa.peak", &dsa.peak);
-        r.add("dsa.describe", &dsa.describe);
-        r.add("dsa.submit", &dsa.submit);
-        r.add("dsa.portal", &dsa.portal);
-        r.add("dsa.decode", &dsa.decode);
-        let io = &self.io;
-        r.add("io.ways", &io.ways);
-        r.add("io.write_buffer", &io.write_buffer);
-        r.add("io.read_buffer", &io.read_buffer);
-        r.add("io.submit", &io.submit);
-        r.add("io.complete", &io.complete);
-        r.add("io.interrupt", &io.interrupt);
-        r.add("io.doorbell", &io.doorbell);
-        r.add("io.lines", &io.lines);
-        r.add("dram.media", &self.dram.media);
-        r.add("dram.channels", &self.dram.channels);
-        r.add("dram.ranks", &self.dram.ranks);
-        r.add("dram.capacity", &self.dram.capacity);
-        r.add("dram.read_queue", &self.dram.read_queue);
-        r.add("dram.write_queue", &self.dram.write_queue);
-        r.add("dram.idle", &self.dram.measured.idle);
-        r.add("dram.read", &self.dram.measured.read);
-        r.add("dram.nt_write", &self.dram.measured.nt_write);
-        if let Some(remote) = &self.remote {
-            r.add("remote.idle", &remote.idle);
-            r.add("remote.read", &remote.read);
-            if let Some(narrow) = &remote.narrow {
-                r.add("remote.channels", &narrow.channels);
-                r.add("remote.link", &narrow.link);
-            }
-        }
-        let switch = &self.switch;
-        r.add("switch.hop", &switch.hop);
-        r.add("switch.lanes", &switch.upstream.lanes);
-        r.add("switch.rate", &switch.upstream.rate);
-        r.add("switch.efficiency", &switch.upstream.efficiency);
-        r.rows
+        Rows::of(FileKind::Host, self.name.clone(), self)
     }
 }
 
 impl Device {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        self.parameters_of(self.name.clone())
-    }
-
-    fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
-        let mut r = Rows {
-            kind: FileKind::Device,
-            part,
-            rows: Vec::new(),
-        };
-        r.add("controller", &self.controller.kind);
-        r.add("lanes", &self.link.lanes);
-        r.add("rate", &self.link.rate);
-        r.add("efficiency", &self.link.efficiency);
-        r.add("queue", &self.controller.queue);
-        r.add("write_buffer", &self.controller.write_buffer);
-        r.add("reorder_window", &self.controller.reorder_window);
-        r.add("media", &self.media);
-        r.add("channels", &self.channels);
-        r.add("ranks", &self.ranks);
-        r.add("capacity", &self.capacity);
-        r.add("interleave", &self.interleave);
-        let measured = &self.measured;
-        r.add("idle", &measured.idle);
-        if let Some(read) = &measured.read {
-            r.add("read", read);
-        }
-        r.add("read_limit", &measured.read_limit);
-        if let Some(idle) = &measured.remote_idle {
-            r.add("remote_idle", idle);
-        }
-        r.add("remote_hop", &measured.remote_hop);
-        r.add("remote_read", &measured.remote_read);
-        if let Some(tail) = &self.controller.tail {
-            r.add("tail.share", &tail.share);
-            r.add("tail.mean", &tail.mean);
-        }
-        r.rows
+        Rows::of(FileKind::Device, self.name.clone(), self)
     }
 }
 
 impl StorageDevice {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        self.parameters_of(self.name.clone())
-    }
-
-    fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
-        let mut r = Rows {
-            kind: FileKind::Storage,
-            part,
-            rows: Vec::new(),
-        };
-        r.add("link", &self.link);
-        r.add("capacity", &self.capacity);
-        r.add("commands", &self.commands);
-        r.add("dies", &self.dies);
-        r.add("sense", &self.sense);
-        let measured = &self.measured;
-        r.add("read_idle", &measured.read_idle);
-        r.add("write_idle", &measured.write_idle);
-        r.add("random_read", &measured.random_read);
-        r.add("random_write", &measured.random_write);
-        r.add("sequential_read", &measured.sequential_read);
-        r.add("sequential_write", &measured.sequential_write);
-        r.rows
+        Rows::of(FileKind::Storage, self.name.clone(), self)
     }
 }
 
@@ -244,24 +100,24 @@ impl Definition {
 }
 
 impl Attached {
-    /// The parameters that matter where the device hangs, in the order of the reference.
+    /// The parameters that matter for how the device is attached, in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
         self.parameters_of(self.device.name.clone())
     }
 
     fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
-        let measured = self.device.measured.remote_idle.is_some();
-        let mut rows = self.device.parameters_of(part);
-        rows.retain(|row| match row.key.as_str() {
-            "interleave" => self.ways > 1,
-            "remote_hop" => self.is_remote() && !measured,
-            "remote_idle" | "remote_read" => self.is_remote(),
+        let is_measured = self.device.measured.remote_idle.is_some();
+        let mut rows = Rows::of(FileKind::Device, part, &self.device);
+        rows.retain(|row| match row.when {
+            When::Interleaved => self.ways > 1,
+            When::Remote => self.is_remote(),
+            When::RemoteUnmeasured => self.is_remote() && !is_measured,
             _ => true,
         });
         rows
     }
 
-    /// What stands behind the device's name in an expression.
+    /// The suffix of the device's name in an expression.
     fn places(&self) -> &'static str {
         match (self.ways > 1, self.place) {
             (false, Place::Local) => "",
@@ -275,12 +131,15 @@ impl Attached {
 }
 
 impl Platform {
-    /// The host's parameters that matter for what hangs on it, in the order of the reference.
+    /// The host's parameters that matter with these devices, in the order of the reference.
     pub fn host_parameters(&self) -> Vec<ParameterRow> {
         let switched = self.devices.iter().any(|d| d.place == Place::Switch);
         let mut rows = self.host.parameters();
-        rows.retain(|row| switched || !row.key.starts_with("switch."));
-        rows.retain(|row| !self.storage.is_empty() || !row.key.starts_with("io."));
+        rows.retain(|row| match row.when {
+            When::Switch => switched,
+            When::Storage => !self.storage.is_empty(),
+            _ => true,
+        });
         rows
     }
 
@@ -297,7 +156,8 @@ impl Platform {
             rows.extend(attached.parameters_of(part));
         }
         for (n, device) in self.storage.iter().enumerate() {
-            rows.extend(device.parameters_of(format!("ssd{n}: {}", device.name)));
+            let part = format!("ssd{n}: {}", device.name);
+            rows.extend(Rows::of(FileKind::Storage, part, device));
         }
         rows
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::key::{FileKind, Need};
 use super::library::Library;
 use super::scalar::Scalar;
-use super::schema::{FileKind, Need};
 use super::source_file::SourceFile;
 
 /// One key with all that is known of it.
@@ -16,8 +16,8 @@ pub struct ReferenceRow {
     pub takes: String,
     /// Whether a file must have it.
     pub need: Need,
-    /// A value as it would be written.
-    pub example: &'static str,
+    /// A value as it is written.
+    pub example: String,
     /// Default values as shown, each with the names of the defaults that give it: a
     /// microarchitecture, a kind of controller, or nothing where it holds for all.
     pub defaults: Vec<(String, Vec<String>)>,
@@ -56,15 +56,15 @@ impl Library {
                 if let Some(value) = general.and_then(shown) {
                     defaults.push((value, Vec::new()));
                 }
-                let takes = match key.kind.words() {
-                    Some(words) => format!("{}: {}", key.kind.describe(), words.join(", ")),
-                    None if key.high > key.low => format!(
+                let takes = match (key.kind.words(), key.bounds) {
+                    (Some(words), _) => format!("{}: {}", key.kind.describe(), words.join(", ")),
+                    (None, Some((low, high))) => format!(
                         "{}, {} to {}",
                         key.kind.describe(),
-                        key.kind.show(&Scalar::Number(key.low)),
-                        key.kind.show(&Scalar::Number(key.high))
+                        key.kind.show(&Scalar::Number(low)),
+                        key.kind.show(&Scalar::Number(high))
                     ),
-                    None => format!(
+                    (None, None) => format!(
                         "{}: {}",
                         key.kind.describe(),
                         self.microarchitectures().join(", ")
@@ -74,7 +74,7 @@ impl Library {
                     key: key.path,
                     takes,
                     need: key.need,
-                    example: key.example,
+                    example: key.written_example(),
                     defaults,
                     meaning: key.meaning,
                 }

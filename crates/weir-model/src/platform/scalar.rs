@@ -1,4 +1,4 @@
-//! What can stand behind a key: how it is read, shown, and turned into a type of the model.
+//! The kinds of value: how each is read, shown, and turned into a type of the model.
 
 use std::str::FromStr;
 
@@ -74,6 +74,16 @@ impl Kind {
         }
     }
 
+    /// A value as it is written in a file: in quotes, unless it is a bare number.
+    pub(crate) fn written(self, value: &str) -> String {
+        match self {
+            Kind::Count | Kind::Share if value.replace('_', "").parse::<f64>().is_ok() => {
+                value.to_owned()
+            }
+            _ => format!("{value:?}"),
+        }
+    }
+
     /// Reads a TOML value.
     pub(crate) fn read(self, value: &Value) -> Result<Scalar, String> {
         match (self, value) {
@@ -88,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// Reads an end of an `assumed` range, where numbers may also stand in quotes.
+    /// Reads an end of an `assumed` range, where numbers may also be in quotes.
     pub(crate) fn read_end(self, value: &Value) -> Result<Scalar, String> {
         match value {
             Value::String(text) => self.read_text(text.value()),
@@ -126,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// That a value is of another type.
+    /// The message for a value of another type.
     fn mismatch(self, value: &Value) -> String {
         let found = match value {
             Value::String(_) => "text in quotes",
@@ -138,7 +148,7 @@ impl Kind {
             Value::Array(_) => "a list",
             Value::InlineTable(_) => "a table",
         };
-        format!("{found} stands here, but {} is wanted", self.describe())
+        format!("this is {found}, but must be {}", self.describe())
     }
 
     /// A value as it would be written, without quotes.
@@ -175,7 +185,7 @@ fn show_size(bytes: u64) -> String {
         )
 }
 
-/// A type of the model that stands behind keys of one kind.
+/// The type of the model for one kind of value.
 pub(crate) trait Parameter: Sized {
     const KIND: Kind;
     fn from_scalar(scalar: &Scalar) -> Option<Self>;

@@ -1,267 +1,147 @@
-//! One platform file, read into values with their provenance. Every mistake is collected.
+//! One platform file, read into values with their provenance.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use toml_edit::{Item, Key as TomlKey, TableLike};
+use toml_edit::Value;
 
-use super::MeasuredLog;
-use super::entry::{self, Entry, Outcome};
-use super::schema::{FileKind, Key};
+use super::key::{FileKind, Key};
+use super::scalar::Scalar;
+use super::{MeasuredLog, Provenance, Sourced};
 use crate::diagnostic::{Collector, closest, did_you_mean, quote};
-use crate::recover;
+use crate::toml::{Field, Table};
 
-/// Larger files are refused unread: a platform file has a few kilobytes.
-pub const MOST_BYTES: usize = 1 << 20;
+/// One value of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub sourced: Sourced<Scalar>,
+    /// Where the value is in its file.
+    pub span: Range<usize>,
+}
 
 /// What a file says, before defaults.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
     pub kind: FileKind,
+    /// The name in expressions.
+    pub name: String,
     pub summary: String,
     pub default_devices: Vec<String>,
     pub log: Option<MeasuredLog>,
     pub entries: BTreeMap<&'static str, Entry>,
     /// Keys that are there but could not be read; they are not missing.
     pub unreadable: Vec<&'static str>,
-    /// Values that stand under no source, and where.
+    /// Values without a source, and their places.
     without_source: Vec<(&'static Key, Range<usize>)>,
-    /// Whether every line is TOML; where not, nothing is said to be missing.
+    /// Whether every line is TOML; where not, nothing is reported as missing.
     pub is_whole: bool,
-    /// Where `kind` stands: the place of mistakes that have no other.
+    /// Where `kind` is: the place of mistakes that have no other.
     pub head: Range<usize>,
 }
 
-/// Reads a file. `None` where not even its kind is known; then there is a mistake.
-pub(crate) fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<SourceFile> {
-    if text.len() > MOST_BYTES {
-        mistakes.report(
-            0..0,
-            None,
-            "the file is larger than the 1 MiB that a platform file may have",
-            Some("is this the right file?".into()),
-        );
-        return None;
-    }
-    let parsed = recover::parse(text, mistakes)?;
-    let root: &dyn TableLike = parsed.document.as_table();
-    let (kind, head) = read_kind(root, parsed.is_whole, mistakes)?;
-    let mut file = SourceFile {
-        kind,
-        summary: String::new(),
-        default_devices: Vec::new(),
-        log: None,
-        entries: BTreeMap::new(),
-        unreadable: Vec::new(),
-        without_source: Vec::new(),
-        is_whole: parsed.is_whole,
-        head,
-    };
-    file.read_table(root, "", None, mistakes);
-    if file.is_whole {
-        file.report_missing_sources(mistakes);
-    }
-    if file.is_whole && file.summary.is_empty() && root.get("summary").is_none() {
-        mistakes.report(
-            file.head.clone(),
-            Some("summary"),
-            "missing key `summary`",
-            Some("add `summary = \"…\"`, one line for lists".into()),
-        );
-    }
-    Some(file)
-}
+/// Devices that a host can come with.
+const MOST_DEVICES: usize = 64;
 
-fn read_kind(
-    root: &dyn TableLike,
-    is_whole: bool,
-    mistakes: &mut Collector<'_>,
-) -> Option<(FileKind, Range<usize>)> {
-    let names = FileKind::ALL.map(FileKind::name);
-    let help = || Some("write `kind = \"host\"`, `kind = \"cxl\"` or `kind = \"ssd\"`".to_string());
-    let Some((key, item)) = root.get_key_value("kind") else {
-        if is_whole {
-            mistakes.report(0..0, Some("kind"), "missing key `kind`", help());
-        }
-        return None;
-    };
-    let span = item.span().or(key.span()).unwrap_or(0..0);
-    let Some(written) = item.as_str() else {
-        mistakes.report(span, Some("kind"), "`kind` is not text in quotes", help());
-        return None;
-    };
-    match FileKind::ALL.into_iter().find(|k| k.name() == written) {
-        Some(kind) => Some((kind, span)),
-        None => {
-            mistakes.report(
-                span,
-                Some("kind"),
-                format!("no kind of platform file is called `{}`", quote(written)),
-                did_you_mean(&closest(written, names)).or_else(help),
-            );
-            None
-        }
-    }
-}
+/// Help for a file of no or another kind.
+pub(super) const KINDS: &str = "write `kind = \"host\"`, `kind = \"cxl\"` or `kind = \"ssd\"`";
 
 impl SourceFile {
-    fn read_table(
-        &mut self,
-        table: &dyn TableLike,
-        prefix: &str,
-        inherited: Option<&str>,
-        mistakes: &mut Collector<'_>,
-    ) {
-        let own = self.text(table, "source", prefix, mistakes);
-        let source = match (&own, table.contains_key("source")) {
-            (Some(own), _) => Some(own.as_str()),
-            // It was reported; the values below it are not without source.
-            (None, true) => Some("unreadable"),
-            (None, false) => inherited,
+    /// Reads a file. `None` where not even its kind is known; then there is a mistake.
+    pub(crate) fn read(name: &str, root: &Table<'_>) -> Option<Self> {
+        let Some(field) = root.get("kind") else {
+            root.missing("kind", KINDS.into());
+            return None;
         };
-        for (name, item) in table.iter() {
-            let path = if prefix.is_empty() {
-                name.to_string()
-            } else {
-                format!("{prefix}.{name}")
-            };
-            let toml_key = table.get_key_value(name).map(|(key, _)| key);
-            let key_span = toml_key.and_then(TomlKey::span).unwrap_or(0..0);
-            let span = item.span().unwrap_or_else(|| key_span.clone());
-            match path.as_str() {
-                "kind" => {}
-                "summary" => {
-                    self.summary = self
-                        .text(table, "summary", "", mistakes)
-                        .unwrap_or_default();
-                }
-                "default_devices" if self.kind == FileKind::Host => {
-                    self.read_default_devices(item, span, mistakes);
-                }
-                "measured" if matches!(self.kind, FileKind::Host | FileKind::Device) => {
-                    self.read_log(item, span, mistakes);
-                }
-                _ if name == "source" => {}
-                _ => {
-                    if let Some(key) = self.kind.key(&path) {
-                        match entry::read(key, item, span, source, mistakes) {
-                            Outcome::Read(entry) => {
-                                self.entries.insert(key.path, entry);
-                            }
-                            Outcome::WithoutSource(span) => {
-                                self.without_source.push((key, span));
-                                self.unreadable.push(key.path);
-                            }
-                            Outcome::Unreadable => self.unreadable.push(key.path),
-                        }
-                    } else if self.kind.is_section(&path) {
-                        match item.as_table_like() {
-                            Some(section) => self.read_table(section, &path, source, mistakes),
-                            None => mistakes.report(
-                                key_span,
-                                Some(&path),
-                                format!("`{path}` is a section, not a value"),
-                                Some(format!("write `[{path}]` and its keys below")),
-                            ),
-                        }
-                    } else {
-                        self.unknown(&path, key_span, mistakes);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A text that is neither empty nor anything else, if it is there.
-    fn text(
-        &self,
-        table: &dyn TableLike,
-        name: &str,
-        prefix: &str,
-        mistakes: &mut Collector<'_>,
-    ) -> Option<String> {
-        let item = table.get(name)?;
-        match item.as_str().map(str::trim) {
-            Some(text) if !text.is_empty() => Some(text.to_string()),
-            found => {
-                let path = if prefix.is_empty() {
-                    name.to_string()
-                } else {
-                    format!("{prefix}.{name}")
-                };
-                let what = if found.is_some() {
-                    "empty"
-                } else {
-                    "not text in quotes"
-                };
-                mistakes.report(
-                    item.span().unwrap_or(0..0),
-                    Some(&path),
-                    format!("`{path}` is {what}"),
-                    None,
-                );
-                None
-            }
-        }
-    }
-
-    fn read_default_devices(
-        &mut self,
-        item: &Item,
-        span: Range<usize>,
-        mistakes: &mut Collector<'_>,
-    ) {
-        let names: Option<Vec<String>> = item.as_array().and_then(|array| {
-            array
-                .iter()
-                .map(|name| name.as_str().map(str::to_string))
-                .collect()
-        });
-        match names {
-            Some(names) => self.default_devices = names,
-            None => mistakes.report(
-                span,
-                Some("default_devices"),
-                "`default_devices` is not a list of device names",
-                Some("write for example `default_devices = [\"cxl-a\"]`".into()),
-            ),
-        }
-    }
-
-    /// `measured = { log = "…", name = "…" }`: which curves of which log are this machine's.
-    fn read_log(&mut self, item: &Item, span: Range<usize>, mistakes: &mut Collector<'_>) {
-        let table = item.as_table_like();
-        let text = |key: &str| {
-            let text = table?.get(key)?.as_str()?.trim();
-            (!text.is_empty()).then(|| text.to_string())
+        let kind = field.word(&FileKind::ALL, FileKind::name)?;
+        let mut file = SourceFile {
+            kind,
+            name: name.to_owned(),
+            summary: String::new(),
+            default_devices: Vec::new(),
+            log: None,
+            entries: BTreeMap::new(),
+            unreadable: Vec::new(),
+            without_source: Vec::new(),
+            is_whole: root.is_whole(),
+            head: field.span(),
         };
-        let others = table.is_some_and(|t| t.iter().any(|(key, _)| key != "log" && key != "name"));
-        self.log = text("log")
-            .zip(text("name"))
-            .filter(|_| !others)
-            .map(|(log, name)| MeasuredLog { log, name });
-        if self.log.is_none() {
-            mistakes.report(
-                span,
-                Some("measured"),
-                "`measured` does not name a log and the machine's name in it, and nothing else",
-                Some(
-                    "write for example `measured = { log = \"eurosys24_mlc.csv\", name = \"cxl\" }`"
-                        .into(),
-                ),
+        file.read_keys(root, None);
+        if file.is_whole {
+            file.report_missing_sources(root.mistakes());
+        }
+        if file.is_whole && !root.has("summary") {
+            root.mistakes().report(
+                file.head.clone(),
+                Some("summary"),
+                "missing key `summary`",
+                Some("add `summary = \"…\"`, one line for lists".into()),
             );
         }
+        Some(file)
     }
 
-    fn unknown(&self, path: &str, span: Range<usize>, mistakes: &mut Collector<'_>) {
-        let keys = self.kind.keys();
+    /// Reads the keys of the file or of a section; `inherited` is the source above it.
+    pub(super) fn read_keys(&mut self, table: &Table<'_>, inherited: Option<&str>) {
+        let source = match table.get("source") {
+            // A source that cannot be read is one mistake, and not one for each value.
+            Some(field) => Some(field.text().unwrap_or("unreadable")),
+            None => inherited,
+        };
+        for (name, field) in table.fields() {
+            let can_have_log = matches!(self.kind, FileKind::Host | FileKind::Device);
+            match field.path() {
+                "kind" => {}
+                _ if name == "source" => {}
+                "summary" => self.summary = field.text().unwrap_or_default().to_owned(),
+                "default_devices" if self.kind == FileKind::Host => {
+                    let devices = field.texts("device names", MOST_DEVICES);
+                    self.default_devices = devices.unwrap_or_default();
+                }
+                "measured" if can_have_log => self.log = read_log(&field),
+                path => match self.kind.key(path) {
+                    Some(key) => self.read_value(key, &field, source),
+                    None if self.kind.sections().any(|section| section == path) => {
+                        if let Some(section) = field.table() {
+                            self.read_keys(&section, source);
+                        }
+                    }
+                    None => self.unknown(&field),
+                },
+            }
+        }
+    }
+
+    /// Reads a value, plain or with its own provenance.
+    fn read_value(&mut self, key: &'static Key, field: &Field<'_>, inherited: Option<&str>) {
+        let read = match field.as_table() {
+            Some(table) => read_with_provenance(key, field, &table, inherited),
+            None => key.read(field).map(|value| {
+                let provenance = inherited.map(|source| Provenance::Source(source.to_owned()));
+                (value, field.span(), provenance)
+            }),
+        };
+        match read {
+            Some((value, span, Some(provenance))) => {
+                let sourced = Sourced { value, provenance };
+                self.entries.insert(key.path, Entry { sourced, span });
+            }
+            Some((_, span, None)) => {
+                self.without_source.push((key, span));
+                self.unreadable.push(key.path);
+            }
+            None => self.unreadable.push(key.path),
+        }
+    }
+
+    fn unknown(&self, field: &Field<'_>) {
+        let (keys, path) = (self.kind.keys(), field.path());
         let last = path.rsplit('.').next().unwrap_or(path);
-        // A key in the wrong section first, then one that is spelled alike.
-        let mut candidates: Vec<&str> = keys
-            .iter()
-            .filter(|key| key.path != path && key.last() == last)
-            .map(|key| key.path)
-            .collect();
+        let with_last = |names: &[&str]| -> Vec<&'static str> {
+            let same = keys.iter().filter(|key| names.contains(&key.last()));
+            same.map(|key| key.path).take(3).collect()
+        };
+        // A key in the wrong section first, then one with a similar name.
+        let mut candidates = with_last(&[last]);
         if candidates.is_empty() {
             let header = ["kind", "summary", "source", "measured"];
             let names = keys.iter().map(|key| key.path).chain(header);
@@ -269,24 +149,13 @@ impl SourceFile {
             candidates.dedup();
         }
         if candidates.is_empty() {
-            let close = closest(last, keys.iter().map(|key| key.last()));
-            candidates = keys
-                .iter()
-                .filter(|key| close.contains(&key.last()))
-                .map(|key| key.path)
-                .collect();
+            candidates = with_last(&closest(last, keys.iter().map(Key::last)));
         }
-        candidates.truncate(3);
-        mistakes.report(
-            span,
-            Some(path),
-            format!("`{}` is not a key of {}", quote(path), self.kind.describe()),
-            did_you_mean(&candidates),
-        );
+        field.unknown(self.kind.describe(), &candidates);
     }
 
-    /// One mistake for all values without a source, at the first of them: they share one remedy.
-    fn report_missing_sources(&mut self, mistakes: &mut Collector<'_>) {
+    /// Reports all values without a source as one mistake, at the first of them: they share one remedy.
+    fn report_missing_sources(&mut self, mistakes: &Collector<'_>) {
         self.without_source.sort_by_key(|(_, span)| span.start);
         let Some(((first, span), others)) = self.without_source.split_first() else {
             return;
@@ -300,15 +169,139 @@ impl SourceFile {
                 others.len()
             ),
         };
-        let example = first.example;
-        mistakes.report(
-            span.clone(),
-            Some(first.path),
-            message,
+        let example = first.written_example();
+        let help = format!(
+            "add `source = \"…\"` to the file or the section, or write `{{ is = {example}, source = \"…\" }}`, \
+             or `{{ is = {example}, assumed = [lowest, highest], why = \"…\" }}`"
+        );
+        mistakes.report(span.clone(), Some(first.path), message, Some(help));
+    }
+}
+
+/// `measured = { log = "…", name = "…" }`: which curves of which log are this machine's.
+fn read_log(field: &Field<'_>) -> Option<MeasuredLog> {
+    let table = field.table()?;
+    table.only("`measured`", ["log", "name"]);
+    let log = table.need("log", "\"eurosys24_mlc.csv\"");
+    let name = table.need("name", "\"cxl\"");
+    Some(MeasuredLog {
+        log: log?.text()?.to_owned(),
+        name: name?.text()?.to_owned(),
+    })
+}
+
+/// A value with its place, and its provenance if it has one.
+type Read = (Scalar, Range<usize>, Option<Provenance>);
+
+/// Reads `{ is = …, source = "…" }`, or the same with `assumed` and `why`. `None` after a mistake.
+fn read_with_provenance(
+    key: &'static Key,
+    field: &Field<'_>,
+    table: &Table<'_>,
+    inherited: Option<&str>,
+) -> Option<Read> {
+    const PARTS: [&str; 4] = ["is", "source", "assumed", "why"];
+    for (name, part) in table.fields() {
+        if !PARTS.contains(&name) {
+            part.report_key(
+                format!(
+                    "a value takes `is`, `source`, `assumed` and `why`, not `{}`",
+                    quote(name)
+                ),
+                did_you_mean(&closest(name, PARTS)),
+            );
+        }
+    }
+    let Some(is) = table.get("is") else {
+        field.report(
+            format!("`{}` has no `is`", key.path),
             Some(format!(
-                "add `source = \"…\"` to the file or the section, or write `{{ is = {example}, \
-                 source = \"…\" }}`, or `{{ is = {example}, assumed = [lowest, highest], why = \"…\" }}`"
+                "write `{{ is = {}, source = \"…\" }}`",
+                key.written_example()
             )),
         );
+        return None;
+    };
+    let text = |name: &str| {
+        let text = table.get(name)?.as_text()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    };
+    let value = key.read(&is.called(key.path));
+    let Some(assumed) = table.get("assumed") else {
+        let source = match table.has("source") {
+            true => text("source"),
+            false => inherited.map(str::to_owned),
+        };
+        return Some((value?, is.span(), source.map(Provenance::Source)));
+    };
+    let assumed = assumed.called(key.path);
+    if table.has("source") {
+        assumed.report(
+            format!("`{}` is both `assumed` and has a `source`", key.path),
+            Some("keep the source if it prints this value, else `assumed` and `why`".into()),
+        );
     }
+    let Some(why) = text("why") else {
+        let message = format!("`{}` is assumed, but there is no reason", key.path);
+        assumed.report(message, Some("add `why = \"…\"`".into()));
+        return None;
+    };
+    let (low, high) = read_range(key, &assumed, value.as_ref())?;
+    let provenance = Provenance::Assumed { low, high, why };
+    Some((value?, is.span(), Some(provenance)))
+}
+
+/// Reads the range of an assumed value, both ends as written. `None` after a mistake.
+fn read_range(key: &Key, field: &Field<'_>, value: Option<&Scalar>) -> Option<(String, String)> {
+    let ends = field.value().and_then(Value::as_array);
+    let ends: Vec<&Value> = ends.map_or_else(Vec::new, |array| array.iter().collect());
+    let [low, high] = ends[..] else {
+        let help = "write the lowest and the highest plausible value: `assumed = [\"20\", \"48\"]`";
+        field.report("`assumed` must be a pair of values", Some(help.into()));
+        return None;
+    };
+    let read = |end: &Value| {
+        let scalar = key.kind.read_end(end);
+        let wrong = match &scalar {
+            Ok(scalar) => key
+                .out_of_bounds(scalar, key.path)
+                .map(|(message, _)| message),
+            Err(message) => Some(message.clone()),
+        };
+        if let Some(message) = wrong {
+            field.report_at(end.span(), message, None);
+            return None;
+        }
+        let scalar = scalar.ok()?;
+        let written = match end.as_str() {
+            Some(text) => quote(text.trim()),
+            None => key.kind.show(&scalar),
+        };
+        Some((scalar, written))
+    };
+    let (low, high) = (read(low), read(high));
+    let ((low, low_text), (high, high_text)) = (low?, high?);
+    let (Scalar::Number(low), Scalar::Number(high)) = (low, high) else {
+        return Some((low_text, high_text));
+    };
+    let (message, help) = match value {
+        _ if low > high => (
+            format!(
+                "the range of `{}` starts at {low_text} and ends at {high_text}",
+                key.path
+            ),
+            Some("write the lowest value first".into()),
+        ),
+        Some(value @ Scalar::Number(n)) if !(low..=high).contains(n) => (
+            format!(
+                "`{}` is {}, which is outside its own range of {low_text} to {high_text}",
+                key.path,
+                key.kind.show(value)
+            ),
+            None,
+        ),
+        _ => return Some((low_text, high_text)),
+    };
+    field.report(message, help);
+    None
 }

@@ -1,11 +1,9 @@
-//! A platform with one value changed: what if an assumed number lies elsewhere in its range?
-
-use toml_edit::{Item, Value};
+//! A platform with one value changed, such as another value of an assumed range.
 
 use super::Library;
 use super::assemble::assemble;
-use super::entry::{self, Outcome};
-use crate::diagnostic::{Collector, Mistakes, quote};
+use crate::diagnostic::{Mistakes, quote};
+use crate::toml;
 
 /// Why a value could not be changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -21,7 +19,7 @@ pub enum VaryError {
         /// What was asked for.
         key: String,
     },
-    /// The value cannot stand there, or contradicts others.
+    /// The value is not possible for the key, or contradicts others.
     #[error("{0}")]
     Value(#[from] Mistakes),
 }
@@ -31,8 +29,7 @@ impl Library {
     /// `30 ns`), whatever it or the defaults below it say.
     ///
     /// # Errors
-    /// There is no such definition or key, or the value is none for it; the library is then as
-    /// before.
+    /// There is no such definition or key, or the key cannot have the value; the library is then as before.
     pub fn vary(&mut self, name: &str, key: &str, value: &str) -> Result<(), VaryError> {
         let unknown = || VaryError::Unknown(quote(name));
         let mut source = self.sources.get(name).ok_or_else(unknown)?.clone();
@@ -40,31 +37,14 @@ impl Library {
             platform: quote(name),
             key: quote(key),
         })?;
-        let mut mistakes = Collector::new(name, value);
-        let item = Item::Value(written(value));
-        match entry::read(known, &item, 0..value.len(), Some("varied"), &mut mistakes) {
-            Outcome::Read(entry) => {
-                source.entries.insert(known.path, entry);
-            }
-            Outcome::WithoutSource(_) | Outcome::Unreadable => {}
-        }
-        let definition = assemble(&source, name, &self.defaults, &mut mistakes);
-        let definition = mistakes.finish(definition)?;
+        let text = format!("{} = {}", known.path, known.kind.written(value.trim()));
+        let definition = toml::read(name, &text, "a value", |root| {
+            source.read_keys(root, Some("varied"));
+            assemble(&source, &self.defaults, root.mistakes())
+        })?;
         self.keep(definition);
         self.sources.insert(name.to_string(), source);
         Ok(())
-    }
-}
-
-/// A bare number or a text, as a file would have it.
-fn written(value: &str) -> Value {
-    let value = value.trim();
-    if let Ok(whole) = value.parse::<i64>() {
-        whole.into()
-    } else if let Ok(number) = value.parse::<f64>() {
-        number.into()
-    } else {
-        value.into()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The workloads that come with Weir, and files beside them.
 
 use super::{Workload, embedded, read};
-use crate::diagnostic::{Collector, Mistakes, closest};
+use crate::diagnostic::{Mistakes, closest};
+use crate::toml;
 
 /// Descriptions by name.
 #[derive(Debug, Clone)]
@@ -19,15 +20,13 @@ impl Workloads {
         Self { all }
     }
 
-    /// Reads a file. `file` is its name or path, for messages; what stands before the extension
-    /// names the workload.
+    /// Reads a file. `file` is its name or path, for messages; without its extension it names the
+    /// workload.
     ///
     /// # Errors
     /// Every mistake in the text, at its line and column.
     pub fn check(file: &str, text: &str) -> Result<Workload, Mistakes> {
-        let mut mistakes = Collector::new(file, text);
-        let workload = read::read(file, text, &mut mistakes);
-        mistakes.finish(workload)
+        toml::read(file, text, "a workload file", |root| read::read(file, root))
     }
 
     /// Every workload, by name.

@@ -2,7 +2,21 @@
 //!
 //! Reading, checking and the reference in `docs/workloads.md` all come from these tables.
 
-use crate::platform::{Key, Kind, Need, keys};
+use crate::platform::{Key, Kind, Need, When};
+
+macro_rules! keys {
+    ($($path:literal: $kind:ident $low:literal to $high:literal, $need:ident, $example:literal, $meaning:literal;)+) => {
+        &[$(Key {
+            path: $path,
+            kind: Kind::$kind,
+            bounds: Some(($low as f64, $high as f64)),
+            need: Need::$need,
+            when: When::Always,
+            example: $example,
+            meaning: $meaning,
+        },)+]
+    };
+}
 
 /// Keys of the whole file, beside `kind`, `summary`, `source`, `assumed` and `phase`.
 pub const FILE_KEYS: &[Key] = keys! {
@@ -21,10 +35,10 @@ pub const PHASE_KEYS: &[Key] = keys! {
 
 /// Keys of one of a phase's `regions`, beside `name`, `order` and `indexed_by`.
 pub const REGION_KEYS: &[Key] = keys! {
-    "bytes": Size 64 to 1125899906842624.0, Required, "\"4 GiB\"", "Its size, of all threads together.";
+    "bytes": Size 64 to 1125899906842624.0, Required, "4 GiB", "Its size, of all threads together.";
     "share": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the phase's accesses; of several regions they are taken in proportion. 1 unless given.";
-    "element": Size 1 to 1048576, Defaulted, "\"64 B\"", "Bytes touched at one place: one access up to a line, else one for each line in a row. 8 B unless given.";
-    "stride": Size 1 to 1073741824, Derived, "\"256 B\"", "From one element to the next, where the order is sequential; as large as the element unless given.";
+    "element": Size 1 to 1048576, Defaulted, "64 B", "Bytes touched at one place: one access up to a line, else one for each line in a row. 8 B unless given.";
+    "stride": Size 1 to 1073741824, Derived, "256 B", "From one element to the next, where the order is sequential; as large as the element unless given.";
     "stores": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the accesses that are stores; 0 unless given.";
     "non_temporal": Share 0.0 to 1.0, Defaulted, "1", "Share of the stores that go past the caches; 0 unless given.";
     "streams": Count 1 to 64, Defaulted, "4", "Independent runs of a sequential order, or chains of dependent loads: what the program itself overlaps. 1 unless given.";

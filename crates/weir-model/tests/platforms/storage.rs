@@ -59,8 +59,8 @@ fn flash_that_contradicts_itself_is_a_mistake_at_its_key() {
             "more than the link carries",
         ),
         ("random_read", "2000000", "more than the link carries"),
-        ("random_write", "1600000", "faster than it is read"),
-        ("dies", "16", "reads a second at most"),
+        ("random_write", "1600000", "faster than random reads"),
+        ("dies", "16", "can make at most"),
         ("commands", "0", ""),
     ] {
         let line = |line: &str| match line.split_once(" = ") {

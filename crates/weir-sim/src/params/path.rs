@@ -155,15 +155,11 @@ impl Path {
         // A scheduler that looks over more has more to look over.
         let write_queue = DEVICE_WRITE_QUEUE.max(window);
         let channel = channel(&timing, *d.ranks, burst, burst, write_queue, window);
-        let tail = d.controller.tail.as_ref().map(|t| TailConfig {
+        let tail = d.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
             mean: ps(*t.mean),
         });
-        let tail_mean = d
-            .controller
-            .tail
-            .as_ref()
-            .map_or(0.0, |t| *t.share * t.mean.get());
+        let tail_mean = (d.tail.as_ref()).map_or(0.0, |t| *t.share * t.mean.get());
         let mut known = self.near + media_time(&timing, burst) + crossing(&link) + Nanos(tail_mean);
         let mut idle = d.measured.idle.clone();
         let (mut socket, mut socket_gap) = (None, 0);
@@ -229,8 +225,8 @@ pub fn crossing(link: &LinkConfig) -> Nanos {
 
 /// The upstream link of the switch, and what is left of its hop beside it.
 fn switch(host: &Host) -> Result<(LinkConfig, Nanos), SimError> {
-    let upstream = &host.switch.upstream;
-    let link = flits(upstream, *upstream.efficiency);
+    let upstream = host.switch.upstream();
+    let link = flits(&upstream, *upstream.efficiency);
     let hop = left_over(
         "the hop through the switch",
         &host.switch.hop,
