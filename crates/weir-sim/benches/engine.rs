@@ -1,7 +1,7 @@
-//! Line requests a second of the engine, whole path, counters on.
+//! Line requests per second of the engine, whole path, counters on.
 //!
-//! `cargo bench -p weir-sim --bench engine`; each sample is a short window of a machine in steady
-//! state. Where other programs share the processor, `--bench instructions` is the steadier figure.
+//! `cargo bench -p weir-sim --bench engine`; each sample is a short window of a machine in steady state. If
+//! other programs share the processor, `--bench instructions` is the more stable figure.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Instructions a line request, which no busy neighbour and no clock can change.
+//! Instructions per line request, which other programs and the clock cannot change.
 //!
-//! `cargo bench -p weir-sim --bench instructions [NAME]` runs itself under `valgrind
-//! --tool=callgrind`, once with a window and once without, and divides the difference by the lines
-//! of the window. Without valgrind it says so and ends well.
+//! `cargo bench -p weir-sim --bench instructions [NAME]` runs itself under `valgrind --tool=callgrind`, once
+//! with a window and once without, and divides the difference by the lines of the window. Without valgrind it
+//! says so and exits without an error.
 
 use std::process::{Command, ExitCode};
 
@@ -10,7 +10,7 @@ mod workloads;
 
 use workloads::Workload;
 
-/// `NAME` or `NAME/warm`: what the process under valgrind is to run.
+/// `NAME` or `NAME/warm`: what the process under valgrind runs.
 const TASK: &str = "WEIR_BENCH_TASK";
 
 fn main() -> ExitCode {
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
     if !args.iter().any(|a| a == "--bench") {
-        // `cargo test --all-targets` only wants to know that it starts.
+        // `cargo test --all-targets` checks only that it starts.
         return ExitCode::SUCCESS;
     }
     if Command::new("valgrind").arg("--version").output().is_err() {

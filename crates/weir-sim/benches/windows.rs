@@ -1,8 +1,8 @@
-//! Line requests a second of the engine in its best short windows.
+//! Line requests per second of the engine in its best short windows.
 //!
-//! `cargo bench -p weir-sim --bench windows`: each window takes some milliseconds, so that among many
-//! there are some in which no other program had the processor. What `--bench engine` says of a quiet
-//! machine, this says of a busy one too.
+//! `cargo bench -p weir-sim --bench windows`: each window takes some milliseconds, so that in some of many
+//! windows no other program uses the processor. On a busy machine this gives the figure that `--bench engine`
+//! gives on a quiet one.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ const MANY: usize = 400;
 
 fn main() {
     if !std::env::args().any(|a| a == "--bench") {
-        // `cargo test --all-targets` only wants to know that it starts.
+        // `cargo test --all-targets` checks only that it starts.
         return;
     }
     println!("{:20} {:>12} {:>12}", "workload", "best decile", "median");

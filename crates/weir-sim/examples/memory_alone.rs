@@ -1,12 +1,12 @@
-//! Reads at random moments from the DRAM of a platform, without its cores and caches: the stream on
-//! which `docs/benchmarks.md` compares the model with simulators of DRAM.
+//! Reads at random times from the DRAM of a platform, without its cores and caches: the stream on which
+//! `docs/benchmarks.md` compares the model with simulators of DRAM.
 //!
 //! `cargo run --release -p weir-sim --example memory_alone -- PLATFORM STREAM GB/S LINES`
 //!
-//! STREAM is `random` (any line of 16 GiB), `sequential` (one line after the other) or `readers` (56
-//! readers, each through pages of 4 KiB at random places). Moments are those of a Poisson process.
-//! Prints one row: stream, GB/s asked for, GB/s given, mean latency in ns. The first fifth of the
-//! lines warms up and is not in the means.
+//! STREAM is `random` (any line of 16 GiB), `sequential` (one line after the other) or `readers` (56 readers,
+//! each through pages of 4 KiB at random places). The times are those of a Poisson process. Prints one row:
+//! stream, GB/s requested, GB/s reached, mean latency in ns. The first fifth of the lines is the warm-up and
+//! is not in the means.
 
 use weir_model::platform::Library;
 use weir_model::topology::TierName;
@@ -18,7 +18,7 @@ const LINES: u64 = 1 << 28;
 const READERS: usize = 56;
 const PAGE_LINES: u64 = 64;
 
-/// SplitMix64's finaliser: the n-th value of a sequence without the ones before it.
+/// SplitMix64's finaliser: the n-th value of a sequence without the values before it.
 fn mix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

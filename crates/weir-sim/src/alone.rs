@@ -1,6 +1,5 @@
-//! The memory of a machine without the machine: no core, no cache, no mesh, only what a tier's
-//! lines meet behind the home agent. For streams that come from elsewhere, such as those that
-//! simulators of DRAM are compared on.
+//! The memory of a machine without cores, caches and mesh: only the part of a tier behind the home agent. It
+//! takes streams from outside, such as those on which DRAM simulators are compared.
 
 use weir_model::machine::MachineError;
 use weir_model::platform::Platform;
@@ -23,14 +22,14 @@ pub enum AloneError {
     /// The platform cannot be simulated.
     #[error(transparent)]
     Platform(#[from] SimError),
-    /// It has no tier of this name.
+    /// The platform has no tier of this name.
     #[error(transparent)]
     Tier(#[from] MachineError),
 }
 
 impl MemoryAlone {
-    /// The tier of this name, its links, controllers and channels as in the whole machine. The fixed
-    /// time of the way to it is left out.
+    /// The tier of this name, with links, controllers and channels as in the whole machine, but without the
+    /// fixed time of the path to it.
     ///
     /// # Errors
     /// The platform has no such tier, or its numbers contradict each other.
@@ -49,8 +48,8 @@ impl MemoryAlone {
         })
     }
 
-    /// Reads the `line`th line of the tier's lines, asked for `at` this time since the start, and
-    /// returns when its data is there. Questions come in the order of their times.
+    /// Reads line number `line` of the tier. The request comes at `at`, counted from the start. Returns when
+    /// the data is there. Calls must come in order of time.
     pub fn read(&mut self, line: u64, at: Nanos) -> Nanos {
         nanos(self.tier.read(line, false, ps(at), &mut self.shared))
     }

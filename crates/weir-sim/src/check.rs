@@ -1,4 +1,4 @@
-//! Tenants that a machine refuses, and why.
+//! Tenants that a machine refuses, and the reasons.
 
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::{Capability, Feature};
@@ -7,7 +7,7 @@ use weir_model::tenant::{Placement, Reads, Stream, Tenant, Work};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::workload::Workload;
 
-/// Refuses what makes no sense on this machine.
+/// Refuses requests that make no sense on this machine.
 pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
     let request = |text: String| Err(MachineError::Request(text));
     let mut used = vec![None; topology.cores.len() + topology.other_cores.len()];
@@ -23,13 +23,13 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
         for &core in &tenant.cores {
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
-                    "tenant `{name}` wants core {core}, but there are {}, the first being 0",
+                    "tenant `{name}` asks for core {core}, but there are {} cores, numbered from 0",
                     topology.cores.len() + topology.other_cores.len()
                 ));
             };
             if let Some(other) = owner.replace(name) {
                 return request(format!(
-                    "core {core} is wanted by `{other}` and by `{name}`"
+                    "tenants `{other}` and `{name}` both ask for core {core}"
                 ));
             }
         }
@@ -73,12 +73,12 @@ fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result
     }
     if stream.pattern == Pattern::SharedLine && tenant.cores.len() < 2 {
         return request(format!(
-            "tenant `{name}` has one thread, which shares its line with nobody"
+            "tenant `{name}` has one thread, but a shared line needs two"
         ));
     }
     if !(0.0..=MOST_PAUSE).contains(&stream.pause.get()) {
         return request(format!(
-            "tenant `{name}` pauses for {} ns; between 0 and a second it may",
+            "tenant `{name}` pauses for {} ns; a pause is between 0 and one second",
             stream.pause.get()
         ));
     }
@@ -89,7 +89,7 @@ fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result
     Ok(())
 }
 
-/// Refuses devices on the first socket's ports beside tenants on the other one.
+/// Refuses devices on the ports of the first socket together with tenants on the other socket.
 fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
     let is_beyond = |t: &Tenant| t.cores.iter().any(|c| topology.other_cores.contains(c));
     let of_device = |t: &&Tenant| {
@@ -104,8 +104,8 @@ fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineE
         tenants.iter().find(|t| is_beyond(t)),
     ) {
         (Some(device), Some(beyond)) => Err(MachineError::Request(format!(
-            "tenant `{}` works with a device of the first socket, which is not modelled while tenant `{}` is on \
-             the other one",
+            "tenant `{}` uses a device of the first socket; the model does not support this while tenant `{}` is \
+             on the other socket",
             device.name, beyond.name
         ))),
         _ => Ok(()),
@@ -114,11 +114,11 @@ fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineE
 
 /// The longest pause between two lines, in nanoseconds.
 const MOST_PAUSE: f64 = 1e9;
-/// The longest round.
+/// The longest round of a program.
 const MOST_LINES: u32 = 256;
 
-/// Refuses descriptors without an accelerator's instruction, or the other way round, and such as
-/// name nothing.
+/// Refuses descriptors without an accelerator's instruction, an accelerator's instruction without
+/// descriptors, and descriptors of size zero.
 fn check_descriptors(stream: &Stream) -> Result<(), String> {
     let why = match (stream.op, stream.pattern) {
         (
@@ -131,11 +131,11 @@ fn check_descriptors(stream: &Stream) -> Result<(), String> {
         ) => {
             let copies = |r: &Reads| r.lines == r.per;
             if bytes.lines() == 0 || batch == 0 || in_flight == 0 {
-                "has descriptors of nothing".into()
+                "has descriptors of size zero".into()
             } else if bytes.get().saturating_mul(u64::from(batch)) > MOST_SUBMITTED {
                 "submits more than 4 GiB at once".into()
             } else if !stream.reads.as_ref().is_some_and(copies) {
-                "has descriptors without a source: as many lines read as written".into()
+                "has descriptors without a source; it must read as many lines as it writes".into()
             } else {
                 return Ok(());
             }
@@ -178,12 +178,12 @@ fn check_program(
     )))
 }
 
-/// The most bytes of a storage request, and the most that one thread keeps under way.
+/// The largest storage request in bytes, and the most bytes that one thread keeps outstanding.
 const MOST_REQUESTED: u64 = 1 << 20;
 const MOST_DEPTH: u32 = 1024;
 
-/// Refuses requests without a storage device's instruction, or the other way round, such as name
-/// nothing, and memory's instructions on a storage device.
+/// Refuses storage requests without a storage device's instruction, the instruction without requests,
+/// requests of size zero, and memory instructions on a storage device.
 fn check_requests(
     stream: &Stream,
     placement: &Placement,
@@ -194,22 +194,24 @@ fn check_requests(
     let why = match (stream.op.is_storage(), stream.pattern) {
         (true, Pattern::Requests { bytes, depth, .. }) => {
             if bytes.lines() == 0 || bytes.get() > MOST_REQUESTED {
-                format!("has requests of {bytes}; of a line to 1 MiB they may be")
+                format!("has requests of {bytes}; a request is between one line and 1 MiB")
             } else if !(1..=MOST_DEPTH).contains(&depth) {
-                format!("keeps {depth} requests under way; between 1 and {MOST_DEPTH} it may")
+                format!(
+                    "keeps {depth} requests outstanding; the number is between 1 and {MOST_DEPTH}"
+                )
             } else if stream.reads.is_some() {
                 "copies with requests; copies go between tiers of memory".into()
             } else if stream.pause.get() != 0.0 {
-                "pauses between requests, which the model does not do".into()
+                "pauses between requests; the model does not support that".into()
             } else {
                 return Ok(());
             }
         }
-        (true, pattern) => format!("asks a storage device for {}", pattern.name()),
+        (true, pattern) => format!("uses a storage device for {}", pattern.name()),
         (false, Pattern::Requests { .. }) => format!("gives storage requests to {}", stream.op),
         (false, _) => match storage_in(touched.flat_map(Placement::tiers), topology) {
             Some(name) => format!(
-                "has {} on {name}, a storage device; that takes requests such as randread",
+                "has {} on {name}, a storage device; which accepts requests such as randread",
                 stream.op
             ),
             None => return Ok(()),
@@ -230,7 +232,7 @@ fn storage_in<'a>(
     tiers.find(is_storage)
 }
 
-/// Refuses bursts of nothing, of more than a core can have under way, and of more lines than there
+/// Refuses bursts of zero accesses, of more than a core can have outstanding, and of more lines than there
 /// are.
 fn check_burst(stream: &Stream) -> Result<(), String> {
     let Pattern::FlushedBurst { lines } = stream.pattern else {
@@ -241,7 +243,7 @@ fn check_burst(stream: &Stream) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "has bursts of {lines} lines; between 1 and {most} there may be"
+        "has bursts of {lines} lines; a burst is between 1 and {most} lines"
     ))
 }
 
@@ -250,16 +252,16 @@ const MOST_SUBMITTED: u64 = 4 << 30;
 
 fn check_reads(stream: &Stream, reads: &Reads) -> Result<(), String> {
     let why = if reads.lines == 0 || reads.per == 0 {
-        "reads a mix of which one part is zero".into()
+        "reads a mix with a part that is zero".into()
     } else if reads.lines > MOST_LINES || reads.per > MOST_LINES {
         format!("has rounds of more than {MOST_LINES} lines")
     } else if stream.pattern.is_timed() {
         format!(
-            "times single accesses ({}), which no others go with",
+            "times single accesses ({}); other accesses cannot be combined with them",
             stream.pattern.name()
         )
     } else if stream.op == Op::Cas {
-        "mixes loads with atomics, which nothing overlaps".into()
+        "mixes loads with atomics, which overlap with no other access".into()
     } else {
         return Ok(());
     };
@@ -305,7 +307,8 @@ pub fn instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(
     Ok(())
 }
 
-/// Whether single accesses of this kind are timed: chases load; flushed lines take any but atomics.
+/// Whether single accesses of this kind are timed: chases load; flushed lines accept any instruction but
+/// atomics.
 fn timed(op: Op, pattern: Pattern) -> bool {
     match pattern {
         Pattern::Chase { .. } => op == Op::Ld,

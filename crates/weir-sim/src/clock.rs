@@ -1,4 +1,4 @@
-//! Virtual time: whole picoseconds, so that every run adds up the same way.
+//! Virtual time in whole picoseconds, so that sums are exact and every run gives the same result.
 
 use weir_model::units::Nanos;
 

@@ -1,10 +1,10 @@
-//! Division by a number that stays the same: a multiplication.
+//! Division by a constant, done as a multiplication.
 //!
-//! With m = floor((2^64 - 1) / d), floor(n / d) is floor((n + 1) m / 2^64) for every n below m: the
-//! product is too small by less than the step from one quotient to the next (Robison, "N-bit
-//! unsigned division via N-bit multiply-add", ARITH 2005).
+//! With m = floor((2^64 - 1) / d), floor(n / d) is floor((n + 1) m / 2^64) for every n below m: the product
+//! is too small by less than the step from one quotient to the next (Robison, "N-bit unsigned division via
+//! N-bit multiply-add", ARITH 2005).
 
-/// A divisor that is used over and over.
+/// A divisor that is used many times.
 #[derive(Debug, Clone, Copy)]
 pub struct Divisor {
     by: u64,
@@ -41,7 +41,7 @@ impl Divisor {
         (q, n - q * self.by)
     }
 
-    /// The least multiple's factor that is not below `n`.
+    /// The smallest k for which k times the divisor is not below `n`.
     #[inline]
     pub fn div_ceil(&self, n: u64) -> u64 {
         if n >= self.near {

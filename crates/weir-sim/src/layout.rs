@@ -1,4 +1,5 @@
-//! Tenants on the machine: where memory lies, what each thread may have in flight.
+//! Placement of tenants on the machine: the addresses of their memory, and how many accesses each thread may
+//! have outstanding.
 
 mod program;
 
@@ -19,7 +20,7 @@ use crate::uncore::Kind;
 
 pub use program::{ahead, ooo_params};
 
-/// A thread for every core of every tenant, its memory laid out.
+/// One thread for every core of every tenant, with its memory.
 pub fn place_threads(
     tenants: &[Tenant],
     params: &Params,
@@ -90,7 +91,7 @@ fn of_all_threads(tenant: &Tenant) -> u64 {
     each.saturating_mul(tenant.cores.len() as u64)
 }
 
-/// Lets the threads from `first` on take turns on the first one's first line.
+/// Lets the threads from `first` on alternate on the first line of the first thread.
 fn take_turns(threads: &mut [Thread], first: usize) {
     let n = threads.len() - first;
     let line = threads[first].walk.place_of_offset(0);
@@ -105,17 +106,17 @@ fn take_turns(threads: &mut [Thread], first: usize) {
     }
 }
 
-/// How a thread's working set is cut into arrays.
+/// How the working set of a thread is divided into arrays.
 struct Parts {
-    /// Bytes that the instruction touches.
+    /// Bytes that the instruction accesses.
     own: Bytes,
     /// Arrays that are loaded.
     sources: u64,
-    /// Bytes of each.
+    /// Bytes of each array.
     source: Bytes,
 }
 
-/// One array for each line that is loaded in a round, if rounds can be that short; else one for all.
+/// One array for each line that is loaded in a round, if rounds can be that short; else one array for all.
 fn parts(stream: &Stream) -> Parts {
     let Some(reads) = &stream.reads else {
         return Parts {
@@ -139,7 +140,7 @@ fn parts(stream: &Stream) -> Parts {
     }
 }
 
-/// Memory of all tiers, dealt out from the start of each.
+/// Memory of all tiers, allocated from the start of each tier.
 struct TierAllocator<'a> {
     params: &'a Params,
     topology: &'a Topology,
@@ -148,7 +149,7 @@ struct TierAllocator<'a> {
 }
 
 impl TierAllocator<'_> {
-    /// Room for `size` bytes of a thread; `number` tells apart what would lie alike.
+    /// Memory of `size` bytes for a thread; `number` separates regions that would have the same position.
     fn take(
         &mut self,
         tenant: &Tenant,
@@ -170,7 +171,7 @@ impl TierAllocator<'_> {
         for (tier, weight) in weights {
             let share = u128::from(size.lines()) * u128::from(weight) / u128::from(total);
             let capacity = self.params.tiers[tier].capacity;
-            // Regions lie apart by some pages, as allocations do.
+            // Regions are some pages apart, as allocations are.
             let gap = 64 * (1 + rng::below(self.seed ^ tier as u64, number, 512));
             let first = self.used[tier] + gap;
             if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
@@ -196,8 +197,8 @@ impl TierAllocator<'_> {
 }
 
 impl TierAllocator<'_> {
-    /// A thread that puts requests to a storage device. What it has of memory, its buffers and the
-    /// kernel's part for it, lies in DRAM of this socket.
+    /// A thread that sends requests to a storage device. Its buffers and the kernel's part for it are in DRAM
+    /// of this socket.
     fn requests(
         &mut self,
         tenant: &Tenant,
@@ -236,26 +237,26 @@ impl TierAllocator<'_> {
         Ok(thread)
     }
 
-    /// The storage device that a tenant puts requests to, with room for what it works on.
+    /// The storage device that serves a tenant, with memory for its working set.
     fn device(&self, tenant: &Tenant) -> Result<usize, MachineError> {
         let Placement::Bind(name) = &tenant.placement else {
             return Err(MachineError::Request(format!(
-                "tenant `{}` puts requests to several tiers; they go to one storage device",
+                "tenant `{}` sends requests to several tiers; all requests must go to one storage device",
                 tenant.name
             )));
         };
         if self.params.uncore.complex.is_some() {
             return Err(MachineError::Request(format!(
-                "tenant `{}` puts requests to storage, which is not modelled on hosts with core complexes",
+                "tenant `{}` sends requests to storage; the model does not support storage on hosts with core complexes",
                 tenant.name
             )));
         }
-        // They stand behind all tiers of memory.
+        // They come after all tiers of memory.
         let device = tier_index(name, self.topology)?.checked_sub(self.params.tiers.len());
         let Some((device, drive)) = device.and_then(|d| Some((d, self.params.drives.get(d)?)))
         else {
             return Err(MachineError::Request(format!(
-                "tenant `{}` puts requests to {name}, which is no storage device",
+                "tenant `{}` sends requests to {name}, which is not a storage device",
                 tenant.name
             )));
         };
@@ -271,7 +272,7 @@ impl TierAllocator<'_> {
     }
 }
 
-/// A thread of tenant `i` on its core, which loads from `sources` if there are any.
+/// A thread of tenant `i` on its core; it loads from `sources` if there are any.
 fn thread(
     (tenant, stream): (&Tenant, &Stream),
     i: usize,
@@ -320,7 +321,7 @@ fn thread(
     };
     let first = match &program {
         Some(program) => program.first_entry(),
-        // Far from zero, so that what left the caches before has a number too; a multiple of every
+        // Far from zero, so that lines which left the caches earlier have a number too; a multiple of every
         // working set, so that a walk starts at its beginning.
         None => first_index(walk.lines()),
     };
@@ -361,7 +362,7 @@ fn thread(
     }
 }
 
-/// Regions are whole blocks of 2 MiB, within which frames are dealt out.
+/// Regions are whole blocks of 2 MiB; frames are assigned within a block.
 const FRAME_BLOCK_LINES: u64 = (2 << 20) / LINE_BYTES;
 
 fn first_index(lines: u64) -> u64 {
@@ -376,12 +377,12 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
         .ok_or_else(|| MachineError::no_such_tier(name, topology))
 }
 
-/// What demand, the L1 and the L2 prefetchers of an instruction ask the uncore for.
+/// The requests to the uncore by demand, by the L1 prefetcher and by the L2 prefetcher for an instruction.
 fn kinds(op: Op) -> [Kind; 3] {
     match op {
         Op::Ld => Kind::LOADS,
         Op::St | Op::StClwb | Op::Cas => Kind::STORES,
-        // Posted; devices say themselves what they ask for.
+        // The access is posted; a device decides itself what it requests.
         _ => [Kind::Wcilf; 3],
     }
 }
@@ -397,13 +398,13 @@ fn private(stream: &Stream, params: &Params) -> Private {
     }
 }
 
-/// What a thread may have in flight.
+/// The limits of a thread's outstanding accesses.
 pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
     let c = &params.core;
     let (op, pattern) = (stream.op, stream.pattern);
     let buffers = c.line_fill_buffers;
     if let Pattern::FlushedBurst { lines } = pattern {
-        // All demand: nothing could foresee a line.
+        // All accesses are demand accesses: no prefetcher can predict a line.
         return Limits {
             outstanding: buffers,
             window: u64::from(lines),
@@ -416,7 +417,7 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
         };
     }
     if pattern.is_timed() || op == Op::Cas {
-        // Dependent, fenced, or locked: one at a time. A write-back may overlap it.
+        // Dependent, fenced, or locked accesses: one at a time. A write-back may overlap it.
         return Limits {
             outstanding: 2,
             window: 1,
@@ -434,7 +435,8 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
         Pattern::RandomLine => c.random_window,
         _ => c.load_window,
     };
-    // Loads fill the reorder buffer, stores the store buffer; of both, whichever is full first.
+    // Loads fill the reorder buffer and stores the store buffer; the buffer that is full first sets the
+    // limit.
     let demand_window = match (op, &stream.reads) {
         (Op::Ld, _) => loads,
         (_, None) => c.store_window,
@@ -462,7 +464,7 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
     if passes_by || !runs || !(l1 || l2) {
         return alone;
     }
-    // Demand keeps the fill buffers; the prefetchers run ahead of it in the super-queue.
+    // Demand accesses use the fill buffers; the prefetchers run ahead of them in the super queue.
     let demand = u64::from(buffers);
     let l1_ahead = if l1 { u64::from(c.l1_ahead) } else { 0 };
     let l2_ahead = if l2 { u64::from(c.l2_ahead) } else { 0 };

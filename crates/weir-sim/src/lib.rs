@@ -1,15 +1,14 @@
 //! A server made of queues.
 //!
-//! One request is one 64-byte line. A request leaves a core that has a buffer for it, crosses the
-//! mesh to the slice its address hashes to, waits in the slice's ingress queue for an entry of the
-//! Table of Requests, holds that entry until its tier has answered, and lets the core go on. All
-//! interference between tenants comes from sharing these queues; none of it is written down.
+//! One request is one 64-byte line. A request leaves a core when a buffer is free, crosses the mesh to the
+//! slice that its address hashes to, and waits in the slice's ingress queue for an entry of the Table of
+//! Requests. It holds the entry until its tier has answered. Then the core continues. All interference
+//! between tenants comes from sharing these queues; no rule states it.
 //!
-//! Read in the order of that journey: [`machine`] puts tenants on (`check`, `layout`, `warm`) and
-//! holds them back (`regulate`), `sampling` says how much of a long window is simulated,
-//! `core` issues, `uncore` admits,
-//! `memory` and `storage` answer, `engine` moves time. `docs/physics.md` says what is modelled, from which
-//! source, and what is left out.
+//! The modules follow that path: [`machine`] places tenants (`check`, `layout`, `warm`) and limits them
+//! (`regulate`), `sampling` decides which part of a long window is simulated, `core` issues, `uncore` admits,
+//! `memory` and `storage` answer, `engine` advances time. `docs/physics.md` lists what is modelled, from
+//! which source, and what is left out.
 
 mod alone;
 mod check;

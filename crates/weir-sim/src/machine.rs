@@ -1,4 +1,4 @@
-//! Machine no. 1: a platform that tenants can be put on.
+//! The simulated machine: tenants run on a platform.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::sampling::Sampling;
 use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
 
-/// A platform, ready to be simulated as often as wanted.
+/// A platform that can be simulated any number of times.
 #[derive(Clone)]
 pub struct SimTestbed {
     model: Arc<Model>,
@@ -84,7 +84,7 @@ impl SimTestbed {
         })
     }
 
-    /// The same machine for long experiments: windows longer than its detail are sampled.
+    /// The same machine for long experiments: windows longer than the detailed part are sampled.
     pub fn sampled(self, sampling: Sampling) -> Self {
         Self {
             sampling: Some(sampling),
@@ -102,7 +102,7 @@ fn movdir64b(platform: &Platform) -> Capability {
     Capability::missing(
         Feature::Movdir64b,
         format!("{} does not have it", core.microarchitecture.value),
-        "no figures of direct stores",
+        "the platform has no figures of direct stores",
         "",
     )
 }
@@ -118,7 +118,7 @@ fn dsa(platform: &Platform) -> Capability {
             "{} does not have it",
             platform.host.core.microarchitecture.value
         ),
-        "no figures of copies by an accelerator",
+        "the platform has no figures of copies by an accelerator",
         "",
     )
 }
@@ -128,8 +128,8 @@ fn storage(platform: &Platform) -> Capability {
     match platform.storage.as_slice() {
         [] => Capability::missing(
             Feature::Storage,
-            "no storage device in the platform",
-            "no figures of requests",
+            "the platform has no storage device",
+            "the platform has no figures of requests",
             "name one: `--on emr2s+cxl-a+ssd-nvme4`",
         ),
         devices => {
@@ -165,9 +165,9 @@ struct Run {
     regulations: Vec<Regulation>,
     accesses: Vec<u64>,
     counters: CounterSet,
-    /// Each tenant's own.
+    /// Data of each tenant.
     of_tenants: Vec<CounterSet>,
-    /// Whether what runs, and how, changed since the last window.
+    /// Whether the running threads or their limits changed since the last window.
     disturbed: bool,
 }
 
@@ -198,7 +198,7 @@ impl Machine for SimMachine {
 
     fn pacing(&self, goal: Goal) -> Pacing {
         match goal {
-            // Hundreds of refresh intervals, so that their share is right.
+            // Hundreds of refresh intervals, so that the share of refreshes is right.
             Goal::Latency => Pacing {
                 warm_up: Nanos::from_micros(5.0),
                 window: Nanos::from_micros(100.0),
@@ -206,7 +206,7 @@ impl Machine for SimMachine {
                 most_windows: 12,
                 relative_ci: 0.01,
             },
-            // Queues of thousands of lines fill within the warm-up even on a slow device.
+            // Queues of thousands of lines fill within the warm-up, on a slow device too.
             Goal::Bandwidth => Pacing {
                 warm_up: Nanos::from_micros(20.0),
                 window: Nanos::from_micros(20.0),
@@ -214,7 +214,7 @@ impl Machine for SimMachine {
                 most_windows: 12,
                 relative_ci: 0.01,
             },
-            // A few times what a request takes; storage is at work already.
+            // A few times the duration of a request; storage is already busy.
             Goal::Requests => Pacing {
                 warm_up: Nanos::from_micros(200.0),
                 window: Nanos::from_micros(250.0),
@@ -273,7 +273,7 @@ impl Machine for SimMachine {
     fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
         let Some(run) = &mut self.run else {
             return Err(MachineError::Request(
-                "nothing runs: start tenants first".into(),
+                "no tenant runs: start tenants first".into(),
             ));
         };
         let sampling = self.sampling.filter(|s| s.detail.get() < window.get());
@@ -302,7 +302,7 @@ impl Machine for SimMachine {
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
         let Some(run) = &mut self.run else {
             return Err(MachineError::Request(
-                "nothing runs: start tenants first".into(),
+                "no tenant runs: start tenants first".into(),
             ));
         };
         match action {
@@ -325,7 +325,7 @@ impl Machine for SimMachine {
             Action::Cores { tenant, cores } => {
                 if *cores == Some(0) {
                     return Err(MachineError::Request(format!(
-                        "`{tenant}` cannot run on no core"
+                        "`{tenant}` cannot run on zero cores"
                     )));
                 }
                 run.regulation(tenant)?.cores = *cores;
@@ -333,7 +333,7 @@ impl Machine for SimMachine {
             Action::ProcessorTime { tenant, share, .. } => {
                 if !(*share > 0.0 && *share <= 1.0) {
                     return Err(MachineError::Request(format!(
-                        "`{tenant}` cannot run for {share} of the time: above 0, up to 1"
+                        "`{tenant}` cannot run for {share} of the time: the share is above 0 and at most 1"
                     )));
                 }
                 run.regulation(tenant)?.share = *share;
@@ -387,8 +387,8 @@ impl Run {
         Ok(&mut self.regulations[i])
     }
 
-    /// The time between two requests of every core: instructions take longer at a lower clock, and a
-    /// bandwidth allocation lets requests pass at so many a time.
+    /// The time between two requests of every core: a lower clock makes instructions slower, and a bandwidth
+    /// allocation limits the rate of requests.
     fn set_pace(&mut self, params: &Params) {
         for thread in self.engine.threads_mut() {
             let i = usize::from(thread.tenant);
@@ -405,13 +405,13 @@ impl Run {
         }
     }
 
-    /// Lets the threads of a stretch run, and says whether others did before.
+    /// Lets the threads of a slice run. Returns whether other threads ran before.
     fn let_run(&mut self, slice: &DutySlice) -> bool {
         let running = &slice.running;
         (self.engine).let_run(|tenant, number| number < running[usize::from(tenant)])
     }
 
-    /// Time passes; what happened meanwhile.
+    /// Lets time pass; returns the counts of that time.
     fn go_on(&mut self, time: Nanos) -> Observation {
         let from = self.engine.now();
         self.engine.run(from + ps(time));
@@ -460,7 +460,7 @@ fn bytes_of_access(pattern: Pattern) -> u64 {
     }
 }
 
-/// Counters of a window: later minus earlier.
+/// Counters of a window: the later ones minus the earlier ones.
 fn since(later: &CounterSet, earlier: &CounterSet) -> CounterSet {
     let mut window = later.clone();
     for (counter, value) in later.iter() {

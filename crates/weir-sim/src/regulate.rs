@@ -1,18 +1,19 @@
-//! What holds tenants back: how many of their cores they may use, and for which part of the time.
+//! Limits of tenants: how many of their cores they may use, and for which part of the time.
 //!
-//! A quota gives a tenant its time at the start of each period, to all its threads at once, and none of
-//! them runs once it is used up (cgroup v2 `cpu.max`). Periods are thousands of times longer than a
-//! queue takes to fill or to drain, so that a period is a few stretches, each of which is steady: all
-//! run; those with most time run; nobody held runs. What the stretches do is added by their lengths.
+//! A quota gives a tenant its time at the start of each period, to all its threads at once. When the time is
+//! used up, none of them runs (cgroup v2 `cpu.max`). Periods are thousands of times longer than a queue takes
+//! to fill or to drain. So a period is a few slices, each in a steady state: first all tenants run, then
+//! those with more time, at last only tenants without a limit. The results of the slices are added, weighted
+//! by length.
 
 use weir_model::units::Gigahertz;
 
-/// What one tenant is held to.
+/// The limits of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regulation {
     /// Threads that may run at once.
     pub cores: Option<u32>,
-    /// Part of the time that they may.
+    /// Part of the time in which they may run.
     pub share: f64,
     /// Clock of its cores.
     pub clock: Option<Gigahertz>,
@@ -21,7 +22,7 @@ pub struct Regulation {
 }
 
 impl Regulation {
-    /// Held to nothing.
+    /// No limit.
     pub const NONE: Regulation = Regulation {
         cores: None,
         share: 1.0,
@@ -39,7 +40,7 @@ pub struct DutySlice {
     pub running: Vec<u32>,
 }
 
-/// The stretches of a period under these regulations; their parts add up to 1.
+/// The slices of a period under these limits; their parts add up to 1.
 pub fn duty_slices(regulations: &[Regulation]) -> Vec<DutySlice> {
     let mut ends: Vec<f64> = regulations.iter().map(|r| r.share).collect();
     ends.push(1.0);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_held_is_one_stretch() {
+    fn without_limits_the_period_is_one_slice() {
         let duty_slices = duty_slices(&[Regulation::NONE; 3]);
         assert_eq!(duty_slices.len(), 1);
         assert_eq!(duty_slices[0].running, [u32::MAX; 3]);

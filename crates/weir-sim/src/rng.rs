@@ -1,7 +1,7 @@
-//! Chance that depends on the seed alone.
+//! Pseudo-random numbers that depend only on the seed.
 //!
-//! Patterns need a value for the n-th access without drawing the n-1 before it, so chance here is a
-//! function of (seed, index), not a stream.
+//! A pattern needs the value of its n-th access without drawing the n-1 values before it. Therefore a value
+//! here is a function of (seed, index), and not a stream.
 
 /// Mixes 64 bits so that every input bit reaches every output bit (the finaliser of SplitMix64,
 /// Steele, Lea and Flood, OOPSLA 2014).
@@ -22,8 +22,8 @@ pub fn unit(seed: u64, index: u64) -> f64 {
     (mix(seed ^ mix(index)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A permutation of 0..n that a seed picks: position `index` of a random order that visits each
-/// value once. Four Feistel rounds over the next even number of bits; values past `n` walk on.
+/// A permutation of 0..n that a seed selects: position `index` of a random order that visits each value once.
+/// It makes four Feistel rounds over the next even number of bits; values of `n` or more are mapped again.
 #[derive(Debug, Clone, Copy)]
 pub struct Permutation {
     n: u64,

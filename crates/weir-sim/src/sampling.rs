@@ -1,11 +1,11 @@
-//! Long windows, of which a part is simulated.
+//! Long windows, of which only a part is simulated.
 
 use weir_model::platform::Platform;
 use weir_model::topology::TierKind;
 use weir_model::units::Nanos;
 
-/// How a long window is represented: so much of it is simulated, and what was counted is scaled. A
-/// change of what runs is given time to show before.
+/// How a long window is represented: a part is simulated, and its counts are scaled. After a change of the
+/// running threads, time passes before counting starts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
     /// Simulated after every change, and not counted.
@@ -15,7 +15,7 @@ pub struct Sampling {
 }
 
 impl Default for Sampling {
-    /// As long as a queue takes that fills slowly.
+    /// The time that a slow queue takes to fill.
     fn default() -> Self {
         Self {
             warm_up: Nanos::from_micros(60.0),
@@ -24,14 +24,14 @@ impl Default for Sampling {
     }
 }
 
-/// Windows show how a queue ends and not how it fills once so many full tables have passed.
+/// After this many full tables a window shows the steady state of a queue, and not its filling.
 const TABLES: f64 = 80.0;
-/// The most that is simulated of a window.
+/// The longest part of a window that is simulated.
 const LONGEST: Nanos = Nanos(1e6);
 
 impl Sampling {
-    /// As long as a platform's slowest device needs: what is in front of it fills, drains and swings in the time
-    /// that it takes to serve a full Table of Requests.
+    /// The time that the slowest device of a platform needs: the queue in front of it fills, drains and
+    /// swings in the time in which the device serves a full Table of Requests.
     pub fn of(platform: &Platform) -> Self {
         let host = &platform.host;
         let table = f64::from(*host.uncore.tor) * f64::from(*host.llc.slices);

@@ -1,4 +1,4 @@
-//! Caches as they are once a program has run for a while.
+//! The state of the caches after a program has run for a while.
 
 use weir_model::access::Pattern;
 
@@ -6,11 +6,11 @@ use crate::core::{Place, Private, Thread};
 use crate::params::Params;
 use crate::uncore::LastLevel;
 
-/// The last-level cache, if any thread's lines can survive in it. Those of a tenant that comes round
-/// in a fixed order survive if they fit; of one that draws lines at random, a share does for as long
-/// as they are not many times the cache.
+/// The last-level cache, if lines of any thread can survive in it. Lines of a tenant that accesses its memory
+/// in a fixed order survive if they fit. Of a tenant that accesses lines at random, a share survives, as long
+/// as its lines are not many times the cache.
 pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
-    // Core complexes each have a part of it.
+    // Each core complex has a part of it.
     let lines = params.uncore.llc.lines / u64::from(params.uncore.llc.complexes);
     let complex = |t: &Thread| params.first_slice(t.core);
     let together = |one: &Thread| -> u64 {
@@ -22,10 +22,10 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
     };
     threads
         .iter()
-        // Programs' lines are there or not by a law of their own.
+        // A formula gives the share of a program's lines that are in the cache.
         .filter(|t| t.ooo.is_none())
         .any(|t| match t.pattern {
-            // A device's reads and writes leave nothing there.
+            // Reads and writes of a device leave nothing there.
             Pattern::FlushedLine
             | Pattern::FlushedBurst { .. }
             | Pattern::SharedLine
@@ -44,8 +44,8 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         })
 }
 
-/// Walks every thread through its caches once, untimed, so that a run starts warm. Threads take
-/// turns, and none walks further than twice what the caches can hold.
+/// Walks every thread through its caches once, without timing, so that a run starts warm. The threads
+/// alternate, and no thread walks further than twice the size of the caches.
 pub fn walk_through(
     mut threads: Vec<Thread>,
     mut llc: Option<LastLevel>,
@@ -90,7 +90,7 @@ pub fn walk_through(
     (threads, llc)
 }
 
-/// One untimed access.
+/// One access without timing.
 fn touch(
     thread: &mut Thread,
     llc: Option<&mut LastLevel>,

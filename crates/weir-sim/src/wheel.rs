@@ -1,13 +1,13 @@
-//! The event queue: a wheel of 128 ps buckets, and a heap for what lies beyond its turn.
+//! The event queue: a wheel of 128 ps buckets, and a heap for events beyond one turn of the wheel.
 //!
-//! Most events lie within a microsecond, so that a bucket index replaces a comparison tree: adding
-//! an event touches one list head, and a bucket is taken whole. Two events closer than 128 ps may
-//! come out in either order, which is far below any time constant of the model; which of the two
-//! depends on the run alone, never on chance.
+//! Most events are less than a microsecond ahead, so a bucket index replaces a comparison tree: adding an
+//! event changes one list head, and a bucket is removed as a whole. Two events less than 128 ps apart may
+//! come out in either order; 128 ps is far below any time constant of the model. Which one comes first
+//! depends only on the run, never on chance.
 //!
-//! An event has a number that its owner picks, and is in the wheel at most once at a time. Its
-//! owner keeps what the wheel has to know of it, beside what is its own: an event that comes out is
-//! then one line of the processor's cache.
+//! The owner of an event chooses its number. An event is in the wheel at most once at a time. The owner
+//! stores the wheel's data of an event next to its own, so that an event which comes out needs only one line
+//! of the processor's cache.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,13 +16,13 @@ use crate::clock::Ps;
 
 /// log2 of a bucket's width in picoseconds.
 const BUCKET_BITS: u32 = 7;
-/// Buckets of one turn; a power of two. 4.2 µs.
+/// Buckets of one turn; a power of two. One turn is 4.2 µs.
 const BUCKETS: usize = 1 << 15;
 /// Words of the map of occupied buckets.
 const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
 
-/// What the wheel knows of an event: its time, and the next in its bucket.
+/// The wheel's data of an event: its time, and the next event in its bucket.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     time: Ps,
@@ -30,14 +30,14 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Of an event that is not in the wheel.
+    /// The slot of an event that is not in the wheel.
     pub const IDLE: Slot = Slot {
         time: 0,
         next: NONE,
     };
 }
 
-/// Who keeps the slots of events.
+/// The owner of the slots of events.
 pub trait Slots {
     /// The slot of an event, if there is such an event.
     fn slot(&self, event: u32) -> Option<Slot>;
@@ -57,7 +57,7 @@ pub struct Wheel {
     far: BinaryHeap<Reverse<(Ps, u32)>>,
 }
 
-/// The events of one bucket. The next one's slot is read while the one before is worked off.
+/// The events of one bucket. The slot of the next event is read before the current event is handled.
 #[derive(Debug, Clone, Copy)]
 pub struct Bucket {
     event: u32,
@@ -65,7 +65,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Those from `event` on.
+    /// The events from `event` on.
     #[inline(always)]
     fn from(event: u32, slots: &impl Slots) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Bucket {
         }
     }
 
-    /// The next event. Events may be pushed meanwhile.
+    /// The next event. The caller may push events between two calls.
     #[inline(always)]
     pub fn next(&mut self, slots: &impl Slots) -> Option<(Ps, u32)> {
         let (event, slot) = (self.event, self.slot?);
@@ -95,7 +95,7 @@ impl Wheel {
         }
     }
 
-    /// Adds an event. One in the past comes out next.
+    /// Adds an event. An event in the past comes out next.
     #[inline(always)]
     pub fn push(&mut self, time: Ps, event: u32, slots: &mut impl Slots) {
         let bucket = (time >> BUCKET_BITS).max(self.cursor);
@@ -138,7 +138,7 @@ impl Wheel {
         Some(Bucket::from(first, slots))
     }
 
-    /// The first occupied bucket after the word `from`, once around.
+    /// The first occupied bucket after the word `from`; the search wraps around once.
     fn search(&self, from: usize) -> Option<usize> {
         let after = (from + 1) % WORDS;
         for turn in 0..=WORDS / 64 {
@@ -160,7 +160,7 @@ impl Wheel {
         self.far.push(Reverse((time, event)));
     }
 
-    /// Moves far events that the wheel's turn now covers into it.
+    /// Moves events from the heap into the wheel when the wheel's turn covers them.
     #[cold]
     #[inline(never)]
     fn bring_near(&mut self, limit: Ps, slots: &mut impl Slots) {
@@ -168,7 +168,7 @@ impl Wheel {
             && let Some(&Reverse((time, _))) = self.far.peek()
             && time <= limit
         {
-            // An empty wheel may jump to wherever the next far event is.
+            // An empty wheel may jump to the time of the next event in the heap.
             self.cursor = self.cursor.max(time >> BUCKET_BITS);
         }
         while let Some(&Reverse((time, event))) = self.far.peek() {

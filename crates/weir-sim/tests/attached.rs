@@ -1,4 +1,4 @@
-//! Devices together, behind a switch, on the other socket.
+//! Several devices together, behind a switch, or on the other socket.
 
 mod common;
 
@@ -12,7 +12,7 @@ use weir_model::units::{Bytes, Nanos};
 
 const THREADS: u32 = 24;
 
-/// Reads of this machine's `cxl0`, by threads enough for any device.
+/// Reads of this machine's `cxl0`, with enough threads for any device.
 fn reads(expression: &str) -> f64 {
     gbps(&bed(expression), stream(Op::Ld, "cxl0", 0..THREADS))
 }
@@ -35,7 +35,7 @@ proptest! {
         together.devices[0].device.interleave.value = Bytes(256 << run);
         let limits = together.topology().tiers[1].limits.clone().unwrap();
         let ours = gbps(&bed_of(&together), stream(Op::Ld, "cxl0", 0..THREADS));
-        // Cores and tables of the host end it sooner than four wide devices do.
+        // Cores and tables of the host limit it before four wide devices do.
         let host = f64::from(THREADS) * together.host.core.load_peak.get();
         let sum = (f64::from(ways) * one).min(0.8 * host).min(0.75 * together.host.dram.measured.read.get());
         prop_assert!(ours >= 0.93 * sum && ours <= limits.read.get(), "{ours} of {sum}");
@@ -50,7 +50,7 @@ proptest! {
         behind.host.switch.hop.value = Nanos(hop);
         let ours = latency(&bed_of(&behind), chase("cxl0", 0..1, Bytes::gib(1)));
         let direct = idle(&format!("emr2s+{device}"));
-        // Chases meet refresh and the rare delay at other moments.
+        // Chases meet refresh and the rare delay at other times.
         prop_assert!((ours - direct - hop).abs() < 0.01 * ours, "{ours} is {direct} and {hop}");
     }
 }
@@ -76,7 +76,7 @@ fn devices_behind_a_switch_share_its_link() {
     let most = link.read_limit().get() * *link.efficiency;
     assert!(direct > 1.6 * most, "{direct} of {most}");
     assert_near("two behind a switch", behind, most, 0.03);
-    // What fits passes.
+    // Requests that fit are accepted.
     let narrow = together("emr2s+2xcxl-a", Op::Ld);
     assert_near(
         "two of x8",

@@ -1,4 +1,5 @@
-//! Bursts of accesses to flushed lines: between one access and one after the other.
+//! Bursts of accesses to flushed lines: their time is between that of one access and that of all accesses one
+//! after the other.
 
 mod common;
 
@@ -19,7 +20,7 @@ const PLACES: [(&str, &str); 5] = [
 ];
 const OPS: [Op; 4] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt];
 
-/// What refreshes and rows may do to a mean.
+/// The effect of refreshes and rows on a mean.
 const CHANCE: f64 = 0.03;
 
 proptest! {
@@ -60,7 +61,7 @@ fn a_burst_longer_than_the_fill_buffers_waits_for_them() {
     let (platform, bed) = (platform("memo"), bed("memo"));
     let buffers = *platform.host.core.line_fill_buffers;
     let all = |lines: u32| latency(&bed, burst(Op::Ld, "cxl0", lines)) * f64::from(lines);
-    // One more is a second trip; as many again is not a third.
+    // One more access needs a second trip; twice as many do not need a third.
     assert!(all(buffers + 1) > 1.4 * all(buffers));
     assert!(all(2 * buffers) < 1.3 * all(buffers + 1));
 }

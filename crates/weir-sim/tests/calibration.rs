@@ -1,4 +1,4 @@
-//! What was measured alone on a machine comes out of the model as it went in.
+//! The model reproduces what was measured alone on a machine.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn idle(expression: &str, tier: &str) -> f64 {
     latency(&bed(expression), chase(tier, 0..1, Bytes::gib(1)))
 }
 
-/// The most that any number of threads gets, as a published peak is.
+/// The most bandwidth over all numbers of threads, as a published peak is.
 fn peak(expression: &str, op: Op, tier: &str) -> f64 {
     let platform = platform(expression);
     let (bed, cores) = (bed_of(&platform), *platform.host.core.count);
@@ -43,7 +43,7 @@ fn peak(expression: &str, op: Op, tier: &str) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// `emr2s` with each device, local and, where that was measured, behind the socket link.
+/// `emr2s` with each device, local and, if it was measured, behind the socket link.
 fn attached() -> Vec<String> {
     devices().iter().map(|d| format!("emr2s+{d}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Core complexes: a cache, a queue and a link to memory for each.
+//! Core complexes: each has a cache, a queue and a link to memory.
 
 mod common;
 
@@ -13,7 +13,7 @@ const MACHINE: &str = "miku-b";
 /// Cores of a complex.
 const CORES: u32 = 7;
 
-/// Reads and writes that one complex's link carries.
+/// Reads and writes that the link of one complex carries.
 fn link() -> (f64, f64) {
     let uncore = platform(MACHINE).host.uncore;
     let (read, write) = uncore.complexes.unwrap().link(*uncore.clock);
@@ -68,11 +68,11 @@ fn a_complex_that_waits_for_cxl_slows_its_own_cores_and_no_others() {
         name: "victim".into(),
         ..stream(Op::Ld, "dram", cores)
     };
-    let company = stream(Op::NtSt, "cxl0", 0..4);
+    let corunner = stream(Op::NtSt, "cxl0", 0..4);
     let alone = gbps(&bed, victims(4..CORES));
-    let beside = steady(&bed, &[victims(4..CORES), company.clone()]).gbps(0);
-    let apart = steady(&bed, &[victims(CORES + 4..2 * CORES), company]).gbps(0);
-    assert!(beside < 0.8 * alone, "{beside} of {alone}");
+    let corun = steady(&bed, &[victims(4..CORES), corunner.clone()]).gbps(0);
+    let apart = steady(&bed, &[victims(CORES + 4..2 * CORES), corunner]).gbps(0);
+    assert!(corun < 0.8 * alone, "{corun} of {alone}");
     assert_near("another complex", apart, alone, 0.05);
 }
 

@@ -1,4 +1,4 @@
-//! What may be asked of a machine, and what is refused.
+//! Actions on a machine, and refusals.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn without_prefetchers_one_thread_loads_what_its_fill_buffers_allow() {
             off.gbps(0),
             on.gbps(0)
         );
-        // A stream finds rows open, which a chase does not: somewhat faster than idle latency says.
+        // A stream finds rows open, unlike a chase: it is somewhat faster than idle latency says.
         let expected = f64::from(*core.line_fill_buffers) * LINE_BYTES as f64 / idle;
         assert_near(tier, off.gbps(0), expected, 0.2);
 
@@ -78,7 +78,7 @@ fn prefetchers_stay_off_for_a_tenant_that_runs_without() {
     );
 }
 
-/// The refusal's text, where an action is refused as a bad request.
+/// The refusal's text, if an action is refused as a bad request.
 #[track_caller]
 fn refused(result: Result<impl std::fmt::Debug, MachineError>) -> String {
     match result {
@@ -88,7 +88,7 @@ fn refused(result: Result<impl std::fmt::Debug, MachineError>) -> String {
 }
 
 #[test]
-fn a_mask_without_ways_beyond_them_or_for_nobody_is_refused_with_the_reason() {
+fn an_empty_mask_one_beyond_the_ways_or_one_for_an_unknown_tenant_is_refused_with_the_reason() {
     let mut machine = SimMachine::new(&bed(MACHINE), 1);
     let tenant = stream(Op::Ld, "dram", 0..1);
     machine.start(std::slice::from_ref(&tenant)).unwrap();
@@ -147,7 +147,7 @@ fn a_run_may_be_stopped_twice_and_started_again() {
     assert_eq!(first.counters, second.counters);
 }
 
-/// What a machine says to a tenant, and that nothing runs afterwards.
+/// The machine's answer to a tenant; nothing runs afterwards.
 #[track_caller]
 fn answer(tenants: &[Tenant]) -> MachineError {
     let mut machine = SimMachine::new(&bed(MACHINE), 1);
@@ -239,7 +239,7 @@ fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
         (tier, *free, *wanted),
         (&TierName::dram(), Bytes::gib(128), Bytes::gib(200))
     );
-    // Together they may be too many where each fits alone.
+    // Together they may be too many, though each fits alone.
     let half = |name: &str, core| {
         changed(|t| {
             t.name = name.into();
@@ -322,7 +322,7 @@ fn a_working_set_that_no_machine_could_hold_is_refused() {
     }
 }
 
-/// A machine whose last-level cache is soon filled: 4 MiB in 16 ways, with 256 KiB of L2.
+/// A machine whose last-level cache fills quickly: 4 MiB in 16 ways, with 256 KiB of L2.
 fn small_caches() -> weir_model::platform::Platform {
     use weir_model::platform::Sourced;
 
@@ -340,7 +340,7 @@ fn cache_ways_protect_a_tenant_from_another() {
     let bed = bed_of(&small_caches());
     let quiet = chase("dram", 0..1, Bytes::mib(2));
     let mut noisy = stream(Op::Ld, "dram", 1..3);
-    // So large that it never finds a line again, and drives all others out.
+    // So large that it never hits, and evicts all other lines.
     noisy.work.stream_mut().unwrap().working_set = Bytes::mib(64);
     noisy.name = "noisy".into();
 
@@ -357,7 +357,7 @@ fn cache_ways_protect_a_tenant_from_another() {
     };
     let applied = machine.act(&mask).unwrap();
     assert_eq!((&applied.requested, &applied.applied), (&mask, &mask));
-    // The chase takes its lines back as it comes round.
+    // The chase brings its lines back in its next round.
     machine.observe(Nanos::from_micros(8000.0)).unwrap();
     let protected = Measured(machine.observe(window() * 10.0).unwrap()).ns(0);
     assert!(

@@ -1,4 +1,4 @@
-//! The memory directory of the other socket: who pays for it, and how much.
+//! The memory directory of the other socket: which accesses cost more, and how much.
 
 mod common;
 
@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn nobody_pays_but_who_owns_lines_of_the_other_socket(
+    fn only_owners_of_lines_of_the_other_socket_pay(
         op in prop::sample::select(&[Op::Ld, Op::St, Op::NtSt][..]),
         tier in prop::sample::select(&["dram", "cxl0", "remote"][..]),
         threads in 1u32..=16,
@@ -38,7 +38,7 @@ fn where_the_channel_is_the_limit_a_store_costs_a_read_and_two_writes() {
     let of = |op, share| gbps(&bed_of(&machine(share)), stream(op, "remote", 0..16));
     let (none, half, all) = (of(Op::St, 0.0), of(Op::St, 0.5), of(Op::St, 1.0));
     assert!(none > half && half > all, "{none:.2} {half:.2} {all:.2}");
-    // What a line takes of the channel, read and written; turning round comes on top of both.
+    // The channel time of a line, read and written; bus turnarounds come on top of both.
     let (read, write) = (1.0 / of(Op::Ld, 1.0), 1.0 / of(Op::NtSt, 1.0));
     let expected = (read + write) / (read + 2.0 * write);
     assert_near("all against none", all / none, expected, 0.12);

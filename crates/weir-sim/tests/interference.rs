@@ -1,5 +1,5 @@
-//! Two tenants on one socket. Nothing in the model knows of interference: it comes out of the
-//! queues they share, above all the Table of Requests.
+//! Two tenants on one socket. The model has no rule for interference: it follows from the shared queues,
+//! above all the Table of Requests.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn aggressor(op: Op) -> Tenant {
     stream(op, "cxl0", 16..32)
 }
 
-/// Share of its bandwidth alone that the victim loses beside the aggressor.
+/// Share of its bandwidth alone that the victim loses when the aggressor runs too.
 fn loss(platform: &Platform, victim: Tenant, aggressor: Tenant) -> f64 {
     let bed = bed_of(platform);
     let alone = gbps(&bed, victim.clone());
@@ -42,7 +42,7 @@ fn loads_take_tens_of_percent_from_loads_where_the_table_is_small() {
 
 #[test]
 fn loads_and_temporal_stores_take_nothing_from_loads_where_the_table_is_large() {
-    // CXL-Interplay, System A. What stores write back is bounded by the cores' buffers, as loads are.
+    // CXL-Interplay, System A. The cores' buffers bound the write-backs of stores, as they bound loads.
     for op in [Op::Ld, Op::St] {
         for platform in [platform("interplay-a"), with_tor("spr2s+cxl-a", 64)] {
             let loss = loss(&platform, victim(), aggressor(op));
@@ -66,7 +66,7 @@ fn the_starved_loads_wait_before_the_table_and_not_in_it() {
         let idle = steady(&bed, &[chase("dram", 0..1, Bytes::gib(1))]);
         let alone = steady(&bed, &[victim()]);
         let both = steady(&bed, &[victim(), aggressor(Op::NtSt)]);
-        // Once in, a DDR miss is served as if the machine were idle: DRAM is.
+        // After admission, a DDR miss is served as if the machine were idle: DRAM is idle.
         let (now, before) = (both.ddr_residency(), idle.ddr_residency());
         assert!(
             now < 1.3 * before,
@@ -74,7 +74,7 @@ fn the_starved_loads_wait_before_the_table_and_not_in_it() {
             platform.name
         );
         assert!(now < alone.ddr_residency());
-        // The wait is outside.
+        // The wait is before admission.
         let queued = both.mean_level(Counter::IrqOccupancy);
         let before = alone.mean_level(Counter::IrqOccupancy).max(1.0);
         assert!(
@@ -97,7 +97,7 @@ fn the_table_is_full_of_what_waits_for_cxl() {
 
 #[test]
 fn a_table_for_everything_in_flight_takes_the_loss_away() {
-    // Loads are bounded by the cores' own buffers, so that a table can hold them all.
+    // The cores' own buffers bound loads, so a table can hold them all.
     let loss = |tor| loss(&with_tor("spr2s+cxl-a", tor), victim(), aggressor(Op::Ld));
     let (small, absurd) = (loss(20), loss(1024));
     assert!(small > 0.2 && absurd < 0.02, "{small:.3} and {absurd:.3}");
@@ -105,7 +105,7 @@ fn a_table_for_everything_in_flight_takes_the_loss_away() {
 
 #[test]
 fn posted_stores_do_no_harm_until_they_have_filled_the_table() {
-    // No buffer of a core bounds them, so that they fill any table: the larger, the later.
+    // No buffer of a core bounds them, so they fill any table: the larger, the later.
     let platform = with_tor("spr2s+cxl-a", 1024);
     let bed = bed_of(&platform);
     let mut machine = SimMachine::new(&bed, 1);
@@ -131,8 +131,8 @@ fn posted_stores_do_no_harm_until_they_have_filled_the_table() {
 
 #[test]
 fn a_device_as_fast_as_dram_takes_no_harm_to_it() {
-    // The aggressor's slowness is the cause: the same stores to a device that keeps up free their
-    // entries in time. Four times the lanes, the channels and the measured peak.
+    // The cause is the aggressor's slow device: the same stores to a device that keeps up free their entries
+    // in time. That device has four times the lanes, the channels and the measured peak.
     let mut platform = platform("interplay-a");
     let slow = loss(&platform, victim(), stream(Op::NtSt, "cxl0", 16..20));
     let device = &mut platform.devices[0].device;
@@ -144,7 +144,7 @@ fn a_device_as_fast_as_dram_takes_no_harm_to_it() {
 }
 
 #[test]
-fn tenants_beside_each_other_on_idle_tiers_do_not_meet() {
+fn tenants_on_different_idle_tiers_do_not_slow_each_other() {
     let platform = platform("emr2s+cxl-a");
     let loss = loss(
         &platform,

@@ -1,4 +1,4 @@
-//! Laws that hold whatever runs: Little's, conservation, limits, order, determinism.
+//! Laws that hold for every load: Little's law, conservation, limits, order, determinism.
 
 mod common;
 
@@ -17,7 +17,7 @@ use weir_sim::{SimMachine, SimTestbed};
 const MACHINE: &str = "emr2s+cxl-a";
 const TIERS: [&str; 3] = ["dram", "cxl0", "remote"];
 
-/// The machine with an eighth of its last-level cache, which is warm so much sooner.
+/// The machine with an eighth of its last-level cache, which is warm sooner.
 fn small() -> Platform {
     let mut platform = platform(MACHINE);
     platform.host.llc.size = Sourced::from_source(Bytes::mib(20), "what if");
@@ -28,7 +28,7 @@ fn tier() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&TIERS[..])
 }
 
-/// Patterns that are not timed, which go with every instruction.
+/// Patterns that are not timed, which work with every instruction.
 fn pattern() -> impl Strategy<Value = Pattern> {
     prop_oneof![
         2 => Just(Pattern::Sequential),
@@ -59,7 +59,7 @@ fn tenant() -> impl Strategy<Value = Tenant> {
         })
 }
 
-/// One to three tenants beside each other, one of them perhaps on pages of two tiers.
+/// One to three tenants at once; one of them may have pages on two tiers.
 fn tenants() -> impl Strategy<Value = Vec<Tenant>> {
     let interleaved = prop::option::of((1u32..4, 1u32..4));
     (prop::collection::vec(tenant(), 1..=3), interleaved).prop_map(|(mut tenants, weights)| {
@@ -79,8 +79,8 @@ fn tenants() -> impl Strategy<Value = Vec<Tenant>> {
     })
 }
 
-/// Lines that may be under way when counting ends: held by cores, in slices' queues, in buffers of
-/// devices and channels.
+/// Lines that may be outstanding when counting ends: in cores, in queues of slices, in buffers of devices and
+/// channels.
 fn in_flight(platform: &Platform, threads: usize) -> f64 {
     let host = &platform.host;
     let cores = threads as u32 * *host.core.super_queue;
@@ -97,7 +97,7 @@ fn in_flight(platform: &Platform, threads: usize) -> f64 {
 /// Lines read from and written to memory of any tier.
 fn moved(seen: &Measured) -> (f64, f64) {
     let sum = |counters: [Counter; 3]| counters.map(|c| seen.count(c)).iter().sum();
-    // DRAM behind the socket link or a device is counted where it crosses that.
+    // DRAM behind the socket link or a device is counted where its lines cross the link.
     let read = sum([Counter::CasRd, Counter::CxlRxMemData, Counter::UpiRxData]);
     let written = sum([Counter::CasWr, Counter::CxlTxMemData, Counter::UpiTxData]);
     (read, written)
@@ -114,7 +114,7 @@ proptest! {
         let platform = small();
         let bed = bed_of(&platform);
         let threads = tenants.iter().map(|t| t.cores.len()).sum();
-        // From the first access on, so that nothing is under way when counting begins.
+        // From the first access on, so that nothing is outstanding when counting begins.
         let seen = run(&bed, &tenants, 0.0, 60.0, seed);
         let slack = in_flight(&platform, threads);
         let host = &platform.host;
@@ -133,7 +133,7 @@ proptest! {
             + c(Counter::TorInsertsIaMissRemote);
         prop_assert_eq!(by_tier, misses);
 
-        // What leaves the cores enters the slices, but for what is on its way or waits.
+        // Requests that leave the cores enter the slices, except those on the path or waiting.
         let waiting = c(Counter::OffcoreAllRequests) - c(Counter::TorInsertsIa);
         prop_assert!((0.0..=slack).contains(&waiting), "{waiting} of {slack}");
 
@@ -150,11 +150,11 @@ proptest! {
             prop_assert_eq!(read, 0.0);
         }
         for (tenant, progress) in tenants.iter().zip(&seen.0.tenants) {
-            prop_assert!(progress.accesses > 0, "{} stands still", tenant.name);
+            prop_assert!(progress.accesses > 0, "{} makes no progress", tenant.name);
             prop_assert_eq!(progress.bytes.get(), progress.accesses * LINE_BYTES);
         }
 
-        // No direction carries more than physics; what is booked ahead counts when it is booked.
+        // No direction carries more than its limit; what is booked ahead counts when it is booked.
         let early = slack * LINE_BYTES as f64 / seen.0.window.get();
         let topology = platform.topology();
         for (tier, [read, write]) in [
@@ -209,7 +209,7 @@ proptest! {
         let population = seen.accesses(0) * seen.ns(0) / seen.0.window.get();
         prop_assert!((population / f64::from(threads) - 1.0).abs() < 0.02, "{population}");
 
-        // And with what the ToR counted: an entry is held for all of the response time but the way
+        // The same with the ToR's counts: an entry is held for all of the response time except the path
         // between core and slice.
         let inside = seen.mean_level(Counter::TorOccupancyIaMiss);
         let residency = seen.residency(Counter::TorOccupancyIaMiss, Counter::TorInsertsIaMiss);
@@ -231,7 +231,7 @@ proptest! {
         let buffers = f64::from(threads * *platform.host.core.line_fill_buffers);
         let inside = seen.mean_level(Counter::TorOccupancyIa) + seen.mean_level(Counter::IrqOccupancy);
         prop_assert!(inside <= buffers, "{inside} of {buffers}");
-        // The cores' own view of the same.
+        // The same as the cores count it.
         let outstanding = seen.count(Counter::OffcoreOutstandingDemandDataRd)
             / seen.count(Counter::Cycles)
             * f64::from(threads);
@@ -336,7 +336,7 @@ fn a_window_cut_in_two_counts_what_the_whole_counts() {
 
 #[test]
 fn tiers_differ_in_latency_by_what_they_differ_in_residency() {
-    // The way between core and slice is the same for every tier.
+    // The path between core and slice is the same for every tier.
     let bed = bed(MACHINE);
     let seen = TIERS.map(|tier| run(&bed, &[chase(tier, 0..1, Bytes::gib(1))], 5.0, 1000.0, 1));
     let outside = seen
@@ -396,7 +396,7 @@ fn latency_never_falls_as_load_rises() {
             }
             assert!(
                 ns > 0.95 * longest,
-                "{tier}, {threads} threads beside: {ns:.0} after {longest:.0} ns"
+                "{tier}, {threads} other threads: {ns:.0} after {longest:.0} ns"
             );
             longest = longest.max(ns);
         }
@@ -410,7 +410,7 @@ fn latency_never_falls_as_load_rises() {
 #[test]
 fn idle_latency_does_not_depend_on_how_many_chase() {
     let bed = bed(MACHINE);
-    // A device with four DDR4 ranks is left out: eight chases already meet in its banks.
+    // A device with four DDR4 ranks is left out: eight chases already compete for its banks.
     for tier in ["dram", "remote"] {
         let ns = |threads| {
             run(

@@ -1,7 +1,7 @@
-//! Latency under load, beside what instruments logged on real machines.
+//! Latency under load, compared with what instruments logged on real machines.
 //!
-//! Our curves are read off at the bandwidth of each logged point, so that nothing is assumed between
-//! those. Idle latency and peak bandwidth are calibrated; the rest of a curve is mechanism.
+//! Our curves are read at the bandwidth of each logged point, so nothing is assumed between logged points.
+//! Idle latency and peak bandwidth are calibrated; the rest of a curve follows from the mechanisms.
 
 mod common;
 
@@ -10,13 +10,13 @@ use weir_model::access::Op;
 use weir_model::counters::Counter;
 use weir_model::units::{Bytes, Nanos};
 
-/// From next to no load to all that threads can ask for, by the pause between two lines.
+/// From almost no load to all that threads can request, set by the pause between two lines.
 const PAUSES: [f64; 16] = [
     2000.0, 500.0, 200.0, 120.0, 80.0, 60.0, 50.0, 40.0, 35.0, 30.0, 25.0, 20.0, 15.0, 12.0, 8.0,
     0.0,
 ];
 
-/// Lines that cross the memory interface in GB/s, and the latency of a chase beside them.
+/// Lines that cross the memory interface in GB/s, and the latency of a chase at the same time.
 fn ours(machine: &str, tier: &str, op: Op, threads: u32) -> Vec<(f64, f64)> {
     let bed = bed(machine);
     let lines = [
@@ -45,8 +45,8 @@ fn at(curve: &[(f64, f64)], gbps: f64) -> Option<f64> {
     Some(pair[0].1 + share * (pair[1].1 - pair[0].1))
 }
 
-/// Holds the curve to the logged one: within 15 % up to four fifths of the logged peak, within 30 % from
-/// there to saturation, for which ours stands where it never carries as much.
+/// Compares the curve with the logged one: within 15 % up to four fifths of the logged peak, within 30 % from
+/// there to saturation. If our curve never carries as much, its saturated latency is used.
 fn holds(machine: &str, tier: &str, op: Op, threads: u32) {
     let platform = platform(machine);
     let idle = match tier {
@@ -114,7 +114,7 @@ fn a_card_under_load_takes_what_was_logged() {
 
 #[test]
 fn the_other_socket_under_load_takes_a_few_times_as_long_as_idle() {
-    // No log: but what waits is bounded by fill buffers, since prefetches are held back.
+    // There is no log, but fill buffers bound the queue, since prefetches are throttled.
     let idle = platform("spr8480").host.remote.unwrap().idle.get();
     for op in [Op::Ld, Op::St] {
         let (_, ns) = ours("spr8480", "remote", op, 55)[PAUSES.len() - 1];

@@ -44,7 +44,7 @@ fn moved(from: &str, to: &str, bytes: u64, batch: u32, in_flight: u32) -> Tenant
     tenant
 }
 
-/// Threads on these cores that take turns on a line.
+/// Threads on these cores that alternate on a line.
 fn sharing(op: Op, cores: &[u32]) -> Tenant {
     let mut tenant = stream(op, "dram", 0..1);
     tenant.work.stream_mut().unwrap().pattern = Pattern::SharedLine;
@@ -62,7 +62,7 @@ fn crossed(seen: &Measured, tier: &str) -> (f64, f64) {
     (seen.count(read), seen.count(written))
 }
 
-/// GB/s of one tenant, both what it reads and what it writes.
+/// GB/s of one tenant, reads and writes together.
 fn rate(machine: &str, tenant: Tenant) -> f64 {
     gbps(&bed(machine), tenant)
 }
@@ -90,7 +90,7 @@ proptest! {
         let (loaded, own) = (touched * lines / (lines + per), touched * per / (lines + per));
         let read = own * f64::from(u8::from(op == Op::Ld || op.reads_for_ownership()));
         let written = own * f64::from(u8::from(op != Op::Ld));
-        // What is under way: in cores, slices and devices.
+        // Lines outstanding in cores, slices and devices.
         let slack = in_flight(&platform, threads);
         for tier in TIERS {
             let (r, w) = crossed(&seen, tier);
@@ -141,7 +141,7 @@ proptest! {
         };
         let (full, paused, twice) = (at(0.0), at(pause), at(2.0 * pause));
         prop_assert!(full * 1.01 >= paused && paused * 1.01 >= twice, "{full} {paused} {twice}");
-        // A thread touches no more than a line a pause, and no fewer if nothing else holds it up.
+        // A thread accesses at most one line per pause, and not fewer if nothing else limits it.
         let most = f64::from(threads) * 60_000.0 / (2.0 * pause);
         prop_assert!(twice <= most + f64::from(threads) * 64.0, "{twice} of {most}");
         if prefetch && full > 2.0 * most {
@@ -155,11 +155,11 @@ proptest! {
         op in prop::sample::select(&[Op::Cas, Op::St][..]),
         seed in 0u64..1000,
     ) {
-        // One thread at a time has its turn: rate x time of a turn = 1.
+        // Only one thread at a time has its turn: rate x time of a turn = 1.
         let seen = run(&bed(MACHINE), &[sharing(op, &cores)], 5.0, 100.0, seed);
         let population = seen.accesses(0) * seen.ns(0) / seen.0.window.get();
         prop_assert!((population - 1.0).abs() < 0.01, "{population}");
-        // And each goes through the Table of Requests once, without going to memory.
+        // Each turn passes the Table of Requests once, without going to memory.
         prop_assert!((seen.count(Counter::TorInsertsIa) - seen.accesses(0)).abs() <= 1.0);
         prop_assert_eq!(seen.count(Counter::TorInsertsIaMiss), 0.0);
     }
@@ -186,7 +186,7 @@ proptest! {
     }
 }
 
-/// Lines that may be under way when counting ends.
+/// Lines that may be outstanding when counting ends.
 fn in_flight(platform: &weir_model::platform::Platform, threads: u32) -> f64 {
     let host = &platform.host;
     let queues = *host.llc.slices * (*host.uncore.tor + *host.uncore.irq);
@@ -196,14 +196,14 @@ fn in_flight(platform: &weir_model::platform::Platform, threads: u32) -> f64 {
         .map(|d| *d.device.controller.write_buffer + 8 * 48)
         .sum();
     let channels = 2 * *host.dram.channels * *host.dram.write_queue;
-    // A thread's super-queue, its store buffer, and the accelerator's lines.
+    // A thread's super queue, its store buffer, and the accelerator's lines.
     let held = threads * (*host.core.super_queue + *host.core.store_buffer);
     f64::from(queues + buffers + channels + held + *host.accelerator.read_buffers)
 }
 
 #[test]
-fn a_load_beside_a_pause_of_nothing_is_the_plain_load() {
-    // The shortest pause goes the way of programs: what it brings is what the plain stream does.
+fn a_load_with_a_pause_of_zero_is_the_plain_load() {
+    // The shortest pause uses the code for programs: its bandwidth is that of the plain stream.
     for (op, threads) in [(Op::Ld, 1), (Op::Ld, 16), (Op::St, 8), (Op::NtSt, 4)] {
         for tier in TIERS {
             for prefetch in [true, false] {
@@ -233,7 +233,7 @@ fn prefetched_lines_of_a_thread_that_pauses_are_early() {
 
 #[test]
 fn direct_stores_feel_where_their_source_is_and_not_where_they_go() {
-    // MEMO §4.3.1: D2* alike and above C2*.
+    // MEMO §4.3.1: the D2* copies are alike and above the C2* copies.
     let copy = |from, to| rate("memo", mix(Op::Movdir64b, to, from, (1, 1), 1));
     let (dd, dc) = (copy("dram", "dram"), copy("dram", "cxl0"));
     let (cd, cc) = (copy("cxl0", "dram"), copy("cxl0", "cxl0"));
@@ -244,7 +244,7 @@ fn direct_stores_feel_where_their_source_is_and_not_where_they_go() {
 
 #[test]
 fn an_accelerator_used_alone_copies_like_a_core_and_batches_copy_faster() {
-    // MEMO §4.3.1: synchronous single descriptors about as a loop of copies, anything else better.
+    // MEMO §4.3.1: synchronous single descriptors are about as fast as a loop of copies, all others faster.
     let dsa = |from, to, batch, in_flight| rate("memo", moved(from, to, 4096, batch, in_flight));
     let copy = rate("memo", mix(Op::St, "dram", "dram", (1, 1), 1));
     let single = dsa("dram", "dram", 1, 1);
@@ -287,8 +287,8 @@ fn a_shared_line_waits_in_the_queues_that_others_fill() {
     let alone = run(&bed, &[sharing(Op::Cas, &[0, 1])], 30.0, 200.0, 1).ns(0);
     let mut others = stream(Op::NtSt, "cxl0", 8..32);
     others.name = "others".into();
-    let beside = run(&bed, &[sharing(Op::Cas, &[0, 1]), others], 30.0, 200.0, 1).ns(0);
-    assert!(beside > 2.0 * alone, "{beside} after {alone} ns");
+    let corun = run(&bed, &[sharing(Op::Cas, &[0, 1]), others], 30.0, 200.0, 1).ns(0);
+    assert!(corun > 2.0 * alone, "{corun} after {alone} ns");
 }
 
 #[test]
@@ -317,12 +317,12 @@ fn loads_that_make_no_sense_are_refused_with_the_reason() {
         tenant.work.stream_mut().unwrap().pause = Nanos(pause);
         assert!(refusal(tenant).contains("pauses"), "{pause}");
     }
-    assert!(refusal(sharing(Op::Cas, &[4])).contains("nobody"));
+    assert!(refusal(sharing(Op::Cas, &[4])).contains("needs two"));
     assert!(refusal(sharing(Op::NtSt, &[4, 5])).contains("shared_line"));
     let mut sourceless = moved("dram", "dram", 4096, 1, 1);
     sourceless.work.stream_mut().unwrap().reads = None;
     assert!(refusal(sourceless).contains("source"));
-    assert!(refusal(moved("dram", "dram", 0, 1, 1)).contains("nothing"));
+    assert!(refusal(moved("dram", "dram", 0, 1, 1)).contains("size zero"));
     assert!(refusal(moved("dram", "dram", 1 << 40, 2, 1)).contains("4 GiB"));
     assert!(refusal(stream(Op::Dsa, "dram", 0..1)).contains("accelerator"));
     let unknown = mix(Op::St, "dram", "cxl7", (1, 1), 1);

@@ -1,4 +1,4 @@
-//! What MIKU (arXiv 2503.17864) reads off the queues of its platform A.
+//! What MIKU (arXiv 2503.17864) measures at the queues of its platform A.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Laws of described programs on the out-of-order core: what its counters must keep whatever the
-//! program is, and what slower memory does to programs whose answer is known.
+//! Laws of described programs on the out-of-order core: relations between its counters that hold for every
+//! program, and the effect of slower memory on programs with a known answer.
 
 mod common;
 
@@ -17,7 +17,7 @@ use weir_sim::SimMachine;
 
 const MACHINE: &str = "emr2s+cxl-a";
 
-/// Counts of an instruction, in a steady state.
+/// Counts per instruction, in a steady state.
 struct Counts {
     set: CounterSet,
     instructions: f64,
@@ -60,7 +60,7 @@ fn tenant(work: &Workload, tier: &str, prefetch: bool) -> Tenant {
     }
 }
 
-/// Runs the first phase of a program until it touched so many lines.
+/// Runs the first phase of a program until it has accessed this many lines.
 fn counts_of(machine: &str, work: &Workload, tier: &str, prefetch: bool, lines: u64) -> Counts {
     let work = work.phase_alone(0).unwrap();
     let mut machine = SimMachine::new(&bed(machine), 3);
@@ -80,7 +80,7 @@ fn counts(work: &Workload, tier: &str, prefetch: bool) -> Counts {
     counts_of(MACHINE, work, tier, prefetch, 10_000)
 }
 
-/// What slower memory costs, as shares of the cycles on local DRAM: all of it, and its five parts.
+/// The cost of slower memory, as shares of the cycles on local DRAM: the total, and its five parts.
 fn slowdown(work: &Workload, tier: &str, prefetch: bool) -> (f64, [f64; 5]) {
     let (local, far) = (counts(work, "dram", prefetch), counts(work, tier, prefetch));
     let mut parts = far.stalls();
@@ -102,13 +102,13 @@ fn changed(name: &str, change: impl Fn(&mut weir_model::workload::Region)) -> Wo
     work
 }
 
-/// The share of cycles in which the first phase executes nothing beside a miss, though it goes on.
+/// The share of cycles in which the first phase executes nothing during a miss, although dispatch continues.
 fn quiet(work: &Workload) -> f64 {
     let phase = &work.phases[0];
     (-(1.0 - phase.slice) / phase.cpi).exp()
 }
 
-/// Scattered loads, so many instructions apart.
+/// Scattered loads, `gap` instructions apart.
 fn scattered(distance: f64) -> Workload {
     let mut work = changed("chase", |region| {
         (region.order, region.dependent) = (Order::Random, 0.0);
@@ -144,11 +144,11 @@ proptest! {
         prop_assert!(stalls.iter().all(|&part| part >= -1e-9), "{stalls:?}");
         let executes = phase.cpi * (1.0 - quiet(&work));
         prop_assert!(stalls.iter().sum::<f64>() <= seen.cpi() - executes * 0.999);
-        // Little's law: no more under way on the mean than there are buffers.
+        // Little's law: in the mean, no more are outstanding than there are buffers.
         let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
         let demand = seen.of(Counter::OffcoreOutstandingDemandDataRd);
         prop_assert!(busy <= seen.cpi() * 1.01 && busy <= demand * 1.01);
-        // Stalls on misses are part of the cycles with one, and those of all cycles.
+        // Stalls on misses are part of the cycles with a miss, and part of all stalled cycles.
         let mut outer = seen.cpi();
         for (cycles, stalls) in [
             (Counter::CyclesL1dMiss, Counter::StallsL1dMiss),
@@ -174,10 +174,10 @@ proptest! {
         let (all, parts) = slowdown(&work, tier, prefetch);
         let sum: f64 = parts.iter().sum();
         let slack = 0.03 + 0.02 * all.abs();
-        // Cycles in which nothing happens to be executed are stalls beside a miss, and for longer beside
-        // a longer one.
-        let beside = quiet(&work) * work.phases[0].cpi / counts(&work, "dram", prefetch).cpi();
-        prop_assert!((all - slack..all + beside + slack).contains(&sum), "{all} is not {parts:?}");
+        // Cycles in which no instruction happens to be executed are stalls during a miss, and last longer
+        // during a longer miss.
+        let corun = quiet(&work) * work.phases[0].cpi / counts(&work, "dram", prefetch).cpi();
+        prop_assert!((all - slack..all + corun + slack).contains(&sum), "{all} is not {parts:?}");
     }
 
     #[test]
@@ -230,13 +230,13 @@ fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
         let latency = progress.0.tenants[0].latency.as_ref();
         latency.map_or(0.0, |latency| latency.mean().get())
     };
-    // The chase above stays within reach of the TLBs; the program's walks pages.
+    // The chase above stays within the reach of the TLBs; the program's chase walks pages.
     let work = preset("chase");
     let (all, _) = slowdown(&work, "cxl0", true);
     let walk = 30.0;
     let wanted = (latency_of("cxl0") - latency_of("dram")) / (latency_of("dram") + walk);
     assert!((all - wanted).abs() < 0.05 * wanted, "{all} for {wanted}");
-    // At full pace the heads of pages, which train the streamer, cost a list almost what they cost a
+    // At full pace the heads of pages, which train the streamer, cost a list almost as much as they cost a
     // chase; here there is time between the elements.
     let mut scan = preset("scan");
     scan.phases[0].apki = 5.0;
@@ -259,8 +259,8 @@ fn late_prefetches_show_where_the_processor_counts_them() {
     }
 }
 
-/// Shares of a program's lines that the prefetchers of L1 and L2 bring from memory, and of its loads
-/// that find their line in a fill buffer.
+/// Shares of a program's lines that the prefetchers of L1 and L2 bring from memory, and of its loads that hit
+/// a fill buffer.
 fn prefetched(machine: &str, work: &Workload, tier: &str) -> [f64; 3] {
     let seen = counts_of(machine, work, tier, true, 20_000);
     let all: f64 = [
@@ -304,7 +304,8 @@ proptest! {
 proptest! {
     #![proptest_config(config())]
 
-    /// What waits for a load cannot be done meanwhile, and nor can what follows a branch that waits.
+    /// Instructions that wait for a load cannot execute in the meantime, nor can those after a waiting
+    /// branch.
     #[test]
     fn programs_that_wait_for_their_loads_are_never_faster(
         distance in 20f64..2000.0,
@@ -327,10 +328,10 @@ proptest! {
     }
 }
 
-/// Nothing is lost where the reorder buffer outlasts the miss, but the events of the hardware count the
-/// cycles in which nothing happens to be executed.
+/// No time is lost if the reorder buffer outlasts the miss, but the hardware's events count the cycles in
+/// which no instruction happens to be executed.
 #[test]
-fn stalls_are_counted_beside_a_miss_that_costs_nothing() {
+fn stalls_are_counted_during_a_miss_that_costs_no_time() {
     let mut work = scattered(1000.0);
     (work.phases[0].cpi, work.phases[0].slice) = (1.0, 0.0);
     work.phases[0].vector = 0.4;
@@ -340,7 +341,7 @@ fn stalls_are_counted_beside_a_miss_that_costs_nothing() {
     let missing = seen.of(Counter::CyclesL3Miss);
     let share = stalled / missing;
     assert!((share - quiet(&work)).abs() < 0.02, "{share}");
-    // Every load of it misses the last-level cache, so that cycles with a miss are those with a read.
+    // Every load of it misses the last-level cache, so the cycles with a miss are the cycles with a read.
     let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
     assert!((missing / busy - 1.0).abs() < 0.02, "{missing} of {busy}");
 }
@@ -358,8 +359,8 @@ fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
     assert!(far_waits > 1.2 * waits, "{waits} {far_waits}");
 }
 
-/// A round of pages that shares a factor with the distance between threads is as good as one that does
-/// not.
+/// A round of pages that has a common factor with the distance between threads is as good as one that has
+/// none.
 #[test]
 fn threads_that_interleave_are_not_in_step() {
     let mut work = preset("scan-column");
@@ -403,7 +404,7 @@ fn a_run_is_the_same_twice_and_switching_prefetchers_is_as_good_as_starting_with
 }
 
 /// Golden Cove renames fewer integers, and fewer vectors, than its reorder buffer holds instructions; a mix
-/// of both fills that first. Skylake's registers outlast its reorder buffer either way.
+/// of both fills the reorder buffer first. Skylake's registers outlast its reorder buffer either way.
 #[test]
 fn results_that_have_not_retired_take_registers() {
     let cpi = |machine: &str, vector: f64| {
@@ -418,7 +419,7 @@ fn results_that_have_not_retired_take_registers() {
     assert_eq!(cpi("skx2s", 0.0), cpi("skx2s", 0.4));
 }
 
-/// What a program computes takes as long as its cycles do; what it waits for does not.
+/// Computation takes as many cycles as before, each of them longer; waiting does not take longer.
 #[test]
 fn a_lower_clock_slows_what_is_computed_more_than_what_is_waited_for() {
     let kept = |name: &str| {
@@ -442,8 +443,8 @@ fn a_lower_clock_slows_what_is_computed_more_than_what_is_waited_for() {
     assert!(waits > 0.85, "{waits}");
 }
 
-/// All that leaves a core passes its allocation, write-backs among it, wherever the lines lie; a program that asks
-/// for little does not notice.
+/// All requests that leave a core pass its allocation, including write-backs, whatever tier the lines are on;
+/// a program with few requests is not slowed.
 #[test]
 fn an_allocation_holds_a_program_to_what_it_lets_pass() {
     let requests = |name: &str, tier: &str, percent| {

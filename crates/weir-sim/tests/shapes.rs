@@ -1,4 +1,4 @@
-//! Shapes of published curves that no parameter was fitted to.
+//! Shapes of published curves to which no parameter was fitted.
 
 mod common;
 
@@ -15,8 +15,8 @@ impl Curve {
         let point = |&n: &u32| {
             let mut tenant = stream(op, tier, 0..n);
             tenant.prefetch = prefetch;
-            // Streams start in step and take long to fall out of it on a slow device; which rows
-            // they meet in is chance.
+            // Streams start in step and take long to fall out of step on a slow device; which rows collide
+            // depends on chance.
             let rate = |seed| {
                 let tenants = std::slice::from_ref(&tenant);
                 run(&bed, tenants, 150.0, 100.0, seed).gbps(0)
@@ -61,7 +61,7 @@ fn non_temporal_stores_to_an_fpga_card_peak_at_once_and_fall_at_once() {
 
 #[test]
 fn temporal_stores_to_an_fpga_card_stay_far_below_non_temporal_ones() {
-    // MEMO §4.3.1: reading for ownership and writing back cost temporal stores most of it.
+    // MEMO §4.3.1: reading for ownership and writing back cost temporal stores most of the bandwidth.
     let threads = [1, 2, 4, 8, 16, 32];
     let posted = Curve::of("memo", Op::NtSt, "cxl0", true, &threads).peak().1;
     let temporal = Curve::of("memo", Op::St, "cxl0", true, &threads).peak().1;
@@ -73,8 +73,8 @@ fn temporal_stores_to_an_fpga_card_stay_far_below_non_temporal_ones() {
 
 #[test]
 fn a_store_written_back_takes_well_over_twice_as_long_as_a_posted_one() {
-    // MEMO §4.2: st+clwb takes 2.6 times as long as nt-st on CXL: two round trips and the
-    // coherence of a flushed line, against one.
+    // MEMO §4.2: st+clwb takes 2.6 times as long as nt-st on CXL: two round trips and the coherence of a
+    // flushed line, against one.
     let bed = bed("memo");
     let written_back = latency(&bed, flushed(Op::StClwb, "cxl0"));
     let posted = latency(&bed, flushed(Op::NtSt, "cxl0"));
@@ -102,7 +102,7 @@ fn a_pointer_chase_climbs_a_staircase_of_the_caches() {
             let ((size, here), (_, next)) = (pair[0], pair[1]);
             let what = format!("{tier} within {size}");
             assert_near(&what, at(size.get() / 2), here, 0.1);
-            // Half of the step is done by twice the size.
+            // Twice the size ends half of the step.
             let middle = (here * next).sqrt();
             let beyond = at(2 * size.get());
             assert!(
@@ -160,7 +160,8 @@ fn blocks(expression: &str, op: Op, tier: &str, threads: u32, kib: u64) -> f64 {
 
 #[test]
 fn one_thread_of_random_posted_blocks_gains_with_their_size_and_many_lose() {
-    // MEMO §4.3.2: one thread keeps growing; more have a best size, the smaller the more they are.
+    // MEMO §4.3.2: one thread keeps growing; several threads have a best size, which is smaller for more
+    // threads.
     let sizes = [1, 4, 16, 64, 256];
     let of = |threads| sizes.map(|kib| blocks("memo", Op::NtSt, "cxl0", threads, kib));
     let one = of(1);

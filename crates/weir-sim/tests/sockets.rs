@@ -18,7 +18,7 @@ const SERVER: &str = "miku-a+micron-x8+micron-x8@remote";
 const OPS: [Op; 3] = [Op::Ld, Op::St, Op::NtSt];
 /// The first core of the other socket.
 const BEYOND: u32 = 32;
-/// How far two seeds of one machine are apart.
+/// The difference between two seeds of one machine.
 const LIKE: f64 = 0.03;
 
 fn like(one: f64, other: f64) -> bool {
@@ -39,10 +39,10 @@ fn shared_line(tier: &str, cores: [u32; 2]) -> Tenant {
     })
 }
 
-/// What handing a line over takes beside others, in ns.
-fn hand_over(bed: &SimTestbed, cores: [u32; 2], beside: &[Tenant]) -> f64 {
+/// The time to hand over a line when others run too, in ns.
+fn hand_over(bed: &SimTestbed, cores: [u32; 2], corun: &[Tenant]) -> f64 {
     let mut tenants = vec![shared_line("dram", cores)];
-    tenants.extend_from_slice(beside);
+    tenants.extend_from_slice(corun);
     run(bed, &tenants, 30.0, 100.0, 1).ns(0)
 }
 
@@ -66,7 +66,7 @@ fn either_socket_sees_its_own_memory_alike() {
 
 #[test]
 fn either_socket_sees_the_others_memory_alike() {
-    // The first sees it while it is alone at work, when nobody is admitted on the other.
+    // The first socket sees it while it works alone, when no request is admitted on the other socket.
     let bed = bed(SERVER);
     for (first, second) in [("remote", "dram"), ("cxl1", "cxl0")] {
         for op in OPS {
@@ -91,7 +91,7 @@ fn what_fits_the_cache_of_either_socket_stays_there() {
     let here = gbps(&bed, small("dram", 0..8));
     let there = gbps(&bed, small("remote", BEYOND..BEYOND + 8));
     assert!(like(here, there), "{here:.1} {there:.1}");
-    // Each has its own.
+    // Each socket has its own table.
     let both = [small("dram", 0..8), small("remote", BEYOND..BEYOND + 8)];
     let seen = steady(&bed, &both);
     assert!(like(seen.gbps(0), here) && like(seen.gbps(1), here));
@@ -103,15 +103,15 @@ fn tenants_that_share_no_socket_do_not_touch_each_other() {
     let bed = bed(SERVER);
     let victim = stream(Op::NtSt, "dram", 0..16);
     let alone = gbps(&bed, victim.clone());
-    let beside = |tier, cores| {
+    let corun = |tier, cores| {
         let seen = steady(&bed, &[victim.clone(), stream(Op::NtSt, tier, cores)]);
         seen.gbps(0) / alone
     };
-    assert!(like(beside("cxl1", BEYOND..BEYOND + 16), 1.0));
-    assert!(like(beside("remote", BEYOND..BEYOND + 16), 1.0));
-    // On one they do, and those of the other socket that come over for the same device do.
-    assert!(beside("cxl0", 16..32) < 0.3);
-    assert!(beside("cxl0", BEYOND..BEYOND + 16) < 0.6);
+    assert!(like(corun("cxl1", BEYOND..BEYOND + 16), 1.0));
+    assert!(like(corun("remote", BEYOND..BEYOND + 16), 1.0));
+    // On one socket they compete, and so do cores of the other socket which use the same device.
+    assert!(corun("cxl0", 16..32) < 0.3);
+    assert!(corun("cxl0", BEYOND..BEYOND + 16) < 0.6);
 }
 
 #[test]
@@ -130,14 +130,14 @@ fn a_line_between_two_sockets_waits_at_both_of_them() {
             "{slow:.0} {same:.0} ns"
         );
     }
-    // Two cores of one socket do not hear of the other's own traffic.
+    // Two cores of one socket are not affected by the other socket's own traffic.
     let near = hand_over(&bed, [0, 1], &[]);
-    let beside = hand_over(&bed, [0, 1], &on("cxl1", BEYOND));
-    assert!(like(near, beside), "{near:.1} {beside:.1} ns");
+    let corun = hand_over(&bed, [0, 1], &on("cxl1", BEYOND));
+    assert!(like(near, corun), "{near:.1} {corun:.1} ns");
 }
 
 #[test]
-fn devices_of_the_first_socket_are_refused_beside_the_other() {
+fn devices_of_the_first_socket_are_refused_with_tenants_on_the_other() {
     let bed = bed("miku-a+micron-x8+ssd-nvme4");
     let storage = stream(Op::RandRead, "ssd0", 0..1).with_stream(|s| {
         s.pattern = Pattern::Requests {
@@ -148,10 +148,10 @@ fn devices_of_the_first_socket_are_refused_beside_the_other() {
     });
     let beyond = stream(Op::Ld, "remote", BEYOND..BEYOND + 1);
     let refused = SimMachine::new(&bed, 1).start(&[storage, beyond]);
-    assert!(refused.unwrap_err().to_string().contains("other one"));
+    assert!(refused.unwrap_err().to_string().contains("other socket"));
 }
 
-/// A tier and an instruction, threads and the socket that they are on.
+/// A tier and an instruction, the number of threads and their socket.
 fn tenant() -> impl Strategy<Value = (usize, usize, u32, bool)> {
     (0..4_usize, 0..3_usize, 1..=12_u32, any::<bool>())
 }
@@ -159,8 +159,8 @@ fn tenant() -> impl Strategy<Value = (usize, usize, u32, bool)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(10))]
 
-    /// Whoever asks whom: everybody goes on, no table holds more than it has, and what crossed the link is what
-    /// was read and written across it.
+    /// For every combination: all threads make progress, no table holds more than its entries, and the lines
+    /// that crossed the link are those that were read and written across it.
     #[test]
     fn all_go_on_and_every_line_that_crosses_is_counted(
         wanted in prop::collection::vec(tenant(), 1..5),
@@ -183,7 +183,7 @@ proptest! {
                 ..stream(OPS[op], ["dram", "cxl0", "cxl1", "remote"][tier], cores)
             });
         }
-        // Somebody is on the other socket, so that both are modelled.
+        // A thread is on the other socket, so that both are modelled.
         tenants.push(Tenant {
             name: "beyond".into(),
             ..chase("remote", 63..64, Bytes::mib(64))
@@ -208,7 +208,7 @@ proptest! {
                 }
             }
             let crossed = seen.count(Counter::UpiRxData) + seen.count(Counter::UpiTxData);
-            // What is under way at either end of a window: no more than the cores have buffers for.
+            // Lines outstanding at either end of a window: no more than the cores have buffers for.
             prop_assert!((crossed - lines).abs() <= under_way, "{crossed} for {lines}");
             let held = seen.mean_level(Counter::TorOccupancyIa);
             prop_assert!(held <= 64.0 * f64::from(tor) + 64.0, "{held}");

@@ -13,7 +13,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{SimMachine, SimTestbed};
 
-/// Threads that each keep so many direct requests of 4 KiB under way.
+/// Threads that each keep `depth` direct requests of 4 KiB outstanding.
 fn requests(op: Op, cores: std::ops::Range<u32>, depth: u32) -> Tenant {
     stream(op, "ssd0", cores).with_stream(|s| {
         s.pattern = Pattern::Requests {
@@ -31,7 +31,7 @@ fn buffered(mut tenant: Tenant) -> Tenant {
     tenant
 }
 
-/// What happens in two milliseconds of steady state.
+/// The result of two milliseconds of steady state.
 fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Measured {
     common::run(bed, tenants, 1_000.0, 2_000.0, 1)
 }
@@ -84,7 +84,8 @@ fn requests_under_way_are_their_rate_times_their_latency() {
                 let tenants = [requests(op, 0..threads, depth)];
                 let seen = common::run(&bed, &tenants, 6_000.0, 6_000.0, 1);
                 let (inside, wanted) = (iops(&seen) * seen.ns(0) / 1e9, f64::from(threads * depth));
-                // A window's ends cut requests off; what waits for its core to submit it is not under way.
+                // Requests are cut at both ends of a window; a request that waits for its core to submit it
+                // is not outstanding.
                 assert!(
                     inside < wanted * 1.03,
                     "{name} {op} x{threads}: {inside:.1} of {wanted}"
@@ -114,7 +115,7 @@ fn no_drive_beats_its_link_its_controller_or_its_flash() {
             let controller = f64::from(*m.random_read) * block / 1e9;
             let limit = flash.min(controller).min(drive.link.get());
             assert!(seen.gbps(0) < limit * 1.02, "{name} {op}: {}", seen.gbps(0));
-            // And all of it is there to be had.
+            // All of that limit can be reached.
             assert!(seen.gbps(0) > limit * 0.93, "{name} {op}: {}", seen.gbps(0));
         }
     }
@@ -156,8 +157,7 @@ fn in_order_is_no_slower_than_at_random_and_more_under_way_no_less() {
     }
 }
 
-/// What a request of 4 KiB brings to the slices: its data, its command, its completion, and lines of the
-/// kernel.
+/// Lines of a request of 4 KiB at the slices: its data, its command, its completion, and lines of the kernel.
 fn entries(platform: &Platform) -> f64 {
     STORAGE_BLOCK.lines() as f64 + 2.0 + f64::from(*platform.host.io.lines)
 }
@@ -174,7 +174,7 @@ fn every_byte_of_the_device_crosses_the_socket_once() {
         let memory = seen.count(Counter::CasRd) + seen.count(Counter::CasWr);
         assert!(memory < 0.001 * lines, "{op}: {memory} lines of {lines}");
     }
-    // One core is the limit, whose time the copies take.
+    // One core is the limit: the copies take its time.
     let direct = steady(&bed, &[requests(Op::SeqRead, 0..1, 16)]);
     let copied = steady(&bed, &[buffered(requests(Op::SeqRead, 0..1, 16))]);
     let copies = copied.accesses(0) * (entries(&platform) + STORAGE_BLOCK.lines() as f64);
@@ -184,13 +184,13 @@ fn every_byte_of_the_device_crosses_the_socket_once() {
 
 #[test]
 fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
-    // No such ways.
+    // There are no such ways.
     let mut bare = platform("interplay-b");
     bare.host.io.ways = Sourced::from_source(0, "what if");
     let seen = steady(&bed_of(&bare), &[requests(Op::RandRead, 0..4, 16)]);
     let written = seen.accesses(0) * (STORAGE_BLOCK.lines() as f64 + 1.0);
     common::assert_near("written", seen.count(Counter::CasWr), written, 0.03);
-    // More buffers than they hold: 8 of 60 MiB.
+    // More buffers than the ways hold: 8 of 60 MiB.
     let deep = requests(Op::SeqRead, 0..1, 16).with_stream(|s| {
         s.pattern = Pattern::Requests {
             bytes: Bytes::mib(1),
@@ -203,7 +203,7 @@ fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
     let moved = seen.0.tenants[0].bytes.get() as f64;
     let written = seen.count(Counter::CasWr) * 64.0;
     assert!((0.9..1.1).contains(&(written / moved)), "{written} {moved}");
-    // Fewer.
+    // Fewer buffers than the ways hold.
     let shallow = deep.with_stream(|s| {
         s.pattern = Pattern::Requests {
             bytes: Bytes::mib(1),
@@ -242,19 +242,19 @@ fn memory_and_storage_meet_in_the_tables_and_nowhere_else() {
     let change = |platform: &Platform, stores: &Tenant| {
         let bed = bed_of(platform);
         let alone = steady(&bed, std::slice::from_ref(&reads));
-        let beside = steady(&bed, &[reads.clone(), stores.clone()]);
+        let corun = steady(&bed, &[reads.clone(), stores.clone()]);
         let l2_miss = |seen: &Measured| {
             seen.count(Counter::OffcoreOutstandingDemandDataRd)
                 / seen.count(Counter::OffcoreDemandDataRd)
         };
         (
-            beside.gbps(0) / alone.gbps(0),
-            l2_miss(&beside) / l2_miss(&alone),
+            corun.gbps(0) / alone.gbps(0),
+            l2_miss(&corun) / l2_miss(&alone),
         )
     };
     let (kept, longer) = change(&platform("interplay-b"), &stores);
     assert!(kept < 0.8 && longer > 5.0, "{kept:.2} {longer:.1}");
-    // Loads leave entries free, so that nobody waits for one.
+    // Loads leave entries free, so no request waits for one.
     stores.work.stream_mut().unwrap().op = Op::Ld;
     let (kept, longer) = change(&platform("interplay-a"), &stores);
     assert!(kept > 0.97 && longer < 1.3, "{kept:.2} {longer:.1}");
@@ -329,7 +329,7 @@ fn requests_that_make_no_sense_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Whatever is asked: requests go on, each line crosses once, and none is lost.
+    /// For all loads: requests make progress, each line crosses once, and none is lost.
     #[test]
     fn requests_of_any_kind_go_on(
         op in prop::sample::select(Op::STORAGE.to_vec()),

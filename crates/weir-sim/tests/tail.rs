@@ -1,4 +1,5 @@
-//! Single-request latency distributions: what is injected is recovered, and what load does to them.
+//! Latency distributions of single requests: an injected distribution is recovered, and load changes it as
+//! published.
 
 mod common;
 
@@ -21,8 +22,7 @@ fn with_tail(tail: Option<(f64, f64)>) -> Platform {
     platform
 }
 
-/// Every latency in ns and how many accesses took it, of a chase over the device that goes on for so
-/// many hops.
+/// Every latency in ns and its number of accesses, of a chase over the device with this many hops.
 fn distribution(platform: &Platform, hops: u64) -> Vec<(f64, u64)> {
     let mut machine = SimMachine::new(&bed_of(platform), 1);
     let tenant = chase("cxl0", 0..1, Bytes::gib(1));
@@ -50,8 +50,8 @@ fn quantile(distribution: &[(f64, u64)], q: f64) -> f64 {
 fn a_known_tail_is_recovered() {
     let (share, mean) = (0.02, 400.0);
     let seen = distribution(&with_tail(Some((share, mean))), 4_000_000);
-    // The file states the idle latency with its tail: without one, the rest of the way is so much
-    // longer.
+    // The file states the idle latency with its tail: without a tail, the rest of the path is longer by the
+    // same mean.
     let idle: Vec<(f64, u64)> = distribution(&with_tail(None), 400_000)
         .into_iter()
         .map(|(ns, n)| (ns - share * mean, n))
@@ -83,11 +83,11 @@ fn a_known_tail_is_recovered() {
     }
 }
 
-/// p99.9 in ns of a chase beside so many threads that load a line every 10 ns or so.
-fn tail(machine: &str, tier: &str, beside: u32) -> f64 {
+/// p99.9 in ns of a chase with this many other threads, each of which loads a line every 10 ns or so.
+fn tail(machine: &str, tier: &str, corun: u32) -> f64 {
     let mut tenants = vec![chase(tier, 0..1, Bytes::mib(512))];
-    if beside > 0 {
-        tenants.push(stream(Op::Ld, tier, 1..1 + beside).with_stream(|s| s.pause = Nanos(10.0)));
+    if corun > 0 {
+        tenants.push(stream(Op::Ld, tier, 1..1 + corun).with_stream(|s| s.pause = Nanos(10.0)));
     }
     let seen = run(&bed(machine), &tenants, 50.0, 3_000.0, 1);
     let latency = seen.0.tenants[0].latency.as_ref().unwrap();
@@ -101,11 +101,11 @@ fn tails_worsen_with_company_on_a_device_and_hardly_on_dram() {
         for tier in ["cxl0", "dram"] {
             let alone = tail(machine, tier, 0);
             let mut longest = alone;
-            for beside in [2, 8] {
-                let ns = tail(machine, tier, beside);
+            for corun in [2, 8] {
+                let ns = tail(machine, tier, corun);
                 assert!(
                     ns > 0.9 * longest,
-                    "{machine}, {beside} beside on {tier}: {ns:.0} after {longest:.0} ns"
+                    "{machine}, {corun} beside on {tier}: {ns:.0} after {longest:.0} ns"
                 );
                 longest = longest.max(ns);
             }

@@ -1,4 +1,4 @@
-//! Each tenant's own counters: what its cores did, and nobody else's.
+//! Each tenant's own counters: the counts of its cores, and of no others.
 
 mod common;
 
@@ -12,7 +12,7 @@ use weir_model::units::Bytes;
 
 const MACHINE: &str = "emr2s+cxl-a";
 
-/// Streams and a chase, on any cores of their own.
+/// Streams and a chase, each on its own cores.
 fn tenants() -> impl Strategy<Value = Vec<Tenant>> {
     let op = prop::sample::select(&[Op::Ld, Op::St, Op::StClwb, Op::NtSt][..]);
     let tier = prop::sample::select(&["dram", "cxl0", "remote"][..]);
@@ -50,7 +50,7 @@ proptest! {
         let own: Vec<_> = seen.0.tenants.iter().map(|t| &t.counters).collect();
         for (counter, _) in own[0].iter() {
             let sum: f64 = own.iter().map(|set| count(set, counter)).sum();
-            // Each is cut to whole cycles, at both ends of the window.
+            // Each time is cut to whole cycles, at both ends of the window.
             let cut = 2.0 * (own.len() + 1) as f64;
             prop_assert!((sum - seen.count(counter)).abs() <= cut, "{counter}: {sum}");
         }
@@ -66,7 +66,7 @@ proptest! {
         let seen = run(&bed_of(&platform), &tenants, 10.0, 20.0, seed);
         for own in seen.0.tenants.iter().map(|t| &t.counters) {
             let c = |counter| count(own, counter);
-            // A line is at its core a mesh crossing later than its entry is given back.
+            // A line arrives at its core one mesh crossing after its entry is released.
             let cycles = c(Counter::Cycles) * 1.005;
             let with = c(Counter::OffcoreCyclesDemandDataRd);
             prop_assert!(with <= cycles);
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-/// Data reads of the L2 prefetcher; that of stores reads for ownership.
+/// Data reads of the L2 prefetcher; for stores it reads for ownership.
 fn own_l2_reads(own: &CounterSet) -> f64 {
     match count(own, Counter::OffcoreDataRd) {
         0.0 => 0.0,
@@ -112,15 +112,15 @@ fn who_is_hurt_shows_in_the_victims_counters_and_not_in_the_aggressors_mean() {
     let bed = bed("interplay-a");
     let victim = stream(Op::Ld, "dram", 0..8);
     let alone = steady(&bed, std::slice::from_ref(&victim));
-    let beside = steady(&bed, &[victim, stream(Op::NtSt, "cxl0", 8..16)]);
+    let corun = steady(&bed, &[victim, stream(Op::NtSt, "cxl0", 8..16)]);
     let latency = |seen: &Measured| {
         let own = &seen.0.tenants[0].counters;
         let (all, number) = (Counter::OffcoreOutstandingDataRd, Counter::OffcoreDataRd);
         own.ratio(all, number).unwrap()
     };
-    assert!(latency(&beside) > 3.0 * latency(&alone));
-    // The aggressor stores past the caches: it reads nothing.
-    let other = &beside.0.tenants[1].counters;
+    assert!(latency(&corun) > 3.0 * latency(&alone));
+    // The aggressor's stores bypass the caches: it reads nothing.
+    let other = &corun.0.tenants[1].counters;
     assert_eq!(other.get(Counter::OffcoreDataRd), Ok(0));
     assert!(other.get(Counter::StreamingWr).unwrap() > 0);
     let why = other.get(Counter::Instructions).unwrap_err();
@@ -143,21 +143,21 @@ const L3_MISS: (Counter, Counter) = (
     Counter::OffcoreL3MissDemandDataRd,
 );
 
-/// A load from no load to far beyond what the tables take.
+/// A load from zero to far beyond what the tables take.
 fn loads_of_dram() -> Vec<Vec<Tenant>> {
-    let beside = |aggressor| vec![plain_stream(Op::Ld, "dram", 0..8), aggressor];
+    let corun = |aggressor| vec![plain_stream(Op::Ld, "dram", 0..8), aggressor];
     vec![
         vec![chase("dram", 0..8, Bytes::mib(256))],
         vec![plain_stream(Op::Ld, "dram", 0..8)],
-        beside(stream(Op::Ld, "cxl0", 8..16)),
-        beside(stream(Op::NtSt, "cxl0", 8..16)),
+        corun(stream(Op::Ld, "cxl0", 8..16)),
+        corun(stream(Op::NtSt, "cxl0", 8..16)),
     ]
 }
 
 #[test]
 fn every_request_is_on_its_way_or_before_a_table_or_in_it() {
-    // A request's time at its core is made of the way to its slice and back, which no load changes, of
-    // a wait before the table, and of its time in it.
+    // A request's time at its core is the sum of the path to its slice and back, which load does not change,
+    // of a wait before the table, and of its time in the table.
     let bed = bed("interplay-a");
     let mut ways = Vec::new();
     for tenants in loads_of_dram() {
@@ -168,15 +168,15 @@ fn every_request_is_on_its_way_or_before_a_table_or_in_it() {
     }
     let (_, way) = ways[0];
     assert!(way > 0.0);
-    assert_eq!(ways[0].0, 0.0, "a lone chase waits for nobody");
+    assert_eq!(ways[0].0, 0.0, "a lone chase never waits");
     for (waits, same_way) in &ways[..2] {
         assert!(*waits < 1.0);
         assert_near("the way", *same_way, way, 0.02);
     }
-    // Beside posted stores to CXL it waits many times as long as it is served, ...
+    // With posted stores to CXL it waits many times as long as it is served.
     let (waits, same_way) = ways[3];
     assert!(waits > 300.0, "{waits}");
-    // ... and is no longer on its way.
+    // The path does not take longer.
     assert_near("the way", same_way, way, 0.05);
 }
 

@@ -89,7 +89,7 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused(&["workload", "run", "chase"], "only a model runs");
     let on = ["workload", "run", "chase", "--on", "emr2s+cxl-a"];
     refused(&[&on[..], &["--tier", "cxl3"]].concat(), "no tier `cxl3`");
-    refused(&[&on[..], &["--threads", "900"]].concat(), "wants core");
+    refused(&[&on[..], &["--threads", "900"]].concat(), "asks for core");
     refused(
         &[&on[..], &["--tier", "dram=x"]].concat(),
         "no number of pages",

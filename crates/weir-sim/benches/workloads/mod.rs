@@ -1,4 +1,4 @@
-//! What the simulator is timed on: tenants on `emr2s+cxl-a`, after their queues have filled.
+//! The loads of the speed benchmarks: tenants on `emr2s+cxl-a`, after their queues have filled.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u
     }
 }
 
-/// Every kind, the one that the speed target is about first.
+/// Every kind; the first is the one of the speed target.
 pub const ALL: [Workload; 6] = [
     streams(
         "ld_16_dram_16_cxl",
@@ -64,7 +64,7 @@ impl Workload {
         machine
     }
 
-    /// Lets it run on; returns the lines that its cores asked for.
+    /// Lets it run on; returns the number of lines that its cores requested.
     pub fn advance(&self, machine: &mut SimMachine, window: Nanos) -> u64 {
         let seen = machine.observe(window).expect("a running machine");
         let lines = seen.counters.get(Counter::OffcoreAllRequests);

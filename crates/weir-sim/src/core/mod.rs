@@ -1,4 +1,4 @@
-//! Cores: what they may have in flight, and which line comes next.
+//! Cores: the limits of their outstanding accesses, and which line comes next.
 
 mod offload;
 mod ooo;

@@ -1,4 +1,4 @@
-//! A thread whose lines an accelerator moves: submissions under way and what is left of each.
+//! A thread whose lines an accelerator moves: its outstanding submissions and their remaining lines.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ pub struct Offload {
     pub lines: u64,
     /// Descriptors of a submission.
     pub batch: u64,
-    /// Submissions under way before the thread waits for the oldest.
+    /// Outstanding submissions before the thread waits for the oldest.
     pub in_flight: usize,
-    /// Number of the oldest submission under way.
+    /// Number of the oldest outstanding submission.
     oldest: u64,
-    /// Of each under way: lines left, and when the thread can see that none is.
+    /// For each outstanding submission: lines left, and when the thread can see that no line is left.
     under_way: VecDeque<(u64, Ps)>,
 }
 
@@ -50,13 +50,13 @@ impl Offload {
         number * self.lines * self.batch
     }
 
-    /// Where line `n` comes from.
+    /// The source of line `n`.
     pub fn source(&self, n: u64) -> Place {
         self.source.place(n)
     }
 
-    /// Line `n` is where it belongs; if it was the last of its submission, the thread can see that
-    /// from `seen` on. Returns whether it was.
+    /// Line `n` is at its destination; if it was the last of its submission, the thread can see that from
+    /// `seen` on. Returns whether it was the last.
     pub fn moved(&mut self, n: u64, seen: Ps) -> bool {
         let number = n / (self.lines * self.batch) - self.oldest;
         match self.under_way.get_mut(number as usize) {
@@ -69,8 +69,7 @@ impl Offload {
         }
     }
 
-    /// The thread looks at its completion records at `now`: the oldest submissions that are done make
-    /// room.
+    /// The thread reads its completion records at `now`: the oldest submissions that are done are removed.
     pub fn reap(&mut self, now: Ps) {
         while self
             .under_way

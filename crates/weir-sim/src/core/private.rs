@@ -1,8 +1,7 @@
 //! The private caches of a core: L1 and L2, least recently used.
 //!
-//! A thread whose working set is several times its L2 and who comes round in a fixed order never
-//! finds a line again: what leaves is what came in one cache size ago. Tags are kept only for
-//! threads that can hit.
+//! A thread whose working set is several times its L2 and which accesses it in a fixed order never hits: the
+//! line that leaves is the one that entered one cache size ago. Tags are kept only for threads that can hit.
 
 /// Constants of the private caches, in lines.
 #[derive(Debug, Clone, Copy)]
@@ -22,14 +21,14 @@ pub enum Level {
     L2,
 }
 
-/// What a thread's private caches do for it.
+/// How a thread's private caches are modelled.
 pub enum Private {
-    /// Nothing: every line is new. Dirty lines leave this many accesses later.
+    /// Without tags: every line is new. Dirty lines leave this many accesses later.
     Streaming {
         /// Lines of L2.
         delay: u64,
     },
-    /// Lines are kept and found.
+    /// With tags: lines are kept and found.
     Tagged(Box<Tagged>),
 }
 
@@ -55,7 +54,7 @@ impl Tagged {
         }
     }
 
-    /// Looks a line up, and makes it most recent. A write marks it modified.
+    /// Looks up a line, and makes it most recent. A write marks it modified.
     #[inline(never)]
     pub fn find(&mut self, line: u64, write: bool) -> Option<Level> {
         if self.l1.touch(line, write) {
@@ -68,7 +67,7 @@ impl Tagged {
         None
     }
 
-    /// Brings a line in; returns the line that L2 had to let go, and whether it is modified.
+    /// Inserts a line; returns the line that L2 evicts, and whether it is modified.
     pub fn fill(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
         self.fill_l1(line, write);
         self.l2.insert(line, write)
@@ -76,8 +75,8 @@ impl Tagged {
 
     fn fill_l1(&mut self, line: u64, write: bool) {
         if let Some((victim, true)) = self.l1.insert(line, write) {
-            // A modified L1 line is written back into L2, which may already have let it go; then
-            // it left modified with the L2 copy's successor, and is counted there.
+            // A modified L1 line is written back into L2, which may have evicted it already; then it left
+            // modified with the successor of the L2 copy, and is counted there.
             self.l2.touch(victim, true);
         }
     }
@@ -109,7 +108,7 @@ impl Tags {
         &mut self.keys[set * self.ways..(set + 1) * self.ways]
     }
 
-    /// Looks a line up and makes it most recent. A write marks it modified.
+    /// Looks up a line and makes it most recent. A write marks it modified.
     pub fn touch(&mut self, line: u64, write: bool) -> bool {
         let set = self.set(line);
         let Some(way) = set.iter().position(|&k| k & !DIRTY == line + 1) else {
@@ -129,7 +128,7 @@ impl Tags {
         keys.iter().any(|&k| k & !DIRTY == line + 1)
     }
 
-    /// Brings a line in; returns what had to leave, and whether it is modified.
+    /// Inserts a line; returns the line that is evicted, and whether it is modified.
     pub fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
         if self.touch(line, write) {
             return None;

@@ -1,33 +1,32 @@
-//! A thread whose program is more than one instruction in a row: rounds of loads and stores, with
-//! pauses between lines.
+//! A thread whose program is more than one instruction in a row: rounds of loads and stores, with pauses
+//! between lines.
 //!
-//! A round is `lines` loads, then `per` lines of the instruction. What goes through the caches (loads
-//! and reads for ownership) are *entries* of the thread's window, numbered in program order. Posted
-//! stores are none: they wait in the store buffer until every load before them has retired, since
-//! stores leave a core in order, needed or not. That is where a copy by movdir64B or non-temporal
-//! stores feels the latency of its source.
+//! A round is `lines` loads, then `per` lines of the instruction. Accesses that go through the caches (loads
+//! and reads for ownership) are *entries* of the thread's window, numbered in program order. Posted stores
+//! are not entries: they wait in the store buffer until every load before them has retired, because stores
+//! leave a core in order. Therefore a copy by movdir64B or non-temporal stores is slowed by the latency of
+//! its source.
 //!
-//! The program itself reaches its entries one after another, a pause apart; prefetchers run ahead of
-//! where it is. What they brought early waits for it.
+//! The program reaches its entries one after another, a pause apart; prefetchers run ahead of it. Lines that
+//! they bring early wait for it.
 
 use super::thread::Limits;
 use super::walk::{Cursor, Place, Walk};
 use super::window::Window;
 use crate::clock::Ps;
 
-/// The rounds of a thread, and how far it is in them.
+/// The rounds of a thread, and its position in them.
 pub struct Program {
     lines: u64,
     per: u64,
     posted: bool,
-    /// One of each array that is loaded.
+    /// One source for each array that is loaded.
     sources: Vec<Source>,
-    /// Time elsewhere between two lines.
+    /// Pause between two lines.
     pause: Ps,
-    /// The entry that the program reaches next; those from here to the end of the window are
-    /// prefetched.
+    /// The entry that the program reaches next; entries from here to the end of the window are prefetched.
     reached: u64,
-    /// When it may.
+    /// When the program may reach it.
     due: Ps,
     /// The posted store that leaves next.
     next_store: u64,
@@ -39,13 +38,13 @@ pub struct Program {
 
 /// An array that is loaded.
 pub struct Source {
-    /// Where its lines are.
+    /// The addresses of its lines.
     pub walk: Walk,
-    /// Where the thread is in them.
+    /// The thread's position in them.
     pub cursor: Cursor,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// A load of an element of a source.
@@ -60,13 +59,13 @@ pub enum Entry {
         /// The element.
         element: u64,
     },
-    /// The place of posted stores in a program that has nothing else.
+    /// The number of posted stores in a program which has nothing else.
     Nothing,
 }
 
 impl Program {
-    /// A program of rounds of `lines` loads from `sources` and `per` lines of the instruction,
-    /// posted or not. The sources take turns within a round.
+    /// A program of rounds of `lines` loads from `sources` and `per` lines of the instruction, posted or not.
+    /// The sources alternate within a round.
     pub fn new(lines: u32, per: u32, posted: bool, sources: Vec<Walk>, pause: Ps) -> Self {
         let sources = sources
             .into_iter()
@@ -92,7 +91,7 @@ impl Program {
         program
     }
 
-    /// The entry that it starts with: far from zero, so that what left the caches before has a
+    /// The entry that it starts with: far from zero, so that lines which left the caches earlier have a
     /// number too.
     pub fn first_entry(&self) -> u64 {
         ((1u64 << 40) / self.entries()) * self.entries()
@@ -112,7 +111,7 @@ impl Program {
         self.sources.iter().map(|s| s.walk.lines()).sum()
     }
 
-    /// What entry `n` is.
+    /// The kind of entry `n`.
     #[inline]
     pub fn entry(&self, n: u64) -> Entry {
         let (round, at) = (n / self.entries(), n % self.entries());
@@ -131,7 +130,7 @@ impl Program {
         }
     }
 
-    /// Where an entry's line is; `own` holds the lines of the instruction.
+    /// The place of an entry's line; `own` holds the lines of the instruction.
     pub fn place(&self, entry: Entry, own: &Walk) -> Option<Place> {
         match entry {
             Entry::Load { source, element } => Some(self.sources[source].walk.place(element)),
@@ -140,7 +139,7 @@ impl Program {
         }
     }
 
-    /// The same for entries that are asked for in order.
+    /// The same for entries that are requested in order.
     #[inline]
     pub fn follow(&mut self, entry: Entry, own: &Walk, cursor: &mut Cursor) -> Option<Place> {
         match entry {
@@ -153,7 +152,7 @@ impl Program {
         }
     }
 
-    /// The tier that the stream of an entry is on.
+    /// The tier of the stream of an entry.
     pub fn tier(&self, entry: Entry, own: &Cursor) -> u8 {
         match entry {
             Entry::Load { source, .. } => self.sources[source].cursor.tier(),
@@ -161,7 +160,7 @@ impl Program {
         }
     }
 
-    /// Whether a prefetcher that follows the streams from where the program is comes to this entry.
+    /// Whether a prefetcher that follows the streams from the program's position reaches this entry.
     pub fn is_foreseen(&self, entry: Entry, own: &Walk, limits: &Limits) -> bool {
         let round = self.reached / self.entries();
         let (walk, element, here) = match entry {
@@ -181,13 +180,13 @@ impl Program {
         self.reached
     }
 
-    /// When it does, if nothing but its pauses holds it up.
+    /// When it does so, if only its pauses delay it.
     #[inline]
     pub fn due(&self) -> Ps {
         self.due
     }
 
-    /// The program goes on past its next entry at `time`, and past the stores that end a round.
+    /// The program moves past its next entry at `time`, and past the stores that end a round.
     #[inline]
     pub fn go_on(&mut self, window: &mut Window, time: Ps) {
         let before = self.retired_stores(self.reached);
@@ -207,14 +206,13 @@ impl Program {
         }
     }
 
-    /// Posted stores that the program has reached and that have not left the store buffer.
+    /// Posted stores that the program has reached and which have not left the store buffer.
     #[inline]
     pub fn stores_waiting(&self) -> u64 {
         self.retired_stores(self.reached) - self.next_store
     }
 
-    /// The element of the posted store that may leave now, if there is one: every load before it has
-    /// retired.
+    /// The element of the posted store that may leave now, if there is one: every load before it has retired.
     #[inline]
     pub fn store_ready(&self, window: &Window) -> Option<u64> {
         (self.next_store < self.retired_stores(window.base())).then_some(self.next_store)

@@ -1,4 +1,5 @@
-//! A thread that puts requests to a storage device: those under way, and what its core does for them.
+//! A thread that sends requests to a storage device: the outstanding requests, and the work of its core for
+//! them.
 
 use std::collections::VecDeque;
 
@@ -6,25 +7,25 @@ use super::walk::{Place, Walk};
 use crate::clock::Ps;
 use crate::storage::Command;
 
-/// What the core works on.
+/// The current work of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     Submit,
     Complete,
 }
 
-/// A piece of core work under way.
+/// A piece of work in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
     pub work: Work,
     /// The request.
     pub slot: u32,
-    /// Lines of the kernel that it still has to read, one after the other, and whether it waits for one.
+    /// Lines of the kernel that it must still read, one after the other, and whether it waits for one.
     pub kernel: u32,
     pub waits: bool,
-    /// Lines that it still copies between kernel and program, ...
+    /// Lines that it must still copy between kernel and program.
     pub copy: u64,
-    /// ... and those on their way.
+    /// Lines of the copy that are outstanding.
     pub copying: u32,
 }
 
@@ -33,7 +34,7 @@ pub struct Task {
 struct Slot {
     began: Ps,
     number: u64,
-    /// Lines that have not crossed.
+    /// Lines that have not crossed the link.
     left: u64,
 }
 
@@ -42,20 +43,20 @@ struct Slot {
 pub struct Requests {
     /// Position of the device.
     pub device: usize,
-    /// Lines of one.
+    /// Lines of one request.
     pub lines: u64,
-    /// Whether they write, and whether they follow each other.
+    /// Whether they write, and whether their addresses follow each other.
     pub writes: bool,
     pub in_order: bool,
-    /// Whether the kernel copies what is read or written.
+    /// Whether the kernel copies the data.
     pub buffered: bool,
-    /// What the core does now.
+    /// The current work of the core.
     pub task: Option<Task>,
     /// Lines of the kernel among the thread's own, before its buffers.
     kernel: u64,
     touched: u64,
     slots: Vec<Slot>,
-    /// Requests that are not under way, and those whose completion waits for the core.
+    /// Requests that are not outstanding, and requests whose completion waits for the core.
     idle: VecDeque<u32>,
     done: VecDeque<u32>,
     number: u64,
@@ -63,8 +64,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// `depth` requests of `lines` lines each, none under way. Of the thread's memory the kernel has the
-    /// first `kernel` lines.
+    /// `depth` requests of `lines` lines each, none of them outstanding. The first `kernel` lines of the
+    /// thread's memory belong to the kernel.
     pub fn new(device: usize, lines: u64, depth: u32, kernel: u64, chance: u64) -> Self {
         Self {
             device,
@@ -83,13 +84,13 @@ impl Requests {
         }
     }
 
-    /// Requests that the thread keeps under way.
+    /// Requests that the thread keeps outstanding.
     pub fn depth(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// What the core does next, if there is anything to do: what is complete first, since the program
-    /// cannot go on without it.
+    /// The next work of the core, if there is any. Completed requests come first, since the program cannot
+    /// continue without them.
     pub fn next_work(&mut self) -> Option<(Work, u32)> {
         let complete = self.done.pop_front().map(|slot| (Work::Complete, slot));
         complete.or_else(|| self.idle.pop_front().map(|slot| (Work::Submit, slot)))
@@ -105,7 +106,7 @@ impl Requests {
         };
     }
 
-    /// What a request asks of the device.
+    /// The request as the device sees it.
     pub fn command(&self, slot: u32) -> Command {
         Command {
             writes: self.writes,
@@ -127,7 +128,7 @@ impl Requests {
         self.done.push_back(slot);
     }
 
-    /// A request ends at `now`; returns how long it took.
+    /// A request ends at `now`; returns its duration.
     pub fn end(&mut self, slot: u32, now: Ps) -> Ps {
         self.idle.push_back(slot);
         now - self.slots[slot as usize].began
@@ -138,7 +139,7 @@ impl Requests {
         walk.place_of_offset(self.kernel + u64::from(slot) * self.lines + n)
     }
 
-    /// The line in which a request's command, or its completion, lies.
+    /// The line that holds a request's command, or its completion.
     pub fn entry(&self, walk: &Walk, slot: u32) -> Place {
         walk.place_of_offset(u64::from(slot) % self.kernel.max(1))
     }

@@ -14,7 +14,7 @@ use super::window::Window;
 use crate::clock::{Ps, nanos};
 use crate::uncore::Kind;
 
-/// What a thread may have in flight, from its core's resources, its instruction and the
+/// The limits of a thread's outstanding accesses, from its core's resources, its instruction and the
 /// prefetchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -23,13 +23,13 @@ pub struct Limits {
     pub outstanding: u32,
     /// Accesses between the oldest unfinished one and the newest.
     pub window: u64,
-    /// Unfinished accesses that demand alone reaches; further ones are the prefetchers'.
+    /// Unfinished accesses that demand alone reaches; further ones are prefetched.
     pub demand: u64,
-    /// Lines that the prefetchers run ahead of demand, ...
+    /// Lines that the prefetchers run ahead of demand.
     pub ahead: u64,
-    /// ... and how many of those the L1 prefetchers ask for.
+    /// The part of those that the L1 prefetchers request.
     pub l1_ahead: u64,
-    /// Accesses in a run that make a prefetcher follow it.
+    /// Accesses in a run before a prefetcher follows it.
     pub training: u64,
     /// Posted stores that the store buffer holds.
     pub stores: u64,
@@ -37,17 +37,17 @@ pub struct Limits {
     pub gap: Ps,
 }
 
-/// What a thread has done.
+/// The results of a thread.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     /// Accesses that completed.
     pub accesses: u64,
-    /// Latencies since last taken, of a pattern that times its accesses.
+    /// Latencies since they were last taken, for a pattern that times its accesses.
     pub latency: Option<Box<LatencyHistogram>>,
 }
 
 impl Progress {
-    /// Keeps the latency of a timed access.
+    /// Records the latency of a timed access.
     pub fn record(&mut self, latency: Ps) {
         if let Some(histogram) = &mut self.latency {
             histogram.record(nanos(latency));
@@ -55,7 +55,7 @@ impl Progress {
     }
 }
 
-/// What decides when a thread starts its next access.
+/// The rule by which a thread starts its next access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// One instruction, as fast as buffers allow.
@@ -66,7 +66,7 @@ pub enum Style {
     Burst,
     /// A program of rounds and pauses.
     Program,
-    /// Turns on one line.
+    /// Threads that alternate on one line.
     Shared,
     /// Descriptors for an accelerator.
     Offload,
@@ -79,13 +79,13 @@ pub enum Style {
 /// Accesses that are timed together.
 #[derive(Debug, Clone, Copy)]
 pub struct Burst {
-    /// How many.
+    /// Their number.
     pub lines: u64,
-    /// Those of the burst under way that were not started yet.
+    /// Accesses of the current burst that were not started yet.
     pub left: u64,
 }
 
-/// The part of a thread in taking turns on a line.
+/// A thread's role when several threads alternate on a line.
 #[derive(Debug, Clone, Copy)]
 pub struct LineSharing {
     /// The line.
@@ -101,9 +101,9 @@ pub struct LineSharing {
 /// Lines of a page.
 const PAGE: Ps = 4096 / LINE_BYTES;
 
-/// When a thread that may issue from `next` on and does so at `time` may issue again. The gap is that
-/// of a core's measured peak, which is a mean: what a thread lost while it waited for answers it makes
-/// up for, within the lines of a page. What its allocation did not let pass it does not make up for.
+/// When a thread that may issue from `next` on, and issues at `time`, may issue again. The gap is that of a
+/// core's measured peak, which is a mean: the thread makes up, within the lines of a page, for the time that
+/// it lost while it waited for answers. It does not make up for time in which its allocation delayed it.
 #[inline]
 pub fn paced(next: Ps, time: Ps, gap: Ps, allocated: Ps) -> Ps {
     if allocated == 0 {
@@ -113,33 +113,33 @@ pub fn paced(next: Ps, time: Ps, gap: Ps, allocated: Ps) -> Ps {
     }
 }
 
-/// Requests between L2 and the mesh that a line takes, all of which an allocation counts: a stored one is read
-/// for ownership, and leaves again.
+/// Requests between L2 and the mesh per line. An allocation counts all of them: a stored line is read for
+/// ownership, and leaves again.
 #[inline]
 pub fn crossings(op: Op) -> Ps {
     1 + Ps::from(op.reads_for_ownership())
 }
 
-/// Whether an allocation lets no request pass at `time`. Without one, a request may be sent a little before
-/// it leaves: the gaps are short.
+/// Whether an allocation lets no request pass at `time`. Without an allocation, a request may be sent a
+/// little before it leaves: the gaps are short.
 #[inline]
 pub fn is_held_back(next: Ps, time: Ps, allocated: Ps) -> bool {
     allocated > 0 && next > time
 }
 
-/// A thread. What every access of a stream touches comes first, in as few lines of the processor's
-/// cache as it fits into.
+/// A thread. The fields that every access of a stream uses come first, so that they fit few lines of the
+/// processor's cache.
 #[repr(C, align(64))]
 pub struct Thread {
-    /// Accesses in flight.
+    /// Outstanding accesses.
     pub window: Window,
     /// When it may issue next.
     pub next_issue: Ps,
     /// Requests that hold a buffer.
     pub outstanding: u32,
-    /// Write-backs that the uncore has not taken yet.
+    /// Write-backs that the uncore has not accepted yet.
     pub write_backs: u32,
-    /// Posted stores that memory has not taken yet.
+    /// Posted stores that memory has not accepted yet.
     pub unobserved: u32,
     /// Its core, for the mesh.
     pub core: u16,
@@ -147,49 +147,49 @@ pub struct Thread {
     pub tenant: u16,
     /// Its instruction.
     pub op: Op,
-    /// What decides when it starts its next access.
+    /// The rule by which it starts its next access.
     pub style: Style,
-    /// Whether its run of lines never ends, so that there is neither fence nor end to watch for.
+    /// Whether its run of lines never ends, so that neither a fence nor an end must be checked.
     pub unending: bool,
-    /// Whether an event will wake it.
+    /// Whether an event that wakes it is pending.
     pub asleep: bool,
-    /// Whether it is a stream whose lines drive none out of a cache that keeps any.
+    /// Whether it is a stream whose lines evict none from a cache that keeps lines.
     pub is_plain: bool,
-    /// Whether it is not let run; it is asleep then.
+    /// Whether it may not run; it sleeps then.
     pub paused: bool,
-    /// Least time between two requests that its bandwidth allocation lets pass; 0 for no allocation.
+    /// Least time between two requests under its bandwidth allocation; 0 for no allocation.
     pub allocated: Ps,
-    /// What its demand, the L1 and the L2 prefetchers ask the uncore for.
+    /// The kinds of requests of its demand, its L1 prefetcher and its L2 prefetcher.
     pub kinds: [Kind; 3],
-    /// Its rounds and pauses, where it has any.
+    /// Its rounds and pauses, if it has any.
     pub program: Option<Box<Program>>,
-    /// What it may have in flight.
+    /// The limits of its outstanding accesses.
     pub limits: Limits,
-    /// Where it is in its lines.
+    /// Its position in its lines.
     pub cursor: Cursor,
-    /// What it has done.
+    /// Its results.
     pub progress: Progress,
     /// Its private caches.
     pub private: Private,
-    /// For timed accesses: when the one under way, or the burst, began.
+    /// For timed accesses: when the current one, or the burst, began.
     pub began: Ps,
-    /// Where its lines are.
+    /// The addresses of its lines.
     pub walk: Walk,
-    /// Its order.
+    /// Its order of accesses.
     pub pattern: Pattern,
-    /// For timed accesses: time elsewhere between two of them.
+    /// For timed accesses: the pause between two of them.
     pub pause: Ps,
     /// Its bursts, if accesses are timed together.
     pub burst: Option<Burst>,
-    /// Its turns, if it shares a line.
+    /// Its role, if it shares a line.
     pub sharing: Option<LineSharing>,
     /// Its descriptors, if an accelerator moves its lines.
     pub offload: Option<Box<Offload>>,
-    /// Its requests, if it puts them to a storage device.
+    /// Its requests, if it sends them to a storage device.
     pub requests: Option<Box<Requests>>,
     /// Its core, if it runs a described program.
     pub ooo: Option<Box<Ooo>>,
-    /// When that will be woken.
+    /// When that core will be woken.
     pub wakes: Ps,
 }
 
@@ -197,34 +197,34 @@ impl Thread {
     /// Whether it may start its next access now.
     #[inline]
     pub fn may_issue(&self) -> bool {
-        // Which of the two holds a stream up is anyone's guess, that one does is not: one branch.
+        // Which of the two limits a stream is unpredictable, but one of them usually does: one branch.
         (self.outstanding + self.write_backs < self.limits.outstanding)
             & (self.window.span() < self.limits.window)
             && (self.unending || !self.at_fence())
             && (!self.is_ahead() || self.is_foreseen())
     }
 
-    /// Whether the next access is beyond what demand alone reaches. A write-back that memory has no room
-    /// for holds a fill buffer up: a line cannot come in before another one leaves.
+    /// Whether the next access is beyond the reach of demand alone. A write-back that memory cannot accept
+    /// holds a fill buffer: a line cannot enter before another one leaves.
     #[inline]
     pub fn is_ahead(&self) -> bool {
         u64::from(self.outstanding + self.write_backs) >= self.limits.demand
     }
 
-    /// Whether it is even beyond what the L1 prefetchers ask for.
+    /// Whether it is also beyond the requests of the L1 prefetchers.
     #[inline]
     pub fn is_far_ahead(&self) -> bool {
         u64::from(self.outstanding + self.write_backs) >= self.limits.demand + self.limits.l1_ahead
     }
 
-    /// The first access that demand does not reach: what is found in L2 holds no fill buffer, so that
-    /// only unfinished accesses count.
+    /// The first access that demand does not reach: a line found in L2 holds no fill buffer, so only
+    /// unfinished accesses count.
     #[inline]
     pub fn reach(&self) -> u64 {
         self.window.next() + self.limits.demand - u64::from(self.outstanding + self.write_backs)
     }
 
-    /// Whether it stands before a fence with stores still unobserved.
+    /// Whether it waits at a fence with stores that are not observed yet.
     fn at_fence(&self) -> bool {
         self.unobserved > 0
             && self.op.is_posted()
@@ -239,22 +239,22 @@ impl Thread {
         matches!(self.pattern, Pattern::Chase { .. })
     }
 
-    /// The slice has pulled a posted store of its program.
+    /// The slice has read a posted store of its program.
     pub fn store_combined(&mut self) {
         if let Some(program) = &mut self.program {
             program.combining -= 1;
         }
     }
 
-    /// Lines that it touches.
+    /// Lines that it accesses.
     pub fn lines(&self) -> u64 {
         let sources = self.program.as_ref().map_or(0, |p| p.source_lines())
             + self.offload.as_ref().map_or(0, |o| o.source_lines());
         self.walk.lines() + sources
     }
 
-    /// Access `index` as its caches see it: which line, and whether it leaves it modified. `None` if
-    /// it passes them by.
+    /// Access `index` as its caches see it: the line, and whether it is modified afterwards. `None` if it
+    /// bypasses them.
     pub fn cached(&self, index: u64) -> Option<(Place, bool)> {
         let Some(program) = &self.program else {
             let write = self.op.reads_for_ownership();
@@ -267,15 +267,15 @@ impl Thread {
         Some((program.place(entry, &self.walk)?, write))
     }
 
-    /// Whether a prefetcher has come to follow the run of the next access, and runs so far ahead.
+    /// Whether a prefetcher follows the run of the next access, and runs this far ahead.
     #[inline]
     fn is_foreseen(&self) -> bool {
-        // `reach` lies as far before the next access.
+        // `reach` is as far before the next access.
         let ahead = u64::from(self.outstanding + self.write_backs) - self.limits.demand;
         ahead < self.limits.ahead && (self.unending || self.is_followed())
     }
 
-    /// Whether a prefetcher has come to follow the run of the next access.
+    /// Whether a prefetcher follows the run of the next access.
     fn is_followed(&self) -> bool {
         let reach = self.reach() + self.limits.l1_ahead;
         let training = self.limits.training;

@@ -1,7 +1,7 @@
-//! From the number of an access to the line it touches.
+//! From the number of an access to its line.
 //!
-//! Order is a function of the number, so that any access can be placed without walking to it: the
-//! one that a write-back belongs to, thousands back, as easily as the next.
+//! The order is a function of the number, so any access can be located without walking to it: an access
+//! thousands of accesses ago, to which a write-back belongs, as easily as the next.
 
 use weir_model::access::{Locality, Pattern};
 use weir_model::units::{Bytes, LINE_BYTES};
@@ -9,7 +9,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 use crate::divide::Divisor;
 use crate::rng::{self, Permutation};
 
-/// Where a line lies.
+/// The place of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Tier, as a position in the machine's list.
@@ -45,11 +45,11 @@ pub struct Region {
     pub tier: u8,
     /// First line, within the tier.
     pub first: u64,
-    /// Pages in a row that lie here before it is the next region's turn.
+    /// Consecutive pages that are here before the next region's turn.
     pub weight: u64,
 }
 
-/// The order in which a thread touches its lines.
+/// The order in which a thread accesses its lines.
 #[derive(Debug, Clone)]
 pub struct Walk {
     order: Order,
@@ -61,10 +61,10 @@ pub struct Walk {
     seed: u64,
 }
 
-/// Pages of a block within which frames are dealt out in another order than pages.
+/// Pages of a block within which frames are assigned in another order than pages.
 const BLOCK_PAGES: u64 = 512;
 
-/// Where a thread that goes through a page line by line is.
+/// The position of a thread that accesses a page line by line.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor {
     place: Place,
@@ -73,7 +73,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The tier of the line that it is at.
+    /// The tier of its current line.
     #[inline]
     pub fn tier(&self) -> u8 {
         self.place.tier
@@ -100,8 +100,8 @@ enum Order {
 }
 
 impl Walk {
-    /// A walk over `working_set` bytes that lie in `regions`, page by page. A TLB-friendly chase
-    /// stays within `reach` bytes at a time.
+    /// A walk over `working_set` bytes in `regions`, page by page. A TLB-friendly chase stays within `reach`
+    /// bytes at a time.
     pub fn new(
         pattern: Pattern,
         working_set: Bytes,
@@ -157,7 +157,7 @@ impl Walk {
         !matches!(self.order, Order::Chase(_) | Order::RandomLine)
     }
 
-    /// Lines of a block after which posted stores are fenced; `None` if they are not.
+    /// Lines of a block after which posted stores are fenced; `None` if they are not fenced.
     pub fn fenced_block(&self) -> Option<u64> {
         match self.order {
             Order::RandomBlock { lines } => Some(lines),
@@ -165,7 +165,7 @@ impl Walk {
         }
     }
 
-    /// Lines in a row that a prefetcher can follow from the start of a run; `u64::MAX` if it never
+    /// Consecutive lines that a prefetcher can follow from the start of a run; `u64::MAX` if the run never
     /// ends.
     pub fn run_lines(&self) -> u64 {
         match self.order {
@@ -175,10 +175,10 @@ impl Walk {
         }
     }
 
-    /// Whether a prefetcher comes to access `index` while it sees requests of L1, its prefetchers' too,
-    /// for those before `reach`: it follows a run once `training` of its lines were asked for. A run
-    /// that goes on over pages it follows without a break: what stops at 4 KiB are single streams of
-    /// the streamer (Intel Optimization Reference Manual 248966); next-page prefetchers carry on.
+    /// Whether a prefetcher follows the run of access `index` after it saw the requests of L1, including its
+    /// prefetchers', for the accesses before `reach`: it follows a run once `training` of its lines were
+    /// requested. It follows a run over several pages without a break: only single streams of the streamer
+    /// stop at 4 KiB (Intel Optimization Reference Manual 248966); next-page prefetchers continue.
     #[inline]
     pub fn foresees(&self, index: u64, reach: u64, training: u64) -> bool {
         match self.order {
@@ -197,7 +197,7 @@ impl Walk {
                 let blocks = (self.lines() / lines).max(1);
                 rng::below(self.seed, index / lines, blocks) * lines + index % lines
             }
-            // Each from a part of its own, so that no two are the same line.
+            // Each thread starts in a part of its own, so that no two access the same line.
             Order::Burst { lines } => {
                 let part = self.lines() / lines;
                 index % lines * part + rng::below(self.seed, index, part)
@@ -217,9 +217,9 @@ impl Walk {
         self.place_of_offset(self.offset(index))
     }
 
-    /// Where the line `offset` of a region lies in it: pages in a row have frames that are not, as
-    /// the kernel deals them out to threads that fault together. Without this, streams that started
-    /// a whole number of rows apart would meet in the same banks for ever.
+    /// The place of the line `offset` of a region. Consecutive pages have frames that are not consecutive, as
+    /// the kernel assigns frames to threads that fault together. Otherwise, streams that start a whole number
+    /// of rows apart would use the same banks for ever.
     #[inline]
     fn frame(&self, offset: u64) -> u64 {
         let (page, within) = (
@@ -233,7 +233,7 @@ impl Walk {
         ((block * BLOCK_PAGES + frame) << self.page_shift) | within
     }
 
-    /// The place of access `index`, where `cursor` may still know it from the access before.
+    /// The place of access `index`; `cursor` may still know it from the access before.
     #[inline(always)]
     pub fn follow(&self, cursor: &mut Cursor, index: u64) -> Place {
         if cursor.left > 0 {
@@ -244,7 +244,7 @@ impl Walk {
         self.seek(cursor, index)
     }
 
-    /// The same where it does not.
+    /// The same if it does not.
     #[inline(never)]
     fn seek(&self, cursor: &mut Cursor, index: u64) -> Place {
         cursor.place = self.place(index);
@@ -324,7 +324,7 @@ mod tests {
         }
         assert_eq!(pages[&0].len(), 30);
         assert_eq!(pages[&1].len(), 20);
-        // Each tier's pages lie in the block that its share rounds up to.
+        // Each tier's pages are in the block to which its share is rounded up.
         assert!(pages.values().flatten().all(|&p| p < BLOCK_PAGES));
     }
 

@@ -1,7 +1,7 @@
-//! The accesses of a thread that are between their first and their last cycle.
+//! The accesses of a thread that have started and not retired.
 //!
-//! Accesses are numbered in program order. They complete in any order, but the window moves on only
-//! past its oldest: retirement is in order, and so is the store buffer.
+//! Accesses are numbered in program order. They complete in any order, but the window moves on only past its
+//! oldest access: retirement is in order, and so is the store buffer.
 
 /// A sliding window of at most [`Window::MOST`] accesses.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl Window {
         self.next
     }
 
-    /// How far the next access lies ahead of the oldest unfinished one.
+    /// The distance of the next access from the oldest unfinished one.
     #[inline]
     pub fn span(&self) -> u64 {
         self.next - self.base
@@ -42,7 +42,7 @@ impl Window {
         self.next += 1;
     }
 
-    /// Marks a started access as complete, and moves on past all that are.
+    /// Marks a started access as complete, and moves on past all complete ones.
     #[inline]
     pub fn complete(&mut self, index: u64) {
         debug_assert!(
@@ -50,21 +50,21 @@ impl Window {
             "{index} is not in {self:?}"
         );
         self.done |= 1 << (index - self.base);
-        // Whether the oldest is among the finished is anyone's guess: no branch. Two shifts, since
-        // one by 64 is none.
+        // Whether the oldest access is complete is unpredictable, so there is no branch. Two shifts, since a
+        // shift by 64 is not allowed.
         let n = self.done.trailing_ones();
         self.base += u64::from(n);
         self.done = (self.done >> (n / 2)) >> (n - n / 2);
     }
 
-    /// The oldest access that is not finished, or not reached by the program.
+    /// The oldest access that is not finished, or which the program has not reached.
     #[inline]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// Marks a started access as complete, and moves on past those that are, but not past `reached`,
-    /// which the program has not come to.
+    /// Marks a started access as complete, and moves on past complete ones, but not past `reached`, which the
+    /// program has not reached.
     #[inline]
     pub fn complete_by(&mut self, index: u64, reached: u64) {
         debug_assert!(
@@ -75,7 +75,7 @@ impl Window {
         self.retire(reached);
     }
 
-    /// Moves on past what is complete, but not past `reached`.
+    /// Moves on past complete accesses, but not past `reached`.
     #[inline]
     pub fn retire(&mut self, reached: u64) {
         let n = u64::from(self.done.trailing_ones()).min(reached - self.base);
@@ -87,7 +87,7 @@ impl Window {
     #[inline]
     pub fn unfinished_before(&self, index: u64) -> u64 {
         let n = index - self.base;
-        // Two shifts, since one by 64 is none.
+        // Two shifts, since a shift by 64 is not allowed.
         let before = self.done << ((64 - n) / 2) << (64 - n - (64 - n) / 2);
         n - u64::from(before.count_ones())
     }

@@ -1,8 +1,8 @@
-//! Bursts: several accesses at once on lines that were all flushed before, timed together.
+//! Bursts: several accesses at once to lines that were all flushed before; the burst is timed as a whole.
 //!
-//! They overlap as far as the core has buffers, so that what they share is the way to memory; the
-//! coherence of a flushed line is paid side by side. A burst leaves nothing in the caches: the next
-//! flushes bring it out in the pause.
+//! The accesses overlap as far as the core has buffers, so they share the path to memory. The coherence cost
+//! of flushed lines is paid in parallel. A burst leaves nothing in the caches: the next flushes remove its
+//! lines in the pause.
 
 use weir_model::access::Op;
 
@@ -13,7 +13,7 @@ use crate::core::Place;
 use crate::uncore::{Kind, Sender};
 
 impl Engine {
-    /// Starts what the core has buffers for, from a burst under way or a new one.
+    /// Starts as many accesses as the core has buffers for, of the current burst or of a new one.
     pub(super) fn pump_burst(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
         let Some(burst) = thread.burst.as_mut().filter(|_| !thread.asleep) else {
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// A line of a burst arrived: its buffer is free, for a write-back or for the next access.
+    /// A line of a burst arrived: its buffer is free for a write-back or for the next access.
     pub(super) fn filled_burst(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         self.threads[t].outstanding -= 1;
         if self.threads[t].op == Op::StClwb {
@@ -53,13 +53,13 @@ impl Engine {
         }
     }
 
-    /// A slice has pulled the data of a posted store.
+    /// A slice has read the data of a posted store.
     pub(super) fn burst_buffer_free(&mut self, t: usize, now: Ps) {
         self.threads[t].outstanding -= 1;
         self.pump_burst(t, now);
     }
 
-    /// An access of a burst is done; with the last of them the burst is, and the thread pauses.
+    /// An access of a burst is done. When the last access is done, the burst ends and the thread pauses.
     pub(super) fn end_in_burst(&mut self, t: usize, index: u64, at: Ps) {
         let thread = &mut self.threads[t];
         thread.window.complete(index);

@@ -1,7 +1,7 @@
-//! The machine in motion: threads issue, the uncore answers, one event at a time.
+//! The simulation loop: threads issue and the uncore answers, one event at a time.
 //!
-//! Between giving back a ToR entry and the core's next request nothing is decided, so that a core
-//! acts in the event of its answer, a mesh crossing ahead of the clock.
+//! No decision is made between the release of a ToR entry and the core's next request. So a core acts in the
+//! event of its answer, one mesh crossing ahead of the clock.
 
 mod burst;
 mod offload;
@@ -25,10 +25,10 @@ use crate::rng;
 use crate::storage::Attached;
 use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
 
-/// Accesses that hit private caches are worked off in batches of this many, so that other cores get
-/// their turn.
+/// Accesses that hit private caches are handled in batches of this size, so that other cores are served in
+/// between.
 const BATCH: u32 = 64;
-/// Core cycles of an atomic itself, beyond getting the line.
+/// Core cycles of an atomic instruction, in addition to getting the line.
 const ATOMIC_CYCLES: f64 = 20.0;
 
 /// A machine with its tenants' threads.
@@ -43,7 +43,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An idle machine with these threads, which start when time does.
+    /// An idle machine with these threads, which start at time zero.
     pub fn new(
         params: Arc<Params>,
         threads: Vec<Thread>,
@@ -69,10 +69,10 @@ impl Engine {
             seed,
         };
         engine.attach_drives();
-        // Storage has been at work for long when a run begins, as caches have.
+        // Storage has been busy for a long time when a run begins, as the caches are warm.
         let lead = engine.lead();
         for t in 0..engine.threads.len() {
-            // Threads of a real program do not start in the same nanosecond either.
+            // The threads of a real program do not start in the same nanosecond either.
             let start = rng::below(engine.seed, t as u64, 1_000_000);
             let waits = engine.threads[t].requests.is_none();
             engine.sleep(t, start + lead * u64::from(waits));
@@ -83,7 +83,7 @@ impl Engine {
         engine
     }
 
-    /// Moves time on to `until`.
+    /// Advances time to `until`.
     #[inline(never)]
     pub fn run(&mut self, until: Ps) {
         while let Some(mut bucket) = self.uncore.take(until) {
@@ -108,7 +108,7 @@ impl Engine {
                             self.write_back_taken(t as usize, time);
                         }
                     }
-                    // What waits is in a line, not among the events.
+                    // A waiting request is in a line, not among the events.
                     Stage::Waits | Stage::Abroad => {}
                     Stage::Wakes => {
                         let t = self.uncore.woken(id);
@@ -121,8 +121,7 @@ impl Engine {
         self.settle_work();
     }
 
-    /// A thread wakes up, or the accelerator, which comes after them all, or a storage device after
-    /// that.
+    /// The event wakes a thread; numbers after the threads are the accelerator, and then the storage devices.
     #[inline(never)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
@@ -147,8 +146,9 @@ impl Engine {
         &mut self.threads
     }
 
-    /// Lets exactly those threads run that `runs` is true of: by their tenant, and their number among its
-    /// threads. What others have under way is still answered. Says whether that changed anything.
+    /// Lets exactly those threads run for which `runs` is true; its arguments are the tenant, and the
+    /// thread's number within the tenant. Outstanding requests of the others are still answered. Returns
+    /// whether anything changed.
     pub fn let_run(&mut self, runs: impl Fn(u16, u32) -> bool) -> bool {
         let mut numbers: Vec<u32> = Vec::new();
         let mut changed = false;
@@ -166,7 +166,7 @@ impl Engine {
             thread.paused = paused;
             thread.asleep = paused;
             if !paused {
-                // It does not make up for what it was not let do.
+                // The thread does not make up for the time in which it might not run.
                 thread.next_issue = thread.next_issue.max(self.now);
                 self.pump(t, self.now);
             }
@@ -174,7 +174,7 @@ impl Engine {
         changed
     }
 
-    /// Restricts the ways of the last-level cache that a tenant's threads fill.
+    /// Restricts the ways of the last-level cache that the threads of a tenant fill.
     pub fn set_mask(&mut self, tenant: u16, mask: u32) {
         for (t, thread) in self.threads.iter().enumerate() {
             if thread.tenant == tenant {
@@ -183,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// Everything counted so far, and what the cores of each of the first so many tenants did.
+    /// All counts so far, and the counts of the cores of each of the first `tenants` tenants.
     pub fn counters(&self, tenants: usize) -> (CounterSet, Vec<CounterSet>) {
         let counts = self.uncore.cores(self.now);
         let mut sums = vec![(CoreCounts::default(), 0); tenants];
@@ -200,8 +200,7 @@ impl Engine {
         (all, of_tenants)
     }
 
-    /// Puts what cores that run programs counted themselves into their tenants' counters, and the
-    /// machine's.
+    /// Adds the counts of cores that run programs to the counters of their tenants and of the machine.
     fn count_work(&self, all: &mut CounterSet, of_tenants: &mut [CounterSet]) {
         let mut tallies: Vec<Option<Tally>> = vec![None; of_tenants.len()];
         for thread in &self.threads {
@@ -229,7 +228,7 @@ impl Engine {
         }
     }
 
-    /// Lets a thread issue what it may, from `time` on.
+    /// Lets a thread issue as many accesses as it may, from `time` on.
     #[inline(never)]
     fn pump(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
@@ -254,13 +253,13 @@ impl Engine {
         }
     }
 
-    /// Lets a thread do nothing until `time`.
+    /// Blocks a thread until `time`.
     fn sleep(&mut self, t: usize, time: Ps) {
         self.threads[t].asleep = true;
         self.uncore.wake_at(t as u16, time);
     }
 
-    /// The uncore has taken a write-back over: its buffer is free.
+    /// The uncore has accepted a write-back: its buffer is free.
     fn write_back_taken(&mut self, t: usize, now: Ps) {
         if self.threads[t].style == Style::Work {
             self.threads[t].write_backs -= 1;
@@ -272,7 +271,7 @@ impl Engine {
         }
     }
 
-    /// The data pull of a streaming write has freed its buffer.
+    /// The slice has read the data of a streaming write: its buffer is free.
     fn buffer_free(&mut self, t: usize, index: u64, now: Ps) {
         let thread = &mut self.threads[t];
         match thread.style {
@@ -288,7 +287,7 @@ impl Engine {
         self.pump(t, now);
     }
 
-    /// The answer to a request, given at `now`, is back at its core at `at`.
+    /// The answer to a request, given at `now`, arrives at its core at `at`.
     #[inline]
     fn answered(&mut self, request: &Request, now: Ps, at: Ps) {
         let t = request.thread as usize;
@@ -316,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// The same for requests that no core's own buffers wait for.
+    /// The same for requests that hold no buffer of a core.
     #[cold]
     #[inline(never)]
     fn answered_other(&mut self, t: usize, kind: Kind, index: u64, slice: u16, now: Ps, at: Ps) {
@@ -333,7 +332,7 @@ impl Engine {
     #[inline]
     fn filled(&mut self, t: usize, request: &Request, at: Ps) {
         let thread = &self.threads[t];
-        // A prefetched line: early ones are found in L2, late ones in a fill buffer.
+        // A prefetched line: an early one is found in L2, a late one in a fill buffer.
         let reached = match &thread.program {
             Some(program) if !thread.is_plain => program.reached(),
             _ => thread.reach(),
@@ -353,7 +352,7 @@ impl Engine {
         pump_stream(thread, t, &mut self.uncore, &self.params, at);
     }
 
-    /// What an arriving line of a stream sets off in the caches.
+    /// The effects in the caches when a line of a stream arrives.
     #[inline(never)]
     fn displace(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         match self.threads[t].op {
@@ -364,7 +363,7 @@ impl Engine {
                 self.end_atomic(t, at);
             }
             Op::StClwb => self.write_through(t, index, place, at),
-            // Posted, or moved by a device: nothing comes into a cache.
+            // The access was posted, or a device moved the line: nothing enters a cache.
             _ => {}
         }
     }
@@ -382,7 +381,7 @@ impl Engine {
         }
     }
 
-    /// An atomic has its line: it takes its own time, and nothing else starts meanwhile.
+    /// An atomic instruction has its line: it takes its own time, and nothing else starts before it ends.
     #[inline(never)]
     fn end_atomic(&mut self, t: usize, at: Ps) {
         let done = at + cycles(&self.params, ATOMIC_CYCLES);
@@ -390,7 +389,7 @@ impl Engine {
         *next = (*next).max(done);
     }
 
-    /// A stored line goes on to memory at once, and stays clean.
+    /// A stored line goes to memory at once and stays clean.
     #[inline(never)]
     fn write_through(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let from = Sender {
@@ -401,9 +400,9 @@ impl Engine {
         self.threads[t].write_backs += u32::from(taken.is_none());
     }
 
-    /// A line came into the private caches, so one leaves: back to the uncore if it is modified,
-    /// quietly into the last-level cache if it is not. A modified line that has to make room there
-    /// holds a buffer like any write-back, so that memory can hold up who drives it out.
+    /// A line entered the private caches, so one leaves: a modified line goes back to the uncore; a clean
+    /// line goes into the last-level cache without a message. A modified line that must be evicted there
+    /// holds a buffer like any write-back, so memory can delay the core that evicts it.
     fn leave_private(&mut self, t: usize, index: u64, place: Place, write: bool, at: Ps) {
         let thread = &mut self.threads[t];
         let (victim, dirty) = match &mut thread.private {
@@ -436,7 +435,7 @@ impl Engine {
     }
 }
 
-/// Lets a plain stream issue what it may, from `time` on.
+/// Lets a plain stream issue as many accesses as it may, from `time` on.
 #[inline(always)]
 fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Params, time: Ps) {
     if thread.asleep {
@@ -450,7 +449,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     while thread.may_issue() {
         let ahead = thread.is_ahead();
         if ahead && uncore.is_distressed(thread.cursor.tier()) {
-            // Its demand goes on, and wakes it.
+            // Its demand accesses go on, and one of them wakes it.
             break;
         }
         if is_held_back(thread.next_issue, time, thread.allocated) {
@@ -495,8 +494,8 @@ fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
     }
 }
 
-/// Time between accesses that hit: two full-line loads or one store a cycle from L1, a line every
-/// two cycles from L2 (Golden Cove: 64 B a cycle at best, 48 sustained); atomics one at a time.
+/// Time between accesses that hit: two full-line loads or one store a cycle from L1, a line every two cycles
+/// from L2 (Golden Cove: 64 B a cycle at best, 48 sustained); atomics one at a time.
 fn hit_gap(params: &Params, op: Op, level: Level) -> Ps {
     let n = match (op, level) {
         (Op::Cas, _) => ATOMIC_CYCLES,

@@ -1,11 +1,10 @@
-//! The Data Streaming Accelerator: a device on the socket that copies what descriptors name.
+//! The Data Streaming Accelerator: a device on the socket that copies memory as descriptors say.
 //!
-//! A core writes descriptors and submits them, one or a batch, through a portal. The device fetches a
-//! batch from memory, decodes and translates, and then moves lines in order: each needs a read
-//! buffer from its read until the slice has taken its write, and enters the Table of Requests twice,
-//! like those of any device on the socket. When all lines of a submission are in memory, the device
-//! writes a completion record, which the core polls (DSA Architecture Specification 341204,
-//! sections 3.4 and 3.8).
+//! A core writes descriptors and submits them, one or a batch, through a portal. The device fetches a batch
+//! from memory, decodes and translates it, and then moves lines in order. Each line needs a read buffer from
+//! its read until the slice has accepted its write, and enters the Table of Requests twice, like the lines of
+//! any device on the socket. When all lines of a submission are in memory, the device writes a completion
+//! record, which the core polls (DSA Architecture Specification 341204, sections 3.4 and 3.8).
 
 use std::collections::VecDeque;
 
@@ -18,32 +17,32 @@ use crate::uncore::{Kind, Sender};
 /// The device.
 #[derive(Debug, Default)]
 pub struct Accelerator {
-    /// Submissions whose lines are not all asked for yet.
+    /// Submissions with lines that were not requested yet.
     work: VecDeque<Work>,
-    /// Lines under way.
+    /// Outstanding lines.
     lines: u32,
     /// When the port can pass the next line.
     port: Ps,
-    /// Whether an event will wake it.
+    /// Whether an event that wakes it is pending.
     awake_at: Option<Ps>,
 }
 
-/// What is left of a submission.
+/// The rest of a submission.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     thread: usize,
-    /// Lines that are still to be asked for.
+    /// Lines that are not requested yet.
     from: u64,
     to: u64,
     /// When its first descriptor is decoded.
     ready: Ps,
 }
 
-/// The tile of the mesh at which devices on the socket meet it.
+/// The tile of the mesh where devices on the socket connect.
 const STOP: u16 = 0;
 
 impl Engine {
-    /// Lets a thread submit what it may.
+    /// Lets a thread submit as much as it may.
     pub(super) fn pump_offload(&mut self, t: usize, time: Ps) {
         let Some(params) = self.params.accelerator else {
             return;
@@ -57,7 +56,7 @@ impl Engine {
             return;
         }
         if self.accelerator.work.len() >= params.work_queue as usize {
-            // The portal turns it away; it tries again.
+            // The portal rejects it; the thread tries again.
             return self.sleep(t, time + params.submit);
         }
         let (first, lines) = (offload.submit(), offload.lines * offload.batch);
@@ -79,7 +78,7 @@ impl Engine {
         self.sleep(t, submitted + pause);
     }
 
-    /// The device asks for lines while it has buffers.
+    /// The device requests lines while it has buffers.
     pub(super) fn pump_accelerator(&mut self, time: Ps) {
         let Some(params) = self.params.accelerator else {
             return;
@@ -126,14 +125,14 @@ impl Engine {
         self.pump_accelerator(time);
     }
 
-    /// A line that the device read is there: it is written on.
+    /// A line that the device read has arrived: the device writes it.
     pub(super) fn device_read(&mut self, t: usize, n: u64, at: Ps) {
         let place = self.threads[t].walk.place(n);
         self.threads[t].progress.accesses += 1;
         self.device_sends(t, n, place, Kind::ItoM, at);
     }
 
-    /// A slice has taken a line that the device writes: its buffer is free.
+    /// A slice has accepted a line that the device writes: its buffer is free.
     #[inline(never)]
     pub(super) fn device_write_taken(&mut self, time: Ps) {
         self.accelerator.lines -= 1;
@@ -157,7 +156,7 @@ impl Engine {
 }
 
 impl Accelerator {
-    /// When the port passes the next line, at `time` at the earliest.
+    /// When the port passes the next line, not before `time`.
     fn pass(&mut self, time: Ps, params: &AcceleratorParams) -> Ps {
         let at = self.port.max(time);
         self.port = at + params.gap;

@@ -1,5 +1,5 @@
-//! Programs of rounds and pauses: what the program reaches, what prefetchers bring before, and what
-//! waits in the store buffer.
+//! Programs of rounds and pauses: the position of the program, the lines that prefetchers bring before it,
+//! and the stores in the store buffer.
 
 use weir_model::access::Op;
 
@@ -9,7 +9,7 @@ use crate::core::{Entry, Place, Private};
 use crate::uncore::{Kind, Sender};
 
 impl Engine {
-    /// Lets a program go on as far as it may.
+    /// Lets a program continue as far as it may.
     pub(super) fn pump_program(&mut self, t: usize, time: Ps) {
         let mut budget = BATCH;
         loop {
@@ -57,7 +57,7 @@ impl Engine {
                 program.go_on(&mut thread.window, time);
             }
             let Some(place) = program.follow(entry, &thread.walk, &mut thread.cursor) else {
-                // Only the pace of posted stores.
+                // Only the rate of posted stores limits it.
                 thread.window.complete_by(index, program.reached());
                 continue;
             };
@@ -109,8 +109,8 @@ impl Engine {
         }
     }
 
-    /// Lets posted stores leave whose turn it is: every load before them has retired, a buffer is
-    /// free, and no fence is in the way.
+    /// Issues the posted stores that may go: every load before them has retired, a buffer is free, and no
+    /// fence blocks them.
     fn drain_stores(&mut self, t: usize, time: Ps) {
         let buffers = self.params.core.line_fill_buffers;
         let thread = &mut self.threads[t];

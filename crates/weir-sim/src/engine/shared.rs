@@ -1,5 +1,5 @@
-//! Turns on one line: each thread takes it out of the cache of the one before, changes it, and is
-//! followed by the next. Attempts that fail while others have their turn are left out.
+//! Threads that alternate on one line: each thread takes the line out of the cache of the thread before,
+//! changes it, and the next thread follows. Failed attempts in between are not modelled.
 
 use weir_model::access::Op;
 
@@ -8,7 +8,7 @@ use crate::clock::Ps;
 use crate::uncore::{Kind, Sender};
 
 impl Engine {
-    /// Starts a thread's turn if it waits for that.
+    /// Starts the turn of a thread which waits for it.
     pub(super) fn pump_shared(&mut self, t: usize, time: Ps) {
         if let Some(sharing) = &mut self.threads[t].sharing
             && std::mem::take(&mut sharing.due)
@@ -33,7 +33,8 @@ impl Engine {
             .send(from, owner, sharing.line, Kind::RfoSnoop, time);
     }
 
-    /// The line came, for a slice's answer at `now`: the thread changes it and the next has its turn.
+    /// The line has arrived, answered by a slice at `now`: the thread changes it, and the next thread has its
+    /// turn.
     pub(super) fn handed_over(&mut self, t: usize, owner: u64, slice: u16, now: Ps) {
         let core = self.threads[t].core;
         let at = self.uncore.snooped(owner as u16, slice, core, now);

@@ -1,10 +1,10 @@
 //! A request to a storage device, from system call to return.
 //!
-//! The core submits: its own time, and lines of the kernel that it waits for one by one. The device hears
-//! the doorbell, reads the command from memory, works ([`crate::storage`]), moves the data line by line
-//! through its port and the Table of Requests, and writes a completion into memory. The core is
-//! interrupted, completes the request, and goes on with the next. Buffered requests are copied between
-//! kernel and program besides.
+//! The core submits the request: this takes core time, and the core waits for lines of the kernel one by one.
+//! The device receives the doorbell, reads the command from memory, works ([`crate::storage`]), moves the
+//! data line by line through its port and the Table of Requests, and writes a completion to memory. The core
+//! is interrupted, completes the request, and continues with the next. Buffered requests are also copied
+//! between kernel and program.
 
 use weir_model::platform::STORAGE_BLOCK;
 
@@ -14,24 +14,24 @@ use crate::core::{Place, Requests, Task, Thread, Work};
 use crate::storage::{Attached, Happens, Lines, Next};
 use crate::uncore::{Io, Kind, Sender};
 
-/// The tile of the mesh at which ports meet it.
+/// The tile of the mesh where ports connect.
 const STOP: u16 = 0;
-/// Numbers of a request's command and completion, behind those of its data.
+/// Numbers of a request's command and completion, after those of its data.
 const COMMAND: u32 = u32::MAX - 1;
 const COMPLETION: u32 = u32::MAX;
 
-/// How often every request is made before a run begins.
+/// How many times every request is made before a run begins.
 const ROUNDS: u64 = 3;
-/// ... and how long that may take.
+/// The longest time for that.
 const LONGEST: Ps = 20_000_000_000;
 
-/// How the uncore knows a line of a request.
+/// The uncore's number of a line of a request.
 fn index(slot: u32, line: u32) -> u64 {
     u64::from(slot) << 32 | u64::from(line)
 }
 
 impl Engine {
-    /// Puts the platform's storage devices on their ports, if anybody uses them.
+    /// Attaches the platform's storage devices to their ports, if any tenant uses them.
     pub(super) fn attach_drives(&mut self) {
         if self.threads.iter().all(|thread| thread.requests.is_none()) {
             return;
@@ -53,8 +53,8 @@ impl Engine {
         self.uncore.serve(io, kernel);
     }
 
-    /// How long storage is at work alone before a run begins: until every request has been made several
-    /// times, one after the other, at the rate of the slowest; zero without any.
+    /// How long storage runs alone before a run begins: until every request has been made several times, one
+    /// after the other, at the rate of the slowest device; zero if there is no storage.
     pub(super) fn lead(&self) -> Ps {
         let time = |requests: &Requests| {
             let drive = &self.drives[requests.device].params;
@@ -73,7 +73,7 @@ impl Engine {
         (ROUNDS * (all.map(time).sum::<Ps>() + slowest)).min(LONGEST)
     }
 
-    /// Lets a core go on with its requests.
+    /// Lets a core continue with its requests.
     pub(super) fn pump_requests(&mut self, t: usize, time: Ps) {
         let io = self.params.io;
         let from = self.sender(t);
@@ -134,7 +134,7 @@ impl Engine {
         match task.work {
             Work::Submit => {
                 let device = requests.device;
-                // The doorbell goes there, and the device's read of the command comes here.
+                // The way there carries the doorbell, and the way back the device's read of the command.
                 let rung = Happens::Rung((t as u16, task.slot));
                 self.schedule(device, time + 2 * io.way, rung);
             }
@@ -147,7 +147,7 @@ impl Engine {
         self.pump_requests(t, time);
     }
 
-    /// A line that a core's work for a request waits for is there.
+    /// A line has arrived for which a core's work for a request waits.
     pub(super) fn filled_requests(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let thread = &mut self.threads[t];
         let mut copied = false;
@@ -156,7 +156,7 @@ impl Engine {
             task.copying -= u32::from(copied);
             task.waits = false;
         }
-        // It is read again soon, by this core or for another one.
+        // It will be read again soon, by this core or for another one.
         if !copied && self.uncore.keeps_lines() {
             self.drive_out(t, index, place, false, at);
         }
@@ -170,14 +170,14 @@ impl Engine {
         }
     }
 
-    /// Notes what will happen at a device, and when to look.
+    /// Records a future event of a device, and when to look at it.
     fn schedule(&mut self, device: usize, at: Ps, what: Happens) {
         self.drives[device].schedule(at, what);
         let after = self.threads.len() + 1 + device;
         self.uncore.wake_at(after as u16, at);
     }
 
-    /// What is due at a device happens.
+    /// Handles the due events of a device.
     #[cold]
     #[inline(never)]
     pub(super) fn drive_woken(&mut self, device: usize, time: Ps) {
@@ -238,7 +238,7 @@ impl Engine {
         }
     }
 
-    /// The device begins with requests that wait for it, as many as it works on at once.
+    /// The device starts waiting requests, as many as it handles at once.
     fn take_requests(&mut self, device: usize, time: Ps) {
         let way = self.params.io.way;
         while self.drives[device].taken < self.drives[device].params.commands
@@ -266,7 +266,7 @@ impl Engine {
         }
     }
 
-    /// Lets lines cross a port as far as its link and the host's buffers go.
+    /// Lets lines cross a port as far as its link and the host's buffers allow.
     fn pump_lane(&mut self, device: usize, inward: bool, time: Ps) {
         let (kind, again) = match inward {
             true => (Kind::IoWrite, Happens::Inward),
@@ -300,7 +300,7 @@ impl Engine {
         (self.uncore).send(from, index(slot, line), place, kind, time);
     }
 
-    /// A line that a device reads is at its port.
+    /// A line that a device reads has arrived at its port.
     pub(super) fn port_read(&mut self, t: usize, index: u64, at: Ps) {
         let way = self.params.io.way;
         let (slot, line) = ((index >> 32) as u32, index as u32);
@@ -313,7 +313,7 @@ impl Engine {
             return self.schedule(device, at + way, Happens::Known(whose));
         }
         if requests.crossed(slot) {
-            // To the device, through it, and the completion back.
+            // The data goes to the device and through it, and the completion comes back.
             let pass = self.drives[device].params.write_pass;
             self.schedule(device, at + 2 * way + pass, Happens::Finished(whose));
         }
@@ -321,7 +321,7 @@ impl Engine {
         self.pump_lane(device, false, at);
     }
 
-    /// A line that a device writes is where it belongs.
+    /// A line that a device writes has arrived at its destination.
     pub(super) fn port_wrote(&mut self, t: usize, index: u64, at: Ps) {
         let (slot, line) = ((index >> 32) as u32, index as u32);
         let whose = (t as u16, slot);

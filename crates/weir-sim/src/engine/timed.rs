@@ -1,4 +1,4 @@
-//! Timed accesses: one at a time.
+//! Timed accesses, one at a time.
 
 use weir_model::access::{Op, Pattern};
 
@@ -9,11 +9,11 @@ use crate::params::Params;
 use crate::rng;
 use crate::uncore::{Kind, Sender};
 
-/// Quiet time around a timed access on a flushed line, in which the pipeline drains (MEMO §4.2).
+/// Quiet time around a timed access to a flushed line, in which the pipeline drains (MEMO §4.2).
 pub(super) const SETTLE: Ps = 400_000;
 
 impl Engine {
-    /// Starts the next access, if none is under way.
+    /// Starts the next access, if none is outstanding.
     pub(super) fn pump_timed(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
         if thread.asleep {
@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// The line of the access under way arrived.
+    /// The line of the outstanding access arrived.
     pub(super) fn filled_timed(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         let thread = &self.threads[t];
         match thread.op {
@@ -76,13 +76,13 @@ impl Engine {
                 self.uncore.send(from, index, place, Kind::Clwb, at);
                 return;
             }
-            // Posted, or moved by a device: nothing comes into a cache.
+            // The access was posted, or a device moved the line: nothing enters a cache.
             _ => {}
         }
         self.end_timed(t, index, at);
     }
 
-    /// An access ends; the next begins after a pause if the line is to be flushed first.
+    /// An access ends; the next one begins after a pause if the line must be flushed first.
     #[inline(never)]
     pub(super) fn end_timed(&mut self, t: usize, index: u64, at: Ps) {
         let thread = &mut self.threads[t];
@@ -92,7 +92,7 @@ impl Engine {
         thread.progress.record(at - thread.began);
         let mut pause = thread.pause;
         if thread.pattern == Pattern::FlushedLine {
-            // Uneven, so that samples do not lock step with refresh.
+            // The pause varies, so that samples do not fall into step with refresh.
             pause += SETTLE + rng::below(self.seed, index, SETTLE);
         }
         if pause > 0 {
@@ -103,7 +103,7 @@ impl Engine {
     }
 }
 
-/// What address translation adds to a hop of a chase.
+/// The time that address translation adds to a hop of a chase.
 fn translation(params: &Params, thread: &Thread, seed: u64, index: u64) -> Ps {
     if thread.walk.is_local() {
         return 0;

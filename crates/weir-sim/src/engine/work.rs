@@ -1,4 +1,4 @@
-//! Described programs: carries what their cores ask for to the uncore, and its answers back.
+//! Described programs: passes the requests of their cores to the uncore, and the answers back.
 
 use super::Engine;
 use crate::clock::Ps;
@@ -6,20 +6,20 @@ use crate::core::{Ask, Thread};
 use crate::uncore::{Residence, Sender, Uncore};
 
 impl Engine {
-    /// Lets a core go on for as long as nothing that it does not know yet can matter.
+    /// Lets a core run until something that it does not know yet can affect it.
     #[inline(never)]
     pub(super) fn pump_work(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
         if thread.wakes <= time {
             thread.wakes = Ps::MAX;
         }
-        // What others do in the time of a hit in L2 is too far away to reach the core.
+        // Events of other cores within the time of a hit in L2 cannot reach this core in that time.
         let until = time + self.params.core.l2_hit;
         let wake = advance(thread, t, &mut self.uncore, until);
         self.wake_work(t, wake);
     }
 
-    /// The line in a slot will be at the core at `at`.
+    /// The line in a slot will arrive at the core at `at`.
     pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
         if let Some(core) = &mut self.threads[t].ooo {
             core.arrives(slot, at);
@@ -27,7 +27,7 @@ impl Engine {
         self.wake_work(t, at);
     }
 
-    /// The uncore has taken a write-back.
+    /// The uncore has accepted a write-back.
     pub(super) fn write_back_taken_work(&mut self, t: usize, at: Ps) {
         if let Some(core) = &mut self.threads[t].ooo {
             core.freed(at);
@@ -35,7 +35,7 @@ impl Engine {
         self.wake_work(t, at);
     }
 
-    /// Sees to it that a core goes on at `time`.
+    /// Schedules a core to continue at `time`.
     fn wake_work(&mut self, t: usize, time: Ps) {
         let thread = &mut self.threads[t];
         if time < thread.wakes {
@@ -44,7 +44,7 @@ impl Engine {
         }
     }
 
-    /// Brings every core that runs a program to the present, so that all of its time is counted.
+    /// Advances every core that runs a program to the present, so that all of its time is counted.
     pub(super) fn settle_work(&mut self) {
         for t in 0..self.threads.len() {
             if self.threads[t].ooo.is_some() {
@@ -55,7 +55,7 @@ impl Engine {
     }
 }
 
-/// Lets a core go on up to `until` and sends what it asks for.
+/// Lets a core run up to `until` and sends its requests.
 fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps {
     let Some(core) = &mut thread.ooo else {
         return Ps::MAX;

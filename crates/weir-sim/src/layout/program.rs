@@ -11,8 +11,8 @@ use crate::params::Params;
 use crate::rng;
 
 impl TierAllocator<'_> {
-    /// The threads of a described program, from number `first` on. They share its regions, whose lines
-    /// are numbered one region after the other.
+    /// The threads of a described program, with numbers from `first` on. They share the program's regions;
+    /// lines are numbered through all regions in order.
     pub(super) fn program(
         &mut self,
         tenant: &Tenant,
@@ -35,7 +35,7 @@ impl TierAllocator<'_> {
                 rng::mix(self.seed ^ number),
             );
             memory.push((base, walk));
-            // Apart, so that no prefetcher runs from one into the next.
+            // The regions are apart, so that no prefetcher runs from one into the next.
             base += size.lines() + FRAME_BLOCK_LINES;
         }
         let shelter = shelter(tenant, params);
@@ -59,7 +59,7 @@ impl TierAllocator<'_> {
 /// The number of a program's first line.
 const PROGRAM_BASE: u64 = 1 << 20;
 
-/// What decides which of a program's lines the caches hold.
+/// The figures that decide which lines of a program the caches hold.
 fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
     let llc = params.uncore.llc;
     let complexes = u64::from(llc.complexes);
@@ -74,7 +74,7 @@ fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
     }
 }
 
-/// How far the prefetchers of a core that runs a program go, those of L1 and of L2 switched.
+/// How far ahead the prefetchers of a program's core run, with L1 and L2 prefetchers switched separately.
 pub fn ahead(params: &Params, l1: bool, l2: bool) -> Ahead {
     let lines = |on, lines: u32| if on { u64::from(lines) } else { 0 };
     Ahead {
@@ -83,7 +83,7 @@ pub fn ahead(params: &Params, l1: bool, l2: bool) -> Ahead {
     }
 }
 
-/// Registers of the architecture, which hold what has retired: those of x86-64 with AVX-512.
+/// The architectural registers, which hold retired values: those of x86-64 with AVX-512.
 const INTEGERS: u32 = 16;
 const VECTORS: u32 = 32;
 

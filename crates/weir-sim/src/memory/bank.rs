@@ -1,4 +1,4 @@
-//! One DRAM bank: which row is open, and when it may do what next.
+//! One DRAM bank: which row is open, and when the bank accepts which command.
 
 use crate::clock::Ps;
 use crate::rng;
@@ -24,19 +24,19 @@ pub struct BankTiming {
     pub rfc: Ps,
     /// Time from one refresh to the next.
     pub refi: Ps,
-    /// An open row that nobody used for this long is closed.
+    /// An open row is closed when it was idle for this long.
     pub idle_close: Ps,
 }
 
-/// The state of a bank, after the last access that was booked: one line of the cache.
+/// The state of a bank after the last booked access. It fits one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct Bank {
-    /// The row it leaves open.
+    /// The row that stays open.
     row: u32,
-    /// The row before that, which requests that are already waiting may still use.
+    /// The row before it, which waiting requests may still use.
     previous_row: u32,
-    /// Until which request of the channel the scheduler looks for such.
+    /// The last request of the channel for which the scheduler searches such requests.
     previous_until: u64,
     /// When the current row's activation starts.
     activated: Ps,
@@ -44,23 +44,21 @@ pub struct Bank {
     precharge_from: Ps,
     /// When an idle row is closed.
     closes: Ps,
-    /// When the next refresh is due, its start, and the end of the one before; zero if there was
-    /// none.
+    /// When the next refresh is due, when it starts, and the end of the one before; zero if there was none.
     refresh_due: Ps,
     refresh_at: Ps,
     refreshed: Ps,
 }
 
-/// A row number no bank ever holds.
+/// A row number that no bank ever holds.
 const CLOSED: u32 = u32::MAX;
 
-/// How an access finds its bank.
+/// The state in which an access finds its bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// The row is open, or will be when the access is served: a column access may come at this
-    /// time.
+    /// The row is open, or will be when the access is served: a column access may come at this time.
     Open(Ps),
-    /// The row must be activated, at this time at the earliest.
+    /// The row must be activated, not before this time.
     Activate(Ps),
 }
 
@@ -86,17 +84,17 @@ impl Bank {
         if (time >= self.refreshed) & (time < self.refresh_at) {
             return time;
         }
-        self.beside_refresh(time, t)
+        self.after_late_refresh(time, t)
     }
 
     /// The same for times that are not between the last refresh and the next.
     #[cold]
     #[inline(never)]
-    fn beside_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
+    fn after_late_refresh(&mut self, time: Ps, t: &BankTiming) -> Ps {
         if time >= self.refresh_at + t.rfc {
             self.next_refresh(time, t);
         }
-        // Bookings are not in order of time: the refresh before the next may be the one.
+        // Bookings are not in order of time, so the refresh before the next one may cover it.
         let end = if time >= self.refresh_at {
             self.refresh_at + t.rfc
         } else if time < self.refreshed && time + t.rfc >= self.refreshed {
@@ -109,9 +107,9 @@ impl Bank {
         end
     }
 
-    /// Moves on to the first refresh that does not end before `time`. A controller may put a refresh
-    /// off when it suits (JESD79-4 §4.9); here each starts up to a sixteenth of the interval late,
-    /// so that nothing falls in step with them. Banks that are due together start together.
+    /// Moves on to the first refresh that does not end before `time`. A controller may delay a refresh
+    /// (JESD79-4 §4.9); here each refresh starts up to a sixteenth of the interval late, so that nothing
+    /// falls into step with refreshes. Banks that are due together start together.
     fn next_refresh(&mut self, time: Ps, t: &BankTiming) {
         while time >= self.refresh_at + t.rfc {
             self.refreshed = self.refresh_at + t.rfc;
@@ -120,7 +118,7 @@ impl Bank {
         }
     }
 
-    /// How the channel's `request`th access, which arrives at `ready`, finds row `row`.
+    /// The state in which the channel's access number `request`, which arrives at `ready`, finds row `row`.
     #[inline]
     pub fn look(&mut self, row: u32, ready: Ps, request: u64, t: &BankTiming) -> RowState {
         let ready = self.after_refresh(ready, t);
@@ -129,7 +127,7 @@ impl Bank {
             return RowState::Open(ready);
         }
         if row == self.previous_row && ready < self.activated && request < self.previous_until {
-            // The switch away from this row has not begun, and the scheduler can see this far.
+            // The switch away from this row has not begun, and the scheduler's window reaches this far.
             return RowState::Open(ready);
         }
         let closed = idle | (self.row == CLOSED);
@@ -137,8 +135,8 @@ impl Bank {
         RowState::Activate(ready.max(self.precharge_from) + precharge)
     }
 
-    /// Opens `row` at `activate`, for the channel's `request`th access; a scheduler looks over
-    /// `window` more for ones that want the row before.
+    /// Opens `row` at `activate`, for the channel's access number `request`. A scheduler searches `window`
+    /// more requests for ones that use the row before.
     #[inline]
     pub fn activate(&mut self, row: u32, activate: Ps, request: u64, window: u32, t: &BankTiming) {
         self.previous_row = self.row;
@@ -148,8 +146,8 @@ impl Bank {
         self.precharge_from = activate + t.ras;
     }
 
-    /// Books a column access to `row` after which the bank may be precharged at `recovered`, and
-    /// whose data starts at `data`.
+    /// Books a column access to `row` after which the bank may be precharged at `recovered`, and whose data
+    /// starts at `data`.
     #[inline]
     pub fn column(&mut self, row: u32, data: Ps, recovered: Ps, t: &BankTiming) {
         if row == self.row {

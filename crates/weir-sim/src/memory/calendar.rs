@@ -1,8 +1,8 @@
-//! A resource that serves one line at a time, booked ahead: a data bus, one direction of a link.
+//! A resource that serves one line at a time and is booked ahead: a data bus, or one direction of a link.
 //!
-//! Time is cut into slots of one line each. A request takes the first free slot at or after it is
-//! ready, so that one that waits for its row leaves room for others: what a scheduler with a full
-//! queue does, at the price of a bit scan.
+//! Time is divided into slots of one line each. A request takes the first free slot at or after the time when
+//! it is ready, so a request that waits for its row leaves earlier slots to others. A scheduler with a full
+//! queue does the same; here it costs one bit scan.
 
 use crate::clock::Ps;
 use crate::divide::Divisor;
@@ -56,12 +56,12 @@ impl Calendar {
                 return self.take(word * 64 + u64::from(free.trailing_zeros()));
             }
         }
-        // All that is open is taken: the slot after it is free by definition.
+        // All open slots are taken: the slot after them is free by definition.
         self.open(end * 64);
         self.take(end * 64)
     }
 
-    /// Closes every slot that starts in `from..until`, booked or not, as far as booking is open.
+    /// Closes every slot that starts in `from..until`, booked or not, within the open window.
     pub fn close(&mut self, from: Ps, until: Ps) {
         let first = self.slot.div_ceil(from).max(self.full_below);
         let last = self.slot.div_ceil(until);
@@ -98,7 +98,7 @@ impl Calendar {
         }
     }
 
-    /// Closes the oldest part of the window and opens a new one, which `slot` is in.
+    /// Closes the oldest part of the window and opens a new part, which contains `slot`.
     #[cold]
     #[inline(never)]
     fn move_on(&mut self, slot: u64) {

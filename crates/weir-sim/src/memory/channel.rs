@@ -1,4 +1,4 @@
-//! One independently scheduled DRAM channel: banks, data bus, write queue, refresh.
+//! One DRAM channel with its own scheduler: banks, data bus, write queue, refresh.
 
 use super::bank::{Bank, BankTiming, RowState};
 use super::calendar::Calendar;
@@ -19,8 +19,7 @@ pub struct ChannelConfig {
     pub ranks: u32,
     /// Lines of a row.
     pub row_lines: u32,
-    /// Time of one line read on the data bus, everything the standard's timing does not show
-    /// included.
+    /// Time of one line read on the data bus, including all losses that the standard's timing does not show.
     pub read_slot: Ps,
     /// Time of one line written.
     pub write_slot: Ps,
@@ -28,18 +27,18 @@ pub struct ChannelConfig {
     pub read_to_write: Ps,
     /// See `read_to_write`.
     pub write_to_read: Ps,
-    /// Write-queue entries; a write is accepted when it is in.
+    /// Write-queue entries; a write is accepted when it is in the queue.
     pub write_queue: u32,
-    /// Requests the scheduler looks over for an open row; 1 keeps the order of arrival.
+    /// Requests that the scheduler searches for an open row; 1 keeps the order of arrival.
     pub window: u32,
     /// Whether a refresh stops the rank, or one bank.
     pub refresh_stops_rank: bool,
 }
 
-/// Banks of a rank, at most: DDR5 has 32.
+/// The most banks of a rank: DDR5 has 32.
 const MOST_BANKS: usize = 32;
 
-/// What a channel counted.
+/// Counts of a channel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelCounts {
     /// Lines read.
@@ -54,13 +53,13 @@ pub struct ChannelCounts {
     pub write_queue_time: u64,
 }
 
-/// Which bits of a line's number choose what. Counts that are no power of two are rounded down:
-/// DRAM has none.
+/// Which bits of a line's number select what. Counts that are no power of two are rounded down: DRAM has
+/// none.
 #[derive(Clone, Copy)]
 struct AddressMap {
     group_bits: u32,
     group_mask: u64,
-    /// Bits below a bank's: of the group and the column.
+    /// Bits below those of the bank: the group and the column.
     below_bits: u32,
     /// Banks of a group, over all ranks.
     bank_bits: u32,
@@ -83,9 +82,9 @@ impl AddressMap {
         }
     }
 
-    /// Bank and row of a line. Consecutive lines rotate over the bank groups, so that bursts follow
-    /// each other at tCCD_S; bank bits are permuted with row bits (Zhang, Zhu and Zhang, MICRO 2000)
-    /// so that equal strides do not meet in one bank.
+    /// Bank and row of a line. Consecutive lines rotate over the bank groups, so that bursts follow each
+    /// other at tCCD_S. Bank bits are permuted with row bits (Zhang, Zhu and Zhang, MICRO 2000), so that
+    /// equal strides do not fall on one bank.
     #[inline(always)]
     fn locate(&self, line: u64) -> (u32, u32) {
         let rest = line >> self.below_bits;
@@ -114,11 +113,11 @@ pub struct Channel {
     config: ChannelConfig,
     map: AddressMap,
     banks: Vec<Bank>,
-    /// Activations of each rank, at most one in a quarter of tFAW; empty where that is never less
-    /// than the bus takes for a line.
+    /// Activations of each rank, at most one in a quarter of tFAW; empty if this limit is never longer than
+    /// the bus takes for a line.
     activations: Vec<Calendar>,
     bus: Calendar,
-    /// Start of the latest data, where that keeps the order of requests.
+    /// Start of the latest data, for controllers that keep the order of requests.
     last_data: Ps,
     requests: u64,
     pending: Vec<PendingWrite>,
@@ -127,20 +126,20 @@ pub struct Channel {
     drain_to: usize,
     reads_at_drain: u64,
     owed: Ps,
-    /// Writes of the turn that is being made: when each could be, and its place in the queue.
+    /// Writes of the current write turn: when each of them was ready, and its position in the queue.
     turn: Vec<(Ps, usize)>,
-    /// Writes that follow it, each by itself.
+    /// Writes that come after the turn, each alone.
     stragglers: Vec<usize>,
-    /// The latest turn of writes to each rank: from its first data until data of a read may start.
+    /// The latest write turn of each rank: from its first data until data of a read may start.
     write_turns: Vec<(Ps, Ps)>,
     counts: ChannelCounts,
-    /// Of all reads: when they came, and when their data started, summed.
+    /// Sums over all reads: of arrival times, and of the times when their data started.
     ready_times: u64,
     data_times: u64,
 }
 
 impl Channel {
-    /// An idle channel; `phase` (0..1) shifts its refreshes against other channels'.
+    /// An idle channel; `phase` (0..1) shifts its refreshes against those of other channels.
     pub fn new(config: ChannelConfig, phase: f64) -> Self {
         let n = config.banks * config.ranks;
         let t = &config.bank;
@@ -185,7 +184,7 @@ impl Channel {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counts(&self) -> ChannelCounts {
         let mut counts = self.counts;
         // Sums may wrap; their difference is right as long as it fits.
@@ -194,7 +193,7 @@ impl Channel {
         counts
     }
 
-    /// Reads a line that is asked for at `ready`; returns when its data has crossed the bus.
+    /// Reads a line that is requested at `ready`; returns when its data has crossed the bus.
     #[inline(always)]
     pub fn read(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.map.locate(line);
@@ -208,7 +207,7 @@ impl Channel {
         data + self.config.read_slot
     }
 
-    /// Hands a line to the write queue at `ready`; returns when the queue has taken it.
+    /// Passes a line to the write queue at `ready`; returns when the queue has accepted it.
     #[inline]
     pub fn write(&mut self, line: u64, ready: Ps) -> Ps {
         let (bank, row) = self.map.locate(line);
@@ -256,17 +255,17 @@ impl Channel {
             from = from.max(turned);
         }
         if self.config.window > 1 {
-            return self.book_beside_refresh(bank, from);
+            return self.book_outside_refresh(bank, from);
         }
-        // Data of an in-order controller does not overtake.
-        let data = self.book_beside_refresh(bank, from.max(self.last_data));
+        // Data of an in-order controller does not overtake other data.
+        let data = self.book_outside_refresh(bank, from.max(self.last_data));
         self.last_data = self.last_data.max(data);
         data
     }
 
     /// Books the first data slot from `from` on that no refresh of the bank covers.
     #[inline(always)]
-    fn book_beside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
+    fn book_outside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
         let data = self.bus.book(from);
         if self.config.refresh_stops_rank {
             let after = self.banks[bank as usize].after_refresh(data, &self.config.bank);
@@ -277,7 +276,7 @@ impl Channel {
         data
     }
 
-    /// The same where the slot falls into a refresh that ends at `after`, and stays unused.
+    /// The same if the slot falls into a refresh that ends at `after`; that slot stays unused.
     #[cold]
     #[inline(never)]
     fn book_after_refresh(&mut self, after: Ps) -> Ps {
@@ -285,10 +284,10 @@ impl Channel {
             .book(after + self.config.bank.rcd + self.config.bank.cl)
     }
 
-    /// Writes the older part of the queue in one turn of the bus, all of them of one rank: that of
-    /// which most wait and which is not being refreshed. Rows are opened while reads go on; the turn
-    /// starts when its writes can follow each other without a gap, and until its last one no read
-    /// gets between.
+    /// Writes the older part of the queue in one turn of the bus. All writes of a turn are of one rank: the
+    /// rank with the most waiting writes which is not being refreshed. Rows are opened while reads continue.
+    /// The turn starts when its writes can follow each other without a gap; until its last write, no read
+    /// comes between.
     fn drain(&mut self, now: Ps) {
         let forced = self.pending.len() >= self.config.write_queue as usize;
         let wanted = (self.pending.len() - self.drain_to).max(1);
@@ -312,8 +311,8 @@ impl Channel {
             return;
         }
         let mut turn = std::mem::take(&mut self.turn);
-        // The turn takes one row a bank; a second one has to wait for the first to recover. A
-        // scheduler that looks over its whole queue leaves those for a later turn.
+        // The turn takes one row per bank; a second row must wait until the first has recovered. A scheduler
+        // that searches its whole queue leaves such writes for a later turn.
         let leaves = self.config.window >= self.config.write_queue && !forced;
         let mut rows = [None; MOST_BANKS];
         let mut stragglers = std::mem::take(&mut self.stragglers);
@@ -344,7 +343,7 @@ impl Channel {
         self.turn = turn;
     }
 
-    /// Writes these of the queue: places in it, in its order.
+    /// Writes these entries of the queue: positions in the queue, in its order.
     fn write_turn(&mut self, rank: usize, now: Ps, turn: &mut [(Ps, usize)]) {
         let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
         for (ready, i) in turn.iter_mut() {
@@ -367,15 +366,15 @@ impl Channel {
         for &(ready, i) in turn.iter() {
             last = last.max(self.write_at(i, start.max(ready)));
         }
-        // What a write takes beyond a read's slot adds up until it fills slots.
+        // The time of a write beyond a read's slot is added up until it fills slots.
         self.owed += turn.len() as Ps * write_slot.saturating_sub(read_slot);
         while self.owed >= read_slot {
             self.owed -= read_slot;
             last = last.max(self.bus.book(start));
         }
         if from_reads {
-            // Other ranks' reads follow when the bus has changed hands; this one's next read command
-            // keeps its distance to the last data, and its data to it.
+            // Reads of other ranks follow when the bus has changed its driver. Reads of this rank keep the
+            // distances from the last write data to the read command and to the read data.
             let done = last + read_slot;
             self.bus.close(start, done + self.config.read_to_write / 2);
             let turned = done + self.config.write_to_read + self.config.bank.cl;
@@ -383,20 +382,20 @@ impl Channel {
         }
     }
 
-    /// Writes the line in this place of the queue, from `ready` on; returns when its data starts.
+    /// Writes the line at this position of the queue, from `ready` on; returns when its data starts.
     fn write_at(&mut self, place: usize, ready: Ps) -> Ps {
         let write = self.pending[place];
-        let data = self.book_beside_refresh(write.bank, ready);
+        let data = self.book_outside_refresh(write.bank, ready);
         self.close_row_after(write.bank, write.row, data);
         let done = data + self.config.write_slot;
         self.write_credits.enter(done);
         self.counts.write_queue_time += done - write.accepted;
-        // It is taken out of the queue when the turn has ended.
+        // It is removed from the queue at the end of the turn.
         self.pending[place].accepted = Ps::MAX;
         data
     }
 
-    /// A bank that was written to may be closed once the row has recovered from it.
+    /// A bank that was written may be closed when the row has recovered from the write.
     fn close_row_after(&mut self, bank: u32, row: u32, data: Ps) {
         let t = &self.config.bank;
         let recovered = data + self.config.write_slot + t.wr;
@@ -404,11 +403,11 @@ impl Channel {
     }
 }
 
-/// How lines of a tier spread over its channels.
+/// How the lines of a tier are spread over its channels.
 #[derive(Debug, Clone, Copy)]
 pub struct Interleave {
     channels: Divisor,
-    /// Bits that name the channel, if all their values do.
+    /// Bits that select the channel, if all their values are channels.
     bits: Option<u32>,
 }
 
@@ -422,8 +421,8 @@ impl Interleave {
         }
     }
 
-    /// The channel of a line, and the line's number within it. Higher bits are folded in so that
-    /// strides spread.
+    /// The channel of a line, and the line's number within it. Higher bits are folded in, so that strides are
+    /// spread too.
     #[inline(always)]
     pub fn locate(&self, line: u64) -> (u32, u64) {
         match self.bits {
@@ -478,7 +477,7 @@ mod tests {
         }
     }
 
-    /// Lines a microsecond of a closed loop of `depth` requests.
+    /// Lines per microsecond of a closed loop of `depth` requests.
     fn throughput(depth: usize, n: u64, mut access: impl FnMut(u64, Ps) -> Ps) -> f64 {
         let mut slots = vec![0; depth];
         let mut last = 0;

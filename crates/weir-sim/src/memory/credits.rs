@@ -1,14 +1,14 @@
-//! A bounded buffer in front of something whose service times are known ahead.
+//! A bounded buffer in front of a resource whose service times are known ahead.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::clock::Ps;
 
-/// Entries of a buffer, each known by when it becomes free again.
+/// Entries of a buffer, each with the time when it becomes free again.
 ///
-/// The request `k` can enter when request `k - capacity` has left, because requests leave in about
-/// the order in which they came.
+/// Request `k` can enter when request `k - capacity` has left, because requests leave in about the order in
+/// which they came.
 pub struct Credits {
     leaves: Vec<Ps>,
     next: usize,
@@ -29,7 +29,7 @@ impl Credits {
         ready.max(self.leaves[self.next])
     }
 
-    /// Lets a request in that will leave at `leaves`.
+    /// Admits a request that will leave at `leaves`.
     #[inline]
     pub fn enter(&mut self, leaves: Ps) {
         self.leaves[self.next] = leaves;
@@ -40,27 +40,28 @@ impl Credits {
     }
 }
 
-/// The same where requests leave in another order than they came: short ones beside long ones.
+/// The same for requests that leave in another order than they came, because some are short and some are
+/// long.
 pub struct QueueSlots {
-    /// When each is free again, soonest first.
+    /// When each slot is free again, the earliest first.
     free: BinaryHeap<Reverse<Ps>>,
 }
 
 impl QueueSlots {
-    /// `capacity` free places (at least one).
+    /// `capacity` free slots (at least one).
     pub fn new(capacity: u32) -> Self {
         Self {
             free: (0..capacity.max(1)).map(|_| Reverse(0)).collect(),
         }
     }
 
-    /// When a request that arrives at `ready` can have a place.
+    /// When a request that arrives at `ready` can have a slot.
     #[inline]
     pub fn entry(&self, ready: Ps) -> Ps {
         self.free.peek().map_or(ready, |free| ready.max(free.0))
     }
 
-    /// Takes the place that is free soonest, until `leaves`.
+    /// Takes the slot that is free first, until `leaves`.
     #[inline]
     pub fn enter(&mut self, leaves: Ps) {
         if let Some(mut free) = self.free.peek_mut() {

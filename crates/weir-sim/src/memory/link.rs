@@ -1,8 +1,8 @@
 //! A point-to-point link: CXL, or the link between sockets.
 //!
-//! Each direction carries lines (with their header) and short messages, which share slots: a read
-//! request, a completion. A CXL flit of 68 bytes has four 16-byte slots; a line takes four and its
-//! header a share of a fifth, a request one slot, completions two to a slot (CXL 1.1 §4.2).
+//! Each direction carries lines (with their header) and short messages, which share slots: a read request, a
+//! completion. A CXL flit of 68 bytes has four 16-byte slots. A line takes four slots and its header a share
+//! of a fifth; a request takes one slot, and two completions share one (CXL 1.1 §4.2).
 
 use super::calendar::Calendar;
 use crate::clock::Ps;
@@ -20,10 +20,10 @@ pub struct LinkConfig {
     pub completion_in: Ps,
 }
 
-/// One direction: lines are booked, short messages fill up slots bit by bit.
+/// One direction: lines are booked, short messages are added up until they fill a slot.
 struct Direction {
     bus: Calendar,
-    /// Time of short messages that no slot was booked for yet.
+    /// Time of short messages for which no slot was booked yet.
     unbooked: Ps,
 }
 
@@ -41,8 +41,8 @@ impl Direction {
         self.bus.book(ready) + self.bus.slot()
     }
 
-    /// Sends a short message; returns when it has arrived. Message classes take turns at a port, so that
-    /// it does not wait behind lines that stand in line; but it takes their time.
+    /// Sends a short message; returns when it has arrived. Message classes alternate at a port, so a message
+    /// does not wait behind queued lines, but it uses their time.
     #[inline]
     fn message(&mut self, ready: Ps, length: Ps) -> Ps {
         self.unbooked += length;
@@ -55,7 +55,7 @@ impl Direction {
     }
 }
 
-/// A link whose ends are alike: either may ask the other.
+/// A link with two equal ends: either may send requests to the other.
 pub struct Peers {
     config: LinkConfig,
     /// Towards the first end, and towards the second.

@@ -1,4 +1,4 @@
-//! Where lines live: tiers, the links that lead to them, and DRAM channels.
+//! Memory: tiers, the links to them, and DRAM channels.
 
 mod bank;
 mod calendar;

@@ -1,12 +1,12 @@
-//! Lines dealt out over devices that form one tier, as HDM decoders do (Compute Express Link
-//! specification 2.0 section 8.2.5.12): a run of bytes each, in turns.
+//! Lines interleaved over devices that form one tier, as HDM decoders do (Compute Express Link specification
+//! 2.0 section 8.2.5.12): each device gets a run of bytes in turn.
 
-/// How lines are dealt out. Ways and runs are powers of two, as the decoders' are.
+/// The interleaving. Ways and runs are powers of two, as the decoders' are.
 #[derive(Debug, Clone, Copy)]
 pub struct Stripes {
     /// Address bits within a run.
     run_bits: u32,
-    /// Address bits that name the device.
+    /// Address bits that select the device.
     way_bits: u32,
 }
 

@@ -1,4 +1,4 @@
-//! A tier: the way from the home agent to a set of channels and back.
+//! A tier: the path from the home agent to a set of channels and back.
 
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
 use super::credits::{Credits, QueueSlots};
@@ -16,23 +16,23 @@ pub struct TierConfig {
     pub way_back: Ps,
     /// The socket link, for tiers of another socket.
     pub socket_link: Option<LinkConfig>,
-    /// Share of the lines read for ownership that the other socket writes again, for its memory
-    /// directory; zero for tiers of this one.
+    /// Share of the lines read for ownership that the other socket writes again, for its memory directory;
+    /// zero for tiers of this socket.
     pub directory_write: f64,
-    /// Least time between lines that the far socket hands over, where it was measured to be a
-    /// limit of its own; else zero.
+    /// Least time between lines that the far socket hands over, if it was measured to be a separate limit;
+    /// else zero.
     pub socket_gap: Ps,
-    /// The upstream link of the CXL switch, for devices behind it.
+    /// The upstream link of the CXL switch, for devices behind a switch.
     pub upstream: Option<LinkConfig>,
     /// The CXL link and controller, for CXL tiers.
     pub device: Option<DeviceConfig>,
     /// Devices over which lines are interleaved; 1 for other tiers.
     pub ways: u32,
-    /// Lines in a row that one of them keeps.
+    /// Consecutive lines that one device holds.
     pub stripe: u64,
-    /// Channels, all alike: of one device, if there are several.
+    /// Channels, all equal; for several devices, those of one device.
     pub channels: u32,
-    /// One of them.
+    /// Constants of one channel.
     pub channel: ChannelConfig,
 }
 
@@ -43,9 +43,9 @@ pub struct DeviceConfig {
     pub link: LinkConfig,
     /// Fixed time through the controller, each way.
     pub pass: Ps,
-    /// Least time between lines that the controller lets pass in one direction; zero if it is no limit.
+    /// Least time between lines that the controller passes in one direction; zero if it is no limit.
     pub gap: Ps,
-    /// Requests it holds.
+    /// Requests that it holds.
     pub queue: u32,
     /// Lines of its write buffer.
     pub write_buffer: u32,
@@ -63,7 +63,7 @@ pub struct TailConfig {
 }
 
 impl TailConfig {
-    /// What the `n`th read meets of it.
+    /// The delay of the `n`th read.
     #[inline]
     fn delay(&self, seed: u64, n: u64) -> Ps {
         if rng::unit(seed, n) >= self.share {
@@ -73,7 +73,7 @@ impl TailConfig {
     }
 }
 
-/// What a tier counted.
+/// Counts of a tier.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TierCounts {
     /// Channel counts, summed.
@@ -82,16 +82,16 @@ pub struct TierCounts {
     pub lines_in: u64,
     /// Lines that went out over it.
     pub lines_out: u64,
-    /// Requests without data that went out over it.
+    /// Requests without data that were sent over it.
     pub requests_out: u64,
     /// Picoseconds that requests were inside devices, and written lines in their buffers, summed.
     pub device_time: u64,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy)]
 pub struct Written {
-    /// How long it waited for a place in the memory controller or a credit of the device.
+    /// How long it waited for a slot in the memory controller or a credit of the device.
     pub waited: Ps,
     /// When the home agent knows that it is safe.
     pub done: Ps,
@@ -104,7 +104,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// The links that these tiers share. A machine has one of each.
+    /// The links that these tiers share. A machine has at most one of each.
     pub fn of<'c>(tiers: impl Iterator<Item = &'c TierConfig> + Clone) -> Self {
         Self {
             socket: tiers.clone().find_map(|t| t.socket_link).map(Link::new),
@@ -117,7 +117,7 @@ struct Device {
     config: DeviceConfig,
     link: Link,
     queue: QueueSlots,
-    /// When the latest read's place is free.
+    /// When the slot of the latest read is free.
     read_left: Ps,
     write_buffer: Credits,
     next_read: Ps,
@@ -127,7 +127,7 @@ struct Device {
 /// A tier in use.
 pub struct Tier {
     config: TierConfig,
-    /// Whether there is no link between the home agent and its channels.
+    /// Whether its channels are directly behind the home agent, without a link.
     is_direct: bool,
     next_from_socket: Ps,
     /// Writes of the memory directory that are due, in lines.
@@ -187,8 +187,8 @@ impl Tier {
         counts
     }
 
-    /// Reads a line, perhaps for ownership, for a request that leaves the home agent at `now`;
-    /// returns when the home agent has the data.
+    /// Reads a line, possibly for ownership, for a request that leaves the home agent at `now`; returns when
+    /// the home agent has the data.
     #[inline(always)]
     pub fn read(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
         if self.is_direct {
@@ -199,7 +199,7 @@ impl Tier {
         self.read_over_links(line, own, now, shared)
     }
 
-    /// The same where links lead to the channels.
+    /// The same for channels behind links.
     #[inline(always)]
     fn read_over_links(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
         let (way, line) = self.stripes.locate(line);
@@ -229,10 +229,10 @@ impl Tier {
                 }
                 let done = channel.read(within, ready);
                 let back = d.link.return_line(done + d.config.pass);
-                // Places of reads are given back in the order in which they were taken.
+                // Slots of reads are released in the order in which they were taken.
                 d.read_left = d.read_left.max(back);
                 d.queue.enter(d.read_left);
-                // A long read holds up its own answer alone: the device serves others meanwhile.
+                // A long read delays only its own answer: the device serves other requests in the meantime.
                 let tail = d.config.tail;
                 let back = back + tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
                 self.counts.device_time += back - sent;
@@ -247,8 +247,8 @@ impl Tier {
                 self.counts.lines_in += 1;
                 self.counts.requests_out += 1;
                 if own {
-                    // Its home notes beside the line, in DRAM, that this socket may modify it. The
-                    // write-back clears that, so that the next read for ownership sets it again.
+                    // The home socket records in DRAM, together with the line, that this socket may modify
+                    // it. The write-back clears that, so the next read for ownership sets it again.
                     self.directory += self.config.directory_write;
                     if self.directory >= 1.0 {
                         self.directory -= 1.0;
@@ -265,16 +265,16 @@ impl Tier {
         data + self.config.way_back
     }
 
-    /// Writes beside a line, in its memory, that another socket may modify it.
+    /// Writes into a line's directory bits in memory that another socket may modify it.
     pub fn note_owner(&mut self, line: u64, now: Ps) {
         let (way, line) = self.stripes.locate(line);
         let (channel, within) = self.interleave.locate(line);
         self.channels[(way * self.config.channels + channel) as usize].write(within, now);
     }
 
-    /// Writes a line that leaves the home agent at `now`; returns when the home agent knows that
-    /// the write is where it is safe: in the write queue of a DRAM channel, or, for a CXL device,
-    /// in the device's buffer and its completion back.
+    /// Writes a line that leaves the home agent at `now`; returns when the home agent knows that the data is
+    /// safe: in the write queue of a DRAM channel or, for a CXL device, when the data is in the device's
+    /// buffer and its completion is back.
     #[inline]
     pub fn write(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Written {
         let (way, line) = self.stripes.locate(line);
@@ -302,8 +302,9 @@ impl Tier {
                 let sent = d.queue.entry(at);
                 let arrived = d.link.send_line(sent) + d.config.pass;
                 let buffered = d.write_buffer.entry(arrived);
-                // The buffer feeds the channel's own queue, whose acceptance frees the entry, no faster
-                // than the controller passes lines the other way.
+                // The buffer passes lines to the channel's own queue, which frees the entry when it accepts
+                // the line. This is not faster than the rate at which the controller passes lines in the
+                // other direction.
                 let mut fed = buffered;
                 if d.config.gap > 0 {
                     fed = fed.max(d.next_write);
@@ -331,7 +332,7 @@ impl Tier {
     }
 }
 
-/// A shared link, if the way to a tier leads over it.
+/// The shared link on the path to a tier, if there is one.
 #[inline(always)]
 fn crossed(link: &mut Option<Link>, leads_over: bool) -> Option<&mut Link> {
     link.as_mut().filter(|_| leads_over)

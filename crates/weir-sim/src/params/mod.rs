@@ -1,10 +1,9 @@
 //! From a platform to the constants of the queues.
 //!
-//! The platform says what was measured alone: idle latencies and peak bandwidths. What this file
-//! derives from them are the parts that have no public value of their own: the fixed time of a path
-//! that its known parts (caches, mesh, row activation, data bus, link) leave over, and the time of
-//! a line on a bus whose scheduler loses a share of the standard's peak. Nothing with two tenants
-//! enters.
+//! The platform has figures that were measured alone: idle latencies and peak bandwidths. This file derives
+//! the parts which have no public value: the fixed time of a path that remains after its known parts (caches,
+//! mesh, row activation, data bus, link), and the time of a line on a bus whose scheduler loses a share of
+//! the standard's peak. No result with two tenants is an input.
 
 use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
@@ -25,7 +24,7 @@ use crate::uncore::{LlcConfig, Mesh};
 /// Why a platform cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// A measured latency is shorter than what its known parts add up to.
+    /// A measured latency is shorter than the sum of its known parts.
     #[error(
         "{what} of {measured:.0} is shorter than its known parts ({parts}), which take {least:.1}; \
          one of them is wrong"
@@ -33,23 +32,23 @@ pub enum SimError {
     TooFast {
         /// Which latency.
         what: String,
-        /// As measured.
+        /// The measured value.
         measured: Nanos,
-        /// What the parts take.
+        /// The sum of the parts.
         least: Nanos,
         /// The parts.
         parts: String,
     },
-    /// A measured bandwidth is above what its media or link can carry.
+    /// A measured bandwidth is above the limit of its media or link.
     #[error("{what} of {measured:.1} is more than {limit:.1}, the peak of {of}")]
     TooWide {
         /// Which bandwidth.
         what: String,
-        /// As measured.
+        /// The measured value.
         measured: GbPerSec,
         /// The limit.
         limit: GbPerSec,
-        /// Of what.
+        /// What sets the limit.
         of: String,
     },
 }
@@ -66,7 +65,7 @@ pub struct CoreParams {
     pub store_window: u64,
     pub l1_ahead: u32,
     pub l2_ahead: u32,
-    /// Accesses that train a prefetcher.
+    /// Accesses before a prefetcher is trained.
     pub training: u32,
     pub load_gap: Ps,
     pub store_gap: Ps,
@@ -85,22 +84,22 @@ pub struct CoreParams {
     pub vector_registers: u32,
     pub load_buffer: u32,
     pub store_buffer: u32,
-    /// From a mispredicted branch to what follows it.
+    /// Time from a mispredicted branch to the instruction after it.
     pub mispredict: Ps,
-    /// The first touch of a page.
+    /// The cost of the first access to a page.
     pub fault: Ps,
-    /// Lines that the streamer asks for at once, and what its late ones count as.
+    /// Lines that the streamer requests at once, and how its late lines are counted.
     pub l2_degree: u32,
     pub l2_outstanding: u32,
     pub late_level: u8,
-    /// What lets requests pass from its L2 to the mesh.
+    /// Limits the rate of requests from its L2 to the mesh.
     pub allocation: BandwidthAllocation,
-    /// What the coherence of a just-flushed line adds.
+    /// The extra time for the coherence of a line that was just flushed.
     pub flushed: Ps,
 }
 
 impl CoreParams {
-    /// Between two requests that an allocation of so many percent lets pass; 0 where it delays none.
+    /// Time between two requests under an allocation of so many percent; 0 if the allocation delays none.
     pub fn allocated(&self, percent: u32) -> Ps {
         if percent >= 100 {
             return 0;
@@ -117,28 +116,28 @@ pub struct UncoreParams {
     pub tor: u32,
     pub irq: u32,
     pub hop: Ps,
-    /// Slice time of a hit, and of finding out that it is a miss.
+    /// Slice time of a hit, and the time until a miss is known.
     pub hit: Ps,
     pub lookup: Ps,
     pub clock_ghz: f64,
     pub llc: LlcConfig,
-    /// Where cores stand in complexes, each with its own cache and link to memory.
+    /// Platforms on which cores are grouped into complexes, each with its own cache and link to memory.
     pub complex: Option<ComplexParams>,
 }
 
 /// Constants of core complexes, each of which is one slice.
 #[derive(Debug, Clone, Copy)]
 pub struct ComplexParams {
-    /// Cores of one.
+    /// Cores of one complex.
     pub cores: u32,
     /// Its link to memory.
     pub link: LinkConfig,
-    /// To another one.
+    /// The link to another complex.
     pub crossing: Ps,
 }
 
 impl UncoreParams {
-    /// The ways between so many cores and the slices.
+    /// The paths between so many cores and the slices.
     pub fn mesh(&self, cores: u32) -> Mesh {
         match &self.complex {
             Some(complex) => Mesh::of_complexes(cores, self.slices, self.hop, complex.crossing),
@@ -146,7 +145,7 @@ impl UncoreParams {
         }
     }
 
-    /// The complex of a core; 0 where there are none.
+    /// The complex of a core; 0 if there are none.
     pub fn complex_of(&self, core: u16) -> u16 {
         self.complex.map_or(0, |c| core / c.cores as u16)
     }
@@ -165,7 +164,7 @@ pub struct AcceleratorParams {
     pub decode: Ps,
 }
 
-/// What kind of ToR entry a tier's requests are.
+/// The class of the ToR entries of a tier's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TierClass {
     Ddr,
@@ -173,15 +172,15 @@ pub enum TierClass {
     Remote,
 }
 
-/// A tier and what is counted of it.
+/// A tier and how its requests are counted.
 #[derive(Debug, Clone)]
 pub struct TierParams {
     pub class: TierClass,
-    /// Slices that its lines spread over, from the first.
+    /// Slices over which its lines are spread, counted from the first slice.
     pub slices: u32,
     pub capacity: Bytes,
-    /// Requests that its queues and the way to them hold; while as many wait for it, nothing is
-    /// prefetched from it. No limit for devices, which push back by their credits alone.
+    /// Requests that its queues and the path to them hold; while this many requests wait, nothing is
+    /// prefetched from it. Devices have no such limit: only their credits limit them.
     pub holds: u32,
     pub config: TierConfig,
 }
@@ -191,13 +190,13 @@ pub struct TierParams {
 pub struct Params {
     pub core: CoreParams,
     pub uncore: UncoreParams,
-    /// Where the processor has one.
+    /// Present if the processor has one.
     pub accelerator: Option<AcceleratorParams>,
-    /// In the order of the topology's tiers, but for storage.
+    /// In the order of the topology's tiers, without storage.
     pub tiers: Vec<TierParams>,
     /// Storage devices, in the order of their tiers.
     pub drives: Vec<DriveParams>,
-    /// Where tenants can be put on the other socket.
+    /// Present if tenants can run on the other socket.
     pub sockets: Option<SocketParams>,
     pub io: IoParams,
     pub dram_clock_ghz: f64,
@@ -209,12 +208,12 @@ impl Params {
         let host = &platform.host;
         let core = core_params(host);
         let uncore = uncore_params(host, &core)?;
-        // An idle latency is published for one core; the first is as good as any, and is the one
-        // that experiments use.
+        // An idle latency is published for one core; the first core stands for all, and the experiments use
+        // it.
         let mesh = uncore.mesh(core.count);
         let link = (uncore.complex.as_ref()).map_or(Nanos(0.0), |c| path::crossing(&c.link));
         let way = |slices: u32| {
-            // A complex's lines go through its own slice.
+            // Lines of a complex go through its own slice.
             let among = if uncore.complex.is_some() { 1 } else { slices };
             let mesh = 2.0 * mesh.mean_from(0, among);
             Path {
@@ -222,8 +221,8 @@ impl Params {
                 slices,
             }
         };
-        // Lines of a sub-NUMA cluster's own DRAM lie in its slices, all others anywhere
-        // (MICRO 2023 observation O6).
+        // Lines of a sub-NUMA cluster's own DRAM are in its slices; other lines are in all slices (MICRO 2023
+        // observation O6).
         let cluster = (uncore.slices / uncore.llc.clusters).max(1);
         let path = way(uncore.slices);
 
@@ -261,12 +260,13 @@ impl Params {
         self.sockets.is_some() && u32::from(thread.core) >= self.core.count
     }
 
-    /// Whether some thread is, so that both sockets have to be modelled.
+    /// Whether any thread is on the other socket, so that both sockets must be modelled.
     pub fn spans_sockets(&self, threads: &[Thread]) -> bool {
         threads.iter().any(|thread| self.is_beyond(thread))
     }
 
-    /// The first slice that a core's requests may go to: that of its socket, or its complex's only one.
+    /// The first slice that requests of a core may use: the first of its socket, or the only one of its
+    /// complex.
     pub fn first_slice(&self, core: u16) -> u16 {
         match self.uncore.complex {
             Some(_) => self.uncore.complex_of(core),
@@ -285,8 +285,8 @@ fn core_params(host: &Host) -> CoreParams {
         cycle,
         line_fill_buffers: *c.line_fill_buffers,
         super_queue: *c.super_queue,
-        // A full-line load and its share of the loop are about four micro-operations; a random one
-        // computes its address first.
+        // A full-line load and its share of the loop are about four micro-operations; a random load computes
+        // its address first.
         load_window: u64::from(*c.reorder_buffer / 4),
         random_window: u64::from(*c.reorder_buffer / 8).max(1),
         store_window: u64::from(*c.store_buffer),
@@ -356,7 +356,7 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
         irq: *host.uncore.irq,
         hop,
         hit: ps(hit),
-        // Tags are read before data: half of a hit's time shows that there is none.
+        // Tags are read before data: after half of a hit's time a miss is known.
         lookup: ps(hit * 0.5),
         clock_ghz: host.uncore.clock.get(),
         llc: LlcConfig {
@@ -378,7 +378,7 @@ fn complex_params(host: &Host) -> Option<ComplexParams> {
     let (read, write) = complexes.link(*host.uncore.clock);
     Some(ComplexParams {
         cores: (*host.core.count / *complexes.count).max(1),
-        // Requests and acknowledgements have wires of their own beside the data's.
+        // Requests and acknowledgements have their own wires, separate from those of the data.
         link: LinkConfig {
             line_in: ps(read.line_time()),
             line_out: ps(write.line_time()),
@@ -389,7 +389,7 @@ fn complex_params(host: &Host) -> Option<ComplexParams> {
     })
 }
 
-/// What a measured latency leaves after its known parts.
+/// The part of a measured latency that remains after its known parts.
 fn left_over(
     what: &str,
     measured: &Sourced<Nanos>,

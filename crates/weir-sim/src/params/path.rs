@@ -1,5 +1,4 @@
-//! The ways to memory: what their measured latencies and peaks leave for the parts that have no
-//! public value of their own.
+//! The paths to memory: the parts that have no public value, derived from measured latencies and peaks.
 
 use weir_model::platform::{
     Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit, RemoteSocket,
@@ -12,27 +11,28 @@ use crate::memory::{BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailCon
 
 /// Bytes of a slot.
 const SLOT_BYTES: f64 = 16.0;
-/// Slots of a line towards the host: four of data and a third of a header, three to a slot.
+/// Slots of a line towards the host: four for data and a third of a header slot, which holds three headers.
 const LINE_IN_SLOTS: f64 = 4.0 + 1.0 / 3.0;
-/// Slots of a line away from the host: four of data and one header.
+/// Slots of a line away from the host: four for data and one for the header.
 const LINE_OUT_SLOTS: f64 = 5.0;
 /// Slots of a read request, and of the completion of a write (two to a slot).
 const REQUEST_SLOTS: f64 = 1.0;
 const COMPLETION_SLOTS: f64 = 0.5;
 
-/// An idle row stays open this long before the controller closes it. Not public; between the time a
-/// stream takes to return to a bank (half a microsecond) and the time a pointer chase does (tens).
+/// The controller closes a row that was idle for this long. The value is not public. It is between the time
+/// in which a stream returns to a bank (half a microsecond) and the time in which a pointer chase does (tens
+/// of microseconds).
 const IDLE_CLOSE: Nanos = Nanos(600.0);
 /// Write-queue entries of a device's DRAM channel, behind its write buffer.
 const DEVICE_WRITE_QUEUE: u32 = 48;
-/// Share of the path between home agent and device that lies on the host's side, each way; the rest
-/// is the device controller's (calibrated split of published simulators: host bridge and protocol
-/// 62 ns, device 15 to 60 ns of the same path).
+/// Share of the path between home agent and device on the host's side, each way; the rest is in the device
+/// controller (calibrated split of published simulators: host bridge and protocol 62 ns, device 15 to 60 ns
+/// of the same path).
 const HOST_SHARE: f64 = 0.25;
 
 /// Checks that a measured peak is possible.
 fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(), SimError> {
-    // Papers round; a row may print half a percent more than physics.
+    // Papers round their figures; a row may state half a percent more than the limit.
     if measured.get() > limit.get() * 1.005 {
         return Err(SimError::TooWide {
             what: what.into(),
@@ -44,11 +44,11 @@ fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(
     Ok(())
 }
 
-/// The parts of a way to memory that are the same for every tier.
+/// The parts of a path to memory that are the same for every tier.
 pub struct Path {
-    /// From a miss in L1 to the home agent and from it back to the core.
+    /// From a miss in L1 to the home agent, and from the home agent back to the core.
     pub near: Nanos,
-    /// Slices that the tier's lines spread over.
+    /// Slices over which the tier's lines are spread.
     pub slices: u32,
 }
 
@@ -76,7 +76,7 @@ impl Path {
             read_slot,
             write_slot,
             *d.write_queue,
-            // The scheduler looks over its queues.
+            // The scheduler's search of its queues.
             (*d.read_queue).max(*d.write_queue),
         );
         let known = self.near + media_time(&timing, read_slot);
@@ -108,7 +108,7 @@ impl Path {
         })
     }
 
-    /// DRAM of the other socket, as that one sees it.
+    /// DRAM of the other socket, as the other socket sees it.
     pub(super) fn far_dram(
         &self,
         host: &Host,
@@ -116,7 +116,7 @@ impl Path {
     ) -> Result<TierParams, SimError> {
         let mut dram = host.remote_dram();
         if remote.narrow.is_some() {
-            // Its channels are narrower than the link, so that the peak is theirs.
+            // Its channels are slower than the link, so the peak is the peak of the channels.
             dram.measured.read = remote.read.clone();
         }
         self.dram_of(&dram)
@@ -152,7 +152,7 @@ impl Path {
         let burst = timing.burst();
         let window = *d.controller.reorder_window;
         let channels = *d.channels * timing.subchannels;
-        // A scheduler that looks over more has more to look over.
+        // A scheduler with a larger window takes longer to search it.
         let write_queue = DEVICE_WRITE_QUEUE.max(window);
         let channel = channel(&timing, *d.ranks, burst, burst, write_queue, window);
         let tail = d.tail.as_ref().map(|t| TailConfig {
@@ -188,11 +188,11 @@ impl Path {
             capacity: Bytes(d.capacity.get() * u64::from(attached.ways)),
             holds: u32::MAX,
             config: TierConfig {
-                // What a switch adds lies outside of what the device's credits cover.
+                // The credits of the device do not cover the time that a switch adds.
                 way_out: ps(rest * HOST_SHARE + hop * 0.5),
                 way_back: ps(rest * HOST_SHARE + hop * 0.5),
                 socket_link: socket,
-                // A line of a device has no place beside it that is known of.
+                // For a line of a device, no place for directory bits is known.
                 directory_write: 0.0,
                 socket_gap,
                 upstream,
@@ -213,17 +213,17 @@ impl Path {
     }
 }
 
-/// Lines on a way along which one comes every `slot`.
+/// Lines on a path on which one line comes every `slot`.
 fn on_the_way(way: Nanos, slot: Nanos) -> u32 {
     (way.get() / slot.get()) as u32
 }
 
-/// Time that a lone read spends on a link: its line's slot starts half a slot later on average.
+/// Time of a single read on a link: on average its slot starts half a slot later.
 pub fn crossing(link: &LinkConfig) -> Nanos {
     nanos(link.line_in + link.line_in / 2 + link.request_out)
 }
 
-/// The upstream link of the switch, and what is left of its hop beside it.
+/// The upstream link of the switch, and the rest of its hop.
 fn switch(host: &Host) -> Result<(LinkConfig, Nanos), SimError> {
     let upstream = host.switch.upstream();
     let link = flits(&upstream, *upstream.efficiency);
@@ -236,8 +236,8 @@ fn switch(host: &Host) -> Result<(LinkConfig, Nanos), SimError> {
     Ok((link, hop))
 }
 
-/// Time of a lone read in the DRAM: activate, column, data; its slot starts half a slot later on
-/// average; now and then a refresh is in the way.
+/// Time of a single read in the DRAM: activate, column, data. On average its slot starts half a slot later,
+/// and sometimes it waits for a refresh.
 fn media_time(timing: &MediaTiming, slot: Nanos) -> Nanos {
     timing.rcd + timing.cl + slot * 1.5 + timing.mean_refresh_wait()
 }
@@ -277,8 +277,8 @@ fn channel(
     }
 }
 
-/// The socket link, sized by the reads that were measured across it; both directions are alike, and
-/// a message without data takes an eighth of a line (UPI: one flit of nine).
+/// The socket link, sized from the reads that were measured across it. Both directions are equal, and a
+/// message without data takes an eighth of a line (UPI: one flit of nine).
 pub(super) fn socket_link(read: GbPerSec) -> LinkConfig {
     let line = ps(read.line_time());
     LinkConfig {
@@ -289,8 +289,8 @@ pub(super) fn socket_link(read: GbPerSec) -> LinkConfig {
     }
 }
 
-/// The CXL link, and the controller's own limit. A measured read peak sets whichever of the two the
-/// platform says it is limited by.
+/// The CXL link, and the controller's own limit. The platform says which of the two limits the measured read
+/// peak.
 fn device_link(d: &Device) -> Result<(LinkConfig, Ps), SimError> {
     let full =
         GbPerSec(d.link.slot_rate().get() * LINE_BYTES as f64 / (LINE_IN_SLOTS * SLOT_BYTES));
@@ -308,7 +308,7 @@ fn device_link(d: &Device) -> Result<(LinkConfig, Ps), SimError> {
     Ok((flits(&d.link, efficiency), gap))
 }
 
-/// A link of 68-byte flits, with this share of its slots in use.
+/// A link of 68-byte flits, of whose slots this share is used.
 fn flits(link: &Link, efficiency: f64) -> LinkConfig {
     let time = |slots: f64| {
         ps(Nanos(

@@ -1,8 +1,8 @@
-//! Two sockets whose cores both have work: every tier as its own socket sees it, and what the way from
-//! the other one adds.
+//! Two sockets whose cores both have work: every tier as its own socket sees it, and the extra time from the
+//! other socket.
 //!
-//! Sockets are alike but for their memory. What a tier's latency from the other socket has on top of that from its own, but for
-//! the link's slots, is fixed time of the way there and back.
+//! The sockets are equal except for their memory. A tier's latency from the other socket minus that from its
+//! own socket, minus the slots of the link, is fixed time of the path there and back.
 
 use weir_model::platform::{Attached, Place, Platform};
 
@@ -16,30 +16,30 @@ use crate::memory::LinkConfig;
 pub struct SocketParams {
     /// The link between them.
     pub link: LinkConfig,
-    /// Fixed time of a message to the other socket's slices.
+    /// Fixed time of a message to the slices of the other socket.
     pub hop: Ps,
-    /// In the order of the topology's tiers, but for storage.
+    /// In the order of the topology's tiers, without storage.
     pub tiers: Vec<AtHome>,
 }
 
-/// A tier by its socket.
+/// A tier and its socket.
 #[derive(Debug, Clone)]
 pub struct AtHome {
-    /// Which one it is of: 0, or 1 for the other.
+    /// Its socket: 0, or 1 for the other one.
     pub socket: u16,
-    /// As seen from there.
+    /// The tier as its own socket sees it.
     pub tier: TierParams,
-    /// Fixed times between the slices of both sockets, there and back.
+    /// Fixed times between the slices of both sockets, in both directions.
     pub out: Ps,
     pub back: Ps,
     /// Share of the lines read for ownership from the other socket that are written again.
     pub directory_write: f64,
-    /// Least time between lines that are handed over; zero if that is no limit.
+    /// Least time between lines that are handed over; zero if this is no limit.
     pub gap: Ps,
 }
 
 impl Path {
-    /// The tiers of both sockets, of which `seen` is how the first one sees them.
+    /// The tiers of both sockets; `seen` is the first socket's view of them.
     pub fn sockets(
         &self,
         platform: &Platform,
@@ -70,7 +70,7 @@ impl Path {
                 self.device(&there, host)
             };
             tiers.push(match attached.place {
-                // From the other socket it was not measured, nor is that assumed in the platform.
+                // It was not measured from the other socket, and the platform assumes no value.
                 Place::Switch => AtHome {
                     directory_write: 0.0,
                     ..of_dram(0, at(Place::Switch)?)

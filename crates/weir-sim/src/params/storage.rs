@@ -1,5 +1,4 @@
-//! Storage devices and the way to them: what their measured times leave for the parts that have no
-//! public value of their own.
+//! Storage devices and the path to them: the parts that have no public value, derived from measured times.
 
 use weir_model::platform::{Host, STORAGE_BLOCK, StorageDevice};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
@@ -7,24 +6,24 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 use super::{SimError, UncoreParams, left_over};
 use crate::clock::{Ps, ps};
 
-/// Constants of how devices' lines reach memory, and of the cores' part in storage requests.
+/// Constants of how lines of devices reach memory, and of the work of cores for storage requests.
 #[derive(Debug, Clone, Copy)]
 pub struct IoParams {
-    /// Lines that the ways of devices' writes hold; 0 where those go to memory.
+    /// Lines that the cache ways for device writes hold; 0 if device writes go to memory.
     pub lines: u64,
-    /// The ways themselves.
+    /// The ways.
     pub mask: u32,
-    /// Lines that the devices of one port write, and read, at once.
+    /// Lines that the devices of one port write, and lines that they read, at once.
     pub writes: u32,
     pub reads: u32,
-    /// Core time of submitting and of completing a request, without the lines that it waits for.
+    /// Core time to submit and to complete a request, without the lines for which it waits.
     pub submit: Ps,
     pub complete: Ps,
-    /// Lines of the kernel that either waits for.
+    /// Lines of the kernel for which each of them waits.
     pub submit_lines: u32,
     pub complete_lines: u32,
     pub interrupt: Ps,
-    /// One way between a core or the mesh and a device.
+    /// One-way time between a core or the mesh and a device.
     pub way: Ps,
 }
 
@@ -32,20 +31,20 @@ pub struct IoParams {
 #[derive(Debug, Clone, Copy)]
 pub struct DriveParams {
     pub capacity: Bytes,
-    /// Requests that it works on at once.
+    /// Requests that it handles at once.
     pub commands: u32,
     pub dies: u32,
     pub sense: Ps,
-    /// Fixed time of a read, and of a write, through the controller.
+    /// Fixed time of a read, and of a write, in the controller.
     pub read_pass: Ps,
     pub write_pass: Ps,
     /// Least time between two requests.
     pub command: Ps,
-    /// Time of 4 KiB written at random, and of a line read or written in order.
+    /// Time of a random write of 4 KiB, and of one line read or written in order.
     pub random_write: Ps,
     pub read_line: Ps,
     pub write_line: Ps,
-    /// A line on its link.
+    /// Time of a line on its link.
     pub link_line: Ps,
 }
 
@@ -53,7 +52,7 @@ pub(super) fn io_params(host: &Host, uncore: &UncoreParams) -> IoParams {
     let (io, llc) = (&host.io, &uncore.llc);
     let all = llc.ways.min(32);
     let ways = (*io.ways).min(all);
-    // Their time unloaded is within what was measured.
+    // The measured latency includes their time without load.
     let hit = host.llc.latency.value;
     let (first, last) = ((*io.lines).div_ceil(2), *io.lines / 2);
     let rest = |cycles, lines: u32| {
@@ -62,7 +61,7 @@ pub(super) fn io_params(host: &Host, uncore: &UncoreParams) -> IoParams {
     };
     IoParams {
         lines: llc.lines / u64::from(llc.ways) * u64::from(ways),
-        // The last ways, as the register has them.
+        // The last ways, as the register defines them.
         mask: ((1_u64 << all) - (1_u64 << (all - ways))) as u32,
         writes: *io.write_buffer,
         reads: *io.read_buffer,
@@ -86,7 +85,7 @@ pub(super) fn drive_params(
     let transfer = line * block.lines() as f64;
     let way = *host.io.doorbell;
     let hit = Nanos(uncore.hit as f64 / 1e3);
-    // The doorbell, the command fetched from memory, and the completion written there.
+    // The doorbell, the fetch of the command from memory, and the write of the completion.
     let commands = way * 4.0 + hit * 2.0;
     let read_pass = left_over(
         &format!("a read of {}", device.name),

@@ -1,4 +1,4 @@
-//! What the core of one thread counts.
+//! Counters of the core of one thread.
 
 use weir_model::access::Op;
 use weir_model::capability::Unavailable;
@@ -9,7 +9,7 @@ use crate::core::Level;
 use crate::params::Params;
 use crate::uncore::Kind;
 
-/// A number of requests and the time that they held a buffer, summed.
+/// A number of requests, and the sum of the times that they held a buffer.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     number: u64,
@@ -29,25 +29,26 @@ impl Sum {
     }
 }
 
-/// What became of the requests of one kind.
+/// The results of the requests of one kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct OfKind {
-    /// Those that ended: reads for which demand was waiting, or that it found in a fill buffer, and all
-    /// others; and reads that came before demand, so that it finds their lines in L2.
+    /// Requests that ended: first, reads that demand was waiting for or found in a fill buffer, and all
+    /// requests that are not reads; second, reads that ended before demand came, so that demand finds their
+    /// lines in L2.
     ended: [Sum; 2],
-    /// Those that did not.
+    /// Requests that did not end yet.
     under_way: Sum,
-    /// When the last of them ended, and the time before with none of them under way.
+    /// When the last of them ended, and the total time before with no such request outstanding.
     until: Ps,
     without: u64,
     /// Time that they waited for an entry of their slice's table.
     waited: u64,
-    /// Those that hit the last-level cache, and the time that they took without waiting.
+    /// Requests that hit the last-level cache, and their latency without waiting.
     l3_hits: Sum,
 }
 
 impl OfKind {
-    /// All that left the core.
+    /// All requests that left the core.
     fn all(&self) -> Sum {
         let mut all = self.under_way;
         for sum in self.ended {
@@ -57,20 +58,22 @@ impl OfKind {
     }
 }
 
-/// Counters of one thread's core since it started. Requests count when they end; those under way are
-/// added when the counters are read ([`CoreCounts::under_way`]), so that each costs little.
+/// Counters of one thread's core since it started. A request counts when it ends; requests that are
+/// outstanding are added when the counters are read ([`CoreCounts::under_way`]). This keeps the cost per
+/// request small.
 #[derive(Debug, Clone, Default)]
 #[repr(align(64))]
 pub struct CoreCounts {
     kinds: [OfKind; Kind::COUNT],
-    /// Demand loads that hit L1, ...
+    /// Demand loads that hit L1.
     l1_hits: u64,
-    /// ... and those that missed it and hit L2.
+    /// Demand loads that missed L1 and hit L2.
     l2_hits: u64,
 }
 
 impl CoreCounts {
-    /// The line of a read that left at `issued` is at the core; `early` if demand had not come to it.
+    /// The line of a read that left at `issued` has arrived at the core; `early` if no demand access had
+    /// asked for it yet.
     #[inline]
     pub fn filled(&mut self, kind: Kind, early: bool, issued: Ps, at: Ps) {
         let of = &mut self.kinds[kind as usize];
@@ -79,25 +82,25 @@ impl CoreCounts {
         of.until = of.until.max(at);
     }
 
-    /// A read hits the last-level cache, and takes so long from its core and back without waiting.
+    /// A read hits the last-level cache; `latency` from its core and back without waiting.
     pub fn hit_l3(&mut self, kind: Kind, time: Ps) {
         self.kinds[kind as usize].l3_hits.put(time);
     }
 
-    /// A request that brings no line leaves, and holds its buffer for so long.
+    /// A request that brings no line leaves the core and holds its buffer for this time.
     #[inline]
     pub fn ended(&mut self, kind: Kind, held: Ps) {
         self.kinds[kind as usize].ended[0].put(held);
     }
 
-    /// A request got the entry that it had waited for.
+    /// A request got the entry for which it had waited.
     #[inline]
     pub fn waited(&mut self, kind: Kind, time: Ps) {
         self.kinds[kind as usize].waited += time;
     }
 
-    /// A request left at `issued` and is under way at `now`; it waits for an entry since `arrived`, if
-    /// it does.
+    /// A request left at `issued` and is outstanding at `now`. If it waits for an entry, it has waited since
+    /// `arrived`.
     pub fn under_way(&mut self, kind: Kind, issued: Ps, arrived: Option<Ps>, now: Ps) {
         let of = &mut self.kinds[kind as usize];
         of.under_way.put(now.saturating_sub(issued));
@@ -106,7 +109,7 @@ impl CoreCounts {
         of.until = of.until.max(now);
     }
 
-    /// Data reads of the prefetchers, and those of them that missed the last-level cache.
+    /// Data reads of the prefetchers, and the part of them that missed the last-level cache.
     pub fn prefetched(&self) -> (u64, u64) {
         const READS: [Kind; 2] = [Kind::DrdL1Pref, Kind::DrdL2Pref];
         let hits: u64 = READS.iter().map(|&k| self.of(k).l3_hits.number).sum();
@@ -139,14 +142,14 @@ impl CoreCounts {
         &self.kinds[kind as usize]
     }
 
-    /// Adds what another core counted.
+    /// Adds the counts of another core.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.kinds.iter_mut().zip(&other.kinds) {
             for (mine, theirs) in mine.ended.iter_mut().zip(theirs.ended) {
                 mine.add(theirs);
             }
             mine.under_way.add(theirs.under_way);
-            // Of a sum, only the difference of these two means something.
+            // Only the difference of these two sums has a meaning.
             mine.until += theirs.until;
             mine.without += theirs.without;
             mine.waited += theirs.waited;
@@ -156,14 +159,14 @@ impl CoreCounts {
         self.l2_hits += other.l2_hits;
     }
 
-    /// The counters as hardware would show them at `now`, of `cores` cores together.
+    /// The counters at `now` as hardware would show them, of `cores` cores together.
     pub fn read(&self, now: Ps, cores: usize, p: &Params) -> CounterSet {
         use Counter as C;
         const OWNED: [Kind; 2] = [Kind::Rfo, Kind::RfoSnoop];
         let cycles = |ps: u64| (ps as f64 / 1e3 / p.core.cycle) as u64;
         let [demand, l1_pref, l2_pref] = Kind::LOADS.map(|kind| self.of(kind));
         let prefetched = |early: usize| l1_pref.ended[early].number + l2_pref.ended[early].number;
-        // Every demand load that leaves the core missed L1 and L2.
+        // Every demand load that leaves the core has missed L1 and L2.
         let (missed, hits) = (demand.all(), demand.l3_hits);
         let l3_miss_time = missed.time.saturating_sub(hits.time + demand.waited);
         let counts = [

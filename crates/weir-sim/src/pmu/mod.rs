@@ -1,4 +1,4 @@
-//! Counters of the uncore and the cores, counted where the event happens.
+//! Counters of the uncore and the cores. Each event is counted where it happens.
 
 mod cores;
 
@@ -11,14 +11,14 @@ use crate::uncore::Kind;
 
 pub use cores::CoreCounts;
 
-/// What holds ToR entries, as the hardware's filters tell them apart.
+/// Classes of ToR entries, as the hardware's filters distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TorClass {
     /// Hits in the last-level cache.
     Hit,
-    /// Lines of devices on ports that no tier has to answer: no core asked for them.
+    /// Lines of devices on ports which no tier has to answer: no core asked for them.
     Io,
-    /// Requests of another socket's slices.
+    /// Requests of another socket for slices of this one.
     Remote,
     /// Misses that go to DRAM of this socket.
     MissDdr,
@@ -26,7 +26,7 @@ pub enum TorClass {
     MissCxl,
     /// Misses that go to another socket.
     MissRemote,
-    /// Lines that the last-level cache gives up; no core asked for them.
+    /// Lines that the last-level cache evicts; no core asked for them.
     Evict,
 }
 
@@ -43,8 +43,8 @@ impl TorClass {
     }
 }
 
-/// A number of things and its integral over time: what each leaving adds minus what each coming
-/// took, so that either costs one addition.
+/// A number of things and its integral over time. Each thing that leaves adds its time, and each thing that
+/// comes subtracts its time, so both cost one addition.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Level {
     came: u64,
@@ -54,21 +54,21 @@ pub struct Level {
 }
 
 impl Level {
-    /// One more.
+    /// One thing comes.
     #[inline]
     pub fn up(&mut self, now: Ps) {
         self.came += 1;
         self.entry_times = self.entry_times.wrapping_add(now);
     }
 
-    /// One less.
+    /// One thing leaves.
     #[inline]
     pub fn down(&mut self, now: Ps) {
         self.left += 1;
         self.exit_times = self.exit_times.wrapping_add(now);
     }
 
-    /// Times that something came.
+    /// How many things came.
     pub fn arrivals(&self) -> u64 {
         self.came
     }
@@ -78,10 +78,10 @@ impl Level {
         self.came - self.left
     }
 
-    /// Count times time so far, in picoseconds.
+    /// The integral so far: number times time, in picoseconds.
     pub fn area(&self, now: Ps) -> u64 {
-        // Sums may wrap; their difference is right as long as it fits. What comes only after `now` takes
-        // its wait off: with hardly anything else that leaves less than nothing.
+        // Sums may wrap; their difference is right as long as it fits. A thing that comes after `now`
+        // subtracts its waiting time; with almost nothing else in the queue the result would be below zero.
         let present = self.count().wrapping_mul(now);
         let area = (self.exit_times)
             .wrapping_sub(self.entry_times)
@@ -99,12 +99,12 @@ pub struct Pmu {
     pub irq: Level,
     /// Requests that found it full.
     pub irq_rejected: u64,
-    /// What the cores counted, a set for each thread.
+    /// Counters of the cores, one set for each thread.
     pub cores: Vec<CoreCounts>,
 }
 
 impl Pmu {
-    /// Nothing counted yet, for so many threads.
+    /// All counters at zero, for this number of threads.
     pub fn new(threads: usize) -> Self {
         Self {
             cores: vec![CoreCounts::default(); threads],
@@ -112,14 +112,15 @@ impl Pmu {
         }
     }
 
-    /// The level of a class.
+    /// The occupancy of a class.
     #[inline]
     pub fn tor(&mut self, class: TorClass) -> &mut Level {
         &mut self.tor[class as usize]
     }
 
-    /// The counters as hardware would show them at `now`: those of all `cores`, and the uncore's. Of two
-    /// sockets whose cores have work, both are counted together, and lines have `crossed` between them.
+    /// The counters at `now` as hardware would show them: those of all `cores`, and those of the uncore. If
+    /// the cores of both sockets have work, the counters of both are added; `crossed` is the number of lines
+    /// that crossed between them.
     pub fn read(
         &self,
         now: Ps,
@@ -139,7 +140,8 @@ impl Pmu {
         }
         let mut set = all.read(now, cores.len(), p);
         let mut put = |counter, value| set.set(counter, value);
-        // Whatever has a ToR entry, or had one, came through an ingress queue; guests have another one.
+        // Every request with a ToR entry came through an ingress queue. Requests of the other socket have a
+        // queue of their own.
         let others = io.arrivals() + evict.arrivals();
         let irq_inserts = inserts.iter().sum::<u64>() + others + self.irq.count();
         put(Counter::IrqInserts, irq_inserts);

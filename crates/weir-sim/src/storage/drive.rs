@@ -1,8 +1,8 @@
-//! The device itself: its controller takes requests one by one, dies read, flash takes what a full
-//! buffer has to let go of.
+//! The device: its controller accepts requests one by one, its dies read, and the flash accepts the writes
+//! that a full buffer passes on.
 //!
-//! Times are booked ahead, as everywhere behind the Table of Requests: the device serves in about the
-//! order in which it is asked.
+//! Times are booked ahead, as everywhere behind the Table of Requests: the device serves requests in about
+//! the order in which they come.
 
 use weir_model::platform::STORAGE_BLOCK;
 
@@ -10,28 +10,28 @@ use crate::clock::Ps;
 use crate::params::DriveParams;
 use crate::rng;
 
-/// What a request asks of the device.
+/// A request to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
     /// Whether it writes.
     pub writes: bool,
-    /// Whether it follows the request before it of its thread.
+    /// Whether its address follows the previous request of its thread.
     pub in_order: bool,
     /// Its lines.
     pub lines: u64,
-    /// Chance of its own: which dies hold it.
+    /// A random value of its own: it selects the dies that hold the data.
     pub chance: u64,
 }
 
-/// A storage device at work.
+/// A storage device in use.
 #[derive(Debug)]
 pub struct Drive {
     params: DriveParams,
-    /// When its controller takes the next request.
+    /// When its controller accepts the next request.
     next_command: Ps,
-    /// When its buffer has passed on what was read in order so far.
+    /// When its buffer has passed on all sequential reads so far.
     next_read: Ps,
-    /// When its buffer has room for the next write.
+    /// When its buffer has space for the next write.
     next_write: Ps,
     /// When each die is done.
     dies: Vec<Ps>,
@@ -49,8 +49,8 @@ impl Drive {
         }
     }
 
-    /// A request that the device knows at `at`: when its data goes over the link, to the host where it
-    /// reads and to the device where it writes.
+    /// A request that the device knows at `at`. Returns when its data crosses the link: towards the host for
+    /// reads, towards the device for writes.
     pub fn take(&mut self, command: Command, at: Ps) -> Ps {
         let p = &self.params;
         let at = at.max(self.next_command);
@@ -65,7 +65,7 @@ impl Drive {
             self.next_write = room + flash;
             return room;
         }
-        // What is read in order was read ahead.
+        // Sequential data was read ahead.
         let mut sensed = at;
         if !command.in_order {
             for block in 0..blocks {
@@ -102,8 +102,8 @@ mod tests {
     };
 
     proptest! {
-        /// In any time no more is taken than controller, dies and flash allow, and nothing is ready
-        /// before the device knew of it.
+        /// At no time are more requests accepted than controller, dies and flash allow, and no data is ready
+        /// before the device knows of its request.
         #[test]
         fn no_part_serves_more_than_it_can(
             seed: u64,

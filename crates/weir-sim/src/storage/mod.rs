@@ -1,11 +1,11 @@
-//! Storage devices: queues of their own, and a port on the mesh that devices share with cores.
+//! Storage devices: their own queues, and a port on the mesh that devices share with cores.
 //!
-//! | file | idea |
+//! | file | content |
 //! |---|---|
 //! | `drive` | the device: controller, dies, write buffer |
-//! | `port` | its link, and the lines that the host has under way for it |
+//! | `port` | its link, and the lines that the host has outstanding for it |
 //!
-//! How a request goes through them, through core and Table of Requests, is in `engine/storage`.
+//! `engine/storage` has the path of a request through them, through core and Table of Requests.
 
 mod drive;
 mod port;
@@ -19,10 +19,10 @@ pub use port::{Lane, Lines, Next};
 use crate::clock::Ps;
 use crate::params::{DriveParams, IoParams};
 
-/// One request: the thread that made it, and which of its requests it is.
+/// One request: its thread, and its number among the thread's requests.
 pub type Whose = (u16, u32);
 
-/// What happens at a device.
+/// An event of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Happens {
     /// The doorbell of a request arrived.
@@ -31,11 +31,11 @@ pub enum Happens {
     Known(Whose),
     /// Its data may cross the link.
     Ready(Whose),
-    /// The device is done with it.
+    /// The device has finished it.
     Finished(Whose),
-    /// Its core is interrupted.
+    /// It interrupts its core.
     Interrupt(Whose),
-    /// The link to the host is free, or the one from it.
+    /// The link to the host, or the link from it, is free.
     Inward,
     Outward,
 }
@@ -45,10 +45,10 @@ pub enum Happens {
 pub struct Attached {
     pub params: DriveParams,
     pub drive: Drive,
-    /// Lines to the host, and lines from it.
+    /// Lines to the host, and lines from the host.
     pub inward: Lane,
     pub outward: Lane,
-    /// Requests that the device works on, and those that wait for it.
+    /// Requests that the device handles, and requests that wait for it.
     pub taken: u32,
     pub waiting: VecDeque<Whose>,
     events: BinaryHeap<Reverse<(Ps, u64, Happens)>>,
@@ -70,13 +70,13 @@ impl Attached {
         }
     }
 
-    /// Notes what will happen.
+    /// Records a future event.
     pub fn schedule(&mut self, at: Ps, what: Happens) {
         self.number += 1;
         self.events.push(Reverse((at, self.number, what)));
     }
 
-    /// What is due, in the order in which it was noted where times are equal.
+    /// The due events. Events of equal time come in the order in which they were recorded.
     pub fn due(&mut self, now: Ps) -> Option<Happens> {
         let Reverse((at, ..)) = self.events.peek()?;
         if *at > now {

@@ -1,4 +1,4 @@
-//! A device's port: lines on its link, and those that the host has under way for it.
+//! The port of a device: lines on its link, and lines that the host has outstanding for it.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use crate::clock::Ps;
 /// Lines of a request that are still to cross, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lines {
-    /// The thread whose request it is, and which of its requests.
+    /// The thread of the request, and the request's number in the thread.
     pub thread: u16,
     pub slot: u32,
-    /// The next line and the one behind the last.
+    /// The next line, and the line after the last.
     pub next: u64,
     pub end: u64,
 }
@@ -19,24 +19,24 @@ pub struct Lines {
 #[derive(Debug)]
 pub struct Lane {
     work: VecDeque<Lines>,
-    /// Lines under way in the host, and how many it takes.
+    /// Lines outstanding in the host, and their limit.
     under_way: u32,
     most: u32,
-    /// Time of a line on the link, and when the next may start.
+    /// Time of a line on the link, and when the next line may start.
     line: Ps,
     free: Ps,
-    /// Whether an event will go on.
+    /// Whether an event that continues is pending.
     awake: bool,
 }
 
-/// What a lane does next.
+/// The next step of a lane.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// This line of a request starts now.
     Starts(Lines),
-    /// The link is busy until then, and an event has to go on.
+    /// The link is busy until this time; the caller must schedule an event.
     Later(Ps),
-    /// There is nothing to do, or somebody else will go on.
+    /// There is nothing to do, or a pending event will continue.
     Nothing,
 }
 
@@ -60,14 +60,14 @@ impl Lane {
         }
     }
 
-    /// Lines that do not stand behind others: completions, whose data has crossed.
+    /// Adds lines which do not wait behind others: completions, whose data has crossed already.
     pub fn add_first(&mut self, lines: Lines) {
         if lines.next < lines.end {
             self.work.push_front(lines);
         }
     }
 
-    /// What happens at `now`. A line that starts is the `next` of what is returned.
+    /// The step at `now`. The line that starts is the `next` of the value returned.
     pub fn next(&mut self, now: Ps) -> Next {
         if self.under_way == self.most || self.awake {
             return Next::Nothing;
@@ -89,12 +89,12 @@ impl Lane {
         Next::Starts(starts)
     }
 
-    /// The event that was asked for.
+    /// The event that was scheduled.
     pub fn woken(&mut self) {
         self.awake = false;
     }
 
-    /// The host is done with a line.
+    /// The host has finished a line.
     pub fn done(&mut self) {
         self.under_way -= 1;
     }
@@ -145,7 +145,7 @@ mod tests {
                     }
                     Next::Nothing => {
                         let Some(&end) = ends.front() else {
-                            return Err(TestCaseError::fail("it stands still"));
+                            return Err(TestCaseError::fail("it makes no progress"));
                         };
                         now = now.max(end);
                     }

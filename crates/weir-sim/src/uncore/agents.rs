@@ -1,9 +1,9 @@
-//! The slices' caching-and-home agents: from a core's miss to the answer of its tier.
+//! The slices' caching and home agents: from a core's miss to the answer of its tier.
 //!
-//! A read is one event: its answer. If its slice has a free entry when it leaves the core, nobody
-//! else can take that before it arrives, so that its admission is certain; if not, it stands in line
-//! and is admitted when an entry is given back. What follows (tag look-up, links, DRAM) is booked
-//! ahead at admission, since every tier serves in about the order in which it is asked.
+//! A read is one event: its answer. If its slice has a free entry when the read leaves the core, no other
+//! request can take that entry before the read arrives, so its admission is certain. If not, it waits in line
+//! and is admitted when an entry is released. What follows (tag look-up, links, DRAM) is booked ahead at
+//! admission, since every tier serves requests in about the order in which they come.
 
 mod io;
 mod sockets;
@@ -27,17 +27,17 @@ use crate::wheel::{Bucket, Wheel};
 pub use self::io::Io;
 use self::sockets::Sockets;
 
-/// A thread whose write-back the uncore has taken, if there is one.
+/// The thread whose write-back the uncore has accepted, if there is one.
 pub type Taken = Option<u16>;
 
-/// Where requests go.
+/// The destination of requests.
 struct Target {
     tier: Tier,
-    /// The ToR class of misses that go there.
+    /// The ToR class of misses with this destination.
     class: TorClass,
-    /// Slices that its lines spread over.
+    /// Slices over which its lines are spread.
     spread: u32,
-    /// Requests in the tables that wait for it, and how many hold prefetches from it back.
+    /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
     waiting: u32,
     holds: u32,
 }
@@ -49,29 +49,29 @@ pub struct Uncore {
     pool: Pool,
     mesh: Mesh,
     slices: Vec<Slice>,
-    /// The links of core complexes to memory, one for each slice; none without complexes.
+    /// The links of core complexes to memory, one for each slice; empty without complexes.
     links: Vec<Link>,
     targets: Vec<Target>,
-    /// Whether every core reaches every slice, and every slice all of memory by itself.
+    /// Whether every core reaches every slice, and every slice reaches all of memory directly.
     is_whole: bool,
     /// The other socket, if its cores have work too.
     sockets: Option<Box<Sockets>>,
-    /// What their ways have in common.
+    /// Constants of the paths to devices.
     shared: Shared,
-    /// `None` while no tenant's lines can survive in it.
+    /// `None` while no lines of any tenant can survive in it.
     llc: Option<LastLevel>,
     /// Ways of the last-level cache that each thread fills.
     masks: Vec<u32>,
-    /// Devices on ports, if some thread puts requests to them.
+    /// Devices on ports, if any thread sends requests to them.
     io: Option<Box<Io>>,
-    /// Lines that cores asked for.
+    /// Lines that cores requested.
     filled: u64,
-    /// Counters of everything, the cores' too.
+    /// Counters of everything, the counters of the cores too.
     pub pmu: Pmu,
 }
 
 impl Uncore {
-    /// An idle uncore for so many threads, each of which may fill every way of the cache; of both sockets
+    /// An idle uncore for `threads` threads, each of which may fill every way of the cache; of both sockets
     /// if it `spans` them.
     pub fn new(
         params: Arc<Params>,
@@ -130,23 +130,23 @@ impl Uncore {
         self.llc.is_some()
     }
 
-    /// Whether as many requests wait for a tier as its queues hold, upon which the slices signal distress
-    /// and cores hold prefetches from it back (dynamic prefetch throttle, CHA_DISTRESS_ASSERTED.DPT_* in
-    /// Intel's event lists). Requests on their way there are counted as if they had arrived.
+    /// Whether as many requests wait for a tier as its queues hold. Then the slices signal distress, and
+    /// cores throttle prefetches from the tier (dynamic prefetch throttle, CHA_DISTRESS_ASSERTED.DPT_* in
+    /// Intel's event lists). Requests on the path to it count as if they had arrived.
     #[inline]
     pub fn is_distressed(&self, tier: u8) -> bool {
         let target = &self.targets[tier as usize];
         target.waiting >= target.holds
     }
 
-    /// The tiers for which that is so, a bit each.
+    /// The tiers whose prefetches are throttled, one bit each.
     pub fn distressed(&self) -> u32 {
         (0..self.targets.len().min(32) as u8)
             .filter(|&tier| self.is_distressed(tier))
             .fold(0, |tiers, tier| tiers | 1 << tier)
     }
 
-    /// What the core of each thread counted up to `now`.
+    /// The counts of each thread's core up to `now`.
     pub fn cores(&self, now: Ps) -> Vec<CoreCounts> {
         let mut cores = self.pmu.cores.clone();
         for request in self.pool.iter().filter(|r| r.is_the_cores()) {
@@ -158,7 +158,7 @@ impl Uncore {
         cores
     }
 
-    /// Everything counted up to `now`, of which `cores` is the cores' part.
+    /// All counts up to `now`; `cores` is the part of the cores.
     pub fn counters(&self, now: Ps, cores: &[CoreCounts]) -> CounterSet {
         let tiers: Vec<_> = self.targets.iter().map(|t| t.tier.counts()).collect();
         let crossed = self.sockets.as_ref().map(|sockets| sockets.crossed);
@@ -171,14 +171,14 @@ impl Uncore {
         self.wheel.take(limit, &mut self.pool)
     }
 
-    /// The next event of a bucket: its time, its request, and what happens to that.
+    /// The next event of a bucket: its time, its request, and the action.
     #[inline]
     pub fn next(&self, bucket: &mut Bucket) -> Option<(Ps, RequestId, Stage)> {
         let (time, id) = bucket.next(&self.pool)?;
         Some((time, id, self.pool[id].stage))
     }
 
-    /// Lets a thread hear at `time` that it may go on.
+    /// Wakes a thread at `time`.
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
         let from = Sender { thread, core: 0 };
         let place = Place { tier: 0, line: 0 };
@@ -193,13 +193,13 @@ impl Uncore {
         self.pool[id].thread as usize
     }
 
-    /// Sends a request from a core to its slice, where it gets an entry or stands in line.
+    /// Sends a request from a core to its slice, where it gets an entry or waits in line.
     #[inline(always)]
     pub fn send(&mut self, from: Sender, index: u64, place: Place, kind: Kind, at: Ps) -> Taken {
         self.send_with(from, index, place, kind, at, Residence::Tags)
     }
 
-    /// The same where it may be known what the last-level cache does for it.
+    /// The same if the effect in the last-level cache may be known already.
     #[inline(always)]
     pub fn send_with(
         &mut self,
@@ -235,7 +235,7 @@ impl Uncore {
         None
     }
 
-    /// When a request reaches its slice: a miss in L2 is found first, then the mesh is crossed.
+    /// When a request reaches its slice: first the miss in L2 is detected, then the mesh is crossed.
     #[inline(always)]
     fn arrival(&self, request: &Request) -> Ps {
         let miss = if request.kind.is_read() {
@@ -246,8 +246,8 @@ impl Uncore {
         request.issued + miss + request.way
     }
 
-    /// A tier has answered: the ToR entry goes to whoever waits for it. Returns the request, and
-    /// when its core hears of it.
+    /// A tier has answered: the ToR entry goes to a waiting request, if there is one. Returns the request,
+    /// and when its core gets the answer.
     #[inline]
     pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
         let request = self.pool[id];
@@ -263,8 +263,8 @@ impl Uncore {
         (request, now + request.way, taken)
     }
 
-    /// A slice has pulled a streaming write's data: its buffer at the core is free. Returns the
-    /// thread and the access.
+    /// A slice has read a streaming write's data: its buffer at the core is free. Returns the thread and the
+    /// access.
     pub fn pulled(&mut self, id: RequestId) -> (usize, u64) {
         let request = &mut self.pool[id];
         request.stage = Stage::Answered;
@@ -277,8 +277,8 @@ impl Uncore {
         whose
     }
 
-    /// A clean line leaves a private cache for the last-level cache. Returns the modified line that
-    /// had to make room, and now has to be sent to memory.
+    /// A clean line leaves a private cache for the last-level cache. Returns the modified line that it
+    /// evicts, which must be sent to memory.
     pub fn put_clean(&mut self, thread: usize, core: u16, line: Place) -> Option<Place> {
         let llc = self.llc.as_mut()?;
         let slice = self.params.first_slice(core);
@@ -299,25 +299,25 @@ impl Uncore {
         self.admit_from_line(next, fewer, now)
     }
 
-    /// A request out of line has its entry; `fewer` are in the ingress queue than before.
+    /// A waiting request gets its entry; the ingress queue has `fewer` requests than before.
     #[inline]
     fn admit_from_line(&mut self, next: RequestId, fewer: bool, now: Ps) -> Taken {
         let request = &self.pool[next];
         let kind = request.kind;
-        // It may still be on its way.
+        // The request may still be on its path to the slice.
         let arrived = self.arrival(request);
         let at = now.max(arrived);
         if kind != Kind::Remote {
             self.pmu.cores[request.thread as usize].waited(kind, at - arrived);
         }
-        // One leaves the ingress queue; if one was pushed back, it moves up into its place.
+        // One request leaves the ingress queue; if another was pushed back, that one takes its place.
         if fewer {
             self.pmu.irq.down(at);
         }
         self.admit(next, kind, at)
     }
 
-    /// A request gets its ToR entry: everything up to giving it back is booked.
+    /// A request gets its ToR entry: everything until the release of the entry is booked.
     #[inline(always)]
     fn admit(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
         if kind.fills() {
@@ -328,7 +328,7 @@ impl Uncore {
         self.admit_other(id, kind, now)
     }
 
-    /// The same for what is no read by a core's own buffers.
+    /// The same for requests that are no reads with a buffer of a core.
     #[inline(never)]
     fn admit_other(&mut self, id: RequestId, kind: Kind, now: Ps) -> Taken {
         match kind {
@@ -379,9 +379,9 @@ impl Uncore {
         self.wheel.push(answered, id, &mut self.pool);
     }
 
-    /// A read for ownership of a line that another core (the request's `index`) holds modified: the
-    /// slice finds that in its snoop filter and asks the owner's L2, which sends the line to the
-    /// requester and an answer to the slice.
+    /// A read for ownership of a line that another core (the request's `index`) holds modified: the slice
+    /// finds the owner in its snoop filter and asks the owner's L2, which sends the line to the requester and
+    /// an answer to the slice.
     #[cold]
     #[inline(never)]
     fn admit_snoop(&mut self, id: RequestId, now: Ps) {
@@ -399,8 +399,8 @@ impl Uncore {
         self.wheel.push(answered, id, &mut self.pool);
     }
 
-    /// When the data of a snooped line that was answered at `now` is at the core that asked: it came
-    /// from its owner directly, while the answer went to the slice.
+    /// When the data of a snooped line reaches the core that requested it, for an answer at `now`: the data
+    /// came directly from the owner while the answer went to the slice.
     pub fn snooped(&self, owner: u16, slice: u16, core: u16, now: Ps) -> Ps {
         if self.is_core_far(slice, owner) {
             return now + self.mesh.delay(core, slice);
@@ -409,15 +409,15 @@ impl Uncore {
         sent + self.mesh.between(owner, core)
     }
 
-    /// A streaming write: the slice pulls the data, which frees the core's buffer, and passes it to
-    /// memory; the entry stays until memory has it.
+    /// A streaming write: the slice reads the data, which frees the core's buffer, and passes it to memory;
+    /// the entry is held until memory has the data.
     fn admit_streaming(&mut self, id: RequestId, now: Ps) {
         let request = &mut self.pool[id];
         let mesh = request.way;
         if let Some(llc) = &mut self.llc {
             llc.take(request.line, request.tier, true, request.slice);
         }
-        // The unloaded hold includes the way here.
+        // The unloaded hold time includes the path to the slice.
         let free = now + self.params.core.nt_hold.saturating_sub(mesh).max(1_000);
         self.pmu.cores[request.thread as usize].ended(request.kind, free - request.issued);
         let (slice, tier) = (request.slice, request.tier);
@@ -436,9 +436,10 @@ impl Uncore {
         self.wheel.push(free, id, &mut self.pool);
     }
 
-    /// A write-back goes into the last-level cache and drives another line out, or through to memory;
-    /// the entry stays until memory has what goes there. If memory has room for it, the core's part ends
-    /// here; if not, the data stays in the core's buffer as long. Returns the thread whose buffer is free.
+    /// A write-back goes into the last-level cache and evicts another line, or goes through to memory; the
+    /// entry is held until memory has what is written there. If memory can accept it, the core's part ends
+    /// here; if not, the data stays in the core's buffer until memory accepts it. Returns the thread whose
+    /// buffer is free.
     fn admit_write_back(&mut self, id: RequestId, now: Ps) -> Taken {
         let request = &mut self.pool[id];
         let after = now + self.params.uncore.lookup;
@@ -509,7 +510,7 @@ fn read_over(
     }
 }
 
-/// When a line to be written has left a core complex, if there is one.
+/// When a line to be written has left its core complex, if there is one.
 #[inline]
 fn sent_over(link: Option<&mut Link>, at: Ps) -> Ps {
     link.map_or(at, |link| link.send_line(at))

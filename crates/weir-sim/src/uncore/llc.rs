@@ -1,9 +1,9 @@
-//! The shared last-level cache: non-inclusive, filled by lines that leave a private cache, cut into
+//! The shared last-level cache: non-inclusive, filled by lines that leave a private cache, divided into
 //! slices, with a mask of ways for each class of tenants (CAT).
 //!
-//! Lines are tracked only while it can matter: when some tenant's lines can survive in it. Streams
-//! that are larger than the cache push their own past out line by line; then every line that comes
-//! in drives one of the same stream out, and no tags are needed to know which.
+//! Lines are tracked only if it matters: when lines of a tenant can survive in the cache. A stream larger
+//! than the cache evicts its own old lines. Then every line that enters evicts a line of the same stream, and
+//! no tags are needed to find it.
 
 /// Constants of the cache.
 #[derive(Debug, Clone, Copy)]
@@ -12,16 +12,16 @@ pub struct LlcConfig {
     pub lines: u64,
     /// Ways of a set.
     pub ways: u32,
-    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, lie in one cluster's part.
+    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, are in the part of one cluster.
     pub clusters: u32,
-    /// Core complexes, or sockets: each has one part to itself. 1 where all cores share the cache.
+    /// Core complexes, or sockets: each has its own part. 1 if all cores share the cache.
     pub complexes: u32,
     /// Slices of one such part.
     pub slices: u32,
 }
 
 impl LlcConfig {
-    /// That of two sockets, each of which has one such cache to itself.
+    /// The cache of two sockets, each of which has its own.
     pub fn twice(self) -> Self {
         Self {
             lines: 2 * self.lines,
@@ -41,7 +41,7 @@ pub struct Victim {
     pub line: u64,
     /// Its tier.
     pub tier: u8,
-    /// Whether memory must be written.
+    /// Whether it must be written to memory.
     pub dirty: bool,
 }
 
@@ -55,9 +55,9 @@ const LINE: u64 = (1 << TIER_SHIFT) - 1;
 pub struct LastLevel {
     config: LlcConfig,
     sets: u64,
-    /// Sets that lines of the first tier may lie in.
+    /// Sets in which lines of the first tier may be.
     cluster_sets: u64,
-    /// Sets from one complex's part to the next one's; zero where all cores share the cache.
+    /// Sets from one complex's part to the next; zero if all cores share the cache.
     stride: usize,
     tags: Vec<u64>,
     hands: Vec<u8>,
@@ -81,7 +81,7 @@ impl LastLevel {
 
     #[inline]
     fn set_of(&self, line: u64, tier: u8, slice: u16) -> usize {
-        // Slice and set are both taken from hashed bits, so that one index serves for the pair.
+        // Slice and set both come from hashed bits, so that one index serves for the pair.
         let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let sets = if tier == 0 {
@@ -101,9 +101,9 @@ impl LastLevel {
         VALID | (u64::from(tier) << TIER_SHIFT) | (line & LINE)
     }
 
-    /// Looks a line up for a core that takes it; `own` removes it, since the copy moves into the
-    /// private cache with its dirtiness. Of core complexes only the part of the core's own, `slice`, is
-    /// looked at. Returns whether it was there, and dirty.
+    /// Looks up a line for a core that takes it. `own` removes it, since the copy with its dirty bit moves
+    /// into the private cache. With core complexes, only the part of the core's complex, `slice`, is
+    /// searched. Returns whether the line was there, and whether it was dirty.
     pub fn take(&mut self, line: u64, tier: u8, own: bool, slice: u16) -> Option<bool> {
         let ways = self.config.ways as usize;
         let set = self.set_of(line, tier, slice);
@@ -119,8 +119,8 @@ impl LastLevel {
         Some(dirty)
     }
 
-    /// Puts a line in that left a private cache; returns what had to leave for it. Only ways in
-    /// `mask` are filled; a hit may be in any. `slice` as for [`LastLevel::take`].
+    /// Inserts a line that left a private cache; returns the line that is evicted. Only ways in `mask` are
+    /// filled; a hit may be in any way. `slice` as for [`LastLevel::take`].
     pub fn put(
         &mut self,
         line: u64,
@@ -138,9 +138,9 @@ impl LastLevel {
             *tag |= flags;
             return None;
         }
-        // Not recently used, from the hand on: the first allowed way without its bit.
-        // A class that may fill only some ways starts anywhere, and leaves the hand alone: moving it
-        // would send everybody else's next fill to the way after its own.
+        // The victim: the first allowed way from the hand on whose recently-used bit is not set. A class that
+        // may fill only some ways starts at any way and does not move the hand: otherwise the next fill of
+        // all other classes would go to the way after its own.
         let all = mask.count_ones() as usize >= ways;
         let hand = &mut self.hands[set];
         let start = if all {
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(llc.take(line, 1, false, 1), None);
             assert_eq!(llc.take(line, 1, false, 2), Some(false));
         }
-        // A complex has a quarter of the cache.
+        // Each complex has a quarter of the cache.
         for line in 0..10_000 {
             llc.put(line, 1, false, ALL_WAYS, 0);
         }

@@ -1,9 +1,9 @@
 //! The mesh: how long a message takes from a core to a slice.
 //!
-//! Cores and slices sit on a near-square grid, slices on every tile and cores spread evenly among
-//! them. A hop costs one mesh cycle vertically and two horizontally (as on Skylake-SP and later).
-//! The mesh has no queues of its own here: its links are never the narrowest point of the traffic
-//! that is modelled. Core complexes have no mesh: a core is near its own slice and far from all others.
+//! Cores and slices are on a near-square grid: a slice on every tile, and the cores spread evenly. A hop
+//! costs one mesh cycle vertically and two horizontally (as on Skylake-SP and later). The mesh has no queues
+//! here, because its links are never the bottleneck of the modelled traffic. Core complexes have no mesh: a
+//! core is near its own slice and far from all others.
 
 use crate::clock::Ps;
 
@@ -36,8 +36,8 @@ impl Mesh {
         }
     }
 
-    /// Core complexes in place of a mesh: each is one slice, `hop` from its own cores and `crossing`
-    /// from all others.
+    /// Core complexes in place of a mesh: each is one slice, `hop` from its own cores and `crossing` from all
+    /// others.
     pub fn of_complexes(cores: u32, complexes: u32, hop: Ps, crossing: Ps) -> Self {
         let each = (cores / complexes.max(1)).max(1);
         let delay = |core, slice| match core / each == slice {
@@ -53,10 +53,10 @@ impl Mesh {
         }
     }
 
-    /// Two sockets, each with such a mesh: cores and slices of the second are numbered on from those of the
-    /// first. Delays are known within a socket only.
+    /// Two sockets, each with such a mesh. The numbers of cores and slices continue on the second socket.
+    /// Delays are known within a socket only.
     pub fn twice(mut self) -> Self {
-        // The second socket's slices are numbered from `slices` on, a row further than its cores are.
+        // The slices of the second socket start at `slices`; the table has one row more than its cores.
         let mut second = vec![0; self.slices];
         second.extend_from_slice(&self.delays);
         self.delays.extend(second);
@@ -69,14 +69,14 @@ impl Mesh {
         self.delays[core as usize * self.slices + slice as usize]
     }
 
-    /// One-way delay from a core to the tile of another.
+    /// One-way delay from a core to the tile of another core.
     pub fn between(&self, from: u16, to: u16) -> Ps {
         let (socket, to) = (to as usize / self.cores, to as usize % self.cores);
         let tile = socket * self.slices + to * self.slices / self.cores;
         self.delay(from, tile as u16)
     }
 
-    /// Mean one-way delay from a core to one of the first `among` slices.
+    /// Mean one-way delay from a core to the first `among` slices.
     pub fn mean_from(&self, core: u16, among: u32) -> f64 {
         let from = core as usize * self.slices;
         let row = &self.delays[from..from + among as usize];
@@ -84,8 +84,8 @@ impl Mesh {
     }
 }
 
-/// The slice of a line, among those that keep lines of its tier. The real hash is an undocumented XOR
-/// of address bits and near uniform; so is this one.
+/// The slice of a line, among those that hold lines of its tier. The real hash is an undocumented XOR of
+/// address bits and nearly uniform; so is this one.
 #[inline]
 pub fn slice_of(line: u64, tier: u8, slices: u32) -> u16 {
     let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! One request for one line, from the core's miss until its last queue lets go of it.
+//! One request for one line, from the core's miss until it leaves its last queue.
 
 use crate::clock::Ps;
 use crate::core::Place;
@@ -11,7 +11,7 @@ pub type RequestId = u32;
 /// No request.
 pub const NO_REQUEST: RequestId = u32::MAX;
 
-/// Who sends a request: the thread, and the core it runs on.
+/// The sender of a request: the thread and its core.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender {
     /// Position of the thread.
@@ -20,7 +20,7 @@ pub struct Sender {
     pub core: u16,
 }
 
-/// What a request asks of the uncore, with the hardware's opcode names.
+/// The kind of a request, with the hardware's opcode name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Data read on demand (DRd).
@@ -33,39 +33,39 @@ pub enum Kind {
     Rfo,
     /// Read for ownership by the L2 prefetcher (RFO_Pref).
     RfoPref,
-    /// Read for ownership of a line that another core has modified: its L2 is snooped. The last of
-    /// those that bring a line to a core.
+    /// Read for ownership of a line that another core has modified: that core's L2 is snooped. The last of
+    /// the kinds that bring a line to a core.
     RfoSnoop,
     /// Full-line streaming write (WCiLF).
     Wcilf,
     /// Write-back of a modified line from L2 (WbMtoI).
     WbMtoI,
-    /// A modified line that the last-level cache gives up (TOR_INSERTS.EVICT).
+    /// A modified line that the last-level cache evicts (TOR_INSERTS.EVICT).
     LlcEvict,
-    /// Write-back asked for by `clwb`: through to memory, the line stays (WbMtoE).
+    /// Write-back requested by `clwb`: through to memory, the line stays in the cache (WbMtoE).
     Clwb,
     /// Read by a device on the socket (PCIRdCur).
     PciRdCur,
     /// Full-line write by a device on the socket (ItoM).
     ItoM,
-    /// The same two by a device on a port (TOR_INSERTS.IO_PCIRDCUR and IO_ITOM): what it reads may be in
-    /// a cache, and what it writes goes there.
+    /// Read and write by a device on a port (TOR_INSERTS.IO_PCIRDCUR and IO_ITOM): the line that it reads may
+    /// be in a cache, and the line that it writes goes into the cache.
     IoRead,
     IoWrite,
-    /// What a request of another socket's slice, the one that `index` names, asks of a slice here (RRQ).
+    /// A request from the other socket's slice to a slice here (RRQ); `index` names the original request.
     Remote,
 }
 
 impl Kind {
-    /// Whether it is a write that is posted, past the caches.
+    /// Whether it is a posted write, past the caches.
     pub const fn is_posted(self) -> bool {
         matches!(self, Kind::Wcilf)
     }
 
-    /// How many kinds cores and devices send.
+    /// The number of kinds that cores and devices send.
     pub const COUNT: usize = Kind::IoWrite as usize + 1;
 
-    /// Those that leave cores, and not the last-level cache or a device.
+    /// The kinds that leave cores, and not the last-level cache or a device.
     pub const OF_CORES: [Kind; 9] = [
         Kind::Drd,
         Kind::DrdL1Pref,
@@ -78,19 +78,19 @@ impl Kind {
         Kind::Clwb,
     ];
 
-    /// What demand, the L1 and the L2 prefetchers ask for where lines are loaded.
+    /// The kinds that demand, the L1 prefetchers and the L2 prefetcher send if lines are loaded.
     pub const LOADS: [Kind; 3] = [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref];
 
-    /// The same where they are stored to.
+    /// The same if lines are stored to.
     pub const STORES: [Kind; 3] = [Kind::Rfo, Kind::RfoPref, Kind::RfoPref];
 
-    /// Whether it brings a line from memory to the core that asks.
+    /// Whether it brings a line from memory to the core that requests it.
     #[inline]
     pub const fn fills(self) -> bool {
         (self as u8) < Kind::RfoSnoop as u8
     }
 
-    /// Whether it is to make the core the line's only owner.
+    /// Whether it makes the core the only owner of the line.
     #[inline]
     pub const fn owns(self) -> bool {
         matches!(self, Kind::Rfo | Kind::RfoPref)
@@ -102,36 +102,36 @@ impl Kind {
     }
 }
 
-/// What the last-level cache does for a request, where that is known without its tags.
+/// The effect of a request in the last-level cache, if it is known without tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residence {
-    /// Its tags say.
+    /// The tags decide.
     Tags,
-    /// It has the line, or keeps it.
+    /// A hit, or the cache keeps the line.
     Cached,
-    /// It has not.
+    /// A miss.
     Absent,
 }
 
-/// What happens to a request next.
+/// The next step of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It is on its way to its slice, or waits there.
+    /// It is on the path to its slice, or waits there.
     Waits,
-    /// The slice has pulled a streaming write's data.
+    /// The slice has read a streaming write's data.
     Pulled,
     Answered,
-    /// The same for a write-back that memory had no room for: it gives the core's buffer back too.
+    /// The same for a write-back that memory could not accept: it also frees the core's buffer.
     Held,
     /// It waits for an answer from the other socket.
     Abroad,
-    /// It is a guest, and gives its entry back.
+    /// A request of the other socket, which releases its entry.
     Leaves,
-    /// It is none: its thread wakes up.
+    /// No request: an event that wakes its thread.
     Wakes,
 }
 
-/// A request: one line of the processor's cache.
+/// A request. It fits one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct Request {
@@ -139,13 +139,13 @@ pub struct Request {
     pub line: u64,
     /// The access of the core's program that caused it.
     pub index: u64,
-    /// When the core issued it; for a streaming write whose data was pulled, when memory has it.
+    /// When the core issued it; for a streaming write whose data was read, when memory has it.
     pub issued: Ps,
-    /// One way between its core and its slice.
+    /// One-way time between its core and its slice.
     pub way: Ps,
     /// Its next event.
     slot: Slot,
-    /// The next in the same queue.
+    /// The next request in the same queue.
     pub next: RequestId,
     /// The thread that sent it, as a position in the engine's list.
     pub thread: u16,
@@ -153,13 +153,13 @@ pub struct Request {
     pub slice: u16,
     /// Tier, as a position in the engine's list.
     pub tier: u8,
-    /// What it asks.
+    /// Its kind.
     pub kind: Kind,
-    /// What happens to it next.
+    /// Its next step.
     pub stage: Stage,
-    /// What kind of ToR entry it holds.
+    /// The class of its ToR entry.
     pub class: TorClass,
-    /// What the last-level cache does for it.
+    /// Its effect in the last-level cache.
     pub residence: Residence,
 }
 
@@ -192,14 +192,14 @@ impl Request {
         }
     }
 
-    /// Whether its tier has to answer it, once it has a ToR entry.
+    /// Whether its tier must answer it, once it has a ToR entry.
     #[inline]
     pub fn waits_for_tier(&self) -> bool {
         self.class as u8 > TorClass::Remote as u8
     }
 
-    /// Whether it holds, or waits with, a buffer of a core: a posted write and a write-back that was let
-    /// in do so no longer, or have been counted to their end.
+    /// Whether it holds a buffer of a core, or waits with one: a posted write and a write-back that was
+    /// admitted do not hold one any more, or were counted to their end.
     pub fn is_the_cores(&self) -> bool {
         match self.stage {
             _ if self.kind as usize >= Kind::COUNT => false,
@@ -210,7 +210,7 @@ impl Request {
         }
     }
 
-    /// Where its line is.
+    /// The position of its line.
     #[inline]
     pub fn place(&self) -> Place {
         Place {
@@ -220,10 +220,10 @@ impl Request {
     }
 }
 
-/// All requests in flight.
+/// All outstanding requests.
 pub struct Pool {
     requests: Vec<Request>,
-    /// Head of the list of free places, linked by `next`.
+    /// Head of the list of free positions, linked by `next`.
     free: RequestId,
 }
 
@@ -237,7 +237,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Takes a request in.
+    /// Adds a request.
     #[inline]
     pub fn insert(&mut self, request: Request) -> RequestId {
         let id = self.free;
@@ -254,7 +254,7 @@ impl Pool {
         }
     }
 
-    /// Every request in flight.
+    /// Every outstanding request.
     pub fn iter(&self) -> impl Iterator<Item = &Request> {
         let mut in_flight = vec![true; self.requests.len()];
         let mut free = self.free;
@@ -266,7 +266,7 @@ impl Pool {
         all.filter_map(|(request, is)| is.then_some(request))
     }
 
-    /// Lets a request go.
+    /// Removes a request.
     #[inline]
     pub fn remove(&mut self, id: RequestId) {
         self.requests[id as usize].next = self.free;

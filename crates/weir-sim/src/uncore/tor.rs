@@ -1,19 +1,19 @@
 //! A slice's ingress queue (IRQ) and Table of Requests (ToR).
 //!
-//! A request holds a ToR entry from admission until its tier has answered. While the table is full,
-//! requests wait in the ingress queue in order of arrival; while that is full too, they wait where
-//! they came from and keep the core's buffer. Both waits are one line here: the first `irq` of it
-//! are in the queue, the rest are pushed back.
+//! A request holds a ToR entry from admission until its tier has answered. While the table is full, requests
+//! wait in the ingress queue in order of arrival. While that is full too, they wait at their sender and hold
+//! the core's buffer. Both waits are one line here: the first `irq` requests of it are in the queue, the rest
+//! are pushed back.
 //!
-//! Guests, requests of another socket's slices, take entries of the same table and wait in a line of their own
-//! (RRQ). One entry beyond the table is theirs alone: two tables full of requests that wait for each other would
-//! wait for ever. How many are kept for them in silicon is not public.
+//! Requests from slices of the other socket take entries of the same table and wait in a line of their own
+//! (RRQ). One entry beyond the table is reserved for them: two full tables whose requests wait for each other
+//! would wait for ever. The number of entries that silicon reserves for them is not public.
 
 use super::request::{NO_REQUEST, Pool, RequestId};
 
 /// One slice.
 pub struct Slice {
-    /// Of the table, and one more while guests are in it.
+    /// Entries of the table, and one more while it holds requests of the other socket.
     entries: u32,
     used: u32,
     irq: u32,
@@ -21,7 +21,7 @@ pub struct Slice {
     waiting: u32,
     own: Line,
     remote: Line,
-    /// Guests in the line, and in the table.
+    /// Requests of the other socket: waiting, and in the table.
     remote_waiting: u32,
     remote_inside: u32,
 }
@@ -83,8 +83,8 @@ impl Slice {
         true
     }
 
-    /// Puts a request at the end of the line. Returns whether the ingress queue has room for it;
-    /// else it is pushed back.
+    /// Adds a request at the end of the line. Returns whether the ingress queue has space for it; else it is
+    /// pushed back.
     #[inline]
     pub fn wait(&mut self, id: RequestId, pool: &mut Pool) -> bool {
         debug_assert_eq!(self.used, self.entries, "it waits while an entry is free");
@@ -93,8 +93,8 @@ impl Slice {
         self.waiting - self.remote_waiting <= self.irq
     }
 
-    /// An entry is given back. Returns whether a request waits for it: then the entry is its, and
-    /// [`Slice::next`] says which.
+    /// An entry is released. Returns whether a request waits for it. Then the entry belongs to that request,
+    /// which [`Slice::next`] returns.
     #[inline]
     pub fn release(&mut self) -> bool {
         if self.waiting != 0 {
@@ -104,7 +104,7 @@ impl Slice {
         false
     }
 
-    /// Takes the request that has waited longest, and gives it the entry of a core's request that left.
+    /// Removes the request that has waited longest, and gives it the entry of a core's request that left.
     pub fn next(&mut self, pool: &Pool) -> RequestId {
         if self.remote_waiting > 0 && self.is_remotes_turn(pool) {
             self.used -= 1;
@@ -119,7 +119,7 @@ impl Slice {
         (self.waiting - self.remote_waiting).min(self.irq)
     }
 
-    /// A guest takes an entry, if there is one for it, or stands in line.
+    /// A request of the other socket takes an entry, if one is free for it, or waits in line.
     pub fn welcome(&mut self, id: RequestId, pool: &mut Pool) -> bool {
         if self.remote_inside > 0 && self.used == self.entries {
             self.remote.push(id, pool);
@@ -131,7 +131,7 @@ impl Slice {
         true
     }
 
-    /// A guest gives its entry back; returns the request that gets one now, if any does.
+    /// A request of the other socket releases its entry; returns the request that gets one now, if any.
     pub fn leave(&mut self, pool: &Pool) -> Option<RequestId> {
         self.used -= 1;
         self.remote_inside -= 1;
@@ -148,7 +148,8 @@ impl Slice {
         Some(self.own.pop(pool))
     }
 
-    /// Whether the guest that has waited longest came before the core's request that has.
+    /// Whether, of the requests that have waited longest, the one of the other socket came before the one of
+    /// a core.
     fn is_remotes_turn(&self, pool: &Pool) -> bool {
         let came = |id: RequestId| pool[id].issued + pool[id].way;
         self.own.head == NO_REQUEST || came(self.remote.head) <= came(self.own.head)

@@ -1,4 +1,4 @@
-//! Putting tenants on a simulated machine and reading what it counted.
+//! Tenants on a simulated machine, and their counts.
 
 // Every test file is a crate of its own and uses a part of this.
 #![allow(dead_code)]
@@ -31,7 +31,7 @@ pub fn bed(expression: &str) -> SimTestbed {
     bed_of(&platform(expression))
 }
 
-/// The platform with another number of ToR entries a slice.
+/// The platform with another number of ToR entries per slice.
 pub fn with_tor(expression: &str, entries: u32) -> Platform {
     let mut platform = platform(expression);
     platform.host.uncore.tor = Sourced::from_source(entries, "what if");
@@ -78,12 +78,12 @@ pub fn flushed(op: Op, tier: &str) -> Tenant {
     stream(op, tier, 0..1).with_stream(|s| s.pattern = Pattern::FlushedLine)
 }
 
-/// The same, so many at once.
+/// The same with several accesses at once.
 pub fn burst(op: Op, tier: &str, lines: u32) -> Tenant {
     flushed(op, tier).with_stream(|s| s.pattern = Pattern::FlushedBurst { lines })
 }
 
-/// What a machine did in `window_us` after `warm_up_us`.
+/// The counts of a machine in `window_us` after `warm_up_us`.
 pub fn run(
     bed: &SimTestbed,
     tenants: &[Tenant],
@@ -101,7 +101,7 @@ pub fn run(
     Measured(machine.observe(Nanos::from_micros(window_us)).unwrap())
 }
 
-/// What was seen in steady state, with enough time for the deepest queue to fill.
+/// The counts in steady state, after enough time for the deepest queue to fill.
 pub fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Measured {
     run(bed, tenants, 30.0, 60.0, 1)
 }
@@ -111,8 +111,8 @@ pub fn gbps(bed: &SimTestbed, tenant: Tenant) -> f64 {
     steady(bed, &[tenant]).gbps(0)
 }
 
-/// Mean latency of a tenant that times its accesses, over enough of them for tails and refreshes
-/// to have their share.
+/// Mean latency of a tenant that times its accesses, over enough accesses for tails and refreshes to have
+/// their share.
 pub fn latency(bed: &SimTestbed, tenant: Tenant) -> f64 {
     run(bed, &[tenant], 5.0, 2000.0, 1).ns(0)
 }

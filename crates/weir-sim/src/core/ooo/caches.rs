@@ -1,4 +1,4 @@
-//! L1 and L2 of a core whose lines come in one by one: from the L2 prefetcher into L2 alone, else into
+//! L1 and L2 of a core that receives lines one by one: from the L2 prefetcher into L2 only, otherwise into
 //! both.
 
 use super::super::private::{PrivateConfig, Tags};
@@ -9,7 +9,7 @@ pub struct Caches {
     l2: Tags,
 }
 
-/// A line that L2 gave up, and whether it is modified.
+/// A line that L2 evicted, and whether it is modified.
 pub type Victim = Option<(u64, bool)>;
 
 impl Caches {
@@ -21,7 +21,7 @@ impl Caches {
         }
     }
 
-    /// Looks a line up in L1 and makes it most recent. A write marks it modified.
+    /// Looks up a line in L1 and makes it most recent. A write marks it modified.
     pub fn find_l1(&mut self, line: u64, write: bool) -> bool {
         self.l1.touch(line, write)
     }
@@ -41,8 +41,8 @@ impl Caches {
         self.l2.has(line)
     }
 
-    /// Brings a line into L1. A modified line that has to leave goes back into L2, whether that still has
-    /// it or not.
+    /// Brings a line into L1. A modified line that is evicted goes back into L2, whether L2 still has it or
+    /// not.
     pub fn fill_l1(&mut self, line: u64, write: bool) -> Victim {
         match self.l1.insert(line, write) {
             Some((victim, true)) if !self.l2.touch(victim, true) => self.l2.insert(victim, true),

@@ -1,40 +1,39 @@
-//! Which share of a region's lines a cache holds once a program has run for long.
+//! Which share of a region's lines a cache holds after a program has run for long (Che's approximation).
 //!
-//! A cache of least recently used lines keeps what was touched within its *characteristic time*, that
-//! in which just as many different lines are touched as it has room for (Che, Tung and Wang,
-//! "Hierarchical Web caching systems", IEEE JSAC 2002; exact for a cyclic order, close for drawn
-//! ones). So a last-level cache of millions of lines is warm at once, and a run need not be long
-//! enough to fill it.
+//! A cache with least-recently-used replacement keeps the lines that were accessed within its *characteristic
+//! time*: the time in which as many different lines are accessed as the cache holds (Che, Tung and Wang,
+//! "Hierarchical Web caching systems", IEEE JSAC 2002; exact for a cyclic order, close for random orders). So
+//! a last-level cache of millions of lines is warm at once, and a run need not be long enough to fill it.
 
-/// How a region's lines are touched.
+/// How the lines of a region are accessed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Law {
-    /// With equal chance.
+    /// With equal probability.
     Uniform,
     /// By Zipf's law with this exponent.
     Zipf(f64),
-    /// One after the other, round and round.
+    /// One after the other, in a cycle.
     Cyclic,
     /// Once and never again.
     Once,
 }
 
-/// The touches of one region.
+/// The accesses to one region.
 #[derive(Debug, Clone, Copy)]
 pub struct Flow {
     /// Its lines.
     pub lines: f64,
-    /// Lines touched in a unit of time.
+    /// Lines accessed per unit of time.
     pub rate: f64,
     /// In which order.
     pub law: Law,
 }
 
-/// Ranks of a Zipf law are looked at in this many classes, each wider than the one before.
+/// The ranks of a Zipf law are divided into this many classes, each wider than the one before.
 const CLASSES: u32 = 48;
 
 impl Flow {
-    /// Share of the touches that find their line in a cache of this characteristic time.
+    /// Share of the accesses that hit in a cache of this characteristic time.
     pub fn hits(&self, time: f64) -> f64 {
         match self.law {
             Law::Uniform => 1.0 - (-self.rate * time / self.lines).exp(),
@@ -46,7 +45,7 @@ impl Flow {
         }
     }
 
-    /// The same of one line: `popularity` is how often it is touched, in means of the region.
+    /// The same for one line: `popularity` is how often it is accessed, relative to the mean of the region.
     pub fn hits_of(&self, popularity: f64, time: f64) -> f64 {
         match self.law {
             Law::Zipf(_) => 1.0 - (-self.rate * popularity * time / self.lines).exp(),
@@ -69,7 +68,7 @@ impl Flow {
         }
     }
 
-    /// The mean over lines of a function of their popularity (in means of the region) and rank.
+    /// The mean over lines of a function of their popularity (relative to the mean of the region) and rank.
     fn zipf(&self, f: impl Fn(f64, f64) -> f64) -> f64 {
         let Law::Zipf(skew) = self.law else {
             return f(1.0, 0.5);
@@ -90,7 +89,7 @@ impl Flow {
     }
 }
 
-/// How often the line of a rank (from 0) is touched, in means of its region of so many lines.
+/// How often the line of a rank (from 0) is accessed, relative to the mean of its region of `lines` lines.
 pub fn popularity(rank: f64, lines: f64, skew: f64) -> f64 {
     // The integral of rank^-skew from a half to the end, so that the first rank is finite.
     let (low, high): (f64, f64) = (0.5, lines + 0.5);
@@ -102,7 +101,7 @@ pub fn popularity(rank: f64, lines: f64, skew: f64) -> f64 {
     (rank + 0.5).powf(-skew) / whole * lines
 }
 
-/// The characteristic time of a cache of so many lines that these flows share.
+/// The characteristic time of a cache of `lines` lines that these flows share.
 pub fn characteristic_time(flows: &[Flow], lines: f64) -> f64 {
     let occupied = |time: f64| flows.iter().map(|flow| flow.occupies(time)).sum::<f64>();
     let (mut low, mut high) = (0.0, 1.0);

@@ -1,4 +1,5 @@
-//! Time: how far instructions are dispatched, what stops them, and what that is counted as.
+//! Time of a core: how far instructions are dispatched, what stalls dispatch, and as what the time is
+//! counted.
 
 use std::cmp::Reverse;
 
@@ -7,40 +8,40 @@ use super::window::window;
 use super::{Event, Ooo};
 use crate::clock::Ps;
 
-/// What the frontier can do.
+/// The next step of dispatch.
 enum NextStep {
     /// Dispatch the next visit.
     Dispatch,
-    /// Come to a branch that is predicted wrong.
+    /// Reach a mispredicted branch.
     Branch,
-    /// Go on to this instruction.
+    /// Dispatch up to this instruction.
     Run(f64),
-    /// Nothing, until a time if that is known.
+    /// Stall, until a time if that is known.
     Stands(Why, Ps),
 }
 
-/// Why it stands still.
+/// Why dispatch stalls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// For a load.
+    /// A load.
     Load,
-    /// For room in the store buffer.
+    /// The store buffer is full.
     Stores,
-    /// For instructions, after a branch that was predicted wrong.
+    /// The front end, after a mispredicted branch.
     Fetch,
-    /// For the kernel, whose instructions are executed meanwhile.
+    /// The kernel, whose instructions are executed in the meantime.
     Kernel,
 }
 
-/// The share of cycles in which no instruction is executed where so many are on average: executed
-/// independently of each other, their number in a cycle follows Poisson's law.
-fn quiet(rate: f64) -> f64 {
-    (-rate).exp()
+/// The share of cycles in which no instruction is executed if the mean is `per_cycle`: for independent
+/// instructions, the number in a cycle follows Poisson's law.
+fn quiet(per_cycle: f64) -> f64 {
+    (-per_cycle).exp()
 }
 
 impl Ooo {
-    /// Lets the core go on up to `until`. Returns when it wants to be called again, [`Ps::MAX`] if a
-    /// line has to come first.
+    /// Advances the core up to `until`. Returns when it must be called again, [`Ps::MAX`] if a line must
+    /// arrive first.
     pub fn advance(&mut self, until: Ps) -> Ps {
         loop {
             self.retire();
@@ -145,7 +146,7 @@ impl Ooo {
         }
     }
 
-    /// Where the next branch is predicted wrong, if that is before the next visit.
+    /// The position of the next mispredicted branch, if it is before the next visit.
     fn next_mispredict(&mut self, visit: &Visit) -> f64 {
         if visit.mispredicts == 0.0 {
             return f64::INFINITY;
@@ -158,8 +159,8 @@ impl Ooo {
         }
     }
 
-    /// A branch that is predicted wrong waits for the load that is under way the longest, if any is; else
-    /// all that it costs is in the pace.
+    /// A mispredicted branch waits for the load that will be outstanding the longest, if there is one;
+    /// otherwise its whole cost is in the pace.
     fn mispredict(&mut self) {
         self.branch_at = f64::INFINITY;
         match self.loads.front() {
@@ -169,22 +170,22 @@ impl Ooo {
         }
     }
 
-    /// Counts the time up to `stop`, in which the frontier stands still and nothing is executed.
+    /// Counts the time up to `stop`, in which dispatch stalls and nothing is executed.
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
         match why {
             Why::Kernel => return self.count_missed(stop, 0.0),
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
-            // What waits for a load that hits L1 waits for the caches too.
+            // An instruction that waits for a load which hits L1 also waits for the caches.
             Why::Load | Why::Stores => self.tally.stalls[0] += time - self.time_of_misses(stop),
             Why::Fetch => {}
         }
         self.count_missed(stop, 1.0);
     }
 
-    /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load is
-    /// under way that missed L1: whatever else is the reason, as the events of the hardware do. And all
-    /// of that time, executed in or not.
+    /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load that
+    /// missed L1 is outstanding, whatever the reason is: the events of the hardware do the same. Also counts
+    /// all of that time, with or without execution.
     fn count_missed(&mut self, stop: Ps, share: f64) {
         let l1 = self.time_of_misses(stop);
         if l1 == 0 {
@@ -210,7 +211,7 @@ impl Ooo {
         }
     }
 
-    /// How long, up to `stop`, a demand load is under way that missed L1.
+    /// How long, up to `stop`, a demand load that missed L1 is outstanding.
     fn time_of_misses(&self, stop: Ps) -> Ps {
         if self.missing[1] > 0 {
             stop - self.clock
@@ -219,7 +220,7 @@ impl Ooo {
         }
     }
 
-    /// Loads that are back leave the core in order, and stores behind them may go.
+    /// Loads with data retire in order, and stores behind them may leave.
     fn retire(&mut self) {
         let mut any = false;
         while let Some(load) = self.loads.front()

@@ -13,7 +13,7 @@ use crate::uncore::Kind;
 pub struct Load {
     /// Its instruction.
     pub at: f64,
-    /// When its line is there; [`Ps::MAX`] while nobody knows.
+    /// When its line arrives; [`Ps::MAX`] while this is unknown.
     pub done: Ps,
     /// Accesses to its line.
     pub accesses: u32,
@@ -23,19 +23,19 @@ pub struct Load {
     cached: u32,
     /// Time between two of its accesses.
     between: f64,
-    /// What its translation takes.
+    /// The time of its address translation.
     walk: Ps,
     /// When it was sent.
     issued: Ps,
-    /// The next load in the list of those that wait for the same line.
-    beside: u32,
+    /// The next load in the list of loads that wait for the same line.
+    next_for_line: u32,
     /// The last load that waits for its value.
     waiter: u32,
-    /// The load that waits for the same value.
+    /// The next load that waits for the same value.
     before: u32,
 }
 
-/// How many caches a line missed that left the core.
+/// How many caches its line missed, if it left the core.
 fn missed(cached: bool) -> u8 {
     if cached { 2 } else { 3 }
 }
@@ -55,7 +55,7 @@ impl Ooo {
             between: visit.gap * self.pace / f64::from(visit.accesses),
             walk: if visit.walks { self.params.walk } else { 0 },
             issued: 0,
-            beside: NONE,
+            next_for_line: NONE,
             waiter: NONE,
             before: NONE,
         });
@@ -87,12 +87,12 @@ impl Ooo {
         &mut self.loads[(number - self.oldest) as usize]
     }
 
-    /// The number of a load that is known by its lower half.
+    /// The number of the load with this lower half.
     fn whole(&self, number: u32) -> u64 {
         self.oldest + u64::from(number.wrapping_sub(self.oldest as u32))
     }
 
-    /// A load has its address and goes through the caches.
+    /// A load has its address and looks up the caches.
     pub(super) fn start_load(&mut self, number: u64) {
         let load = *self.load_mut(number);
         let line = load.line;
@@ -126,12 +126,12 @@ impl Ooo {
         self.stride_ahead(line, load.stride, load.end, load.cached);
     }
 
-    /// A load's line is under way already. Returns whether it waits for it: without a fill buffer it
+    /// A load's line is already outstanding. Returns whether the load waits for it: without a fill buffer it
     /// cannot.
     fn find_under_way(&mut self, number: u64, slot: usize) -> bool {
         let load = *self.load_mut(number);
         // A buffer that a prefetcher took counts as a demand miss from its first hit on
-        // (L1D_PEND_MISS.PENDING in Intel's event lists), but not as one of the last-level cache.
+        // (L1D_PEND_MISS.PENDING in Intel's event lists), but not as a miss of the last-level cache.
         let flight = &self.flights[slot];
         if flight.fill_buffer {
             let level = match flight.kind {
@@ -142,7 +142,7 @@ impl Ooo {
             self.wait_for(number, slot, level);
             return true;
         }
-        // The L2 prefetcher's, and late.
+        // It is the L2 prefetcher's line, and late.
         if !self.has_fill_buffer() {
             self.starved.push_back(number);
             return false;
@@ -154,7 +154,7 @@ impl Ooo {
         true
     }
 
-    /// A load waits for a line under way, which counts as a miss of so many caches from now on.
+    /// A load waits for an outstanding line, which now counts as a miss of `level` caches.
     fn wait_for(&mut self, number: u64, slot: usize, level: u8) {
         let flight = &mut self.flights[slot];
         for missing in flight.level + 1..=level {
@@ -164,17 +164,17 @@ impl Ooo {
         let before = std::mem::replace(&mut flight.loads, number as u32);
         let now = self.clock;
         let load = self.load_mut(number);
-        load.beside = before;
+        load.next_for_line = before;
         load.issued = now;
     }
 
-    /// The line of these loads is there.
+    /// The line of these loads has arrived.
     pub(super) fn answer_loads(&mut self, mut last: u32) {
         while last != NONE {
             let number = self.whole(last);
             let load = *self.load_mut(number);
-            last = load.beside;
-            // Accesses that came before the line found it in its fill buffer.
+            last = load.next_for_line;
+            // Accesses before the line arrived found it in its fill buffer.
             let others = load.accesses - 1;
             let waited = (self.clock - load.issued) as f64;
             let early = ((waited / load.between.max(1.0)) as u32).min(others);
@@ -184,7 +184,7 @@ impl Ooo {
         }
     }
 
-    /// A load's value is known to be there at `done`.
+    /// It is known that a load's value arrives at `done`.
     fn finish(&mut self, number: u64, done: Ps) {
         let load = self.load_mut(number);
         load.done = done;
@@ -202,7 +202,7 @@ impl Ooo {
         }
     }
 
-    /// Loads that waited for a buffer have their turn.
+    /// Loads that waited for a buffer continue.
     pub(super) fn feed_starved(&mut self) {
         while self.has_fill_buffer()
             && self.has_super_queue()

@@ -1,22 +1,22 @@
 //! An out-of-order core that runs a described program.
 //!
-//! Instructions are dispatched in order at the rate that they would have if memory took no time. The
-//! *frontier*, up to which they are, stops where a resource is spent: the reorder buffer, whose oldest
-//! load is not back; the scheduler, full of what waits for that; the registers for results; the load
-//! buffer; the store buffer; or a branch that was predicted wrong and waits for a load. Everything that
-//! memory costs is time in which the frontier stands still, and that time is told apart by what is under
-//! way meanwhile, as the stall events of the hardware do.
+//! Instructions are dispatched in order at the rate which they would have if memory took no time. Dispatch
+//! stalls when a resource is used up: the reorder buffer, whose oldest load has no data yet; the scheduler,
+//! full of instructions that wait for that load; the registers for results; the load buffer; the store
+//! buffer; or at a mispredicted branch that waits for a load. The whole cost of memory is time in which
+//! dispatch stalls. This time is classified by what is outstanding in the meantime, as the stall events of
+//! the hardware do.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `script`, `parts` | which line the program touches next |
-//! | `dispatch` | time: what is dispatched, what stops it |
-//! | `window` | instructions that are dispatched behind a load which is not back |
+//! | `script`, `parts` | the line that the program accesses next |
+//! | `dispatch` | time: which instructions are dispatched, what stalls them |
+//! | `window` | instructions that are dispatched behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
-//! | `prefetch`, `streamer` | lines that nobody asked for yet |
-//! | `throttle` | what a bandwidth allocation lets pass to the mesh |
-//! | `super_queue` | lines under way: super queue and fill buffers |
-//! | `che_approximation` | what the last-level cache has |
+//! | `prefetch`, `streamer` | lines that prefetchers request |
+//! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
+//! | `super_queue` | outstanding lines: super queue and fill buffers |
+//! | `che_approximation` | which lines the last-level cache has |
 //! | `tally` | counters |
 
 mod caches;
@@ -69,34 +69,34 @@ pub struct OooParams {
     pub super_queue: u32,
     pub l1_hit: Ps,
     pub l2_hit: Ps,
-    /// From a mispredicted branch to the first instruction after it.
+    /// Time from a mispredicted branch to the first instruction after it.
     pub redirect: Ps,
-    /// A page walk, and the fault of a page's first touch.
+    /// The time of a page walk, and of the fault at the first access to a page.
     pub walk: Ps,
     pub fault: Ps,
-    /// As the miss of which cache a load counts that waits for the L2 prefetcher's line.
+    /// The level of the miss by which a load counts that waits for a line of the L2 prefetcher.
     pub late_level: u8,
-    /// Accesses that train the L2 streamer, the lines it asks for at once, and those under way at which
-    /// it stops asking.
+    /// Accesses before the L2 streamer is trained, the lines that it requests at once, and the number of
+    /// outstanding lines at which it stops.
     pub training: u32,
     pub degree: u32,
     pub streamer_yields: u32,
     pub private: PrivateConfig,
 }
 
-/// Lines that the prefetchers run ahead; zero for those that are off.
+/// Lines that the prefetchers run ahead; zero if they are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ahead {
     pub l1: u64,
     pub l2: u64,
 }
 
-/// A request that the core wants to send.
+/// A request that the core sends.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
-    /// What the answer is to be called: a slot of the lines under way.
+    /// The slot of the outstanding line; the answer must name it.
     pub slot: u64,
-    /// Where the line lies.
+    /// The place of the line.
     pub place: Place,
     pub kind: Kind,
     pub at: Ps,
@@ -105,24 +105,24 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Whether it brings a modified line back, which no answer follows.
+    /// Whether it writes a modified line back; then no answer follows.
     fn is_write_back(&self) -> bool {
         !self.kind.is_read() && !self.kind.is_posted()
     }
 }
 
-/// Something that happens at a known time.
+/// An event at a known time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The line in a slot is there, or its data was pulled.
+    /// The line in a slot has arrived, or its data was read.
     Arrives(u32),
-    /// The uncore has taken a write-back.
+    /// The uncore has accepted a write-back.
     Freed,
     /// A load has its address.
     Starts(u64),
 }
 
-/// A core and the program that it runs.
+/// A core and its program.
 pub struct Ooo {
     params: OooParams,
     script: Script,
@@ -130,59 +130,59 @@ pub struct Ooo {
     flights: SuperQueue,
     streamer: Streamer,
     ahead: Ahead,
-    /// Everything before this is done.
+    /// Everything before this time is done.
     clock: Ps,
     /// Instructions dispatched.
     position: f64,
-    /// Picoseconds of an instruction; while a load is not back, the share of cycles in which none is
-    /// executed all the same, and the instructions that may be dispatched behind it.
+    /// Picoseconds of an instruction; while a load has no data, the share of cycles in which nothing is
+    /// executed, and the number of instructions that may be dispatched behind it.
     pace: f64,
     quiet: f64,
     window: f64,
     /// The next visit, and the instruction that it begins with.
     next: Visit,
     next_at: f64,
-    /// Loads that were dispatched and not retired, the oldest first, and its number.
+    /// Loads that were dispatched and have not retired, the oldest first, and the number of the oldest.
     loads: VecDeque<Load>,
     oldest: u64,
-    /// Accesses of those.
+    /// Accesses of these loads.
     load_entries: u32,
     /// Loads that wait for a buffer.
     starved: VecDeque<u64>,
     /// The latest load of every chain.
     chains: Vec<u64>,
-    /// Stores that have not left the store buffer, accesses of those, and how many of them have asked
-    /// for their lines.
+    /// Stores that have not left the store buffer, their accesses, and how many of them have requested their
+    /// lines.
     stores: VecDeque<Store>,
     store_entries: u32,
     asked: usize,
-    /// The instruction that is the next mispredicted branch in a load's slice.
+    /// The number of the instruction that is the next mispredicted branch in a load's slice.
     branch_at: f64,
-    /// The load that a mispredicted branch waits for, and what follows beyond.
+    /// The load for which a mispredicted branch waits, and the extra time after it.
     branch: Option<(u64, Ps)>,
-    /// When that came, and when the frontier goes on after it.
+    /// When that load's data arrived, and when dispatch continues after it.
     known: Ps,
     resumes: Ps,
-    /// Until when the kernel is at work on a fault.
+    /// Until when the kernel handles a fault.
     kernel: Ps,
-    /// Demand loads under way that missed L1, L2, the last-level cache: lines of theirs.
+    /// Lines of outstanding demand loads that missed L1, L2, and the last-level cache.
     missing: [u32; 4],
-    /// Until when one is under way that hits L2.
+    /// Until when a load that hits L2 is outstanding.
     l2_hit_until: Ps,
     events: BinaryHeap<Reverse<(Ps, Event)>>,
     /// Requests to send.
     pub asks: Vec<Ask>,
-    /// Those that wait to leave the core.
+    /// Requests that wait to leave the core.
     pub throttle: Throttle,
-    /// Write-backs that the uncore has not taken yet.
+    /// Write-backs that the uncore has not accepted yet.
     pub write_backs: u32,
-    /// Tiers that nothing is prefetched from, a bit each.
+    /// Tiers whose prefetches are throttled, one bit each.
     pub held_back: u32,
     tally: Tally,
 }
 
 impl Ooo {
-    /// A core that starts its program, with caches as after a while.
+    /// A core that starts its program, with caches as after a long run.
     pub fn new(params: OooParams, mut script: Script, ahead: Ahead) -> Self {
         let next = script.next();
         let mut core = Self {
@@ -225,9 +225,9 @@ impl Ooo {
         core
     }
 
-    /// Goes through the caches untimed until they have forgotten how they started.
+    /// Accesses the caches without timing until they have forgotten their first state.
     fn warm(&mut self) {
-        /// Hits say little about what else the caches hold.
+        /// Hits say little about the other lines in the caches.
         const MOST_VISITS: u64 = 100_000;
         let wanted = self.params.private.l2.0 + self.params.private.l2.0 / 4;
         let mut missed = 0;
@@ -256,7 +256,8 @@ impl Ooo {
         self.streamer.set_distance(ahead.l2);
     }
 
-    /// Sets the clock to this part of what it was made with: everything within the core takes as much longer.
+    /// Sets the clock to this part of its first value: everything within the core takes longer by the
+    /// inverse.
     pub fn set_clock(&mut self, made: &OooParams, part: f64) {
         let slower = |time: Ps| (time as f64 / part) as Ps;
         let to = OooParams {
@@ -271,12 +272,12 @@ impl Ooo {
         self.params = to;
     }
 
-    /// Lines that the program touched so far.
+    /// Lines that the program accessed so far.
     pub fn touched(&self) -> u64 {
         self.tally.touched
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         Tally {
             instructions: self.position,
@@ -285,28 +286,28 @@ impl Ooo {
         }
     }
 
-    /// The line in a slot will be there, or was pulled, at `at`.
+    /// The line in a slot arrives, or was read, at `at`.
     pub fn arrives(&mut self, slot: u64, at: Ps) {
         self.events.push(Reverse((at, Event::Arrives(slot as u32))));
     }
 
-    /// The uncore has taken a write-back at `at`.
+    /// The uncore has accepted a write-back at `at`.
     pub fn freed(&mut self, at: Ps) {
         self.events.push(Reverse((at, Event::Freed)));
     }
 
-    /// Whether a line-fill buffer is free. A write-back that memory has no room for holds one up: a
-    /// line cannot come in before another one leaves.
+    /// Whether a line-fill buffer is free. A write-back that memory cannot accept holds one: a line cannot
+    /// enter before another one leaves.
     fn has_fill_buffer(&self) -> bool {
         self.flights.fill_buffers + self.write_backs < self.params.fill_buffers
     }
 
-    /// Whether another line may be under way.
+    /// Whether another line may be outstanding.
     fn has_super_queue(&self) -> bool {
         self.flights.count + self.write_backs < self.params.super_queue
     }
 
-    /// Asks the uncore for a line. Returns its slot.
+    /// Requests a line from the uncore. Returns its slot.
     fn send(&mut self, line: u64, kind: Kind, cached: u32, fill_buffer: bool) -> Option<usize> {
         let cached = self.script.draw() < f64::from(cached) / f64::from(u32::MAX);
         let flight = SuperQueueEntry {
@@ -327,7 +328,7 @@ impl Ooo {
         Some(slot)
     }
 
-    /// A line has come.
+    /// A line has arrived.
     fn arrive(&mut self, slot: usize) {
         let (line, flight) = self.flights.remove(slot);
         if flight.kind == Kind::Wcilf {
@@ -345,13 +346,13 @@ impl Ooo {
         self.after_free();
     }
 
-    /// A line comes into L1.
+    /// A line enters L1.
     fn fill_l1(&mut self, line: u64, write: bool) {
         let victim = self.caches.fill_l1(line, write);
         self.drive_out(victim);
     }
 
-    /// A line leaves L2: back to the uncore if it is modified.
+    /// A line leaves L2: a modified one goes back to the uncore.
     fn drive_out(&mut self, victim: Victim) {
         let Some((line, true)) = victim else {
             return;
@@ -366,7 +367,7 @@ impl Ooo {
         });
     }
 
-    /// A buffer is free: loads first, then stores.
+    /// A buffer is free: loads use it first, then stores.
     fn after_free(&mut self) {
         self.feed_starved();
         self.drain_stores();

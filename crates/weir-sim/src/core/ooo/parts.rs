@@ -1,4 +1,4 @@
-//! The regions of a described program as one thread sees them, and which line of one is next.
+//! The regions of a described program as one thread sees them, and which line of a region is next.
 
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region};
@@ -10,7 +10,7 @@ use crate::rng;
 /// Lines of a page that an allocator hands out.
 pub const PAGE: u64 = 4096 / LINE_BYTES;
 
-/// What of a machine decides which lines its caches hold.
+/// The figures of a machine that decide which lines its caches hold.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheCapacity {
     /// Lines of L2, and of the part of the last-level cache that the program may fill.
@@ -36,24 +36,24 @@ pub struct Part {
     pub dependent: f64,
     pub mispredicted: f64,
     skew: f64,
-    /// Scatters popular ranks.
+    /// Spreads popular ranks over the region.
     scatter: u64,
     /// Its first chain.
     pub chain: u16,
-    /// The chain that indexes it.
+    /// The chain that holds its indices.
     pub indexed_by: Option<u16>,
-    /// Where each stream is.
+    /// The position of each stream.
     pub cursors: Vec<Cursor>,
     pub turn: usize,
-    /// Share of pages that the TLBs do not reach.
+    /// Share of pages that the TLBs do not cover.
     pub walks: f64,
-    /// For the chance that the last-level cache has a line.
+    /// For the probability that the last-level cache has a line.
     flow: Flow,
     own: Flow,
     pub cached: f64,
 }
 
-/// A stream: the line that is next, and the part of the region that it goes round in.
+/// A stream: its next line, and the part of the region in which it cycles.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor {
     next: u64,
@@ -70,7 +70,7 @@ pub struct PhaseParts {
     pub mispredicts: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
-    /// Of each part, the chance that it or one before it is next.
+    /// For each part, the probability that this part or an earlier one is next.
     pub upto: Vec<f64>,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
@@ -82,7 +82,7 @@ pub fn share(p: f64) -> u32 {
 }
 
 impl Part {
-    /// Which line is next, and how likely the last-level cache has it.
+    /// The next line, and the probability that the last-level cache has it.
     pub fn find_line(&mut self, visit: &mut Visit, bits: u64, times: (f64, f64)) {
         let elements = (self.lines / self.lines_per_element).max(1);
         let below = |n: u64| ((u128::from(bits) * u128::from(n)) >> 64) as u64;
@@ -129,7 +129,7 @@ impl Part {
     }
 }
 
-/// The share of lines in the larger of two caches among those that are not in the smaller.
+/// Of the lines that are not in the smaller of two caches, the share that is in the larger.
 fn conditional(both: f64, l2: f64) -> f64 {
     if l2 > 0.999 {
         return both;
@@ -137,8 +137,8 @@ fn conditional(both: f64, l2: f64) -> f64 {
     ((both - l2) / (1.0 - l2).max(1e-9)).clamp(0.0, 1.0)
 }
 
-/// A phase as thread `number` of so many sees it; its chains have the numbers from `chains` on, and
-/// `seed` says where in their parts of a region its streams start.
+/// A phase as thread `number` of `threads` sees it; its chains have the numbers from `chains` on, and `seed`
+/// selects where its streams start in their parts of a region.
 pub fn phase_parts(
     phase: &Phase,
     base: impl Fn(&Region) -> u64,
@@ -149,7 +149,7 @@ pub fn phase_parts(
 ) -> PhaseParts {
     let gap = 1000.0 / phase.apki;
     let total: f64 = phase.regions.iter().map(|r| r.share).sum();
-    // Chances by element, since shares are of accesses.
+    // Probabilities per element, since shares are of accesses.
     let weight = |r: &Region| r.share / total / accesses_of_pick(r);
     let picks: f64 = phase.regions.iter().map(weight).sum();
     let mut upto = 0.0;
@@ -209,7 +209,7 @@ pub fn phase_parts(
     }
 }
 
-/// Accesses of what is drawn at once: a line of a run, or an element.
+/// Accesses of one random choice: the lines of a run, or one element.
 fn accesses_of_pick(region: &Region) -> f64 {
     let lines = region.lines_per_element();
     if region.order.is_run() && region.stride == region.element {
@@ -251,8 +251,8 @@ fn part(
     let cursor = |stream: u64| {
         let from = first(stream);
         let to = first(stream + 1).max(from + PAGE).min(lines);
-        // Threads are at no fixed distance from each other. If they started together, and their parts
-        // were whole rounds of interleaved pages, all would be on the same tier all the time.
+        // Threads have no fixed distance from each other. If they started together, and their parts were
+        // whole rounds of interleaved pages, all would always be on the same tier.
         let pages = (to.saturating_sub(from) / PAGE).max(1);
         let turn = u64::from(number) * streams + stream;
         let skipped = rng::mix(rng::mix(seed ^ base) ^ turn) % pages;
@@ -268,7 +268,7 @@ fn part(
         Order::Zipf => Law::Zipf(region.skew),
         Order::Fresh => Law::Once,
     };
-    // A run with a stride touches only some of the lines.
+    // A run with a stride accesses only some of the lines.
     let touched = (lines / step * lines_per_element.min(step)).max(1) as f64;
     Part {
         base,
@@ -294,7 +294,7 @@ fn part(
             law,
         },
         own: Flow {
-            // A thread goes through its own part of a run.
+            // A thread accesses its own part of a run.
             lines: if run {
                 touched / f64::from(threads)
             } else {
@@ -307,7 +307,7 @@ fn part(
     }
 }
 
-/// A number that shares no factor with `n`, near the golden ratio of it.
+/// A number that has no common factor with `n`, close to its golden section.
 fn coprime(n: u64) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b != 0 {

@@ -1,10 +1,10 @@
-//! Lines that nobody asked for yet: what the prefetchers of L1 and L2 want, and when they get it.
+//! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
 use crate::uncore::Kind;
 
 impl Ooo {
-    /// The L1 prefetchers see a load whose instruction goes on evenly (next line, IP stride).
+    /// The L1 prefetchers see a load whose instruction has a constant stride (next line, IP stride).
     pub(super) fn stride_ahead(&mut self, line: u64, stride: u64, end: u64, cached: u32) {
         if stride == 0 {
             return;
@@ -31,8 +31,8 @@ impl Ooo {
         }
     }
 
-    /// The L2 streamer sees a request for a line and runs ahead. What it cannot ask for at once it never
-    /// does: those lines are left to L1's prefetchers and to demand.
+    /// The L2 streamer sees a request for a line and runs ahead. Lines that it cannot request at once it
+    /// never requests: L1's prefetchers or demand request them later.
     pub(super) fn stream(&mut self, line: u64, end: u64, cached: u32, kind: Kind) {
         let Some(wanted) = self.streamer.see(line) else {
             return;
@@ -47,20 +47,21 @@ impl Ooo {
         }
     }
 
-    /// Whether prefetches are held back from a line's tier.
+    /// Whether prefetches from a line's tier are throttled.
     fn is_held(&self, line: u64) -> bool {
         self.held_back != 0 && self.held_back >> self.script.place(line).tier & 1 != 0
     }
 
-    /// Whether a fill buffer is free for L1's prefetchers, which leave a quarter to demand. How many
-    /// they leave is not public; only that they yield (Intel Optimization Reference Manual 248966).
+    /// Whether a fill buffer is free for L1's prefetchers, which leave a quarter of the buffers to demand.
+    /// The real number is not public; the manual says only that prefetchers yield (Intel Optimization
+    /// Reference Manual 248966).
     fn spares_fill_buffer(&self) -> bool {
         let buffers = self.params.fill_buffers;
         self.flights.fill_buffers + self.write_backs < buffers - buffers / 4
     }
 
-    /// Whether so little is under way that the streamer may add to it. Demand and L1's prefetchers may
-    /// while the super queue has room at all.
+    /// Whether so few lines are outstanding that the streamer may add to them. Demand and L1's prefetchers
+    /// may add while the super queue has any free entry.
     fn spares_super_queue(&self) -> bool {
         self.flights.count + self.write_backs < self.params.streamer_yields
     }

@@ -1,7 +1,7 @@
-//! What a thread of a described program touches next.
+//! The accesses of a thread of a described program.
 //!
-//! Lines are numbered through all of the program's regions (*virtual* lines); where one lies is
-//! asked only when it leaves the core.
+//! Lines are numbered through all of the program's regions (*virtual* lines); the place of a line is computed
+//! only when its request leaves the core.
 
 use weir_model::workload::{Region, Workload};
 
@@ -9,14 +9,14 @@ use super::super::walk::{Place, Walk};
 use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts, share};
 use crate::rng;
 
-/// A touch of one line.
+/// An access to one line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Visit {
     /// The line.
     pub line: u64,
     /// The line after the last of its region.
     pub end: u64,
-    /// Accesses to it in a row.
+    /// Consecutive accesses to it.
     pub accesses: u32,
     /// Instructions from here to the next visit.
     pub gap: f64,
@@ -26,51 +26,50 @@ pub struct Visit {
     pub slice: f64,
     /// Share of the instructions with a vector register for their result.
     pub vector: f64,
-    /// Branches in the slice of a load that are predicted wrong, for each instruction.
+    /// Mispredicted branches in the slice of a load, per instruction.
     pub mispredicts: f64,
-    /// Whether it is stored to, and if so past the caches.
+    /// Whether it is a store, and if so whether it bypasses the caches.
     pub store: bool,
     /// See `store`.
     pub non_temporal: bool,
-    /// The chain whose latest load has its address.
+    /// The chain whose latest load gives its address.
     pub after: Option<u16>,
     /// The chain that it belongs to.
     pub chain: u16,
-    /// Whether a branch that waits for it is predicted wrong.
+    /// Whether a branch that waits for it is mispredicted.
     pub mispredicted: bool,
-    /// Lines from one access of its instruction to the next, where they are even; else zero.
+    /// Lines from one access of its instruction to the next, if the stride is constant; else zero.
     pub stride: u64,
     /// Whether its translation is not in the TLBs.
     pub walks: bool,
     /// Whether it is the first touch of its page.
     pub faults: bool,
-    /// Share of such lines that the last-level cache has if L2 has not, of 2^32.
+    /// Share of such lines that the last-level cache has and L2 has not, of 2^32.
     pub cached: u32,
 }
 
-/// What is left of an element.
+/// The rest of an element.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     lines: u64,
     next: Visit,
 }
 
-/// The touches of a thread, without end.
+/// The endless sequence of accesses of a thread.
 pub struct Script {
     phases: Vec<PhaseParts>,
     now: usize,
-    /// Instructions of the stretch that are left.
+    /// Instructions left in the current phase.
     left: f64,
     rest: Option<Rest>,
     chance: u64,
-    /// Where the memory of each region is: its first virtual line, and how to find a place.
+    /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
     chains: u16,
 }
 
 impl Script {
-    /// Thread `number` of a workload whose regions lie as `memory` says, in the order of
-    /// [`Workload::memory`].
+    /// Thread `number` of a workload with regions as in `memory`, in the order of [`Workload::memory`].
     pub fn new(
         work: &Workload,
         number: u32,
@@ -108,12 +107,12 @@ impl Script {
         }
     }
 
-    /// How many chains there are.
+    /// The number of chains.
     pub fn chains(&self) -> u16 {
         self.chains
     }
 
-    /// Where a line lies.
+    /// The place of a line.
     pub fn place(&self, line: u64) -> Place {
         let (base, walk) = self.region(line);
         walk.place_of_offset((line - base).min(walk.lines() - 1))
@@ -124,8 +123,8 @@ impl Script {
         &self.memory[after.saturating_sub(1)]
     }
 
-    /// Whether memory has to be written when L2 gives a modified line up: the last-level cache keeps
-    /// it if it is touched again in time.
+    /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if
+    /// it is accessed again in time.
     pub fn keeps(&mut self, line: u64) -> bool {
         let draw = self.draw();
         let phase_parts = &self.phases[self.now];
@@ -134,7 +133,7 @@ impl Script {
         part.is_some_and(|part| draw < part.cached)
     }
 
-    /// Chance in 0..1.
+    /// A random value in 0..1.
     #[inline]
     pub fn draw(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
@@ -146,7 +145,7 @@ impl Script {
         rng::mix(self.chance)
     }
 
-    /// The next touch.
+    /// The next access.
     pub fn next(&mut self) -> Visit {
         if let Some(rest) = &mut self.rest {
             let visit = rest.next;
@@ -177,7 +176,7 @@ impl Script {
             .position(|&upto| choice < upto)
             .unwrap_or(phase_parts.parts.len() - 1);
         let part = &mut phase_parts.parts[p];
-        // Uneven, so that nothing locks step with anything.
+        // The distance varies, so that nothing falls into step with anything else.
         let gap = phase_parts.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
         let store = unit(what, 0) < part.stores;
         let mut visit = Visit {
@@ -226,8 +225,8 @@ impl Script {
         visit
     }
 
-    /// The kernel clears a page before its first touch: a store to each of its lines, in place of that
-    /// touch.
+    /// The kernel clears a page before its first access: a store to each of its lines, in place of that
+    /// access.
     fn clear_page(&mut self, first: Visit) -> Visit {
         let clearing = Visit {
             accesses: 1,

@@ -1,13 +1,13 @@
 //! A store, from its dispatch until it leaves the store buffer.
 //!
-//! Stores leave in order, once every load before them has retired and the core owns their line. What
-//! they are to write is asked for ahead of that, in order too.
+//! Stores leave in order, when every load before them has retired and the core owns their line. Their lines
+//! are requested earlier, also in order.
 
 use super::Ooo;
 use super::script::Visit;
 use crate::uncore::Kind;
 
-/// Marks the number of a line that is written past the caches: nobody looks for it.
+/// Marks the number of a line that bypasses the caches, so that no look-up finds it.
 pub const PAST_CACHES: u64 = 1 << 62;
 
 /// A store in the store buffer.
@@ -40,7 +40,7 @@ impl Ooo {
         self.loads.front().is_none_or(|load| load.at > store.at)
     }
 
-    /// Lets stores leave whose line is there, and asks for those of the others.
+    /// Lets stores leave whose line has arrived, and requests the lines of the others.
     pub(super) fn drain_stores(&mut self) {
         while let Some(&store) = self.stores.front()
             && self.is_senior(&store)
@@ -76,10 +76,10 @@ impl Ooo {
         true
     }
 
-    /// Asks for the lines of stores that may leave next.
+    /// Requests the lines of stores that may leave next.
     fn ask_ahead(&mut self) {
         if self.asked > 0 && self.stores.front().is_some_and(|s| self.lost(s)) {
-            // Its line came and was driven out again: it is asked for once more.
+            // Its line came and was evicted again: it is requested once more.
             self.asked = 0;
         }
         while let Some(&store) = self.stores.get(self.asked)

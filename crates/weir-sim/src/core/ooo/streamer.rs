@@ -1,25 +1,25 @@
-//! The L2 streamer: it watches the requests that reach L2, a page each, and runs ahead of those that
-//! ascend, up to the end of their page ("prefetched cache lines must be in the same 4K page", Intel
-//! Optimization Reference Manual 248966). Every page trains it anew.
+//! The L2 streamer: it watches the requests that reach L2, separately for each page, and runs ahead of
+//! ascending ones, up to the end of their page ("prefetched cache lines must be in the same 4K page", Intel
+//! Optimization Reference Manual 248966). It is trained again on every page.
 
-/// Pages that are watched at once (Intel Optimization Reference Manual 248966: "one forward or
-/// backward stream can be maintained per page", 32 streams).
+/// Pages that it watches at once (Intel Optimization Reference Manual 248966: "one forward or backward stream
+/// can be maintained per page", 32 streams).
 const PAGES: usize = 32;
 /// log2 of the lines of a page.
 const PAGE_BITS: u32 = 6;
-/// A request so many lines after the last one goes on with the same run.
+/// A request at most this many lines after the last one continues the same run.
 const REACH: u64 = 2;
 
 /// A run of requests.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
-    /// The line that was asked for last.
+    /// The line that was requested last.
     last: u64,
     /// Requests of the run.
     seen: u32,
     /// The line that is prefetched next.
     ahead: u64,
-    /// When it was used last, in requests.
+    /// When it was used last, counted in requests.
     used: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Streamer {
     degree: u32,
 }
 
-/// Lines that the streamer wants: from one up to before another.
+/// The lines that the streamer requests: from one up to before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// The first line.
@@ -43,7 +43,7 @@ pub struct Wanted {
 }
 
 impl Streamer {
-    /// One that follows a run after `training` requests, up to `distance` lines ahead of them and
+    /// A streamer that follows a run after `training` requests, up to `distance` lines ahead of them and
     /// `degree` lines at a time.
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
@@ -55,12 +55,12 @@ impl Streamer {
         }
     }
 
-    /// Switches it on, with a distance, or off, with none.
+    /// Switches it on with a distance, or off with zero.
     pub fn set_distance(&mut self, distance: u64) {
         self.distance = distance;
     }
 
-    /// Sees a request for a line, and says what it wants, each line once.
+    /// Sees a request for a line, and returns the lines that it requests, each line once.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         self.now += 1;
         let page = line >> PAGE_BITS;
@@ -88,7 +88,7 @@ impl Streamer {
                 run.ahead = line + 1;
             }
         } else if line + REACH < run.last {
-            // It starts again, further back.
+            // The run starts again, further back.
             *run = Run {
                 last: line,
                 seen: 1,

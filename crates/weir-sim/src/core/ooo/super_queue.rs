@@ -1,4 +1,4 @@
-//! Lines on their way to a core: its super queue, and which of them hold a line-fill buffer too.
+//! The super queue: the outstanding lines of a core, and which of them hold a line-fill buffer too.
 
 use crate::uncore::Kind;
 
@@ -6,34 +6,34 @@ use crate::uncore::Kind;
 pub const NONE: u32 = u32::MAX;
 const FREE: u64 = u64::MAX;
 
-/// A line under way.
+/// An outstanding line.
 #[derive(Debug, Clone, Copy)]
 pub struct SuperQueueEntry {
-    /// What was asked of the uncore.
+    /// The kind of its request.
     pub kind: Kind,
     /// Whether the last-level cache has it.
     pub cached: bool,
-    /// Whether a line-fill buffer waits for it, so that it goes on into L1.
+    /// Whether a line-fill buffer waits for it, so that the line also enters L1.
     pub fill_buffer: bool,
-    /// As whose miss demand loads that wait count: 1 to 3, and 0 while none does.
+    /// The level of the miss by which waiting demand loads count: 1 to 3, and 0 while no load waits.
     pub level: u8,
-    /// The last load that waits for it, each of which knows the one before.
+    /// The last load that waits for it; each waiting load knows the one before.
     pub loads: u32,
 }
 
-/// All lines under way.
+/// All outstanding lines.
 #[derive(Debug)]
 pub struct SuperQueue {
     lines: Vec<u64>,
     flights: Vec<SuperQueueEntry>,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
     /// How many of them hold a line-fill buffer.
     pub fill_buffers: u32,
 }
 
 impl SuperQueue {
-    /// None under way, with room for so many.
+    /// An empty queue with `room` entries.
     pub fn new(room: u32) -> Self {
         let idle = SuperQueueEntry {
             kind: Kind::Drd,
@@ -50,13 +50,13 @@ impl SuperQueue {
         }
     }
 
-    /// Where a line is, if it is under way.
+    /// The slot of a line, if it is outstanding.
     #[inline]
     pub fn find(&self, line: u64) -> Option<usize> {
         self.lines.iter().position(|&l| l == line)
     }
 
-    /// Takes a line in; `None` if there is no room.
+    /// Adds a line; `None` if there is no free slot.
     pub fn insert(&mut self, line: u64, flight: SuperQueueEntry) -> Option<usize> {
         let slot = self.find(FREE)?;
         self.lines[slot] = line;
@@ -66,7 +66,7 @@ impl SuperQueue {
         Some(slot)
     }
 
-    /// The line in a slot has come.
+    /// The line in a slot has arrived.
     pub fn remove(&mut self, slot: usize) -> (u64, SuperQueueEntry) {
         let flight = self.flights[slot];
         self.count -= 1;

@@ -1,5 +1,5 @@
-//! What a core counts of its own, with the meaning that its performance events have. What leaves it is
-//! counted where it does (`pmu::CoreCounts`).
+//! The counts of a core, with the meaning of its performance events. Requests that leave the core are counted
+//! where they leave (`pmu::CoreCounts`).
 
 use weir_model::counters::{Counter, CounterSet};
 
@@ -8,27 +8,27 @@ use crate::clock::Ps;
 /// Counts of a core since it started, or of several together. Times are in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
-    /// Lines that the program touched.
+    /// Lines that the program accessed.
     pub touched: u64,
     /// Instructions.
     pub instructions: f64,
     /// Time.
     pub time: Ps,
-    /// Time in which nothing was executed: with a demand load under way, and of that with one that
-    /// missed L1, L2, and the last-level cache.
+    /// Time in which nothing was executed with an outstanding demand load that missed L1, L2, and the
+    /// last-level cache.
     pub stalls: [Ps; 4],
-    /// Time with a demand load under way that missed L1, L2, and the last-level cache, whatever was
-    /// executed.
+    /// Time with an outstanding demand load that missed L1, L2, and the last-level cache, with or without
+    /// execution.
     pub missing: [Ps; 3],
-    /// The same with a full store buffer and no load under way.
+    /// The same with a full store buffer and no outstanding load.
     pub bound_on_stores: Ps,
-    /// Accesses of loads that found their line in L1, ...
+    /// Accesses of loads that found their line in L1.
     pub l1_hits: u64,
-    /// ... neither there nor in a fill buffer, ...
+    /// Accesses that found it neither there nor in a fill buffer.
     pub l1_misses: u64,
-    /// ... in a fill buffer, ...
+    /// Accesses that found it in a fill buffer.
     pub fill_buffer_hits: u64,
-    /// ... not in L1, but in L2.
+    /// Accesses that missed L1 and hit L2.
     pub l2_hits: u64,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
         Counter::L2Hit,
     ];
 
-    /// Adds what another core counted.
+    /// Adds the counts of another core.
     pub fn add(&mut self, other: &Self) {
         self.touched += other.touched;
         self.instructions += other.instructions;
@@ -69,8 +69,7 @@ impl Tally {
         self.l2_hits += other.l2_hits;
     }
 
-    /// Puts the counters as hardware would show them in place of those of a stream, at so many
-    /// picoseconds a cycle.
+    /// Replaces the counters of a stream by those that hardware would show, at `cycle` picoseconds a cycle.
     pub fn put_into(&self, set: &mut CounterSet, cycle: f64) {
         let cycles = |ps: Ps| (ps as f64 / cycle) as u64;
         let [any, l1, l2, l3] = self.stalls;

@@ -1,7 +1,8 @@
-//! Between L2 and the mesh: where a bandwidth allocation lets requests pass at so many a time.
+//! Between L2 and the mesh: a bandwidth allocation limits the rate of requests here.
 //!
-//! What waits here holds its buffers in the core. Everything that leaves the core passes, whatever memory it
-//! is for (Intel, Introduction to Memory Bandwidth Allocation: between each core and the interconnect).
+//! A waiting request holds its buffers in the core. Every request that leaves the core passes here, for
+//! whatever memory it is (Intel, Introduction to Memory Bandwidth Allocation: between each core and the
+//! interconnect).
 
 use std::collections::VecDeque;
 
@@ -24,7 +25,7 @@ impl Throttle {
         self.waiting.push_back(ask);
     }
 
-    /// The next request that passes up to `until`, the one after it no sooner than `allocated` later.
+    /// The next request that passes up to `until`; the one after it passes at least `allocated` later.
     pub fn leave(&mut self, until: Ps, allocated: Ps) -> Option<Ask> {
         let first = self.waiting.front()?;
         let at = if allocated > 0 {
@@ -41,7 +42,7 @@ impl Throttle {
         Some(Ask { at, ..ask })
     }
 
-    /// When the first that waits may pass; [`Ps::MAX`] where none waits.
+    /// When the first waiting request may pass; [`Ps::MAX`] if no request waits.
     pub fn opens(&self) -> Ps {
         if self.waiting.is_empty() {
             Ps::MAX
@@ -50,7 +51,7 @@ impl Throttle {
         }
     }
 
-    /// Write-backs that wait, each in a buffer of its own.
+    /// Waiting write-backs, each in a buffer of its own.
     pub fn write_backs(&self) -> u32 {
         self.write_backs
     }

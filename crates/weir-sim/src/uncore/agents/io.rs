@@ -1,9 +1,9 @@
-//! Lines of devices on ports of the socket: written into the last-level cache's I/O ways (DDIO), read
-//! from there, from the cache of the core that made them, or from memory.
+//! Lines of devices on ports of the socket: they are written into the I/O ways of the last-level cache
+//! (DDIO), and read from there, from the cache of the core that wrote them, or from memory.
 //!
-//! Where the cache keeps no tags, since nobody's lines survive in it, those of devices are kept here: a
-//! line stays until as many others were written by devices as the I/O ways hold, or as many came to
-//! cores as the whole cache does.
+//! If the cache keeps no tags, since no tenant's lines survive in it, this module tracks the lines of
+//! devices: a line stays until devices wrote as many other lines as the I/O ways hold, or until cores
+//! received as many lines as the whole cache holds.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,18 +14,18 @@ use crate::params::IoParams;
 use crate::pmu::TorClass;
 use crate::uncore::request::{RequestId, Stage};
 
-/// What the uncore knows of devices and of the threads that they serve.
+/// The uncore's data of devices and of the threads that they serve.
 pub struct Io {
     params: IoParams,
-    /// Of each thread that puts requests to devices: its core, and whether what it gives them is in
+    /// For each thread that sends requests to devices: its core, and whether the data that it writes is in
     /// that core's L2.
     owners: Vec<Option<(u16, bool)>>,
     kept: UntaggedLines,
 }
 
 impl Io {
-    /// For threads of which these put requests to devices. `cache` lines are those of the last-level
-    /// cache.
+    /// `threads` says which threads send requests to devices. `cache` is the number of lines of the
+    /// last-level cache.
     pub fn new(params: IoParams, owners: Vec<Option<(u16, bool)>>, cache: u64) -> Self {
         Self {
             owners,
@@ -34,8 +34,8 @@ impl Io {
         }
     }
 
-    /// Whether a line that a core wants is in the last-level cache, as far as devices and the kernel's
-    /// work for them keep it there. `filled` lines came to cores so far.
+    /// Whether a line that a core reads is in the last-level cache because devices or the kernel's work for
+    /// them put it there. `filled` is the number of lines that cores received so far.
     #[inline]
     pub fn has(&mut self, thread: u16, place: Place, filled: u64) -> bool {
         match self.owners.get(thread as usize) {
@@ -45,15 +45,15 @@ impl Io {
     }
 }
 
-/// Lines in a cache without tags. Ages are in lines that came to cores.
+/// Lines in a cache without tags. Ages are counted in lines that cores received.
 #[derive(Debug)]
 struct UntaggedLines {
     /// Lines that the I/O ways hold, and the whole cache.
     ways: u64,
     cache: u64,
-    /// What devices wrote: the number of the latest write, and when it was.
+    /// Lines that devices wrote: the number of the latest write, and its time.
     written: HashMap<u64, (u64, u64)>,
-    /// The writes in order, among them those that were repeated since.
+    /// The writes in order, including writes that were repeated later.
     order: VecDeque<(u64, u64)>,
     number: u64,
     /// Lines of the kernel, and when each was read last.
@@ -72,7 +72,7 @@ impl UntaggedLines {
         }
     }
 
-    /// A device writes a line; returns one that has to leave the cache, which is modified.
+    /// A device writes a line; returns a modified line that must leave the cache, if any.
     fn write(&mut self, key: u64, now: u64) -> Option<u64> {
         self.number += 1;
         self.written.insert(key, (self.number, now));
@@ -115,14 +115,14 @@ impl UntaggedLines {
 }
 
 impl Uncore {
-    /// Lets threads put requests to devices. Lines that the kernel goes back to are in the cache.
+    /// Lets threads send requests to devices. Lines that the kernel reads repeatedly are in the cache.
     pub fn serve(&mut self, mut io: Io, kernel: impl Iterator<Item = Place>) {
         io.kept.kernel = kernel.map(|place| (place.key(), 0)).collect();
         self.io = Some(Box::new(io));
     }
 
-    /// A device on a port writes a line: into the I/O ways, where it may drive another line out, or to
-    /// memory where there are none. The entry stays until that has what goes there.
+    /// A device on a port writes a line: into the I/O ways, where it may evict another line, or to memory if
+    /// there are no such ways. The entry is held until the data is at its destination.
     #[cold]
     #[inline(never)]
     pub(super) fn admit_io_write(&mut self, id: RequestId, now: Ps) {
@@ -162,7 +162,7 @@ impl Uncore {
         self.wheel.push(answered, id, &mut self.pool);
     }
 
-    /// A device on a port reads a line: from the L2 of the core that gave it, which the slice asks, from
+    /// A device on a port reads a line: from the L2 of the core that wrote it, which the slice snoops, from
     /// the cache, or from memory.
     #[cold]
     #[inline(never)]
@@ -207,8 +207,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A line is there until as many others came as there is room for; each that was written leaves
-        /// once, or is there still.
+        /// A line stays until as many others came as the ways hold. Each written line has either left once or
+        /// is still there.
         #[test]
         fn lines_leave_in_the_order_in_which_they_were_written_last(
             ways in 1u64..20,

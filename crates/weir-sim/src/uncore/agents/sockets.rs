@@ -1,10 +1,10 @@
-//! Two sockets whose cores both have work. A request for a line of the other socket's memory, or for one
-//! that a core there holds modified, takes an entry in the table of its own socket's slice, crosses the link,
-//! and takes one at a slice there. That is given back when memory, or the core, has answered, the first only
-//! when the answer has crossed back.
+//! Two sockets whose cores both have work. A request for a line of the other socket's memory, or for one that
+//! a core there holds modified, takes an entry in the table of its own socket's slice, crosses the link, and
+//! takes an entry at a slice there. The second entry is released when memory, or the core, has answered; the
+//! first only when the answer has crossed back.
 //!
-//! While one socket only has work, requests to the other are not admitted there: its tables would hold
-//! nothing but what holds an entry of the first one's as well.
+//! While only one socket has work, requests to the other are not admitted there: its tables would hold only
+//! requests that also hold an entry of the first socket.
 
 use super::{Taken, Uncore, read_over};
 use crate::clock::Ps;
@@ -15,18 +15,19 @@ use crate::pmu::TorClass;
 use crate::uncore::mesh::slice_of;
 use crate::uncore::request::{Kind, Request, RequestId, Sender, Stage};
 
-/// What lies between two sockets.
+/// The connection of two sockets.
 pub struct Sockets {
     params: SocketParams,
     link: Peers,
-    /// For each tier, when its next line may be handed over, and the writes of the memory directory that are due.
+    /// For each tier, when its next line may be handed over, and the writes of the memory directory that are
+    /// due.
     over: Vec<(Ps, f64)>,
     /// Lines that crossed, towards the first socket and away from it.
     pub crossed: [u64; 2],
 }
 
 impl Sockets {
-    /// Nothing under way.
+    /// An idle connection.
     pub fn new(params: &SocketParams) -> Self {
         Self {
             link: Peers::new(params.link),
@@ -47,7 +48,7 @@ impl Sockets {
 }
 
 impl Uncore {
-    /// The slice of a line for a core, where not all share all of them.
+    /// The slice of a line for a core, if the slices are not shared by all cores.
     #[cold]
     #[inline(never)]
     pub(super) fn slice_among(&self, core: u16, place: Place) -> u16 {
@@ -69,19 +70,19 @@ impl Uncore {
         u16::from(u32::from(slice) >= self.params.uncore.slices)
     }
 
-    /// Whether a tier is of another socket than a slice.
+    /// Whether a tier is on another socket than a slice.
     pub(super) fn is_far(&self, slice: u16, tier: u8) -> bool {
         let homes = self.sockets.as_ref().map(|s| &s.params.tiers);
         homes.is_some_and(|homes| homes[tier as usize].socket != self.socket_of(slice))
     }
 
-    /// Whether a core is of another socket than a slice.
+    /// Whether a core is on another socket than a slice.
     pub(super) fn is_core_far(&self, slice: u16, core: u16) -> bool {
         let home = || self.socket_of(self.params.first_slice(core));
         self.sockets.is_some() && home() != self.socket_of(slice)
     }
 
-    /// The ToR class of what goes to a tier.
+    /// The ToR class of requests to a tier.
     fn class_from(&self, slice: u16, tier: u8) -> TorClass {
         match self.targets[tier as usize].class {
             TorClass::MissDdr if self.is_far(slice, tier) => TorClass::MissRemote,
@@ -89,7 +90,7 @@ impl Uncore {
         }
     }
 
-    /// A read that misses the last-level cache, where cores do not share one way to memory.
+    /// A read that misses the last-level cache, on machines whose cores do not share one path to memory.
     #[cold]
     #[inline(never)]
     pub(super) fn read_among(&mut self, id: RequestId, now: Ps) {
@@ -132,7 +133,7 @@ impl Uncore {
         self.cross(id, place, after);
     }
 
-    /// A streaming write to the other socket, whose data its slice has pulled at `free`.
+    /// A streaming write to the other socket; its slice has read the data at `free`.
     #[cold]
     #[inline(never)]
     pub(super) fn stream_over(&mut self, id: RequestId, now: Ps, free: Ps) {
@@ -166,7 +167,7 @@ impl Uncore {
         self.cross(id, place, after)
     }
 
-    /// Sends a request on to the other socket, where it becomes a guest.
+    /// Sends a request on to the other socket, where it enters as a remote request.
     fn cross(&mut self, id: RequestId, place: Place, at: Ps) -> Taken {
         let near = self.pool[id];
         let to = 1 - self.socket_of(near.slice);
@@ -196,8 +197,8 @@ impl Uncore {
         None
     }
 
-    /// A guest has its entry: everything up to the answer at its own socket is booked. Returns the thread
-    /// whose write-back memory has taken at once.
+    /// A remote request has its entry: everything until the answer at its own socket is booked. Returns the
+    /// thread whose write-back memory has accepted at once.
     pub(super) fn admit_remote(&mut self, remote: RequestId, now: Ps) -> Taken {
         let Request {
             index,
@@ -252,7 +253,7 @@ impl Uncore {
         let back = sockets.send(to, false, written.done) + hop;
         self.wheel.push(written.done, remote, &mut self.pool);
         if near.stage == Stage::Pulled && near.issued == Ps::MAX {
-            // Its slice hears of the data first.
+            // Its slice gets the data first.
             self.pool[id].issued = back;
             return None;
         }
@@ -271,7 +272,8 @@ impl Uncore {
         (!held && !is_posted).then_some(near.thread)
     }
 
-    /// A guest gives its entry back, to whoever waits for it. Returns the thread whose write-back came in.
+    /// A remote request releases its entry to a waiting request. Returns the thread whose write-back was
+    /// accepted.
     #[cold]
     #[inline(never)]
     pub fn leave(&mut self, remote: RequestId, now: Ps) -> Taken {
