@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whose processes are a tenant.
+/// The processes of a tenant.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -28,10 +28,10 @@ pub enum Scope {
 #[error("{0}")]
 pub struct NoScope(String);
 
-/// What is said of every text that is none.
+/// The accepted forms, for every error.
 const FORMS: &str = "write cgroup:/PATH, unit:NAME.service, container:ID or pid:NUMBER";
 
-/// A container's id has at least so many digits when it is shortened.
+/// The least number of digits of a shortened container id.
 const LEAST_ID: usize = 12;
 
 impl FromStr for Scope {
@@ -43,7 +43,7 @@ impl FromStr for Scope {
         };
         let wrong = |why: &str| Err(NoScope(format!("{why}; {FORMS}")));
         if rest.contains(char::is_control) || rest.is_empty() {
-            return wrong("nothing that has a name stands behind the colon");
+            return wrong("the name after the colon is missing");
         }
         match kind {
             "cgroup" => cgroup(rest).map_or_else(wrong, Ok),
@@ -62,7 +62,7 @@ impl FromStr for Scope {
             "pid" => match rest.parse() {
                 Ok(pid) if pid > 1 => Ok(Self::Pid(pid)),
                 Ok(_) => wrong("pid 0 and 1 are the kernel's and the system's"),
-                Err(_) => wrong("that is no process number"),
+                Err(_) => wrong("this is not a process number"),
             },
             _ => Err(NoScope(FORMS.into())),
         }
@@ -76,10 +76,10 @@ fn cgroup(path: &str) -> Result<Scope, &'static str> {
     }
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     if parts.is_empty() {
-        return Err("the root of the hierarchy is everybody");
+        return Err("the root of the hierarchy contains every process");
     }
     if parts.iter().any(|&part| part == "." || part == "..") {
-        return Err("a path with . or .. is none of a control group");
+        return Err("a control group's path has no . or ..");
     }
     Ok(Scope::Cgroup(format!("/{}", parts.join("/"))))
 }
@@ -110,8 +110,9 @@ impl TryFrom<String> for Scope {
 }
 
 impl Scope {
-    /// Whether two scopes have processes in common, as far as their names tell: they are one, a control
-    /// group lies in the other, or an id begins with the other. What only the host knows is not seen.
+    /// Whether two scopes have processes in common, as far as their names show: they are equal, one control
+    /// group contains the other, or one id begins with the other. Relations that only the host knows are not
+    /// seen.
     pub fn overlaps(&self, other: &Self) -> bool {
         let within = |inner: &str, outer: &str| {
             inner

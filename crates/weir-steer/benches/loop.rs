@@ -1,4 +1,4 @@
-//! What a window costs with 64 tenants, the plant left out: sight from counters, decision, record, line of
+//! The cost of a window with 64 tenants, without the plant: readings from counters, decision, record, line of
 //! the log.
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -17,8 +17,8 @@ use weir_steer::{Limit, Plant, PlantError, Readings, Role, TenantReadings};
 const TENANTS: usize = 64;
 const WINDOW: Nanos = Nanos(250e6);
 
-/// A plant that costs nothing: the same counters each window, twice as many every other time, so that there
-/// is something to decide.
+/// A plant at no cost: the same counters each window, doubled in every other window, so that there is
+/// something to decide.
 struct Nothing {
     tenants: Vec<TenantOf>,
     windows: u64,

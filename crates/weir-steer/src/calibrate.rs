@@ -1,4 +1,4 @@
-//! What controllers are told of a machine, measured there with each tier alone (MIKU section 4.1).
+//! What controllers need to know of a machine, measured with each tier alone (MIKU section 4.1).
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::{MachineError, Testbed};
@@ -10,21 +10,20 @@ use crate::knee::{Knee, Measure};
 use crate::limit::Share;
 use crate::readings::Readings;
 
-/// Residencies in the Table of Requests of a machine, each with nobody else on it.
+/// Residencies in the Table of Requests of a machine, each measured with no other tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
-    /// Of a request for DRAM at rest.
+    /// A request for DRAM without load.
     pub fast: Nanos,
-    /// Of a request for DRAM while it is loaded.
+    /// A request for loaded DRAM.
     pub fast_loaded: Nanos,
-    /// Of a request for the slow tier at rest, where it is known.
+    /// A request for the slow tier without load, if known.
     pub slow: Option<Nanos>,
-    /// Of a load from the slow tier from which on more threads bring no more bandwidth.
+    /// A load from the slow tier at the point from which more threads bring no more bandwidth.
     pub slow_read: Nanos,
-    /// The same of a non-temporal store.
+    /// The same for a non-temporal store.
     pub slow_write: Nanos,
-    /// Where the slow tier is busy and has no queue yet, in order of what is written; empty where that was
-    /// not measured.
+    /// The knees of the slow tier, in order of their share of writes; empty if they were not measured.
     pub knees: Vec<Knee>,
 }
 
@@ -32,25 +31,25 @@ pub struct Calibration {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CalibrateError {
     /// It has no memory behind CXL on this socket.
-    #[error("this machine has no CXL tier on its first socket, and so nothing to hold back")]
+    #[error("this machine has no CXL tier on its first socket, so there is nothing to limit")]
     NoSlowTier,
     /// It failed.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What is needed was not counted.
+    /// A required counter was not counted.
     #[error("the machine cannot be calibrated: {0}")]
     NotCounted(String),
 }
 
-/// So many last-level caches are out of a single thread's reach.
+/// A working set of this many last-level caches cannot be cached by a single thread.
 const CACHES: u64 = 4;
-/// A thread that is so long busy elsewhere between two lines finds the memory at rest.
+/// With this pause between two lines, a thread finds the memory without load.
 const REST: Nanos = Nanos(1_000.0);
-/// With so much of the most bandwidth, more threads bring no more.
+/// From this share of the most bandwidth on, more threads bring no more.
 const ENOUGH: f64 = 0.97;
 
-/// Measures a machine, a window for each point; its knees in steps of bandwidth allocation where it has
-/// that, in cores otherwise.
+/// Measures a machine, with one window for each point. Knees are measured in steps of bandwidth allocation if
+/// the machine has it, otherwise in cores.
 ///
 /// # Errors
 /// The machine has no slow tier, cannot run a thread on its tiers, or does not count its table.
@@ -97,14 +96,14 @@ pub fn calibrate(
         fast_loaded: loaded.mean()?,
         slow: Some(slow_rest.slow(rest.mean()?)?),
         slow_read,
-        // The paper finds twice that of a load; where one core fills the queue of posted stores, there is
-        // nothing to measure.
+        // The paper finds twice the residency of a load. If one core already fills the queue of posted
+        // stores, it cannot be measured.
         slow_write: slow_read * 2.0,
         knees,
     })
 }
 
-/// Pages in turn on every CXL device of the first socket.
+/// Pages are interleaved over every CXL device of the first socket.
 pub fn slow_placement(topology: &Topology) -> Option<Placement> {
     let slow: Vec<TierName> = (topology.tiers.iter())
         .filter(|tier| tier.kind == TierKind::Cxl)
@@ -156,7 +155,7 @@ impl CalibrationRun<'_> {
         })
     }
 
-    /// Residency with the fewest threads that draw about as much as any number of them.
+    /// Residency with the fewest threads that draw about as much as any larger number.
     fn knee(&self, op: Op, cores: &[u32], placement: &Placement) -> Result<Nanos, CalibrateError> {
         let counts = std::iter::successors(Some(1), |n| Some(n * 2));
         let counts = counts.take_while(|&n| n <= cores.len());

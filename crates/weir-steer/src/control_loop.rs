@@ -1,4 +1,4 @@
-//! A controller at the wheel: windows observed, decisions applied, and read back.
+//! The control loop: windows are observed, decisions are applied and read back.
 
 use weir_model::machine::Machine;
 use weir_model::tenant::Tenant;
@@ -9,48 +9,48 @@ use crate::limit::Limit;
 use crate::plant::{AppliedLimit, Model, Plant, PlantError, TenantOf};
 use crate::readings::{Readings, Role};
 
-/// A tenant and what it is to a controller.
+/// A tenant and its role.
 #[derive(Debug, Clone)]
 pub struct SteeredTenant {
     /// The load.
     pub tenant: Tenant,
-    /// Whether it is protected, or may be held.
+    /// Whether it is protected, or may be limited.
     pub role: Role,
 }
 
 /// Tenants that run for a while.
 #[derive(Debug, Clone)]
 pub struct Phase {
-    /// For how long.
+    /// Its duration.
     pub lasts: Nanos,
-    /// Who runs. Who is not named has nothing to run.
+    /// The tenants that run. Tenants that are not named have nothing to run.
     pub parties: Vec<SteeredTenant>,
 }
 
-/// What happened in one window. Everything that is by tenant is in the order of [`Plant::tenants`].
+/// The events of one window. Values per tenant are in the order of [`Plant::tenants`].
 #[derive(Debug, Clone)]
 pub struct Step {
     /// When the window ended, from the start.
     pub at: Nanos,
-    /// What was seen.
+    /// The readings of the window.
     pub readings: Readings,
-    /// To what each tenant was held during the window, as read back.
+    /// The limit of each tenant during the window, as read back.
     pub held: Vec<Limit>,
-    /// What was decided at its end.
+    /// The decision at its end.
     pub decision: Decision,
-    /// What became of it.
+    /// The limits that were applied.
     pub applied: Vec<AppliedLimit>,
 }
 
 impl Step {
-    /// Bandwidth that a tenant drew; zero where it ran nothing, or where that cannot be told.
+    /// Bandwidth of a tenant; zero if it ran nothing, or if its bandwidth is not known.
     pub fn drew(&self, tenant: usize) -> GbPerSec {
         let drew = (self.readings.tenants.get(tenant)).and_then(|t| t.drew.clone().ok());
         drew.unwrap_or(GbPerSec(0.0))
     }
 }
 
-/// A controller at the wheel of a plant.
+/// A controller that regulates a plant.
 pub struct ControlLoop<'a> {
     plant: &'a mut dyn Plant,
     controller: &'a mut dyn Controller,
@@ -60,7 +60,7 @@ pub struct ControlLoop<'a> {
 }
 
 impl<'a> ControlLoop<'a> {
-    /// Takes the wheel; nothing happens yet.
+    /// A loop that has not begun yet.
     pub fn new(
         plant: &'a mut dyn Plant,
         controller: &'a mut dyn Controller,
@@ -83,7 +83,7 @@ impl<'a> ControlLoop<'a> {
     /// One window: observes it, decides, applies.
     ///
     /// # Errors
-    /// The plant could not be observed. Holds stand as they were.
+    /// The plant could not be observed. The limits stay as they were.
     pub fn step(&mut self) -> Result<Step, PlantError> {
         let readings = self.plant.observe(self.window)?;
         self.at = self.at + readings.length;
@@ -105,7 +105,7 @@ impl<'a> ControlLoop<'a> {
         })
     }
 
-    /// So many windows.
+    /// Runs this many windows.
     ///
     /// # Errors
     /// As [`ControlLoop::step`]; the plant is released then.
@@ -118,10 +118,10 @@ impl<'a> ControlLoop<'a> {
     }
 }
 
-/// Plays phases on a machine under a controller, from the first to the end of the last.
+/// Runs phases on a machine under a controller, from the first to the end of the last.
 ///
 /// # Errors
-/// The machine cannot run a phase's tenants, or failed under them.
+/// The machine cannot run a phase's tenants, or failed while they ran.
 pub fn run_phases(
     machine: &mut dyn Machine,
     controller: &mut dyn Controller,
@@ -139,6 +139,6 @@ pub fn run_phases(
 /// Windows from the first phase to the end of the last.
 pub fn windows(phases: &[Phase], window: Nanos) -> usize {
     let whole: f64 = phases.iter().map(|phase| phase.lasts.get()).sum();
-    // A window that ends a rounding error late is none.
+    // A rounding error does not add a window.
     (whole / window.get() - 1e-6).ceil().max(0.0) as usize
 }

@@ -1,4 +1,4 @@
-//! A controller: sight in, decision out.
+//! A controller: readings in, decision out.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,37 @@ use weir_model::units::Nanos;
 use crate::limit::Limit;
 use crate::readings::Readings;
 
-/// A policy as a state machine. It sees windows of equal length, one after another, and knows neither
-/// clock nor machine: the same windows give the same decisions.
+/// A policy as a state machine. It sees windows of equal length, one after another, and knows neither clock
+/// nor machine: equal windows give equal decisions.
 pub trait Controller {
     /// The stable name: `weir`, `miku`, `quota` …
     fn name(&self) -> &'static str;
 
-    /// What has to be seen for its decisions to mean anything.
+    /// The readings that its decisions need.
     fn needs(&self) -> Needs {
         Needs::Table
     }
 
-    /// Sees a window and says to what every tenant of [`Readings::tenants`] is held from now on, in their
+    /// Sees a window and returns the limit of every tenant of [`Readings::tenants`] from now on, in their
     /// order.
     fn observe(&mut self, readings: &Readings) -> Decision;
 }
 
-/// What a controller has to see.
+/// The readings that a controller needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing: it decides the same whatever is seen.
+    /// None: it always decides the same.
     Nothing,
     /// The Table of Requests, counted.
     Table,
-    /// How long loads from the fast tier take.
+    /// The latency of loads from the fast tier.
     Probe,
-    /// One of both.
+    /// One of the two.
     TableOrProbe,
 }
 
 impl Needs {
-    /// Whether a window shows it.
+    /// Whether a window has these readings.
     pub fn are_met_by(self, readings: &Readings) -> bool {
         match self {
             Needs::Nothing => true,
@@ -51,14 +51,14 @@ impl Needs {
 /// What a controller decided, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
-    /// What each tenant is held to, in the order in which they were seen.
+    /// The limit of each tenant, in the order of the readings.
     pub limits: Vec<Limit>,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
 impl Decision {
-    /// Nobody is held.
+    /// No tenant is limited.
     pub fn free(tenants: usize, why: Why) -> Self {
         Self {
             limits: vec![Limit::FREE; tenants],
@@ -67,7 +67,7 @@ impl Decision {
     }
 }
 
-/// Why a controller decided as it did: what it compared, and the state that it is in now.
+/// The reason of a decision: the values that were compared, and the controller's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
     /// The rule that applied, in words.
@@ -75,13 +75,13 @@ pub struct Why {
     /// How long a request to the slow tier holds its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Nanos>,
-    /// How long a load from the fast tier took, where that was tried.
+    /// The latency of a load from the fast tier, if it was probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Nanos>,
-    /// What that was compared with.
+    /// The value with which it was compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Nanos>,
-    /// The controller's level, where it has any; 0 for free.
+    /// The controller's level, if it has levels; 0 is free.
     pub level: u32,
 }
 

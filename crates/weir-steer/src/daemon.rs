@@ -1,5 +1,4 @@
-//! The loop that one leaves running: windows until somebody asks to end, and everything put back whatever
-//! ends it.
+//! The loop of a daemon: windows until a stop is requested; everything is restored, however the loop ends.
 
 use weir_model::units::Nanos;
 
@@ -9,15 +8,15 @@ use crate::plant::{NotPutBack, Plant, PlantError, TenantOf};
 use crate::readings::Readings;
 use crate::record::{TierNames, WindowRecord};
 
-/// A window that took so many times its length was slept through.
+/// A window that took this multiple of its length: the process was asleep.
 const SLEPT: f64 = 3.0;
 
-/// Whoever is told of each window.
+/// An observer of each window.
 pub trait Witness {
     /// A window has passed. `tenants` are the plant's.
     fn saw(&mut self, window: WindowRecord, tenants: &[TenantOf]);
 
-    /// Whether another window is wanted.
+    /// Whether another window should run.
     fn go_on(&mut self) -> bool;
 }
 
@@ -26,14 +25,14 @@ pub trait Witness {
 pub struct Ended {
     /// Windows that passed.
     pub windows: u64,
-    /// Why it ended, unless it was asked to.
+    /// Why it ended, unless a stop was requested.
     pub failure: Option<PlantError>,
-    /// What could not be put back.
+    /// What could not be restored.
     pub not_put_back: Vec<NotPutBack>,
 }
 
-/// Steers a plant until the witness has seen enough or the plant fails, and releases it; a panic releases
-/// it as well.
+/// Steers a plant until the witness stops it or the plant fails, and releases the plant; a panic releases it
+/// too.
 pub fn steer(
     plant: &mut dyn Plant,
     controller: Box<dyn Controller>,
@@ -67,18 +66,18 @@ pub fn steer(
     }
 }
 
-/// A plant that is released when this goes, in a panic too.
+/// A plant that is released on drop, also after a panic.
 struct Released<'a>(&'a mut dyn Plant);
 
 impl Drop for Released<'_> {
     fn drop(&mut self) {
-        // Releasing twice is no error, and nobody is left to tell.
+        // A second release is no error, and there is no caller left to inform.
         self.0.release();
     }
 }
 
-/// A controller that lets go after a window that was slept through: what it saw is an average over things
-/// that it could not have answered.
+/// A controller that removes all limits after a window in which the process slept: that window is an average
+/// over events to which the controller could not respond.
 struct Awake {
     controller: Box<dyn Controller>,
     window: Nanos,
@@ -93,7 +92,7 @@ impl Controller for Awake {
         if readings.length > self.window * SLEPT {
             return Decision::free(
                 readings.tenants.len(),
-                Why::rule("the loop stood still: let go"),
+                Why::rule("the loop was stopped: limits removed"),
             );
         }
         self.controller.observe(readings)

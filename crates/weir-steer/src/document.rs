@@ -1,4 +1,4 @@
-//! The document of a scenario that was played: `weir/steer/1`.
+//! The document of a scenario run: `weir/steer/1`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ pub struct SteerDocument {
     /// The common part.
     #[serde(flatten)]
     pub origin: Origin,
-    /// What was played.
+    /// The scenario.
     pub scenario: String,
-    /// Who held the tenants: `weir`, `miku` ...
+    /// The controller: `weir`, `miku` ...
     pub controller: String,
-    /// Whether decisions were only written down, and nobody was held.
+    /// Whether decisions were only recorded, and no tenant was limited.
     pub dry: bool,
-    /// What the tiers are called in the windows.
+    /// The names of the tiers in the windows.
     pub tiers: TierNames,
     /// Every window, in order.
     pub windows: Vec<WindowRecord>,
-    /// Each phase: what was reached, beside no control and beside each alone.
+    /// Each phase: its result, compared with no control and with each side alone.
     pub phases: Vec<PhaseSummary>,
     /// All phases together.
     pub summary: SteerSummary,
@@ -34,20 +34,20 @@ impl SteerDocument {
     pub const SCHEMA: &'static str = "weir/steer/1";
 }
 
-/// What all phases in which both sides ran came to.
+/// The result of all phases in which both sides ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteerSummary {
-    /// The longest that a phase took to settle, in seconds; absent where one did not.
+    /// The longest time that a phase took to settle, in seconds; absent if a phase did not settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_s: Option<f64>,
-    /// Bandwidth of the protected once settled, in percent of alone: the mean over the phases' time.
+    /// Bandwidth of the protected tenants once settled, in percent of alone: the mean over the phases' time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected_pct_of_solo: Option<f64>,
-    /// The same of those who may be held.
+    /// The same for the tenants that may be limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restrained_pct_of_solo: Option<f64>,
-    /// The longest that it took to let everybody go when nobody was left to protect, in seconds; absent
-    /// where there was no such phase, or somebody was still held at its end.
+    /// The longest time until all limits were removed when no protected tenant ran, in seconds; absent if
+    /// there was no such phase, or a tenant was still limited at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_s: Option<f64>,
 }
@@ -59,20 +59,21 @@ pub struct PhaseSummary {
     pub from_s: f64,
     /// When it ended.
     pub to_s: f64,
-    /// Those who are protected.
+    /// The protected tenants.
     pub protected: SideSummary,
-    /// Those who may be held.
+    /// The tenants that may be limited.
     pub restrained: SideSummary,
-    /// Until both sides stayed within 3 points of where they ended, in seconds; absent where they did
-    /// not, or only one ran.
+    /// Time until both sides stayed within 3 points of their final values, in seconds; absent if they did
+    /// not, or if only one side ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle_s: Option<f64>,
-    /// Where nobody is protected: until everybody was let go, in seconds; absent where somebody never was.
+    /// In a phase without protected tenants: time until all limits were removed, in seconds; absent if a
+    /// limit remained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_s: Option<f64>,
 }
 
-/// One side of a phase. Absent is what did not run or cannot be told.
+/// One side of a phase. A value is absent if it did not run or is not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideSummary {
     /// The tenants.
@@ -80,19 +81,19 @@ pub struct SideSummary {
     /// Bandwidth of the tenants while they run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_gbps: Option<GbPerSec>,
-    /// Beside the others, and nobody is held.
+    /// Bandwidth with the other side, and no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_gbps: Option<GbPerSec>,
     /// Under the controller, the whole phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
-    /// Under the controller, once settled; the second half of the phase where it did not settle.
+    /// Under the controller, once settled; the second half of the phase if it did not settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_gbps: Option<GbPerSec>,
-    /// That, in percent of alone.
+    /// The same, in percent of alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_pct_of_alone: Option<f64>,
-    /// How far it still swings in the second half of the phase, in points of alone, from its mean.
+    /// The largest distance from its mean in the second half of the phase, in points of alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing_pct: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! What holds of every controller, whatever it decides: nobody is stopped, nothing changes faster than it
-//! can show, and when counters fall silent everybody is let go.
+//! Bounds for every controller: no tenant is stopped, no limit changes faster than its effect shows, and when
+//! counters are silent all limits are removed.
 
 use weir_model::units::Nanos;
 
@@ -10,16 +10,16 @@ use crate::readings::{Readings, Role};
 /// Bounds on what a controller may do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
-    /// Cores' worth of running that a tenant keeps, of its own cores.
+    /// Cores' worth of running that a tenant always keeps, as a share of its own cores.
     pub floor: Share,
-    /// Windows in a row without a usable sight after which everybody is let go.
+    /// Windows in a row without usable readings after which all limits are removed.
     pub silence: u32,
-    /// Windows that a hold stands before it may change, unless to let go.
+    /// Windows for which a limit stays before it may change, unless it is removed.
     pub dwell: u32,
 }
 
 impl Default for Bounds {
-    /// A hundredth of a tenant's cores, three windows of silence, and no dwelling.
+    /// A hundredth of a tenant's cores, three windows of silence, and no waiting between changes.
     fn default() -> Self {
         Self {
             floor: Share::of(0.01),
@@ -51,7 +51,7 @@ impl<C: Controller> Guarded<C> {
         }
     }
 
-    /// A hold that leaves a tenant what it must be left.
+    /// A limit that leaves a tenant its floor.
     fn floored(&self, limit: Limit, all: u32) -> Limit {
         let floor = self.bounds.floor.get() * f64::from(all);
         let cores = limit.cores.map(|c| c.clamp(1, all.max(1)));
@@ -75,7 +75,7 @@ impl<C: Controller> Guarded<C> {
     }
 }
 
-/// Whether the window says anything that could be true, of what is needed.
+/// Whether the readings that are needed are possible values.
 fn is_usable(readings: &Readings, needs: Needs) -> bool {
     if needs == Needs::Nothing {
         return true;
@@ -116,7 +116,7 @@ impl<C: Controller> Controller for Guarded<C> {
                 self.stands.fill((Limit::FREE, u32::MAX));
                 return Decision::free(
                     readings.tenants.len(),
-                    Why::rule("counters are silent: let go"),
+                    Why::rule("counters are silent: limits removed"),
                 );
             }
             return Decision {

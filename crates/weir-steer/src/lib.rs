@@ -1,27 +1,27 @@
-//! Keeping the fast tier fast: controllers that see one window after another and say to what each tenant
-//! is held.
+//! Controllers that protect the fast tier: they see one window after another and decide the limit of each
+//! tenant.
 //!
-//! | module | is |
+//! | module | content |
 //! |---|---|
-//! | [`readings`] | what is seen of a window: Little's law at the Table of Requests, bytes by tier |
-//! | [`limit`] | what a tenant may be held to: cores, processor time, bandwidth allocation, clock |
-//! | [`knee`] | what was measured of the slow tier alone: where it is busy and has no queue yet |
-//! | [`controller`] | the trait: sight in, decision out; no clock, no I/O, no chance |
+//! | [`readings`] | the readings of a window: Little's law at the Table of Requests, bytes by tier |
+//! | [`limit`] | the limits of a tenant: cores, processor time, bandwidth allocation, clock |
+//! | [`knee`] | the load at which the slow tier is busy and has no queue yet, measured alone |
+//! | [`controller`] | the trait: readings in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
-//! | [`guard`] | what holds of every controller: floors, one change at a time, silence lets go |
+//! | [`guard`] | bounds for every controller: floors, one change at a time, silence removes all limits |
 //! | [`plant`] | what is regulated: a model, or this host |
-//! | [`control_loop`] | a controller at the wheel of a plant, window by window |
-//! | [`scenario`] | who runs beside whom, and for how long |
-//! | [`calibrate`], [`registry`] | what controllers are told of a machine, and controllers by name |
-//! | [`scenario_run`] | a scenario under a controller, beside no control and beside each side alone |
-//! | [`record`], [`document`] | a window and a scenario as they are written down |
+//! | [`control_loop`] | a controller that regulates a plant, window by window |
+//! | [`scenario`] | which tenants run at the same time, and for how long |
+//! | [`calibrate`], [`registry`] | the values that controllers need, and controllers by name |
+//! | [`scenario_run`] | a scenario under a controller, without control, and each side alone |
+//! | [`record`], [`document`] | the record of a window and of a scenario |
 //! | [`published`] | published figures of regulation, from the same experiments |
-//! | [`daemon`] | the loop that one leaves running, which puts everything back whatever ends it |
-//! | [`config`], [`scope`] | the file that says what is steered, and what a tenant is on a host |
-//! | [`log`], [`status`] | the decision log, a decision in words, and how it is |
+//! | [`daemon`] | the loop of the daemon, which restores everything however it ends |
+//! | [`config`] | the steering file |
+//! | [`log`], [`status`] | the decision log, a decision in words, and the status document |
 //!
-//! Time passes in the machine, and nothing is written here: who calls a controller turns a decision into
-//! actions, and reads back what became of them.
+//! Time passes in the machine, and this crate writes nothing: the caller of a controller turns a decision
+//! into actions, and reads back their result.
 
 pub mod calibrate;
 pub mod config;

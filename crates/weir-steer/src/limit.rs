@@ -1,4 +1,4 @@
-//! What a tenant may be held to.
+//! The limits of a tenant.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ impl Share {
     /// Nothing of it.
     pub const NONE: Share = Share(0.0);
 
-    /// So much of it; what lies outside 0 to 1 is brought to the nearer end, and what is no number to
-    /// all, since a hold that nobody computed must hold nothing back.
+    /// This part of the whole. A value outside 0 to 1 becomes the nearer end. A value that is not a number
+    /// becomes the whole, since a limit that could not be computed must not slow a tenant.
     pub fn of(part: f64) -> Self {
         if part.is_nan() {
             return Self::ALL;
@@ -24,36 +24,36 @@ impl Share {
         Self(part.clamp(0.0, 1.0))
     }
 
-    /// The bare number.
+    /// The number.
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-/// What a part of a core is made of.
+/// How a part of a core is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Grain {
-    /// Processor time: whole cores, and less than one core is a part of its time.
+    /// Processor time: whole cores; less than one core is a part of its time.
     Time,
-    /// Memory bandwidth allocation in such steps, over as many cores as there are, so that each of them asks
-    /// seldom.
+    /// Memory bandwidth allocation in steps of this size, over as many cores as there are, so that each core
+    /// issues rarely.
     Wide(Share),
-    /// The same over few cores, so that runs of lines reach the device one after another: one that keeps few
-    /// rows of its DRAM open serves them better.
+    /// The same over few cores, so that runs of lines reach the device one after another: a device that keeps
+    /// few rows of its DRAM open serves them faster.
     Narrow(Share),
 }
 
-/// The most that few cores are allocated: a core that waits for a slow tier never draws more than about half
-/// of its peak, so that more would hold nothing back.
+/// The largest allocation for few cores: a core that waits for a slow tier never draws more than about half
+/// of its peak, so a larger allocation has no effect.
 const NARROW: f64 = 0.5;
 
-/// What one tenant is held to. Whatever is `None` or [`Share::ALL`] is left as it was found.
+/// The limits of one tenant. A value of `None` or [`Share::ALL`] changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
     /// Cores that it may run on at once (cpuset).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Processor time, as a share of what those cores give (CPU quota).
+    /// Processor time, as a share of the time of those cores (CPU quota).
     pub time: Share,
     /// Memory bandwidth allocation, as a share of the hardware's scale (MBA; SMBA for slow memory).
     pub allocation: Share,
@@ -63,7 +63,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Held to nothing.
+    /// No limit.
     pub const FREE: Limit = Limit {
         cores: None,
         time: Share::ALL,
@@ -71,12 +71,13 @@ impl Limit {
         clock: None,
     };
 
-    /// Whether it is held to nothing.
+    /// Whether there is no limit.
     pub fn is_free(&self) -> bool {
         *self == Self::FREE
     }
 
-    /// Held to about so many cores' worth of running, of `all`; more than those is free.
+    /// A limit of about `units` cores' worth of running, of `all` cores; a value of `all` or more is no
+    /// limit.
     pub fn to_units(units: f64, all: u32, grain: Grain) -> Self {
         if units.is_nan() || units >= f64::from(all) {
             return Self::FREE;
@@ -103,7 +104,7 @@ impl Limit {
         }
     }
 
-    /// Whole cores, and of all of them a part of their time.
+    /// Whole cores, and a part of their time.
     fn to_time(units: f64) -> Self {
         let cores = units.ceil().max(1.0);
         Self {
@@ -113,7 +114,7 @@ impl Limit {
         }
     }
 
-    /// The first of those cores and steps that come nearest to what was asked for.
+    /// The first of the candidates that are nearest to `units`.
     fn nearest(
         units: f64,
         all: u32,
@@ -137,7 +138,7 @@ impl Limit {
         held.reduce(better).unwrap_or(Self::FREE)
     }
 
-    /// Cores' worth of running that it leaves a tenant with `all` cores.
+    /// Cores' worth of running that the limit leaves a tenant with `all` cores.
     pub fn units(&self, all: u32) -> f64 {
         f64::from(self.cores.map_or(all, |c| c.min(all))) * self.time.get() * self.allocation.get()
     }

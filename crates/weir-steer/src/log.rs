@@ -1,4 +1,4 @@
-//! The decision log: a line of JSON for each window in which something was decided anew.
+//! The decision log: a line of JSON for each window with a new decision.
 
 use std::fmt::Write as _;
 
@@ -17,15 +17,15 @@ pub struct LogLine {
     pub n: u64,
     /// When, in UTC: `2026-03-01T14:05:09Z`.
     pub at: String,
-    /// Who decided.
+    /// The controller.
     pub controller: String,
-    /// Whether nobody was held.
+    /// Whether no tenant was limited.
     pub dry: bool,
-    /// The window that was seen, and what was done.
+    /// The window and the actions.
     pub window: WindowRecord,
 }
 
-/// Tells windows in which something was decided anew from those that went on as before.
+/// Distinguishes windows with a new decision from windows that continue as before.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeDetector {
     last: Option<(String, u32, Vec<ActionRecord>)>,
@@ -49,11 +49,11 @@ impl LogLine {
     /// The value of `schema` in lines that this version writes.
     pub const SCHEMA: &'static str = "weir/steer-log/1";
 
-    /// The decision in words: what was seen, what it was compared with, and what was done.
+    /// The decision in words: the readings, the values compared, and the actions.
     pub fn explain(&self) -> String {
         let window = &self.window;
         let mut text = format!(
-            "Decision {} of {}, {}, {:.2} s after it began.\n",
+            "Decision {} of {}, {}, {:.2} s after the start.\n",
             self.n, self.controller, self.at, window.t_s
         );
         let _ = writeln!(text, "Because: {}.", window.why.rule);
@@ -105,7 +105,7 @@ impl LogLine {
     }
 }
 
-/// A hold in words: `2 cores, 50 % of their time`.
+/// A limit in words: `2 cores, 50 % of their time`.
 pub fn words(limit: &Limit) -> String {
     if limit.is_free() {
         return "free".into();

@@ -1,8 +1,8 @@
-//! What a controller sees of one window.
+//! The readings of one window, for a controller.
 //!
-//! At the Table of Requests Little's law holds: entries = residency x rate. With occupancy and inserts
-//! counted by the tier that a request waits for, the slow tier's residency can be read off. Where a
-//! processor counts all requests together it follows from the mix (MIKU section 4.1, Eq. 1).
+//! At the Table of Requests Little's law holds: entries = residency x rate. If occupancy and inserts are
+//! counted by the tier for which a request waits, they give the slow tier's residency directly. If a
+//! processor counts all requests together, the residency follows from the mix (MIKU section 4.1, Eq. 1).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,31 +14,31 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 /// One window.
 #[derive(Debug, Clone)]
 pub struct Readings {
-    /// How long it was.
+    /// Its length.
     pub length: Nanos,
     /// All requests of cores in the Tables of Requests.
     pub table: Result<Residency, Unavailable>,
-    /// Those of them that wait for DRAM of this socket.
+    /// The part that waits for DRAM of this socket.
     pub fast_table: Result<Residency, Unavailable>,
-    /// Those of them that wait for the slow tier.
+    /// The part that waits for the slow tier.
     pub slow_table: Result<Residency, Unavailable>,
     /// Requests in the ingress queues, before the tables.
     pub ingress: Result<Residency, Unavailable>,
-    /// What DRAM of this socket moved.
+    /// Bandwidth of DRAM of this socket.
     pub fast: Result<Traffic, Unavailable>,
-    /// What the slow tier moved.
+    /// Bandwidth of the slow tier.
     pub slow: Result<Traffic, Unavailable>,
-    /// How long loads of the fast tier take whoever steers, where it tries: all that is seen of queues where
-    /// no table is counted.
+    /// How long loads from the fast tier by the controller's process take, if it probes: the only reading of
+    /// queues if no table is counted.
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
     pub tenants: Vec<TenantReadings>,
 }
 
-/// How long things stay in a queue, and how many there are.
+/// How long requests stay in a queue, and how many there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Residency {
-    /// Mean stay.
+    /// Mean time in the queue.
     pub mean: Nanos,
     /// Mean number present.
     pub entries: f64,
@@ -72,33 +72,33 @@ impl Traffic {
     }
 }
 
-/// What a tenant is to a controller.
+/// The role of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Whose fast tier is kept fast; never held.
+    /// Its fast tier is protected; it is never limited.
     Protected,
-    /// Uses the slow tier, and may be held.
+    /// It uses the slow tier, and may be limited.
     Restrained,
     /// Neither.
     Bystander,
 }
 
-/// What is seen of a tenant.
+/// The readings of a tenant.
 #[derive(Debug, Clone)]
 pub struct TenantReadings {
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// Cores that it has when nobody holds it.
+    /// Cores that it has without a limit.
     pub cores: u32,
-    /// Whether it had anything to run in the window, held or not.
+    /// Whether it had anything to run in the window, limited or not.
     pub busy: bool,
-    /// Bandwidth that it drew, where it can be told from others'.
+    /// Bandwidth that it drew, if it can be separated from that of others.
     pub drew: Result<GbPerSec, Unavailable>,
 }
 
 impl Readings {
-    /// What the counters of a window say.
+    /// The readings of a window's counters.
     pub fn of(observation: &Observation, tenants: Vec<TenantReadings>) -> Self {
         let set = &observation.counters;
         let length = observation.window;
@@ -112,16 +112,16 @@ impl Readings {
             ingress: residency(Counter::IrqInserts, Counter::IrqOccupancy),
             fast: traffic(Counter::CasRd, Counter::CasWr),
             slow: traffic(Counter::CxlRxMemData, Counter::CxlTxMemData),
-            probe: Err(Unavailable::because("nobody tries how long loads take")),
+            probe: Err(Unavailable::because("the latency of loads is not probed")),
             tenants,
         }
     }
 
-    /// How long a request for the slow tier holds its entry: counted where the processor tells tiers
-    /// apart, else solved from the mix, with `fast` as the residency of requests for DRAM.
+    /// How long a request for the slow tier holds its entry: counted if the processor counts by tier,
+    /// otherwise solved from the mix, with `fast` as the residency of requests for DRAM.
     ///
     /// # Errors
-    /// Nothing that would tell was counted, or too little went to the slow tier to tell from.
+    /// The required counters were not counted, or too few lines went to the slow tier.
     pub fn slow_residency(&self, fast: Nanos) -> Result<Nanos, Unavailable> {
         match &self.slow_table {
             Ok(slow) => Ok(slow.mean),
@@ -146,19 +146,19 @@ impl Readings {
         let slow = (mean.get() - (1.0 - share) * fast.get()) / share;
         if slow <= 0.0 {
             return Err(Unavailable::because(
-                "requests stay shorter than requests for DRAM alone would",
+                "requests stay shorter than requests for DRAM alone",
             ));
         }
         Ok(Nanos(slow))
     }
 
-    /// Whether anyone whose fast tier is kept fast had anything to run.
+    /// Whether any protected tenant had something to run.
     pub fn protected_busy(&self) -> bool {
         let mut protected = self.tenants.iter().filter(|t| t.role == Role::Protected);
         protected.any(|t| t.busy)
     }
 
-    /// Cores of all tenants that may be held and had something to run.
+    /// Cores of all tenants that may be limited and had something to run.
     pub fn restrained_cores(&self) -> u32 {
         (self.tenants.iter())
             .filter(|t| t.role == Role::Restrained && t.busy)
@@ -167,7 +167,7 @@ impl Readings {
     }
 }
 
-/// Less than this part of all lines says nothing about the slow tier: the error of the mix is divided by it.
+/// A smaller share of all lines says nothing about the slow tier: the error of the mix is divided by it.
 const LEAST_SLOW_SHARE: f64 = 0.01;
 
 fn residency(

@@ -1,4 +1,4 @@
-//! A window as it is written down: in documents, in the decision log, for `status` and for `top`.
+//! The record of a window: in documents, in the decision log, for `status` and for `top`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::limit::Limit;
 use crate::plant::TenantOf;
 use crate::readings::{Readings, Role, TenantReadings};
 
-/// One window: what was seen, what was decided, and what became of it.
+/// One window: the readings, the decision, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowRecord {
     /// When the window ended, in seconds from the start.
@@ -21,35 +21,35 @@ pub struct WindowRecord {
     pub window_s: f64,
     /// Bandwidth of each tier. A tier whose traffic was not counted is absent.
     pub gbps: BTreeMap<String, GbPerSec>,
-    /// How long a request for each tier stayed in the Table of Requests; `all` is the mean of them all. What
-    /// was not counted is absent.
+    /// How long a request for each tier stayed in the Table of Requests; `all` is the mean of all requests. A
+    /// tier that was not counted is absent.
     pub tor_ns: BTreeMap<String, Nanos>,
-    /// How long a load from the fast tier took whoever steers, where that was tried.
+    /// How long a load from the fast tier by the controller's process took, if it was probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_ns: Option<Nanos>,
-    /// The controller's level after it; 0 is free.
+    /// The controller's level after the window; 0 is free.
     pub level: u32,
-    /// What those who may be held were left during the window, in percent of their running; 100 is all.
+    /// The running that was left to tenants which may be limited, in percent; 100 is all.
     pub quota_pct: f64,
-    /// Why it was decided so.
+    /// The reason of the decision.
     pub why: Why,
-    /// What was changed at its end.
+    /// The changes at its end.
     pub actions: Vec<ActionRecord>,
     /// The tenants.
     pub tenants: Vec<TenantRecord>,
-    /// What could not be seen, and why.
+    /// Readings that are not available, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
 }
 
-/// A hold that was asked for, and what is in force.
+/// A limit that was requested, and the limit in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionRecord {
-    /// Whose.
+    /// The tenant.
     pub tenant: String,
-    /// What was asked for.
+    /// The requested limit.
     pub requested: Limit,
-    /// What is in force, read back.
+    /// The limit in force, read back.
     pub applied: Limit,
     /// What was refused, each with its reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,30 +61,30 @@ pub struct ActionRecord {
 pub struct TenantRecord {
     /// Its name.
     pub name: String,
-    /// What it is to the controller.
+    /// Its role.
     pub role: Role,
-    /// Cores that it has when nobody holds it.
+    /// Cores that it has without a limit.
     pub cores: u32,
     /// Whether it had anything to run.
     pub busy: bool,
-    /// Bandwidth that it drew, where that can be told.
+    /// Bandwidth that it drew, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
-    /// To what it was held during the window.
+    /// Its limit during the window.
     pub held: Limit,
 }
 
-/// What tiers are called: the fast one, and the slow ones together.
+/// The names of the tiers: the fast one, and the slow ones together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TierNames {
     /// `dram`.
     pub fast: String,
-    /// `cxl0`, or `cxl0+cxl1` where they are counted together.
+    /// `cxl0`, or `cxl0+cxl1` if they are counted together.
     pub slow: String,
 }
 
 impl WindowRecord {
-    /// A step, written down. `before` are the holds in force before its actions.
+    /// The record of a step. `before` are the limits in force before its actions.
     pub fn of(step: &Step, tenants: &[TenantOf], tiers: &TierNames) -> Self {
         let readings = &step.readings;
         let mut record = Self {
@@ -144,7 +144,7 @@ impl WindowRecord {
         }
     }
 
-    /// Bandwidth of all tenants of a role together; nothing where one that was busy cannot be told.
+    /// Bandwidth of all tenants of a role together; `None` if the bandwidth of a busy one is not known.
     pub fn drew(&self, role: Role) -> Option<GbPerSec> {
         let busy = self.tenants.iter().filter(|t| t.role == role && t.busy);
         busy.map(|tenant| tenant.gbps).sum::<Option<GbPerSec>>()
@@ -162,7 +162,7 @@ fn tenant_record(tenant: &TenantOf, seen: &TenantReadings, held: Limit) -> Tenan
     }
 }
 
-/// Running that those who may be held were left, in percent; all of it where there is nobody.
+/// Running that was left to tenants which may be limited, in percent; 100 if there are none.
 fn left(readings: &Readings, held: &[Limit]) -> f64 {
     let (mut all, mut left) = (0.0, 0.0);
     for (tenant, limit) in readings.tenants.iter().zip(held) {

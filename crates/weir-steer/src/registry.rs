@@ -1,4 +1,4 @@
-//! Controllers by name, made from what is known of a machine.
+//! Controllers by name, made from the known values of a machine.
 
 use crate::calibrate::Calibration;
 use crate::controller::{Controller, Decision, Needs, Why};
@@ -11,10 +11,10 @@ use crate::limit::Share;
 use crate::plant::Actuators;
 use crate::readings::Readings;
 
-/// Which controller.
+/// The name of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Ours.
+    /// Weir's own.
     Weir,
     /// As published.
     Miku,
@@ -26,15 +26,15 @@ pub enum Policy {
     Allocation,
     /// A fixed number of cores.
     Isolation,
-    /// Nobody is held.
+    /// No tenant is limited.
     None,
 }
 
-/// Cores' worth of running that static isolation leaves: what an operator would try first.
+/// Cores' worth of running that static isolation leaves: the first choice of an operator.
 pub const ISOLATED: f64 = 2.0;
-/// Steps of bandwidth allocation where a machine does not say (Intel MBA).
+/// Steps of bandwidth allocation if a machine does not state them (Intel MBA).
 const ALLOCATION_STEP: f64 = 0.1;
-/// Windows that a setting of bandwidth allocation takes to show.
+/// Windows before a setting of bandwidth allocation has an effect.
 const ALLOCATION_SETTLING: u32 = 4;
 
 impl Policy {
@@ -67,7 +67,7 @@ impl Policy {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
 
-    /// The controller, within bounds, for a machine whose tenants can be held by these means.
+    /// The controller, within bounds, for a machine whose tenants have these actuators.
     pub fn controller(
         self,
         known: &Calibration,
@@ -83,8 +83,8 @@ impl Policy {
             }
             Policy::Miku => {
                 let miku = Miku::new(MikuConfig {
-                    // One core's posted stores may fill the device's queue already; then their residency
-                    // is that of a queue. The paper finds twice that of a load.
+                    // One core's posted stores may already fill the device's queue; then their residency is
+                    // that of a queue. The paper finds twice the residency of a load.
                     slow_write: known.slow_write.min(known.slow_read * 2.0),
                     ..MikuConfig::with_residencies(known.fast, known.slow_read)
                 });
@@ -123,7 +123,7 @@ impl Policy {
         guarded(Isolation { units }, bounds)
     }
 
-    /// What it has to see.
+    /// The readings that it needs.
     pub fn needs(self) -> Needs {
         match self {
             Policy::Weir | Policy::Miku | Policy::Quota => Needs::TableOrProbe,
@@ -142,7 +142,7 @@ fn guarded<C: Controller + 'static>(controller: C, bounds: Bounds) -> Box<dyn Co
     Box::new(Guarded::new(controller, bounds))
 }
 
-/// A controller, and what takes its place where no table is counted and the fast tier's latency is tried.
+/// A controller, and the one that replaces it if no table is counted and the fast tier's latency is probed.
 fn or_probed<C: Controller>(counted: C, actuators: &Actuators) -> OrProbed<C> {
     let config = LatencyConfig {
         rest: None,
@@ -189,6 +189,6 @@ impl Controller for Free {
     }
 
     fn observe(&mut self, readings: &Readings) -> Decision {
-        Decision::free(readings.tenants.len(), Why::rule("nobody is ever held"))
+        Decision::free(readings.tenants.len(), Why::rule("no tenant is ever limited"))
     }
 }

@@ -1,4 +1,4 @@
-//! A scenario under a controller, beside no control and beside each side alone.
+//! A scenario under a controller, without control, and with each side alone.
 
 use weir_model::machine::Testbed;
 use weir_model::topology::{TierKind, Topology};
@@ -12,7 +12,7 @@ use crate::readings::Role;
 use crate::record::{TierNames, WindowRecord};
 use crate::registry::Policy;
 
-/// How a scenario is played.
+/// How a scenario runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOptions {
     /// The window of the controller.
@@ -21,13 +21,13 @@ pub struct RunOptions {
     pub quota_period: Nanos,
     /// Seed of every random choice.
     pub seed: u64,
-    /// By what tenants can be held.
+    /// The actuators of the tenants.
     pub actuators: Actuators,
-    /// Whether decisions are only written down.
+    /// Whether decisions are only recorded.
     pub dry: bool,
 }
 
-/// A scenario that was played.
+/// The result of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScenarioRun {
     /// Its windows.
@@ -38,19 +38,19 @@ pub struct ScenarioRun {
     pub summary: SteerSummary,
 }
 
-/// Windows from which a side alone, or without control, is known; the first is left out.
+/// Windows that measure a side alone, or without control; the first is not counted.
 const REFERENCE: usize = 4;
 
-/// Windows that [`run_scenario`] takes to observe.
+/// Windows that [`run_scenario`] observes.
 pub fn length(phases: &[Phase], window: Nanos) -> usize {
     windows(phases, window) + phases.len() * 3 * REFERENCE
 }
 
-/// Plays phases under a controller. `go_on` is called before each window with how many are done of
-/// [`length`]; once it says no, what was played so far is returned.
+/// Runs phases under a controller. `go_on` is called before each window with the number of windows that are
+/// done, of [`length`]; if it returns false, the results so far are returned.
 ///
 /// # Errors
-/// The machine cannot run the tenants, or failed under them.
+/// The machine cannot run the tenants, or failed while they ran.
 pub fn run_scenario(
     testbed: &dyn Testbed,
     phases: &[Phase],
@@ -109,7 +109,7 @@ pub fn run_scenario(
     })
 }
 
-/// What the tiers of a machine are called in records.
+/// The names of a machine's tiers in records.
 pub fn tier_names(topology: &Topology) -> TierNames {
     let slow: Vec<&str> = (topology.tiers.iter())
         .filter(|tier| tier.kind == TierKind::Cxl)
@@ -145,7 +145,7 @@ fn steps(
     Ok(records)
 }
 
-/// One side of a phase: its bandwidth alone, and beside the other where nobody is held.
+/// One side of a phase: its bandwidth alone, and with the other side without limits.
 fn alone(
     testbed: &dyn Testbed,
     phase: &Phase,
@@ -189,10 +189,10 @@ fn alone(
     })
 }
 
-/// Points of alone within which a phase has settled.
+/// A phase has settled within this many points of alone.
 const SETTLED: f64 = 3.0;
 
-/// What the windows of a phase came to.
+/// The results of a phase's windows.
 fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) {
     let shares = [
         percent(&phase.protected, seen, Role::Protected),
@@ -236,7 +236,7 @@ fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) {
     }
 }
 
-/// Bandwidth of a side in each window, in percent of alone; nothing where one window cannot be told.
+/// Bandwidth of a side in each window, in percent of alone; `None` if one window is not known.
 fn percent(side: &SideSummary, seen: &[&WindowRecord], role: Role) -> Option<Vec<f64>> {
     let alone = side.alone_gbps.filter(|g| g.get() > 0.0)?;
     seen.iter()

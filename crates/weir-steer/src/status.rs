@@ -1,4 +1,4 @@
-//! How it is: what a running controller tells whoever asks.
+//! The status of a running controller.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::plant::TenantOf;
 use crate::record::{TierNames, WindowRecord};
 
-/// Windows that are kept to be looked at.
+/// Windows that are kept for viewing.
 const RECENT: usize = 64;
-/// Troubles that are kept.
+/// Problems that are kept.
 const TROUBLES: usize = 16;
 
 /// A `steer status` document: `weir/steer-status/1`.
@@ -28,26 +28,26 @@ pub struct StatusDocument {
     pub since: String,
     /// What is steered: `host`, or a platform and a scenario.
     pub plant: String,
-    /// Who decides.
+    /// The controller.
     pub controller: String,
-    /// Whether nobody is held.
+    /// Whether no tenant is limited.
     pub dry: bool,
     /// How long a window is, in seconds.
     pub window_s: f64,
     /// Windows seen.
     pub windows: u64,
-    /// Windows in which something was decided anew.
+    /// Windows with a new decision.
     pub decisions: u64,
-    /// Holds that were asked for and refused, in part or whole.
+    /// Limits that were requested and refused, in part or whole.
     pub refusals: u64,
-    /// What the tiers are called.
+    /// The names of the tiers.
     pub tiers: TierNames,
     /// The tenants.
     pub tenants: Vec<TenantOf>,
-    /// What this machine lacks, and what each loss costs.
+    /// Capabilities that this machine lacks, and the effect of each loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
-    /// What went wrong beside steering, which goes on: a full disk, a port that was taken.
+    /// Problems outside of steering, which continues: a full disk, a port that was taken.
     pub troubles: VecDeque<String>,
     /// The decision log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ impl StatusDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/steer-status/1";
 
-    /// Takes a window in; the oldest one goes.
+    /// Adds a window; the oldest one is removed.
     pub fn saw(&mut self, window: WindowRecord, is_new: bool) {
         self.windows += 1;
         self.decisions += u64::from(is_new);
@@ -75,7 +75,7 @@ impl StatusDocument {
         self.recent.push_back(window);
     }
 
-    /// Takes a trouble in, once; the oldest one goes.
+    /// Adds a problem, once; the oldest one is removed.
     pub fn trouble(&mut self, what: String) {
         if self.troubles.contains(&what) {
             return;

@@ -1,4 +1,4 @@
-//! Machines that lie: whatever a controller is shown, what it decides stays within bounds, and it is the
+//! Machines with false counters: whatever a controller reads, its decisions stay within bounds, and are the
 //! same each time.
 
 mod common;
@@ -17,7 +17,7 @@ use weir_steer::{Controller, Decision, Limit};
 
 use common::{Fluid, readings};
 
-/// What becomes of a window's counters on their way.
+/// How the counters of a window are changed.
 #[derive(Debug, Clone)]
 enum Fault {
     None,

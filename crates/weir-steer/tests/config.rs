@@ -1,5 +1,5 @@
-//! The configuration: what is right is read as it stands, what is wrong is told with its line and key, and
-//! garbage is no more than a list of mistakes.
+//! The configuration: correct values are read exactly, mistakes are reported with line and key, and garbage
+//! gives only a list of mistakes.
 
 use proptest::prelude::*;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
@@ -92,7 +92,7 @@ fn what_is_left_out_is_as_usual() {
     assert!(config.known.calibration(Policy::Isolation).is_ok());
 }
 
-/// Each mistake by itself: what stands in the file, and what has to be told, with its line.
+/// Each mistake alone: the text of the file, and the expected message, with its line.
 #[test]
 fn every_mistake_is_told_with_its_line_and_key() {
     for (text, line, told) in [
@@ -106,7 +106,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[control]\nfloor_pct = 101\n",
             3,
-            "`control.floor_pct` lies between 1 and 100",
+            "`control.floor_pct` must be between 1 and 100",
         ),
         (
             "kind = \"steer\"\n[control]\nwindow = 250\n",
@@ -116,7 +116,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[control]\nwindow = \"1 ns\"\n",
             3,
-            "`control.window` lies between",
+            "`control.window` must be between",
         ),
         (
             "kind = \"steer\"\n[control]\ncontroler = \"weir\"\n",
@@ -172,7 +172,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[log]\nmost = \"1 B\"\npath = \"/a\"\n",
             3,
-            "lies between 64 KiB and 16 GiB",
+            "must be between 64 KiB and 16 GiB",
         ),
         ("kind = \"steer\"\n[control\n", 2, "this is not TOML"),
     ] {
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Knees in order of what they write, with figures that a file keeps.
+/// Knees in order of their share of writes, with figures that a file keeps.
 fn knees() -> impl Strategy<Value = Vec<Knee>> {
     let grain = prop_oneof![
         Just(Grain::Time),
@@ -262,7 +262,7 @@ proptest! {
         prop_assert_eq!((both.slow, &both.knees), (known.slow, &known.knees));
         let calibration = both.calibration(Policy::Weir).unwrap();
         prop_assert_eq!(&calibration.knees, &known.knees);
-        // The same table stands in a configuration as well.
+        // A configuration has the same table.
         let pasted = text.replace("steer-machine", "steer");
         prop_assert_eq!(Config::read("steer.toml", &pasted).unwrap().known, known);
     }

@@ -1,4 +1,4 @@
-//! The loop one leaves running: whatever ends it, the plant is released.
+//! The loop of the daemon: however it ends, the plant is released.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use weir_steer::{
 
 const WINDOW: Nanos = Nanos(250e6);
 
-/// A plant of one tenant, that remembers what is in force.
+/// A plant of one tenant, which records the limit in force.
 struct Remembering {
     tenants: Vec<TenantOf>,
     held: Limit,
@@ -81,7 +81,7 @@ impl Plant for Remembering {
     }
 }
 
-/// Holds to a core, and panics once it has seen so many windows.
+/// Limits to one core, and panics after this many windows.
 struct Panics(u32);
 
 impl Controller for Panics {
@@ -147,7 +147,7 @@ fn a_panic_lets_everybody_go() {
 
 #[test]
 fn a_window_that_was_slept_through_lets_everybody_go() {
-    // The last is seen first.
+    // The last one is seen first.
     let mut plant = Remembering::new(vec![WINDOW, WINDOW * 40.0, WINDOW]);
     let mut seen = All::default();
     steer(&mut plant, Box::new(Panics(9)), WINDOW, &tiers(), &mut seen);
@@ -155,5 +155,5 @@ fn a_window_that_was_slept_through_lets_everybody_go() {
         .map(|w| w.tenants[0].held.is_free())
         .collect();
     assert_eq!(held, [true, false, true], "free after the second window");
-    assert!(seen.0[1].why.rule.contains("stood still"));
+    assert!(seen.0[1].why.rule.contains("was stopped"));
 }

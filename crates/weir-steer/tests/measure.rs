@@ -1,5 +1,5 @@
-//! The measure: what both tiers keep under Weir's controller, on every platform of the library with CXL
-//! memory, of what they give alone.
+//! The measure: the bandwidth of both tiers under Weir's controller, as a part of what they give alone, on
+//! every platform of the library with CXL memory.
 
 mod library;
 
@@ -19,7 +19,7 @@ fn both_tiers_stay_busy_on_two_platforms() {
     }
 }
 
-/// What was not measured is got to know in a second.
+/// A device that was not measured is learned in a second.
 #[test]
 fn a_device_that_was_not_measured_is_got_to_know() {
     let cell = Cell::measure("emr2s+cxl-a", Op::NtSt, Given::AllocationAlone, SEED);
@@ -37,8 +37,8 @@ fn the_library_with_bandwidth_allocation() {
     assert!(all.worst_fast >= 0.93, "{all}");
     assert!(all.settled >= 46 && all.released == cells.len(), "{all}");
     assert!(all.steady >= 46, "{all}");
-    // Where a device is so slow that a step of a core's allocation is half of it, the least it can be given is
-    // what it gets.
+    // If a device is so slow that one step of a core's allocation is half of its bandwidth, it gets the
+    // smallest allocation.
     assert!(all.beyond_a_step == 0, "{all}");
 }
 
@@ -60,8 +60,9 @@ fn the_library_without_calibration() {
     assert!(all.fast >= 0.97 && all.slow >= 0.95, "{all}");
 }
 
-/// Non-temporal stores are posted, so that a core puts as many as it likes: without allocation, whole cores
-/// are the only means, and two of them fill the table of a device that one leaves half idle.
+/// Non-temporal stores are posted, so a core can keep any number of them outstanding: without allocation,
+/// whole cores are the only actuator, and two of them fill the table of a device that one core leaves half
+/// idle.
 #[test]
 #[ignore = "48 cells take minutes; for the documentation, by hand"]
 fn the_library_with_cores_and_time_alone() {

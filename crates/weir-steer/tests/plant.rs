@@ -1,4 +1,4 @@
-//! A model as a plant: phases come and go, holds stay, and what is in force is what is said.
+//! A model as a plant: phases start and end, limits stay, and the reported limits are those in force.
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::Testbed;

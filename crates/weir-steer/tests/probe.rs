@@ -1,5 +1,5 @@
-//! Where no table is counted: what needs nothing is held all the same, and what tries the fast tier's latency
-//! holds by that.
+//! Machines without a counted table: a controller that needs no readings still limits, and one that probes
+//! the fast tier's latency limits by that.
 
 mod common;
 
@@ -23,7 +23,7 @@ use weir_steer::{Controller, Limit, Plant, PlantError, Readings, Role};
 
 use common::{Flow, Fluid, readings};
 
-/// A window of a machine without counters; the probe as it is.
+/// A window of a machine without counters; the probe is unchanged.
 fn blind(fluid: &Fluid, fast_runs: bool, probe: Option<Nanos>) -> Readings {
     let mut readings = readings(fluid, CounterSet::default(), fast_runs);
     readings.probe = probe.ok_or_else(|| Unavailable::because("lost"));
@@ -38,7 +38,7 @@ fn latency() -> Guarded<Latency> {
     Guarded::new(Latency::new(config), Bounds::default())
 }
 
-/// So many windows of it.
+/// Several such windows.
 fn run(
     controller: &mut dyn Controller,
     fluid: &Fluid,
@@ -65,7 +65,7 @@ fn the_fast_tier_is_kept_fast_and_the_slow_one_is_not_stopped() {
 
 #[test]
 fn who_is_not_to_blame_is_let_go() {
-    // The protected tenant alone fills its tier: holding the other changes nothing.
+    // The protected tenant alone fills its tier: a limit of the other changes nothing.
     let fluid = Fluid {
         slow_mlp: 0.1,
         ..Fluid::miku()
@@ -109,7 +109,7 @@ fn policies_say_what_their_controllers_need() {
                 policy.name()
             );
         }
-        // Two windows without anything, and a third: whoever needs something lets go.
+        // Two windows without readings, and a third: a controller that needs readings removes its limits.
         let mut controller = policy.controller(&known, &Actuators::default(), Bounds::default());
         let all: Vec<bool> = (0..3)
             .map(|_| controller.observe(&blind(&fluid, true, None)).limits[1].is_free())
@@ -118,7 +118,7 @@ fn policies_say_what_their_controllers_need() {
     }
 }
 
-/// A model without its counters, on which a tenant chases pointers where a host would time its own loads.
+/// A model without its counters, on which a tenant chases pointers, as a host would time its own loads.
 struct Blind<'a>(Model<'a>);
 
 const PROBE: &str = "probe";
@@ -154,7 +154,7 @@ impl Plant for Blind<'_> {
     }
 }
 
-/// What DRAM and CXL of miku-a move over the later windows, in GB/s, `op` on eight cores each.
+/// Bandwidth of DRAM and CXL of miku-a over the later windows, in GB/s, `op` on eight cores each.
 fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let platform = Library::builtin().compose("miku-a").unwrap();
     let bed = SimTestbed::new(&platform).unwrap();

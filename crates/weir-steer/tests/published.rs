@@ -14,8 +14,8 @@ fn figure(id: &str) -> f64 {
     answer(id, &bed, 1).unwrap().unwrap()
 }
 
-/// What CXL-Interplay finds of its knobs (section V): a quota and bandwidth allocation restore most, a lower
-/// clock least.
+/// CXL-Interplay's result for its controls (section V): a quota and bandwidth allocation restore most, a
+/// lower clock least.
 #[test]
 fn a_quota_restores_far_more_than_a_low_clock() {
     let (quota, clock) = (figure("INT-117"), figure("INT-119"));
@@ -32,7 +32,7 @@ fn every_row_is_published() {
     assert!(about("MIK-001").is_none());
 }
 
-/// MIKU brings the fast tier back beside non-temporal stores (MIKU section 6: st and nt-st to at least 97 %).
+/// MIKU restores the fast tier against non-temporal stores (MIKU section 6: st and nt-st to at least 97 %).
 #[test]
 fn miku_gives_the_fast_tier_back() {
     let platform = Library::builtin().compose("miku-a").unwrap();

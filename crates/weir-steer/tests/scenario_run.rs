@@ -1,5 +1,5 @@
-//! What a played scenario says of itself: without control both sides have what they have without control, a
-//! dry run holds nobody, and whoever asks to end gets what there is.
+//! The summary of a scenario run: with the free controller both sides get what they get without control, a
+//! dry run limits no tenant, and a stop request returns the results so far.
 
 use weir_model::machine::Testbed;
 use weir_model::platform::Library;
@@ -24,7 +24,7 @@ fn bed() -> SimTestbed {
     SimTestbed::new(&platform).unwrap().sampled(sampling)
 }
 
-/// Three seconds of one side beside the other, then one of the restrained alone.
+/// Three seconds of both sides, then one of the restrained side alone.
 fn phases(bed: &SimTestbed) -> Vec<Phase> {
     let topology = bed.open(1).unwrap().topology().clone();
     let both = Scenario::builtin("alternate100s-nt-st", &topology)

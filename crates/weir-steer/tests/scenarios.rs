@@ -1,4 +1,4 @@
-//! Every scenario is played on models, and is what it says.
+//! Every scenario runs on models, and does what its summary says.
 
 use weir_model::machine::Testbed;
 use weir_model::platform::Library;

@@ -1,4 +1,5 @@
-//! Controllers on a server whose law is known: where they settle, how soon, and that they let go.
+//! Controllers on a server whose law is known: where they settle, how soon, and that they remove their
+//! limits.
 
 mod common;
 
@@ -10,7 +11,7 @@ use weir_steer::{Controller, Limit};
 
 use common::{Flow, Fluid, Tier, readings};
 
-/// So many windows of a server that counts.
+/// Several windows of a server with counters.
 fn run(
     controller: &mut dyn Controller,
     fluid: &Fluid,
@@ -53,7 +54,7 @@ fn congested() -> impl Strategy<Value = Fluid> {
             |f| {
                 let product = f.slow.rest * f.slow.peak;
                 let fast = f64::from(f.fast_cores) * f.fast_mlp;
-                // Room for twice the device's product, in whole cores.
+                // Space for twice the device's product, in whole cores.
                 fast + 2.0 * product + 2.0 * f.slow_mlp < 0.9 * f.entries
             },
         )

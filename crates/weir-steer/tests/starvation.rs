@@ -1,4 +1,4 @@
-//! Ten thousand seconds of tenants that come, change and go: everybody keeps a floor.
+//! Ten thousand seconds of tenants that start, change and end: every tenant keeps a floor.
 
 mod common;
 
@@ -17,14 +17,14 @@ const WINDOWS: usize = 40_000;
 /// What [`Bounds::default`] leaves a tenant of its cores.
 const FLOOR: f64 = 0.01;
 
-/// What a server does for a while.
+/// The behaviour of a server for a while.
 fn moods() -> impl Strategy<Value = Vec<(usize, bool, u32, f64, f64)>> {
     let mood = (1usize..400, any::<bool>(), 1u32..32, 0.5..96.0, 0.0..1.0);
     prop::collection::vec(mood, 1..40)
 }
 
-/// A tenant that may be held: its cores, what each keeps under way, and the windows for which it has something to
-/// run and then nothing.
+/// A tenant that may be limited: its cores, the requests that each keeps outstanding, and the windows for
+/// which it first has something to run and then nothing.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     cores: u32,
@@ -44,7 +44,8 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
     prop::collection::vec(part, 2..6)
 }
 
-/// Several tenants on one server: each has the part of the slow tier that it has of what is under way.
+/// Several tenants on one server: each has the part of the slow tier which is its part of the outstanding
+/// requests.
 struct Several {
     parts: Vec<Part>,
     server: Fluid,
@@ -55,7 +56,7 @@ impl Several {
         window % (self.parts[i].busy + self.parts[i].idle) < self.parts[i].busy
     }
 
-    /// What each tenant draws in a window under these holds, and what a controller sees of it.
+    /// The bandwidth of each tenant in a window under these limits, and the controller's readings.
     fn window(
         &self,
         window: usize,
@@ -112,7 +113,7 @@ proptest! {
         let bounds = Bounds::default();
         let mut weir = Guarded::new(Weir::new(WeirConfig::new(Nanos(base.fast.rest), slow)), bounds);
         let several = Several {
-            // What is under way counts, whosever cores it is of.
+            // Only the number of outstanding requests matters, not the cores that sent them.
             server: Fluid { slow_cores: 1, slow_mlp: 1.0, ..base },
             parts,
         };
@@ -166,7 +167,7 @@ proptest! {
                 break;
             }
         }
-        // A floor of running is worth as much of what it gets alone, and far more is the rule.
+        // A floor of running gives at least the same share of its bandwidth alone, and usually far more.
         prop_assert!(got >= FLOOR * wanted, "{got} of {wanted}");
     }
 }

@@ -1,4 +1,4 @@
-//! The file that says what is steered: `kind = "steer"`.
+//! The steering file: `kind = "steer"`.
 
 mod read;
 mod write;
@@ -16,32 +16,32 @@ use crate::limit::Share;
 use crate::registry::{ISOLATED, Policy};
 use crate::scope::Scope;
 
-/// What is steered, by whom, and where it is told.
+/// The tenants, the controller, and where the state is reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Who decides.
+    /// The controller.
     pub policy: Policy,
     /// How long a window is.
     pub window: Nanos,
-    /// After how long a tenant's processor time is given anew.
+    /// The period in which a tenant gets its processor time.
     pub period: Nanos,
-    /// What holds whatever is decided.
+    /// Bounds for every controller.
     pub bounds: Bounds,
-    /// Cores' worth of running that `isolation` leaves to those who may be held together.
+    /// Cores' worth of running that `isolation` leaves to all tenants that may be limited together.
     pub isolated: f64,
     /// Whether loads from the fast tier are timed.
     pub probe: Probing,
-    /// Whose fast tier is kept fast.
+    /// Tenants whose fast tier is protected.
     pub protect: Vec<Scope>,
-    /// Who may be held.
+    /// Tenants that may be limited.
     pub restrain: Vec<Scope>,
-    /// Whether and how other control groups become tenants by themselves.
+    /// Whether and how other control groups become tenants automatically.
     pub automatic: Option<Automatic>,
     /// What is known of the machine.
     pub known: Known,
-    /// Where decisions are written down.
+    /// The decision log.
     pub log: Option<LogConfig>,
-    /// The socket that tells how it is.
+    /// The status socket.
     pub socket: PathBuf,
     /// Where metrics are served.
     pub metrics: Option<SocketAddr>,
@@ -49,19 +49,20 @@ pub struct Config {
     pub journal: PathBuf,
 }
 
-/// How control groups become tenants that nobody named.
+/// How control groups become tenants automatically.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Automatic {
-    /// Who is left alone, with everything below.
+    /// Control groups that are never tenants, with everything below them.
     pub exclude: Vec<Scope>,
-    /// The part of a group's pages on the slow tier from which on it may be held; with less it is protected.
+    /// A group may be limited if at least this part of its pages is on the slow tier; with less it is
+    /// protected.
     pub slow: Share,
-    /// Groups with less memory are left alone.
+    /// Groups with less memory are never tenants.
     pub least: Bytes,
 }
 
 impl Default for Automatic {
-    /// A quarter of at least 64 MiB, nobody excluded.
+    /// A quarter of the pages, at least 64 MiB, no group excluded.
     fn default() -> Self {
         Self {
             exclude: Vec::new(),
@@ -74,20 +75,20 @@ impl Default for Automatic {
 /// Whether loads from the fast tier are timed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Probing {
-    /// Where the Tables of Requests are not counted.
+    /// Only if the Tables of Requests are not counted.
     #[default]
     Auto,
-    /// In any case.
+    /// Always.
     Always,
     /// Never.
     Never,
 }
 
 impl Probing {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Probing; 3] = [Probing::Auto, Probing::Always, Probing::Never];
 
-    /// The word for it.
+    /// The word for it in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Probing::Auto => "auto",
@@ -96,52 +97,52 @@ impl Probing {
         }
     }
 
-    /// What a word means.
+    /// The variant of a word.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|probing| probing.name() == name)
     }
 }
 
-/// Residencies in the Table of Requests, as measured on the machine. What is not known is absent.
+/// Residencies in the Table of Requests, as measured on the machine. An unknown value is absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Known {
-    /// Another file that says the rest: what `weir steer calibrate` wrote.
+    /// Another file with the remaining values, written by `weir steer calibrate`.
     pub from: Option<PathBuf>,
     /// When it was measured, in UTC.
     pub measured: Option<String>,
-    /// Of which machine, as `weir topo` identifies it.
+    /// The machine's digest, as `weir topo` shows it.
     pub digest: Option<String>,
-    /// Of a request for DRAM at rest.
+    /// A request for DRAM without load.
     pub fast: Option<Nanos>,
-    /// Of a request for DRAM while it is loaded.
+    /// A request for loaded DRAM.
     pub fast_loaded: Option<Nanos>,
-    /// Of a request for the slow tier at rest.
+    /// A request for the slow tier without load.
     pub slow: Option<Nanos>,
-    /// Of a load from the slow tier when its device is just busy.
+    /// A load from the slow tier when its device is just busy.
     pub slow_read: Option<Nanos>,
-    /// The same of a write.
+    /// The same for a write.
     pub slow_write: Option<Nanos>,
-    /// Where the slow tier is busy and has no queue yet, in order of what is written.
+    /// The knees of the slow tier, in order of their share of writes.
     pub knees: Vec<Knee>,
 }
 
-/// A controller needs a residency that nobody has measured.
+/// A controller needs a residency that was not measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the controller `{controller}` has to know `{key}` of [machine], a residency in the Table of Requests: add \
+    "the controller `{controller}` needs `{key}` of [machine], a residency in the Table of Requests: add \
      it to the configuration; `weir steer calibrate` measures it"
 )]
 pub struct NotKnown {
-    /// Who has to know.
+    /// The controller.
     pub controller: &'static str,
-    /// What.
+    /// The key.
     pub key: &'static str,
 }
 
 impl Known {
-    /// What was measured of a machine, and when.
+    /// The values measured on a machine, with the time.
     pub fn of(measured: &Calibration, digest: String, at: String) -> Self {
-        // What was not measured is zero there.
+        // A value that was not measured is zero there.
         let known = |time: Nanos| (time.get() > 0.0).then_some(time);
         Self {
             from: None,
@@ -156,7 +157,7 @@ impl Known {
         }
     }
 
-    /// This, and what another file says where this says nothing.
+    /// These values, completed by those of another file.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -186,14 +187,14 @@ impl Known {
         mistakes.finish(Some(known))
     }
 
-    /// What is known, as a file that [`Known::read`] reads.
+    /// The known values as a file that [`Known::read`] can read.
     pub fn to_toml(&self) -> String {
         write::to_toml(self)
     }
-    /// What a controller has to know of the machine.
+    /// The values that a controller needs.
     ///
     /// # Errors
-    /// It is not known.
+    /// A value is not known.
     pub fn calibration(&self, policy: Policy) -> Result<Calibration, NotKnown> {
         let missing = |key| NotKnown {
             controller: policy.name(),
@@ -214,26 +215,26 @@ impl Known {
             fast_loaded: need(by_load, self.fast_loaded, "fast_loaded")?,
             slow: self.slow,
             slow_read,
-            // The paper finds twice that of a load.
+            // The paper finds twice the residency of a load.
             slow_write: self.slow_write.unwrap_or(slow_read * 2.0),
             knees: self.knees.clone(),
         })
     }
 }
 
-/// Where decisions are written down.
+/// The decision log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
     /// The file.
     pub path: PathBuf,
-    /// It is begun anew when it has this size.
+    /// A new file begins at this size.
     pub most: Bytes,
-    /// So many older files are kept.
+    /// The number of older files that are kept.
     pub keep: u32,
 }
 
 impl LogConfig {
-    /// A log at this place, of the usual size.
+    /// A log at this path, of the default size.
     pub fn at(path: PathBuf) -> Self {
         Self {
             path,
@@ -243,11 +244,11 @@ impl LogConfig {
     }
 }
 
-/// The port that OpenMetrics is served on unless told otherwise.
+/// The default port for OpenMetrics.
 const PORT: u16 = 9464;
 
 impl Default for Config {
-    /// Weir's controller at windows of 250 ms, nobody named yet.
+    /// Weir's controller with windows of 250 ms, and no tenants.
     fn default() -> Self {
         Self {
             policy: Policy::Weir,
@@ -272,7 +273,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads a file's text. `file` is its name, for messages.
+    /// Reads the text of a file. `file` is its name, for messages.
     ///
     /// # Errors
     /// Every mistake, with its line and key.
@@ -282,12 +283,12 @@ impl Config {
         mistakes.finish(Some(config))
     }
 
-    /// The loopback address that metrics are served on where only that they are is said.
+    /// The loopback address for metrics if the file only switches them on.
     pub fn usual_metrics() -> SocketAddr {
         SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT)
     }
 
-    /// Scopes that contradict each other, in words; nothing where none do.
+    /// Scopes that contradict each other, in words; `None` if none do.
     pub fn contradiction(&self) -> Option<String> {
         let protected = self.protect.iter().map(|scope| (scope, "protected"));
         let restrained = self.restrain.iter().map(|scope| (scope, "restrained"));

@@ -1,4 +1,4 @@
-//! Reading the file. Every mistake is collected.
+//! Reads the file and collects every mistake.
 
 mod knee;
 mod tenants;
@@ -17,7 +17,7 @@ use super::{Config, Known, LogConfig, Probing};
 use crate::limit::Share;
 use crate::registry::Policy;
 
-/// A file larger than this is no configuration.
+/// A larger file is not a configuration.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The keys of each table.
@@ -72,7 +72,7 @@ const TABLES: [(&str, &[&str]); 8] = [
     ("journal", &["folder"]),
 ];
 
-/// Reads a file; what is missing or wrong is as usual, and was reported if it is wrong.
+/// Reads a file. A missing or wrong value becomes the default; a wrong one is reported.
 pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
     let mut config = Config::default();
     if text.len() > MOST_BYTES {
@@ -89,7 +89,7 @@ pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
         mistakes,
     };
     file.refuse_others(&TABLES);
-    file.expect_kind("steer", "this file does not say how to steer");
+    file.expect_kind("steer", "this is not a steering file");
     file.control(&mut config);
     file.tenants(&mut config);
     config.known = file.machine();
@@ -97,7 +97,7 @@ pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
     config
 }
 
-/// Reads what is known of a machine, from a file of its own.
+/// Reads the values of a machine from a file of its own.
 pub(super) fn read_machine(text: &str, mistakes: &mut Collector<'_>) -> Known {
     if text.len() > MOST_BYTES {
         mistakes.report(0..0, None, "the file is larger than 1 MiB", None);
@@ -116,7 +116,7 @@ pub(super) fn read_machine(text: &str, mistakes: &mut Collector<'_>) -> Known {
     file.expect_kind("steer-machine", "this file does not describe a machine");
     let known = file.machine();
     if known.from.is_some() {
-        let message = "one file at a time names another".to_owned();
+        let message = "a file that is named by another cannot name a third".to_owned();
         file.report(0..0, "machine.from", message, None);
     }
     known
@@ -179,7 +179,7 @@ impl<'p> File<'p, '_> {
         }
     }
 
-    /// A value, read by `read`; nothing where it is not there or was wrong.
+    /// A value, read by `read`; `None` if it is missing or wrong.
     fn value<T>(
         &mut self,
         table: &str,
@@ -189,7 +189,7 @@ impl<'p> File<'p, '_> {
         self.value_in(self.table(table)?, table, key, read)
     }
 
-    /// The same, in a table that is one of several of a name.
+    /// The same, in one of several tables of a name.
     fn value_in<T>(
         &mut self,
         of: &dyn TableLike,
@@ -219,7 +219,7 @@ impl<'p> File<'p, '_> {
             if (low..=high).contains(&time) {
                 return Ok(time);
             }
-            Err(format!("lies between {low} and {high}"))
+            Err(format!("must be between {low} and {high}"))
         })
     }
 
@@ -231,7 +231,7 @@ impl<'p> File<'p, '_> {
                 return Ok(number);
             }
             Err(format!(
-                "lies between {low} and {high}, and so is not {number}"
+                "must be between {low} and {high}, not {number}"
             ))
         })
     }
@@ -239,7 +239,7 @@ impl<'p> File<'p, '_> {
     fn path(&mut self, table: &str, key: &str) -> Option<PathBuf> {
         self.value(table, key, |value| match value.as_str() {
             Some(text) if text.starts_with('/') => Ok(PathBuf::from(text)),
-            Some(_) => Err("starts at the root: a service has no folder of its own".into()),
+            Some(_) => Err("must be an absolute path: a service has no working folder".into()),
             None => Err("is not a path in quotes".into()),
         })
     }
@@ -254,7 +254,7 @@ impl<'p> File<'p, '_> {
         });
         let millisecond = Nanos(1e6);
         let window = self.time("control", "window", millisecond * 10.0, millisecond * 6e4);
-        // What `cpu.max` takes.
+        // The range that `cpu.max` accepts.
         let period = self.time("control", "period", millisecond, millisecond * 1e3);
         let floor = self.number("control", "floor_pct", 1.0, 100.0);
         let dwell = self.number("control", "dwell", 0.0, 1000.0);
@@ -307,7 +307,7 @@ impl<'p> File<'p, '_> {
             let most: Bytes = quantity(value, "a size as in \"16 MiB\"")?;
             match (Bytes::kib(64)..=Bytes::gib(16)).contains(&most) {
                 true => Ok(most),
-                false => Err("lies between 64 KiB and 16 GiB".into()),
+                false => Err("must be between 64 KiB and 16 GiB".into()),
             }
         });
         let keep = self.number("log", "keep", 0.0, 100.0);
@@ -342,7 +342,7 @@ impl<'p> File<'p, '_> {
             if address.ip().is_loopback() || anywhere {
                 return Ok(address);
             }
-            Err("can be reached from elsewhere; add `anywhere = true` if that is wanted".into())
+            Err("can be reached from other machines; add `anywhere = true` to allow that".into())
         });
         let asked = self.root.get("metrics").is_some();
         config.metrics = listen.or(asked.then(Config::usual_metrics));

@@ -1,4 +1,4 @@
-//! What is known of a machine, as a file.
+//! Writes the known values of a machine as a file.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::Known;
 use crate::knee::Knee;
 use crate::limit::Grain;
 
-/// As a file that is read back.
+/// The values as a file that can be read again.
 pub(super) fn to_toml(known: &Known) -> String {
     let mut text = String::from("kind = \"steer-machine\"\n\n[machine]\n");
     let words = [("measured", &known.measured), ("digest", &known.digest)];

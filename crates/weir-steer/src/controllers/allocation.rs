@@ -8,22 +8,23 @@ use crate::controller::{Controller, Decision, Why};
 use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
-/// What the loop is told.
+/// Settings of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationConfig {
     /// Residency of a request for DRAM.
     pub fast: Nanos,
-    /// Residency of a request for the slow tier from which on more of them bring no more bandwidth.
+    /// Residency of a request for the slow tier at the point from which more requests bring no more
+    /// bandwidth.
     pub target: Nanos,
     /// The hardware's step, as a share of its scale (a tenth on Intel).
     pub step: f64,
-    /// Its least setting.
+    /// The smallest setting.
     pub least: f64,
-    /// Windows that a setting takes to show (seconds, CXL-Interplay section V-C).
+    /// Windows before a setting has an effect (seconds, CXL-Interplay section V-C).
     pub settling: u32,
 }
 
-/// The controller: a step down for backlog, a step up for room.
+/// The controller: a step down if there is backlog, a step up if there is none.
 #[derive(Debug, Clone)]
 pub struct Allocation {
     config: AllocationConfig,
@@ -32,7 +33,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: AllocationConfig) -> Self {
         Self {
             config,
@@ -44,7 +45,7 @@ impl Allocation {
     fn steer(&mut self, slow: Nanos) -> &'static str {
         if self.wait > 0 {
             self.wait -= 1;
-            return "the last setting has not shown yet";
+            return "the last setting has no effect yet";
         }
         let before = self.setting;
         if slow > self.config.target {
@@ -59,7 +60,7 @@ impl Allocation {
         if self.setting < before {
             "backlog: a step less"
         } else {
-            "room: a step more"
+            "headroom: a step more"
         }
     }
 }
@@ -73,7 +74,7 @@ impl Controller for Allocation {
         if !readings.protected_busy() {
             self.setting = 1.0;
             self.wait = 0;
-            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
         }
         let why = match readings.slow_residency(self.config.fast) {
             Ok(slow) => Why::compared(self.steer(slow), slow, self.config.target),

@@ -1,5 +1,5 @@
-//! A lower clock for the cores that load the slow tier (CXL-Interplay section V-B), to compare: whoever
-//! waits for memory hardly notices.
+//! A lower clock for the cores that load the slow tier (CXL-Interplay section V-B), for comparison: a core
+//! that waits for memory is hardly slowed.
 
 use weir_model::units::{Gigahertz, Nanos};
 
@@ -8,14 +8,14 @@ use crate::controller::{Controller, Decision, Why};
 use crate::limit::Limit;
 use crate::readings::Readings;
 
-/// What the loop is told.
+/// Settings of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrequencyConfig {
-    /// Residency of a request where nobody disturbs.
+    /// Residency of a request without interference.
     pub undisturbed: Nanos,
-    /// Impact is severe beyond so many times that.
+    /// Impact is severe beyond this multiple.
     pub severe: f64,
-    /// Clocks that the cores can take, highest first.
+    /// Clocks that the cores support, highest first.
     pub clocks: Vec<Gigahertz>,
 }
 
@@ -27,7 +27,7 @@ pub struct Frequency {
 }
 
 impl Frequency {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: FrequencyConfig) -> Self {
         Self { config, step: 0 }
     }
@@ -41,7 +41,7 @@ impl Controller for Frequency {
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.step = 0;
-            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
         }
         let why = match &readings.table {
             Ok(table) => {

@@ -1,12 +1,12 @@
-//! A fixed number of cores for whoever uses the slow tier, whatever happens: what an operator does by hand,
-//! to compare. It conserves no work.
+//! A fixed number of cores for tenants on the slow tier: what an operator sets by hand, for comparison. It is
+//! not work-conserving.
 
 use super::share_units;
 use crate::controller::{Controller, Decision, Needs, Why};
 use crate::limit::Grain;
 use crate::readings::Readings;
 
-/// The controller, with the cores' worth of running that all who may be held share.
+/// The controller, with the cores' worth of running that all limited tenants share.
 #[derive(Debug, Clone)]
 pub struct Isolation {
     /// Cores' worth of running.

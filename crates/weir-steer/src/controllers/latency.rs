@@ -1,10 +1,11 @@
-//! Where no table is counted, as in most virtual machines: the fast tier's latency alone, tried by whoever
-//! steers.
+//! A controller for machines without a counted table, such as most virtual machines: it uses only the fast
+//! tier's latency, which the controller's process probes.
 //!
-//! A high latency does not say whose requests are in the way, and may be the protected tenant's own doing. So
-//! a hold is a trial: where the fast tier is none the faster for it, it is taken back, and the next one comes
-//! later. What is reached under a narrow hold is what the fast tier can give now, and wider holds are measured
-//! by it. How busy the slow tier is remains unseen: it gives less than under counters.
+//! A high latency does not say whose requests cause it; the cause may be the protected tenant itself. So a
+//! limit is a trial: if the fast tier does not become faster, the limit is removed, and the next trial comes
+//! later. The latency under a narrow limit is what the fast tier can give now, and wider limits are compared
+//! with it. How busy the slow tier is remains unknown, so the slow tier gives less than under a controller
+//! with counters.
 
 use weir_model::units::Nanos;
 
@@ -13,30 +14,31 @@ use crate::controller::{Controller, Decision, Needs, Why};
 use crate::limit::{Grain, Share};
 use crate::readings::Readings;
 
-/// What the controller is told of a machine.
+/// Settings of the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyConfig {
-    /// Of a load from the fast tier at rest, if it was measured; the first trial tells otherwise.
+    /// Latency of a load from the fast tier without load, if it was measured; otherwise the first trial shows
+    /// it.
     pub rest: Option<Nanos>,
     /// Step of the hardware's bandwidth allocation, if it has any.
     pub step: Option<Share>,
 }
 
-/// Loads that take so many times as long as at rest are worth a trial.
+/// Loads that take this multiple of the unloaded latency start a trial.
 const SLOW: f64 = 1.3;
-/// A change of latency by this factor is none by chance: what is tried are a few hundred loads.
+/// A change of latency by this factor is not by chance: a probe is a few hundred loads.
 const NOTICED: f64 = 1.1;
-/// Of all cores, what the first trial leaves.
+/// Share of all cores that the first trial leaves.
 const FIRST: f64 = 1.0 / 8.0;
-/// Least running, in cores.
+/// The least running that is left, in cores.
 const LEAST: f64 = 1.0 / 16.0;
-/// What a step narrower leaves, and a step wider gives.
+/// The factor of a narrower step, and of a wider step.
 const NARROWER: f64 = 0.5;
 const WIDER: f64 = 1.25;
-/// Windows without harm before a step wider.
+/// Windows without harm before a wider step.
 const PATIENCE: u32 = 2;
-/// Windows for which nothing is tried again that was in vain or too wide, twice as many each time up to the
-/// latter.
+/// Windows before a failed trial, or a step that was too wide, is repeated; the number doubles each time, up
+/// to the second value.
 const AGAIN: u32 = 40;
 const MOST_AGAIN: u32 = 960;
 
@@ -44,13 +46,13 @@ const MOST_AGAIN: u32 = 960;
 #[derive(Debug, Clone)]
 pub struct Latency {
     config: LatencyConfig,
-    /// The shortest that was seen.
+    /// The shortest latency that was measured.
     rest: Option<Nanos>,
     held: Option<ActiveLimit>,
     in_vain: Wait,
 }
 
-/// Something that is not tried again yet.
+/// A step that is not repeated yet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Wait {
     left: u32,
@@ -63,7 +65,7 @@ impl Wait {
         self.next = self.left * 2;
     }
 
-    /// A window passes; whether it is over.
+    /// A window passes; returns whether the wait is over.
     fn is_over(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0
@@ -74,9 +76,9 @@ impl Wait {
 #[derive(Debug, Clone, Copy)]
 struct ActiveLimit {
     units: f64,
-    /// What the fast tier gives under holds that do no harm.
+    /// The fast tier's latency under limits that do no harm.
     good: Nanos,
-    /// Before the last step narrower: the hold, if there was one, and the latency.
+    /// Before the last narrower step: the limit, if there was one, and the latency.
     trial: Option<(Option<f64>, Nanos)>,
     calm: u32,
     too_wide: f64,
@@ -84,7 +86,7 @@ struct ActiveLimit {
 }
 
 impl Latency {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: LatencyConfig) -> Self {
         Self {
             rest: config.rest,
@@ -98,7 +100,7 @@ impl Latency {
         self.config.step.map_or(Grain::Time, Grain::Wide)
     }
 
-    /// What latency is compared with, and what follows.
+    /// The value with which the latency is compared, and the action.
     fn decide(&mut self, cores: f64, now: Nanos) -> (&'static str, Nanos) {
         let is_known = self.rest.is_some();
         let rest = self.rest.map_or(now, |rest| rest.min(now));
@@ -109,7 +111,7 @@ impl Latency {
         let threshold = held.good * NOTICED;
         let (rule, held) = match held.trial {
             Some(before) if now * NOTICED > before.1 => self.failed(held, before, now),
-            Some(_) => ("the fast tier is faster: held on", Some(held.settled(now))),
+            Some(_) => ("the fast tier is faster: the limit stays", Some(held.settled(now))),
             None => held.go_on(now),
         };
         self.held = held.filter(|held| held.units < cores);
@@ -125,7 +127,7 @@ impl Latency {
     ) -> (&'static str, Nanos) {
         let threshold = rest * SLOW;
         if self.in_vain.left > 0 && !self.in_vain.is_over() {
-            return ("to hold somebody helped nobody", threshold);
+            return ("a limit did not help", threshold);
         }
         if is_known && now <= threshold {
             return ("the fast tier is fast", threshold);
@@ -147,7 +149,7 @@ impl Latency {
         }
     }
 
-    /// A step narrower made nothing faster: the one before, and what is seen now is what there is.
+    /// A narrower step made nothing faster: the limit before it returns, and the present latency is accepted.
     fn failed(
         &mut self,
         held: ActiveLimit,
@@ -156,23 +158,23 @@ impl Latency {
     ) -> (&'static str, Option<ActiveLimit>) {
         let Some(units) = before else {
             self.in_vain.begin();
-            return ("to hold somebody helped nobody: let go", None);
+            return ("the limit did not help: removed", None);
         };
         let held = ActiveLimit {
             units,
             good: was.min(now),
             trial: None,
-            // It was not to blame.
+            // The limited tenant was not the cause.
             too_wide: f64::INFINITY,
             wait: Wait::default(),
             ..held
         };
-        ("narrower made nothing faster: as before", Some(held))
+        ("a narrower limit made nothing faster: as before", Some(held))
     }
 }
 
 impl ActiveLimit {
-    /// A narrower hold that helped.
+    /// A narrower limit that helped.
     fn settled(self, now: Nanos) -> Self {
         Self {
             good: now.min(self.good),
@@ -182,7 +184,7 @@ impl ActiveLimit {
         }
     }
 
-    /// Wider as long as nobody is harmed.
+    /// Steps get wider as long as they do no harm.
     fn go_on(mut self, now: Nanos) -> (&'static str, Option<Self>) {
         if now > self.good * NOTICED {
             self.too_wide = self.units;
@@ -220,13 +222,13 @@ impl Controller for Latency {
         if !readings.protected_busy() {
             self.held = None;
             self.in_vain = Wait::default();
-            return Decision::free(tenants, Why::rule("nobody to protect runs"));
+            return Decision::free(tenants, Why::rule("no protected tenant runs"));
         }
         let cores = f64::from(readings.restrained_cores());
         let why = match &readings.probe {
             _ if cores == 0.0 => {
                 self.held = None;
-                return Decision::free(tenants, Why::rule("nobody who may be held runs"));
+                return Decision::free(tenants, Why::rule("no tenant that may be limited runs"));
             }
             Ok(now) => {
                 let (rule, threshold) = self.decide(cores, *now);

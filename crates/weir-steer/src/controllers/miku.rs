@@ -1,5 +1,5 @@
-//! MIKU (arXiv 2503.17864 section 4): when requests for CXL stay in the Table of Requests longer than its
-//! device can serve them, everybody who uses CXL goes to one core at once, and comes back level by level.
+//! MIKU (arXiv 2503.17864 section 4): if requests for CXL stay in the Table of Requests longer than its
+//! device can serve them, all CXL tenants are limited to one core at once, and are released level by level.
 
 use weir_model::units::Nanos;
 
@@ -8,7 +8,7 @@ use crate::controller::{Controller, Decision, Why};
 use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
-/// What limits the rate at the narrowest level.
+/// The mechanism that limits the rate at the narrowest level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rate {
     /// Processor time.
@@ -17,19 +17,19 @@ pub enum Rate {
     Allocation,
 }
 
-/// What MIKU is told of a machine, measured with each tier alone (section 4.1).
+/// Settings of MIKU, measured with each tier alone (section 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct MikuConfig {
     /// Residency of a request for DRAM.
     pub fast: Nanos,
-    /// Residency of a load from CXL from which on more loads bring no more bandwidth.
+    /// Residency of a load from CXL at the point from which more loads bring no more bandwidth.
     pub slow_read: Nanos,
-    /// The same of a write; the paper finds twice that of a load.
+    /// The same for a write; the paper finds twice the residency of a load.
     pub slow_write: Nanos,
     /// Cores at levels 1, 2 and 3: the most that loads, stores and non-temporal stores may use without
     /// backlog.
     pub levels: [u32; 3],
-    /// What limits the rate at level 3.
+    /// The mechanism that limits the rate at level 3.
     pub rate: Rate,
 }
 
@@ -47,19 +47,19 @@ impl MikuConfig {
 }
 
 // The paper gives none of these.
-/// Rate after a window with backlog at level 3, of what it was.
+/// Factor of the rate after a window with backlog at level 3.
 const TIGHTEN: f64 = 0.5;
-/// Rate given back by a window without.
+/// Rate that is returned after a window without backlog.
 const LOOSEN: f64 = 0.1;
 /// Least rate.
 const LEAST: f64 = 0.05;
-/// Below so much of the target there is room for more.
+/// Below this share of the target there is headroom.
 const ROOM: f64 = 0.9;
-/// Windows with room before a step wider that was not tried yet.
+/// Windows with headroom before a wider step that was not tried yet.
 const PATIENCE: u32 = 2;
-/// A step that brought backlog is not tried again for so many windows, a minute of the paper's, ...
+/// A step that brought backlog is not repeated for this many windows, a minute of the paper's.
 const AGAIN: u32 = 60;
-/// ... twice as many each time that it does, up to this.
+/// The number doubles each time that it brings backlog, up to this.
 const MOST_AGAIN: u32 = 960;
 
 /// The controller. Level 0 is free, 3 the narrowest.
@@ -76,14 +76,14 @@ pub struct Miku {
 #[derive(Debug, Clone, Copy)]
 struct TooWide {
     width: f64,
-    /// Windows since.
+    /// Windows since then.
     age: u32,
-    /// After how many it is tried again.
+    /// Windows after which it is repeated.
     again: u32,
 }
 
 impl Miku {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: MikuConfig) -> Self {
         Self {
             config,
@@ -94,7 +94,7 @@ impl Miku {
         }
     }
 
-    /// Levels and rates in one order, the wider the greater.
+    /// Levels and rates in one order: a greater value is a wider limit.
     fn width(level: u32, rate: f64) -> f64 {
         f64::from(3 - level) + rate
     }
@@ -117,7 +117,7 @@ impl Miku {
             return "backlog at the narrowest level: a lower rate";
         }
         self.level = 3;
-        "backlog: all who use the slow tier to the narrowest level"
+        "backlog: all tenants of the slow tier to the narrowest level"
     }
 
     fn room(&mut self) -> &'static str {
@@ -131,7 +131,7 @@ impl Miku {
             (self.level - 1, 1.0)
         };
         let wider = Self::width(level, rate);
-        // What lies below a step that brought backlog has been climbed already.
+        // Levels below a step that brought backlog were climbed already.
         let patience = match self.too_wide {
             Some(too_wide) if wider < too_wide.width => 1,
             Some(too_wide) if too_wide.age < too_wide.again => {
@@ -177,11 +177,11 @@ impl Controller for Miku {
         }
         if !readings.protected_busy() {
             *self = Self::new(self.config.clone());
-            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
         }
         let slow = match readings.slow_residency(self.config.fast) {
             Ok(slow) => slow,
-            // Nothing goes to the slow tier: there is room.
+            // No requests go to the slow tier: there is headroom.
             Err(why) => {
                 let rule = format!("{}: {why}", self.room());
                 return hold_all(readings, self.limit(), Why::rule(rule).at_level(self.level));
@@ -195,7 +195,7 @@ impl Controller for Miku {
             self.room()
         } else {
             self.calm = 0;
-            "about as long as the device can serve"
+            "about as many requests as the device can serve"
         };
         let why = Why::compared(rule, slow, target).at_level(self.level);
         hold_all(readings, self.limit(), why)

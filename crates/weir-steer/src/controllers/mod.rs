@@ -20,7 +20,7 @@ use crate::controller::{Decision, Why};
 use crate::limit::{Grain, Limit};
 use crate::readings::{Readings, Role};
 
-/// The same hold for everybody who may be held and has something to run.
+/// The same limit for every tenant that may be limited and has something to run.
 fn hold_all(readings: &Readings, limit: Limit, why: Why) -> Decision {
     let held = |role| {
         if role == Role::Restrained {
@@ -35,10 +35,10 @@ fn hold_all(readings: &Readings, limit: Limit, why: Why) -> Decision {
     }
 }
 
-/// So many cores' worth of running, shared among those who may be held. Who draws less than half of an even
-/// part of their bandwidth is left alone: it is not to blame, and holding it would gain next to nothing. The
-/// others get equal parts of the rest, and what somebody with fewer cores leaves goes on to them (max-min
-/// fairness).
+/// Divides this many cores' worth of running among the tenants that may be limited. A tenant that draws less
+/// than half of an equal part of their bandwidth is not limited: it is not the cause, and a limit would gain
+/// almost nothing. The others get equal parts of the rest; what a tenant with fewer cores does not use goes
+/// to the others (max-min fairness).
 fn share_units(readings: &Readings, units: f64, grain: Grain, why: Why) -> Decision {
     let mut limits = vec![Limit::FREE; readings.tenants.len()];
     let may_be_held: Vec<usize> = (readings.tenants.iter().enumerate())
@@ -62,8 +62,8 @@ fn share_units(readings: &Readings, units: f64, grain: Grain, why: Why) -> Decis
     Decision { limits, why }
 }
 
-/// Those of some tenants that draw little, and what all of them draw; nobody where it cannot be told what
-/// each of them draws.
+/// Tenants that draw little, and what all tenants draw together; no tenants if the bandwidth of each is not
+/// known.
 fn small_drawers(readings: &Readings, of: &[usize]) -> (Vec<(usize, f64)>, f64) {
     let drew = |&i: &usize| {
         let drew = readings.tenants[i].drew.as_ref().ok()?.get();

@@ -1,5 +1,5 @@
-//! The loop of CXL-Interplay (section V-A): as long as requests stay in the Table of Requests far longer
-//! than they used to, whoever loads the slow tier gets less processor time.
+//! The loop of CXL-Interplay (section V-A): as long as requests stay in the Table of Requests far longer than
+//! without interference, tenants that load the slow tier get less processor time.
 
 use weir_model::units::Nanos;
 
@@ -8,23 +8,23 @@ use crate::controller::{Controller, Decision, Why};
 use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
-/// What the loop is told. The paper gives neither step nor floor nor a rule for release.
+/// Settings of the loop. The paper gives neither step nor floor nor a rule for release.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuotaConfig {
-    /// Residency of a request where nobody disturbs.
+    /// Residency of a request without interference.
     pub undisturbed: Nanos,
-    /// Impact is severe beyond so many times that.
+    /// Impact is severe beyond this multiple.
     pub severe: f64,
-    /// Processor time after a window with severe impact, of what it was.
+    /// Factor of the processor time after a window with severe impact.
     pub tighten: f64,
-    /// Processor time given back by a window without.
+    /// Processor time that is returned after a window without.
     pub loosen: f64,
     /// Least processor time.
     pub least: f64,
 }
 
 impl QuotaConfig {
-    /// Halves, gives a twentieth back, and leaves a sixteenth: the quota that the paper highlights.
+    /// Halves, returns a twentieth, and leaves a sixteenth: the quota that the paper highlights.
     pub fn undisturbed(undisturbed: Nanos) -> Self {
         Self {
             undisturbed,
@@ -44,7 +44,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: QuotaConfig) -> Self {
         Self { config, time: 1.0 }
     }
@@ -58,7 +58,7 @@ impl Controller for Quota {
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.time = 1.0;
-            return Decision::free(readings.tenants.len(), Why::rule("nobody to protect runs"));
+            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
         }
         let why = match &readings.table {
             Ok(table) => {
@@ -72,7 +72,7 @@ impl Controller for Quota {
                 let rule = if severe {
                     "severe impact: less processor time"
                 } else {
-                    "no severe impact: processor time given back"
+                    "no severe impact: processor time returned"
                 };
                 Why::compared(rule, table.mean, target)
             }

@@ -1,4 +1,4 @@
-//! Finding the knees of a slow tier: one tenant alone, held ever less.
+//! Finds the knees of a slow tier: one tenant alone, with ever narrower limits.
 
 use weir_model::access::{Op, Pattern};
 use weir_model::action::Action;
@@ -11,31 +11,31 @@ use super::{Knee, grains};
 use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
 
-/// Beyond every cache's reach.
+/// Beyond the reach of every cache.
 const WORKING_SET: Bytes = Bytes::mib(64);
-/// A device is busy with this share of the most that it gives without a queue.
+/// A device is busy at this share of its most bandwidth without a queue.
 pub(super) const BUSY: f64 = 0.97;
-/// Requests that stay so many times as long as at rest stand in a queue.
+/// Requests that stay this multiple of the unloaded residency wait in a queue.
 pub(super) const QUEUED: f64 = 3.0;
-/// Requests that wait before the table for so much of that have filled it.
+/// Requests that wait before the table for this share of it have filled the table.
 const WAITS: f64 = 0.1;
-/// Few cores must give so much more than many to be preferred, ...
+/// Few cores must give this factor more than many to be preferred.
 const WORTH: f64 = 1.03;
-/// ... and more where stores are posted: beside others, which wait before the table as well, few cores cannot
-/// post as fast as alone.
+/// The same for posted stores: together with other tenants, whose requests wait before the table as well, few
+/// cores cannot post as fast as alone.
 const WORTH_POSTED: f64 = 1.08;
-/// Windows that a knee is looked at: what a device gives differs from one to the next.
+/// Windows per limit: a device's bandwidth varies from one window to the next.
 const KNEE: u32 = 4;
-/// What holds differ by, where there is no bandwidth allocation: cores.
+/// The difference between two limits if there is no bandwidth allocation, in cores.
 const CORE: f64 = 1.0;
 
-/// Where and how a device is measured.
+/// The machine to measure, and how.
 pub struct Measure<'a> {
     /// The machine, on which nothing else runs.
     pub testbed: &'a dyn Testbed,
     /// Its seed.
     pub seed: u64,
-    /// How long each hold is looked at.
+    /// How long each limit is observed.
     pub window: Nanos,
     /// Cores that may be used.
     pub cores: &'a [u32],
@@ -45,7 +45,7 @@ pub struct Measure<'a> {
     pub step: Option<Share>,
 }
 
-/// A tenant alone under a hold.
+/// A tenant alone under a limit.
 #[derive(Debug, Clone, Copy)]
 struct LimitedWindow {
     units: f64,
@@ -57,11 +57,11 @@ struct LimitedWindow {
 }
 
 impl Measure<'_> {
-    /// The knees of loads, stores and non-temporal stores, in order of what they write. What cannot be
-    /// counted has none.
+    /// The knees of loads, stores and non-temporal stores, in order of their share of writes. An instruction
+    /// without counters has no knee.
     ///
     /// # Errors
-    /// The machine cannot run the tenant, or cannot hold it.
+    /// The machine cannot run the tenant, or cannot limit it.
     pub fn knees(&self) -> Result<Vec<Knee>, MachineError> {
         let Some(rest) = self.at_rest()? else {
             return Ok(Vec::new());
@@ -85,7 +85,7 @@ impl Measure<'_> {
         }
     }
 
-    /// The better of few cores and many.
+    /// The better knee: with few cores or with many.
     fn best(&self, op: Op, rest: Nanos) -> Result<Option<Knee>, MachineError> {
         let mut best: Option<(Knee, LimitedWindow)> = None;
         for grain in grains(self.step) {
@@ -98,7 +98,7 @@ impl Measure<'_> {
         Ok(best.map(|(knee, _)| knee))
     }
 
-    /// Residency while a single core asks, without its prefetchers.
+    /// Residency with a single core, without its prefetchers.
     fn at_rest(&self) -> Result<Option<Nanos>, MachineError> {
         let mut tenant = self.tenant(Op::Ld);
         tenant.cores.truncate(1);
@@ -106,7 +106,8 @@ impl Measure<'_> {
         Ok(self.see(tenant, Limit::FREE, 1)?.map(|seen| seen.residency))
     }
 
-    /// The least hold with which the device is busy, if it has no queue then; else the most without one.
+    /// The narrowest limit under which the device is busy, if it has no queue then; otherwise the widest
+    /// without a queue.
     fn knee(
         &self,
         op: Op,
@@ -117,7 +118,7 @@ impl Measure<'_> {
         let is_queued =
             |seen: &LimitedWindow| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
         let look = |i: usize| self.look(op, ladder[i]);
-        // The first hold that fills the queue; a hold that cannot be judged does.
+        // The first limit that fills the queue; a limit that cannot be judged counts as such.
         let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
         let Some(last) = much.checked_sub(1).map(look) else {
             return Ok(None);
@@ -145,7 +146,7 @@ impl Measure<'_> {
         Ok(Some((knee, seen)))
     }
 
-    /// Everything that can be held, the least first.
+    /// Every limit that can be set, the narrowest first.
     fn ladder(&self, grain: Grain) -> Vec<Limit> {
         let all = self.cores.len() as u32;
         let step = match grain {
@@ -163,7 +164,7 @@ impl Measure<'_> {
         ladder
     }
 
-    /// A tenant that does one thing as fast as it can.
+    /// A tenant that repeats one instruction as fast as it can.
     fn tenant(&self, op: Op) -> Tenant {
         let tier = TierName::dram();
         Tenant {
@@ -178,7 +179,7 @@ impl Measure<'_> {
         self.see(self.tenant(op), limit, 1)
     }
 
-    /// A tenant alone under a hold, for so many windows; `None` where too little is counted to tell.
+    /// A tenant alone under a limit, for `WINDOWS` windows; `None` if too little is counted.
     fn see(
         &self,
         tenant: Tenant,
@@ -222,7 +223,7 @@ impl Measure<'_> {
     }
 }
 
-/// Whether few cores serve better than many: they give more, or as much with far shorter a queue.
+/// Whether few cores serve better than many: they give more, or as much with a far shorter queue.
 fn is_better(op: Op, few: &LimitedWindow, many: &LimitedWindow) -> bool {
     let gain = few.gives.get() / many.gives.get();
     if op.is_posted() {
@@ -234,10 +235,10 @@ fn is_better(op: Op, few: &LimitedWindow, many: &LimitedWindow) -> bool {
 /// Requests that stay shorter by this factor have a far shorter queue.
 const SHORTER: f64 = 1.5;
 
-/// The tenant that measures.
+/// The tenant of the measurement.
 const NAME: &str = "calibration";
 
-/// The first of `0..end` for which something holds that holds for all after it too; `end` if for none.
+/// The first of `0..end` from which on a condition always holds; `end` if there is none.
 pub(super) fn first<E>(
     end: usize,
     mut limits: impl FnMut(usize) -> Result<bool, E>,

@@ -1,8 +1,9 @@
-//! Where a device is busy and has no queue yet: what was measured of the slow tier with one tenant alone.
+//! The knee of a device: the load at which it is busy and has no queue yet, measured with one tenant of the
+//! slow tier alone.
 //!
-//! Up to its knee a device gives more the more is asked of it; beyond, requests only wait longer, and wait in
-//! the Table of Requests. Loads, stores and non-temporal stores have knees of their own (MIKU section 4.1,
-//! levels); what tenants mix lies between.
+//! Up to its knee a device gives more if more is requested; beyond it, requests only wait longer, and they
+//! wait in the Table of Requests. Loads, stores and non-temporal stores have different knees (MIKU section
+//! 4.1, levels); mixes are between them.
 
 mod measure;
 mod threads;
@@ -19,23 +20,23 @@ use crate::limit::{Grain, Share};
 pub struct Knee {
     /// Share of the lines that are written: 0 for loads, 1 for non-temporal stores.
     pub writes: f64,
-    /// Residency of its requests at rest.
+    /// Residency of its requests without load.
     pub rest: Nanos,
     /// Residency of its requests at the knee.
     pub residency: Nanos,
-    /// What the device gives at the knee.
+    /// The device's bandwidth at the knee.
     pub gives: GbPerSec,
-    /// Cores' worth of running at the knee, of cores that do nothing else.
+    /// Cores' worth of running at the knee, for cores that do nothing else.
     pub units: f64,
-    /// The least that filled its queue, if that was reached.
+    /// The narrowest limit that filled its queue, if it was reached.
     pub much: Option<f64>,
-    /// What a part of a core is best made of.
+    /// The best grain for a part of a core.
     pub grain: Grain,
 }
 
 impl Knee {
-    /// The knee of a mix, from those of other mixes in order of their writes: in proportion between the two
-    /// next to it. Nothing is known of what lies beyond them.
+    /// The knee of a mix, interpolated from the knees of other mixes, in order of their share of writes.
+    /// Outside their range nothing is known.
     pub fn of_mix(knees: &[Knee], writes: f64) -> Option<Knee> {
         let above = knees.iter().find(|knee| knee.writes >= writes);
         let below = knees.iter().rev().find(|knee| knee.writes <= writes);
@@ -60,7 +61,7 @@ impl Knee {
             residency: Nanos(mix(low.residency.get(), high.residency.get())),
             gives: GbPerSec(mix(low.gives.get(), high.gives.get())),
             units: mix(low.units, high.units),
-            // Of a mix nothing is known to be too much.
+            // For an interpolated mix, no limit is known to be too wide.
             much: nearer
                 .much
                 .filter(|_| (nearer.writes - writes).abs() < PURE),
@@ -69,10 +70,10 @@ impl Knee {
     }
 }
 
-/// Nearer than this a mix counts as one that was measured.
+/// A mix within this distance of a measured one counts as measured.
 const PURE: f64 = 0.1;
 
-/// A step of bandwidth allocation as a grain, for cores that are many or few.
+/// A step of bandwidth allocation as a grain, for many or few cores.
 pub fn grains(step: Option<Share>) -> Vec<Grain> {
     match step {
         Some(step) => vec![Grain::Wide(step), Grain::Narrow(step)],

@@ -1,9 +1,10 @@
-//! Calibrating a host: threads of our own in place of holds, and a chain of loads beside them in place of
-//! counters where there are none.
+//! Calibrates a host: with threads of its own in place of limits, and a chain of loads in place of counters
+//! if there are none.
 //!
-//! On a host nobody can be held before somebody is steered, and bandwidth allocation is not touched for a
-//! measurement; so a knee is found in whole threads. Where the Table of Requests is not counted, what a load
-//! takes stands for its stay there: that is longer by the way to the table, at rest and at the knee alike.
+//! On a host no tenant can be limited before steering begins, and a measurement does not change the bandwidth
+//! allocation; so a knee is found in whole threads. If the Table of Requests is not counted, the latency of a
+//! load replaces its residency there: it is longer by the path to the table, both without load and at the
+//! knee.
 
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::machine::Testbed;
@@ -17,30 +18,30 @@ use crate::calibrate::{CalibrateError, Calibration, slow_placement};
 use crate::limit::Grain;
 use crate::readings::Readings;
 
-/// How a host is measured.
+/// The host to measure, and how.
 pub struct Threads<'a> {
     /// The machine, on which nothing else should run.
     pub testbed: &'a dyn Testbed,
     /// Its seed.
     pub seed: u64,
-    /// How long each point is looked at.
+    /// How long each point is observed.
     pub window: Nanos,
-    /// Bytes that each thread touches: beyond every cache's reach.
+    /// Bytes that each thread accesses: beyond the reach of every cache.
     pub working_set: Bytes,
 }
 
-/// What is known of a host, and how.
+/// The values of a host, and how they were measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What controllers are told.
+    /// The values for controllers.
     pub calibration: Calibration,
-    /// The tier that was taken for the slow one; none where there is one tier only.
+    /// The tier that was taken as the slow one; `None` if there is only one tier.
     pub slow: Option<TierName>,
-    /// Whether the Table of Requests was counted; else loads were timed.
+    /// Whether the Table of Requests was counted; otherwise loads were timed.
     pub counted: bool,
 }
 
-/// Threads beside a chain of loads.
+/// Threads that run with a chain of loads.
 #[derive(Debug, Clone)]
 struct ChainWindow {
     stay: Nanos,
@@ -50,7 +51,7 @@ struct ChainWindow {
 }
 
 impl Threads<'_> {
-    /// Residencies of both tiers, and the knees of the slow one, `told` being called before each point.
+    /// Residencies of both tiers, and the knees of the slow one. `told` is called before each point.
     ///
     /// # Errors
     /// The machine cannot run a thread on its tiers.
@@ -94,14 +95,15 @@ impl Threads<'_> {
         let calibration = &mut measured.calibration;
         calibration.slow = Some(slow_rest.stay);
         calibration.slow_read = read;
-        // The paper finds twice that of a load.
+        // The paper finds twice the residency of a load.
         calibration.slow_write = read * 2.0;
         calibration.knees = knees;
         measured.slow = Some(name);
         Ok(measured)
     }
 
-    /// The fewest threads with which the device is busy, if it has no queue then; else the most without one.
+    /// The fewest threads with which the device is busy, if it has no queue then; otherwise the most without
+    /// a queue.
     fn knee(
         &self,
         chain: u32,
@@ -123,7 +125,7 @@ impl Threads<'_> {
             look(n).map(|seen| seen.stay > rest * QUEUED)
         })?;
         let Some(last) = much.checked_sub(1) else {
-            // One thread fills the queue already: more is known to be too much, and less cannot be tried.
+            // One thread already fills the queue: more threads are too many, and fewer cannot be tried.
             return Ok(None);
         };
         let most = look(last)?.gives;
@@ -140,7 +142,7 @@ impl Threads<'_> {
         }))
     }
 
-    /// Threads that do one thing as fast as they can, beside a chain of loads from the same tier.
+    /// Threads that repeat one instruction as fast as they can, with a chain of loads from the same tier.
     fn look(
         &self,
         chain: u32,
@@ -174,7 +176,7 @@ impl Threads<'_> {
         let loads = seen.tenants.first().map_or(0, |chain| chain.accesses);
         if loads == 0 {
             return Err(CalibrateError::NotCounted(
-                "not one load came back in the time given".into(),
+                "no load returned in the given time".into(),
             ));
         }
         let readings = Readings::of(&seen, Vec::new());
@@ -199,7 +201,7 @@ impl Threads<'_> {
     }
 }
 
-/// What an instruction writes of the lines that cross: a temporal store reads its line first.
+/// The share of the lines crossing that an instruction writes: a temporal store reads its line first.
 fn writes_of(op: Op) -> f64 {
     match op {
         Op::St => 0.5,

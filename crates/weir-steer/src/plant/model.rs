@@ -122,7 +122,7 @@ impl<'a> Model<'a> {
         let (machine, actuators) = (&mut *self.machine, &self.tenants[tenant].actuators);
         let act = |action: &Action| match actuators.can(action) {
             true => machine.act(action).map_err(|why| why.to_string()),
-            false => Err("tenants of this model cannot be held by that".to_owned()),
+            false => Err("tenants of this model have no such actuator".to_owned()),
         };
         change(&name, from, to, self.quota_period, act)
     }

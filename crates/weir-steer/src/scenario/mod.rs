@@ -1,8 +1,9 @@
-//! Scenarios: who runs beside whom, and for how long, on any server with a slow tier.
+//! Scenarios: which tenants run at the same time, and for how long, on any server with a slow tier.
 //!
-//! A scenario is phases of parties, laid out on a topology: those on DRAM are protected, those on the slow
-//! tier may be held. The first are MIKU's evaluation (arXiv 2503.17864 section 6); the last two are what an
-//! operator fears: many small tenants beside one that takes everything, and one that changes what it does.
+//! A scenario is a list of phases, laid out on a topology: tenants on DRAM are protected, tenants on the slow
+//! tier may be limited. The first scenarios are MIKU's evaluation (arXiv 2503.17864 section 6). The last two
+//! are hard cases for an operator: many small tenants with one that takes everything, and one tenant that
+//! changes its behaviour.
 
 mod programs;
 mod streams;
@@ -13,26 +14,26 @@ use weir_model::topology::Topology;
 use crate::control_loop::Phase;
 use two_groups::TwoGroups;
 
-/// Tenants that come, run beside each other and go.
+/// Tenants that start, run at the same time and end.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// The name: `alternate100s`, `llm-decode` ...
     pub name: &'static str,
     /// One line for lists.
     pub about: &'static str,
-    /// What happens, one phase after the other.
+    /// Its phases, in order.
     pub phases: Vec<Phase>,
 }
 
-/// Why a scenario cannot be played.
+/// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
-    /// There is none of that name.
+    /// There is no scenario of that name.
     #[error("no scenario is called `{name}`; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
     /// The machine has no memory behind CXL on this socket.
@@ -43,15 +44,15 @@ pub enum ScenarioError {
     TooFewCores {
         /// Least number of cores.
         needed: u32,
-        /// What the machine has.
+        /// Cores of the machine.
         there: u32,
     },
-    /// A program that it runs is not described.
+    /// A program of the scenario is not described.
     #[error("the workload `{0}` is not in the library")]
     NoWorkload(&'static str),
 }
 
-/// Lays the phases of a scenario out on a machine.
+/// Lays out the phases of a scenario on a machine.
 type MakePhases = fn(&TwoGroups) -> Result<Vec<Phase>, ScenarioError>;
 
 /// Every scenario: name, summary, phases.
@@ -78,7 +79,7 @@ const ALL: &[(&str, &str, MakePhases)] = &[
     ),
     (
         "llm-decode",
-        "a model of 70 B weights decodes on DRAM beside one of 8 B on CXL",
+        "a model of 70 B weights decodes on DRAM while one of 8 B decodes on CXL",
         programs::llm_decode,
     ),
     (
@@ -103,7 +104,7 @@ const ALL: &[(&str, &str, MakePhases)] = &[
     ),
     (
         "small-and-bully",
-        "six small tenants on CXL beside one that writes to it with all its cores",
+        "six small tenants on CXL, and one that writes to CXL with all its cores",
         streams::small_and_bully,
     ),
     (
@@ -122,7 +123,7 @@ impl Scenario {
     /// The scenario of this name, laid out on a machine.
     ///
     /// # Errors
-    /// There is none of that name, or the machine lacks what it needs.
+    /// There is no scenario of that name, or the machine lacks something that it needs.
     pub fn builtin(name: &str, on: &Topology) -> Result<Self, ScenarioError> {
         let Some(&(name, about, play)) = ALL.iter().find(|(known, ..)| *known == name) else {
             let known: Vec<&str> = Self::list().map(|(known, _)| known).collect();

@@ -12,11 +12,11 @@ type Phases = Result<Vec<Phase>, ScenarioError>;
 
 /// How long both run.
 const TOGETHER: f64 = 30.0;
-/// How long the one on the slow tier runs on alone.
+/// How long the program on the slow tier then runs alone.
 const AFTER: f64 = 10.0;
 
-/// LLaMA 3.1: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a while the first is
-/// done.
+/// LLaMA 3.1: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a while the first one
+/// ends.
 pub fn llm_decode(two_groups: &TwoGroups) -> Phases {
     let large = decode("large", Bytes((70e9 * 4.5 / 8.0) as u64))?;
     let small = decode("small", Bytes(8_000_000_000 * 2))?;
@@ -43,14 +43,14 @@ pub fn hash_map_reads(two_groups: &TwoGroups) -> Phases {
     hash_map(two_groups, 4.0)
 }
 
-/// A hash map of 7 GB on each tier, with so many reads for an insert.
+/// A hash map of 7 GB on each tier, with this many reads per insert.
 fn hash_map(two_groups: &TwoGroups, reads: f64) -> Phases {
     let mut map = preset("hash-join-build")?;
     for region in map.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
         match region.name.as_str() {
             "buckets" => {
                 region.bytes = Bytes(7_000_000_000);
-                // An insert finds the place first: a load and a store.
+                // An insert first finds the place: a load and a store.
                 region.stores = 0.5 / (1.0 + reads);
             }
             _ => region.bytes = Bytes::mib(512),
@@ -59,7 +59,7 @@ fn hash_map(two_groups: &TwoGroups, reads: f64) -> Phases {
     both(two_groups, |name| named(map.clone(), name))
 }
 
-/// A decoding model whose weights are so large.
+/// A decoding model with weights of this size.
 fn decode(name: &str, weights: Bytes) -> Result<Workload, ScenarioError> {
     let mut model = preset("llama-decode")?;
     for region in model.phases.iter_mut().flat_map(|phase| &mut phase.regions) {

@@ -9,11 +9,11 @@ use crate::control_loop::Phase;
 
 /// How long each of MIKU's bandwidth tests stays on a tier (section 6).
 const TURN: f64 = 100.0;
-/// How long the bully does one thing.
+/// How long the bully keeps one behaviour.
 const MOOD: f64 = 5.0;
-/// Small tenants beside the bully.
+/// Number of small tenants.
 const SMALL: usize = 6;
-/// A small tenant is busy elsewhere for so long between two lines: it draws a sixth of a GB/s.
+/// The pause of a small tenant between two lines: it draws a sixth of a GB/s.
 const THINKS: Nanos = Nanos(400.0);
 
 type Phases = Result<Vec<Phase>, ScenarioError>;
@@ -84,7 +84,7 @@ pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
     Ok(vec![phase(20.0, parties)])
 }
 
-/// As soon as a controller has found the right hold for what it does, it does something else.
+/// As soon as a controller has found the right limit for its behaviour, it changes the behaviour.
 pub fn adaptive_bully(two_groups: &TwoGroups) -> Phases {
     let all = two_groups.second_half();
     let half = all[..all.len() / 2].to_vec();

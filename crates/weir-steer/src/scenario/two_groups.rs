@@ -1,4 +1,4 @@
-//! Where the parties of a scenario find room.
+//! Cores and memory for the two groups of tenants in a scenario.
 
 use weir_model::access::{Op, Pattern};
 use weir_model::tenant::{Placement, Tenant};
@@ -9,14 +9,14 @@ use super::ScenarioError;
 use crate::control_loop::{Phase, SteeredTenant};
 use crate::readings::Role;
 
-/// Threads of a party: those of the papers' bandwidth tests.
+/// Threads of a tenant: those of the papers' bandwidth tests.
 const THREADS: u32 = 16;
-/// Fewer cores than this leave no room for a small tenant beside the others.
+/// With fewer cores there is no space for a small tenant and the others.
 const LEAST_CORES: u32 = 16;
-/// What a thread of a bandwidth test touches: out of every cache's reach.
+/// What a thread of a bandwidth test accesses: out of every cache's reach.
 const WORKING_SET: Bytes = Bytes::mib(64);
 
-/// A machine, seen as room for two groups of tenants.
+/// A machine, divided into two groups of tenants.
 pub struct TwoGroups {
     cores: Vec<u32>,
     half: usize,
@@ -62,7 +62,7 @@ impl TwoGroups {
         Placement::Bind(TierName::dram())
     }
 
-    /// Pages in turn on every device of the slow tier (weighted interleave).
+    /// Pages interleaved over every device of the slow tier (weighted interleave).
     pub fn slow_tier(&self) -> Placement {
         match self.slow.as_slice() {
             [only] => Placement::Bind(only.clone()),
@@ -76,7 +76,7 @@ impl TwoGroups {
     }
 }
 
-/// A bandwidth test: every thread goes through an array of its own, as fast as it can.
+/// A bandwidth test: every thread accesses an array of its own as fast as it can.
 pub fn stream(name: &str, op: Op, cores: Vec<u32>, placement: Placement) -> Tenant {
     let tier = TierName::dram();
     Tenant {
@@ -87,7 +87,7 @@ pub fn stream(name: &str, op: Op, cores: Vec<u32>, placement: Placement) -> Tena
     }
 }
 
-/// Whose fast tier is kept fast.
+/// A tenant whose fast tier is protected.
 pub fn protected(tenant: Tenant) -> SteeredTenant {
     SteeredTenant {
         tenant,
@@ -95,7 +95,7 @@ pub fn protected(tenant: Tenant) -> SteeredTenant {
     }
 }
 
-/// Who may be held.
+/// A tenant that may be limited.
 pub fn restrained(tenant: Tenant) -> SteeredTenant {
     SteeredTenant {
         tenant,
@@ -103,7 +103,7 @@ pub fn restrained(tenant: Tenant) -> SteeredTenant {
     }
 }
 
-/// Parties that run beside each other for so many seconds.
+/// Tenants that run at the same time for this many seconds.
 pub fn phase(seconds: f64, parties: Vec<SteeredTenant>) -> Phase {
     Phase {
         lasts: Nanos(seconds * 1e9),

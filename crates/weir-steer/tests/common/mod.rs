@@ -1,6 +1,6 @@
-//! A server as a closed network: cores that keep so many requests under way, a Table of Requests with so
-//! many entries and one queue before it, two tiers that serve so many requests a nanosecond (MIKU section 2,
-//! as far as it says). Nothing of it is known to a controller but its counters.
+//! A server as a closed network: cores that keep a number of requests outstanding, a Table of Requests with a
+//! number of entries and one queue before it, and two tiers, each with a service rate (MIKU section 2, as far
+//! as it says). A controller knows only its counters.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -23,21 +23,21 @@ pub struct Tier {
     pub peak: f64,
 }
 
-/// The server.
+/// The server's parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Fluid {
     pub entries: f64,
     pub fast: Tier,
     pub slow: Tier,
-    /// Cores of the tenant on DRAM, and what each keeps under way.
+    /// Cores of the tenant on DRAM, and the requests that each keeps outstanding.
     pub fast_cores: u32,
     pub fast_mlp: f64,
-    /// Cores of the tenant on the slow tier, and what each keeps under way.
+    /// Cores of the tenant on the slow tier, and the requests that each keeps outstanding.
     pub slow_cores: u32,
     pub slow_mlp: f64,
 }
 
-/// How the server runs: lines a nanosecond and entries of either tier, and the wait before the table.
+/// The state of the server: lines a nanosecond and entries of either tier, and the wait before the table.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Flow {
     pub fast: f64,
@@ -48,7 +48,7 @@ pub struct Flow {
 }
 
 impl Fluid {
-    /// MIKU's platform A in round numbers: loads of sixteen threads beside sixteen of non-temporal stores.
+    /// MIKU's platform A in round numbers: sixteen threads of loads and sixteen of non-temporal stores.
     pub fn miku() -> Self {
         Self {
             entries: 1024.0,
@@ -67,7 +67,7 @@ impl Fluid {
         }
     }
 
-    /// Everything under way, `slow` cores of the tenant on the slow tier running.
+    /// All outstanding requests, with `slow` running cores of the tenant on the slow tier.
     pub fn flow(&self, fast_cores: f64, slow_cores: f64) -> Flow {
         let (f, s) = (fast_cores * self.fast_mlp, slow_cores * self.slow_mlp);
         // Lines a nanosecond of a tier with `n` requests that wait `w` before the table.
@@ -97,7 +97,7 @@ impl Fluid {
         }
     }
 
-    /// The server with the tenant on the slow tier held, averaged over its running and its pausing.
+    /// The server with a limited tenant on the slow tier, averaged over its running and its pausing.
     pub fn held(&self, limit: Limit, fast_runs: bool) -> Flow {
         let fast_cores = if fast_runs {
             f64::from(self.fast_cores)
@@ -133,7 +133,7 @@ impl Fluid {
 }
 
 impl Flow {
-    /// What the counters of a window say, `writes` of the slow tier's lines being written.
+    /// The counters of a window; `writes` is the share of the slow tier's lines that are written.
     pub fn counters(&self, writes: f64) -> CounterSet {
         let ns = WINDOW.get();
         let mut set = CounterSet::default();
@@ -182,7 +182,8 @@ pub fn readings(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Reading
     Readings::of(&observation, tenants)
 }
 
-/// So many windows: what was held, and how the server ran under it, which the controller is shown by `seen`.
+/// Several windows: the limits, and the state of the server under them, which the controller reads through
+/// `seen`.
 pub fn run(
     controller: &mut dyn Controller,
     fluid: &Fluid,
@@ -201,7 +202,7 @@ pub fn run(
         .collect()
 }
 
-/// Bytes of so many lines, for those who count them.
+/// Bytes of this many lines.
 pub fn bytes(lines: f64) -> Bytes {
     Bytes((lines * LINE_BYTES as f64) as u64)
 }

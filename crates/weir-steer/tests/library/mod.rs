@@ -21,7 +21,7 @@ const WINDOW: Nanos = Nanos(250e6);
 const PERIOD: Nanos = Nanos(100e6);
 /// Windows under control.
 const WINDOWS: u32 = 12;
-/// Windows alone, the first of which is not counted.
+/// Windows alone; the first one is not counted.
 const ALONE: u32 = 4;
 
 /// Every host of the library that has CXL memory, and every device on a server that it was measured on.
@@ -46,18 +46,18 @@ pub fn platforms() -> &'static [&'static str] {
     ]
 }
 
-/// By what tenants are held, and what is known before.
+/// The actuators, and the values that are known before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given {
-    /// Allocating bandwidth in the platform's steps; the device was measured alone.
+    /// Bandwidth allocation in the platform's steps; the device was measured alone.
     Allocation,
-    /// The same, and nothing was measured: the second time that it is needed counts.
+    /// The same without a measurement: the second time that the limit is needed counts.
     AllocationAlone,
     /// Cores and time; the device was measured alone.
     Cores,
 }
 
-/// What became of a pair, as parts of what each gives alone.
+/// The result of a pair, as parts of what each tenant gets alone.
 #[derive(Debug, Clone)]
 pub struct Cell {
     on: String,
@@ -68,15 +68,15 @@ pub struct Cell {
     pub fast: f64,
     /// The slow tier.
     pub slow: f64,
-    /// Windows after which the hold stays within 3 % of the last.
+    /// Windows after which the limit stays within 3 % of the last.
     pub settled: u32,
-    /// The same of the first time, where nothing was known.
+    /// The same for the first time, when nothing was known.
     pub learnt: u32,
-    /// By what the fast tier differs between the halves of the rest.
+    /// The difference of the fast tier between the halves of the rest.
     pub swings: f64,
-    /// Windows from the end of the protected tenant until nobody is held.
+    /// Windows from the end of the protected tenant until no tenant is limited.
     pub released: u32,
-    /// What a step of the means at hand moves at the hold in force.
+    /// The effect of one step of the actuator at the limit in force.
     step: f64,
 }
 
@@ -112,7 +112,7 @@ impl Cell {
             steps[steps.len() - (WINDOWS + 3) as usize..].split_at(WINDOWS as usize);
         let (fast, slow) = part(&held[4..]);
         let last = units(&held[held.len() - 1]);
-        // What the fast tier gives in a window differs by itself; what counts is from one half to the other.
+        // The fast tier's bandwidth varies between windows; the difference between the halves counts.
         let (early, late) = held[4..].split_at((held.len() - 4) / 2);
         let released = after.iter().take_while(|s| !s.held[1].is_free()).count();
         Self {
@@ -158,7 +158,7 @@ impl Cell {
     }
 }
 
-/// All cells together; what is above what a tier gives alone counts as that.
+/// All cells together; a value above that of a tier alone counts as equal to it.
 pub struct Summary {
     /// Geometric means.
     pub fast: f64,
@@ -166,15 +166,15 @@ pub struct Summary {
     /// The least.
     pub worst_fast: f64,
     worst_slow: f64,
-    /// Cells that settled within three windows, ...
+    /// Cells that settled within three windows.
     pub settled: usize,
-    /// ... and that had done so within four the first time.
+    /// Cells that had settled within four the first time.
     pub learnt: usize,
     /// Cells whose fast tier stays within 3 %.
     pub steady: usize,
     /// Cells that were released within two.
     pub released: usize,
-    /// Cells whose slow tier misses 88 % by more than a step of the means would bring.
+    /// Cells whose slow tier misses 88 % by more than the effect of one step of the actuator.
     pub beyond_a_step: usize,
     all: usize,
 }
@@ -334,8 +334,8 @@ impl Bench {
     }
 }
 
-/// Sixteen cores for each tenant, as in the papers, or half of what there is; whole complexes where a
-/// last-level cache belongs to some cores alone, so that the two meet in memory and nowhere else.
+/// Sixteen cores for each tenant, as in the papers, or half of the cores; whole complexes if a last-level
+/// cache belongs to some cores alone, so that the two tenants share only memory.
 fn half(topology: &Topology) -> u32 {
     let half = (topology.cores.len() as u32 / 2).min(16);
     let shared = topology.caches.last().map_or(1, |cache| cache.shared_by);
@@ -364,6 +364,6 @@ impl Controller for Free {
     }
 
     fn observe(&mut self, readings: &Readings) -> Decision {
-        Decision::free(readings.tenants.len(), Why::rule("nobody is ever held"))
+        Decision::free(readings.tenants.len(), Why::rule("no tenant is ever limited"))
     }
 }

@@ -8,7 +8,7 @@ use super::{File, quantity};
 use crate::knee::Knee;
 use crate::limit::{Grain, Share};
 
-/// So many mixes of reads and writes, and no more.
+/// The most knees that are accepted.
 const MOST: usize = 64;
 /// The table's name, for messages.
 const NAME: &str = "machine.knee";
@@ -24,7 +24,7 @@ const KEYS: [&str; 8] = [
     "step",
 ];
 
-/// All of them, in order of what is written. One with a mistake is left out, and was reported.
+/// All knees, in order of their share of writes. A knee with a mistake is reported and left out.
 pub(super) fn all(file: &mut File<'_, '_>) -> Vec<Knee> {
     let Some(item) = file.table("machine").and_then(|table| table.get("knee")) else {
         return Vec::new();
@@ -63,7 +63,7 @@ fn one(file: &mut File<'_, '_>, table: &toml_edit::Table) -> Option<Knee> {
     let grain = match (grain.flatten(), step) {
         (Some(grain), Some(step)) => grain(step),
         (Some(_), None) => {
-            let message = "a grain of bandwidth allocation has a `step`".to_owned();
+            let message = "a grain of bandwidth allocation needs a `step`".to_owned();
             file.report(table.span().unwrap_or(0..0), NAME, message, None);
             return None;
         }
@@ -77,7 +77,7 @@ fn one(file: &mut File<'_, '_>, table: &toml_edit::Table) -> Option<Knee> {
             let gives: GbPerSec = quantity(value, "a bandwidth as in \"24.1 GB/s\"")?;
             match gives.get() > 0.0 && gives.get() < 1e5 {
                 true => Ok(gives),
-                false => Err("is more than nothing, and less than 100 TB/s".into()),
+                false => Err("must be above zero and below 100 TB/s".into()),
             }
         })?,
         units: number(file, table, "units", 0.001, 4096.0)?,
@@ -110,7 +110,7 @@ fn time(file: &mut File<'_, '_>, table: &dyn TableLike, key: &str) -> Option<Nan
         let time: Nanos = quantity(value, "a time as in \"250 ns\"")?;
         match (Nanos(1.0)..=Nanos(1e6)).contains(&time) {
             true => Ok(time),
-            false => Err("lies between 1 ns and 1 ms".into()),
+            false => Err("must be between 1 ns and 1 ms".into()),
         }
     })
 }

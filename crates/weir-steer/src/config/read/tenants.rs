@@ -1,4 +1,4 @@
-//! Who is steered: `[tenants]`.
+//! The tenants: `[tenants]`.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use crate::config::{Automatic, Config, contradiction};
 use crate::limit::Share;
 use crate::scope::Scope;
 
-/// Scopes that a list may have.
+/// The most scopes of a list.
 const MOST_SCOPES: usize = 1024;
 
 impl File<'_, '_> {
@@ -41,7 +41,7 @@ impl File<'_, '_> {
         let mut exclude = Vec::new();
         for (scope, span) in self.scopes("exclude") {
             if !matches!(scope, Scope::Cgroup(_)) {
-                let message = "control groups are left alone, by cgroup:/PATH".to_owned();
+                let message = "only control groups can be excluded, as cgroup:/PATH".to_owned();
                 self.report(span, "tenants.exclude", message, None);
             }
             exclude.push(scope);
@@ -88,7 +88,7 @@ impl File<'_, '_> {
                 Some(Err(why)) => self.report(
                     span,
                     &name,
-                    "this names no tenant".into(),
+                    "this does not name a tenant".into(),
                     Some(why.to_string()),
                 ),
                 None => self.report(span, &name, "a scope is text in quotes".into(), None),

@@ -1,8 +1,9 @@
-//! Getting to know a device that was not measured alone.
+//! Learns a device that was not measured alone.
 //!
-//! While it has more than it can serve, what it gives is all that it can give. A hold with which it is surely not
-//! busy shows what it takes for a request at rest, what the fast tier gives undisturbed, and what a core's worth of
-//! running draws: bandwidth grows with those who run until the device is busy, so that the next hold is known.
+//! While more is requested than the device can serve, its bandwidth is the most that it can give. A limit
+//! under which the device is surely not busy shows the unloaded residency of a request, the bandwidth of the
+//! fast tier without interference, and the bandwidth of a core's worth of running. Bandwidth grows with the
+//! running cores until the device is busy, so the next limit can be computed.
 
 use weir_model::units::{GbPerSec, Nanos};
 
@@ -11,40 +12,42 @@ use super::view::View;
 use crate::knee::Knee;
 use crate::limit::Grain;
 
-/// The first hold, of all cores: most devices are not busy with it, and none gives so little that nothing is seen.
+/// The first limit, as a share of all cores: most devices are not busy under it, and none gives too little to
+/// measure.
 const PROBE: f64 = 1.0 / 32.0;
-/// A device is busy with this share of all that it can give ...
+/// A device is busy at this share of its most bandwidth.
 const BUSY: f64 = 0.95;
-/// ... and this share is aimed at.
+/// The target share.
 const AIM: f64 = 0.99;
-/// From this share on it is near enough if one step more were to bring more than it can give, by this factor.
+/// From this share on a limit is near enough, if the next step would exceed the most bandwidth by this
+/// factor.
 const NEAR: f64 = 0.9;
 const BEYOND: f64 = 1.05;
-/// Wider by at most this in one window.
+/// The largest factor by which a limit widens in one window.
 const WIDEST_STEP: f64 = 8.0;
-/// Requests that stay so many times as long as at rest stand in a queue.
+/// Requests that stay this multiple of the unloaded residency wait in a queue.
 const QUEUED: f64 = 3.0;
-/// Before it is known how long they stay at rest: those that stay as long as this part of what they stayed while
-/// everybody was free.
+/// Before the unloaded residency is known: requests that stay at least this part of their residency without
+/// limits.
 const AS_BEFORE: f64 = 0.4;
-/// A fast tier that gives less by this factor was harmed.
+/// A fast tier with this factor less bandwidth was harmed.
 const HARMED: f64 = 1.06;
-/// Windows after which the best so far is good enough.
+/// Windows after which the best limit so far is accepted.
 const PATIENCE: u32 = 8;
 
-/// What is known so far.
+/// The values learned so far.
 #[derive(Debug, Clone, Copy)]
 pub struct Learning {
-    /// What the device gave while everybody was free, and how long a request stayed.
+    /// The device's bandwidth without limits, and the residency of a request.
     full: GbPerSec,
     loaded: Nanos,
-    /// What the fast tier gave at most while somebody was held.
+    /// The most bandwidth of the fast tier while a tenant was limited.
     fast: GbPerSec,
     /// The shortest residency without a queue.
     rest: Option<Nanos>,
     /// The widest hold without one.
     little: Option<Fits>,
-    /// The narrowest with one.
+    /// The narrowest limit with a queue.
     much: Option<f64>,
     windows: u32,
 }
@@ -57,16 +60,16 @@ struct Fits {
     residency: Nanos,
 }
 
-/// What comes of a window.
+/// The result of a window.
 pub enum Lesson {
-    /// Hold to this, and look again.
+    /// Apply this limit, and observe again.
     Next(f64),
     /// The device is known.
     Known(Knee),
 }
 
 impl Learning {
-    /// Begins with a window in which nobody was held and the slow tier filled the table.
+    /// Begins with a window in which no tenant was limited and the slow tier filled the table.
     pub fn from_free(view: &View) -> Self {
         Self {
             full: view.gives,
@@ -79,7 +82,7 @@ impl Learning {
         }
     }
 
-    /// The first hold.
+    /// The first limit.
     pub fn first(cores: f64, grain: Grain) -> f64 {
         let least = match grain {
             Grain::Time => 1.0,
@@ -88,7 +91,7 @@ impl Learning {
         steps::nearest((cores * PROBE).max(least), cores, grain)
     }
 
-    /// A window under a hold.
+    /// A window under a limit.
     pub fn observe(&mut self, view: &View, units: f64, cores: f64, grain: Grain) -> Lesson {
         self.windows += 1;
         if self.is_queued(view) {
@@ -120,8 +123,8 @@ impl Learning {
             None => to,
         };
         let next = steps::above(units, to, cores, grain);
-        // Whole cores keep so many requests under way; an allocation lets so many come a second, and a little more
-        // than is served fills every queue.
+        // Whole cores bound the number of outstanding requests; an allocation bounds their rate, and a rate
+        // slightly above the service rate fills every queue.
         let expected = view.gives.get() * next / units;
         let is_too_much = grain != Grain::Time
             && view.gives >= self.full * NEAR
@@ -132,7 +135,7 @@ impl Learning {
         }
     }
 
-    /// Whether requests stand in a queue, or others were harmed.
+    /// Whether requests wait in a queue, or others were harmed.
     fn is_queued(&self, view: &View) -> bool {
         match self.rest {
             Some(rest) => {
@@ -142,19 +145,19 @@ impl Learning {
         }
     }
 
-    /// Half-way between what has no queue and what has one.
+    /// Half-way between a limit without a queue and one with a queue.
     fn between(&self) -> Option<f64> {
         Some(0.5 * (self.little?.units + self.much?))
     }
 
-    /// Whether a hold lies between what is known, and there is time to try it.
+    /// Whether there is an untried limit between the known ones, and time to try it.
     fn is_new(&self, units: f64) -> bool {
         self.windows < PATIENCE
             && self.much.is_none_or(|much| units < much)
             && self.little.is_none_or(|little| units > little.units)
     }
 
-    /// What is known now; `units` if every hold so far had a queue.
+    /// The values that are known now; `units` if every limit so far had a queue.
     fn known(&self, view: &View, units: f64, grain: Grain) -> Lesson {
         let fits = self.little.unwrap_or(Fits {
             units,

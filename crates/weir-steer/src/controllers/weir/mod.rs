@@ -1,12 +1,13 @@
-//! Weir's own: hold as many requests to the slow tier outstanding as its device can serve, and no more.
+//! Weir's own controller: it keeps as many requests to the slow tier outstanding as its device can serve, and
+//! no more.
 //!
-//! A device serves `peak` bytes a second as soon as its bandwidth-delay product is under way:
-//! `peak x idle latency` (Little's law). Whatever cores ask for beyond that waits, and waits in the Table of
-//! Requests, where everybody else's requests have to pass. So there is a range of running in which the device
-//! is busy and the table is free. Where the device was measured alone, its knee is known, and is where the
-//! first step goes; else it is got to know first (`learn`), once for each mix of reads and writes. From there the
-//! hold is sought between what was too little (the device could give more) and what was too much (its queue grew, or
-//! more brought no more), and stays.
+//! A device serves `peak` bytes a second as soon as its bandwidth-delay product is outstanding: `peak x idle
+//! latency` (Little's law). Further requests only wait, and they wait in the Table of Requests, which the
+//! requests of all other tenants must pass. So there is a range of running in which the device is busy and
+//! the table is free. If the device was measured alone, its knee is known, and the first step goes there;
+//! otherwise it is learned first (`learn`), once for each mix of reads and writes. From there the controller
+//! searches between limits that were too narrow (the device could give more) and limits that were too wide
+//! (its queue grew, or more brought no more), and then stays.
 
 mod learn;
 mod range;
@@ -24,29 +25,29 @@ use learn::{Learning, Lesson};
 use range::Range;
 use view::View;
 
-/// What the controller is told of a machine.
+/// Settings of the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeirConfig {
-    /// Residency of a request for DRAM that nobody disturbs.
+    /// Residency of a request for DRAM without interference.
     pub fast: Nanos,
-    /// Residency of a request for the slow tier at rest, if it was measured; learnt otherwise.
+    /// Residency of a request for the slow tier without load, if it was measured; otherwise it is learned.
     pub slow: Option<Nanos>,
-    /// The slow tier's knees in order of their writes, as far as they were measured.
+    /// The slow tier's knees in order of their share of writes, as far as they were measured.
     pub knees: Vec<Knee>,
-    /// The table is short of entries once requests wait before it for more than this.
+    /// The table is short of entries if requests wait before it for longer than this.
     pub wait: Nanos,
-    /// Requests that stay so many times as long as at rest stand in a queue.
+    /// Requests that stay this multiple of the unloaded residency wait in a queue.
     pub queued: f64,
-    /// Step of the hardware's bandwidth allocation, if it has any; a part of a core is a part of its time
-    /// otherwise.
+    /// Step of the hardware's bandwidth allocation, if it has any; otherwise a part of a core is a part of
+    /// its time.
     pub step: Option<Share>,
-    /// A device is busy with this share of what it gives at its knee: beside others, which wait before the table
-    /// as well, cores draw a little less than alone.
+    /// A device is busy at this share of its bandwidth at the knee: together with other tenants, whose
+    /// requests wait before the table as well, cores draw a little less than alone.
     pub full: f64,
 }
 
 impl WeirConfig {
-    /// Requests that stay four times as long as at rest stand in a queue that somebody else pays for.
+    /// Requests that stay four times the unloaded residency wait in a queue that slows other tenants.
     pub fn new(fast: Nanos, slow: Option<Nanos>) -> Self {
         Self {
             fast,
@@ -60,81 +61,82 @@ impl WeirConfig {
     }
 }
 
-/// A queue at a loaded device was seen to be eight to ten times its idle latency (MIKU section 3): the
-/// first guess where nothing is known.
+/// The queue of a loaded device was measured at eight to ten times its idle latency (MIKU section 3): the
+/// first guess for an unknown device.
 const LOADED: f64 = 8.0;
-/// The table is full with this share of the entries that were ever seen in use.
+/// The table is full at this share of the most entries that were ever in use.
 const FULL: f64 = 0.9;
-/// The slow tier is to blame only if it holds this share of the table.
+/// The slow tier is the cause only if it holds this share of the table.
 const BLAME: f64 = 0.2;
-/// A change of a tier's bandwidth by this factor is none by chance.
+/// A change of a tier's bandwidth by this factor is not by chance.
 const NOTICED: f64 = 1.02;
-/// A fast tier that gives less by this factor was harmed.
+/// A fast tier with this factor less bandwidth was harmed.
 const HARMED: f64 = 1.03;
-/// Another mix of reads and writes: what was learnt of the old one says nothing about it.
+/// Beyond this difference the mix of reads and writes is another one, for which the learned values do not
+/// hold.
 const OTHER_MIX: f64 = 0.15;
-/// More than this share of lines is written by posted stores alone: others read each line that they write.
+/// Only posted stores alone write more than this share of lines: other stores read each line that they write.
 const POSTED: f64 = 0.6;
-/// Mixes for which the hold that fitted is remembered, from reads alone to writes alone.
+/// Mixes for which the last good limit is stored, from reads alone to writes alone.
 const MIXES: usize = 11;
-/// A hold under which the device was busy stays until it is not for so many windows.
+/// A limit under which the device was busy stays until the device was not busy for this many windows.
 const PATIENCE: u32 = 4;
-/// What is remembered of the windows before, in the mean of what a device gives.
+/// Weight of the past windows in the mean of a device's bandwidth.
 const REMEMBERED: f64 = 0.75;
-/// Windows for which nobody is held after a hold that helped nobody.
+/// Windows without limits after a limit that did not help.
 const IN_VAIN: u32 = 40;
-/// Outstanding requests that are fewer than in the window before by this factor drain.
+/// If outstanding requests are fewer than in the window before by this factor, the queue drains.
 const DRAINS: f64 = 0.99;
-/// What is left of a hold that was a little too much.
+/// Factor for a limit that was a little too wide.
 const TRIM: f64 = 0.92;
-/// Between two holds that differ by less than this factor none is looked for.
+/// Two limits that differ by less than this factor are not refined further.
 const NEAR: f64 = 1.15;
-/// Wider by at most this.
+/// The largest factor of a wider step.
 const WIDEST_STEP: f64 = 4.0;
 
 /// The controller.
 #[derive(Debug, Clone)]
 pub struct Weir {
     config: WeirConfig,
-    /// What those who may be held share; `None` for free.
+    /// The units that all limited tenants share; `None` if no tenant is limited.
     held: Option<ActiveLimit>,
-    /// The hold that fitted last, by the mix of reads and writes.
+    /// The last good limit, by the mix of reads and writes.
     remembered: [Option<f64>; MIXES],
-    /// Devices that were not measured, as they were got to know, by the mix.
+    /// The learned values of devices that were not measured, by the mix.
     learnt: [Option<Knee>; MIXES],
-    /// One that is being got to know.
+    /// The device that is being learned.
     learning: Option<Learning>,
-    /// Entries of the table, as far as they were seen in use.
+    /// The most entries of the table that were ever in use.
     capacity: f64,
-    /// Windows for which nobody is held, since it helped nobody.
+    /// Windows without limits, because a limit did not help.
     in_vain: u32,
 }
 
-/// A hold in force, and how it was come by.
+/// A limit in force, and its history.
 #[derive(Debug, Clone, Copy)]
 struct ActiveLimit {
     /// Cores' worth of running.
     units: f64,
-    /// The mix that it is for.
+    /// The mix for which it is set.
     writes: f64,
     range: Range,
-    /// Before the last step wider: the hold, and what the slow tier and the fast one gave.
+    /// Before the last wider step: the limit, and the bandwidths of the slow and the fast tier.
     narrower: Option<(f64, GbPerSec, GbPerSec)>,
-    /// Before the last step narrower: what the fast tier gave.
+    /// Before the last narrower step: the bandwidth of the fast tier.
     wider: Option<GbPerSec>,
-    /// What was outstanding in the window before.
+    /// Outstanding requests in the window before.
     outstanding: f64,
-    /// Whether nobody was held in the window before.
+    /// Whether no tenant was limited in the window before.
     is_new: bool,
-    /// What the device gave in the mean since it was busy under this hold, if it was, ...
+    /// The device's mean bandwidth since it was busy under this limit, if it was.
     busy: Option<GbPerSec>,
-    /// ... and for how many windows it was not since.
+    /// For how many windows the device was not busy since then.
     short: u32,
 }
 
 impl ActiveLimit {
-    /// Whether the device is busy under this hold. What it gives differs from window to window, above all where
-    /// rows of its DRAM are opened and closed again: one window says little against a hold that fitted.
+    /// Whether the device is busy under this limit. Its bandwidth varies from window to window, above all if
+    /// rows of its DRAM are opened and closed often: one window alone does not refute a limit that was good.
     fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec) -> bool {
         let mean = match self.busy {
             Some(before) => before * REMEMBERED + gives * (1.0 - REMEMBERED),
@@ -148,7 +150,7 @@ impl ActiveLimit {
 }
 
 impl Weir {
-    /// Everybody free.
+    /// No tenant limited.
     pub fn new(config: WeirConfig) -> Self {
         Self {
             config,
@@ -161,7 +163,7 @@ impl Weir {
         }
     }
 
-    /// The device under the mix that is seen: as it was measured, else as it was got to know.
+    /// The device under the present mix: as measured, otherwise as learned.
     fn device(&mut self, view: &View) -> Knee {
         self.capacity = self.capacity.max(view.entries);
         let known = Knee::of_mix(&self.config.knees, view.writes);
@@ -180,8 +182,9 @@ impl Weir {
         }
     }
 
-    /// What a part of a core is made of where that was not measured. Few cores keep few rows of a device's DRAM
-    /// open; but of posted stores they put more under way than many that put each one seldom.
+    /// The grain of a part of a core, if it was not measured. Few cores keep few rows of a device's DRAM
+    /// open; but few cores with posted stores keep more requests outstanding than many cores that each issue
+    /// rarely.
     fn grain(&self, writes: f64) -> Grain {
         match self.config.step {
             None => Grain::Time,
@@ -190,8 +193,8 @@ impl Weir {
         }
     }
 
-    /// Whether requests of the slow tier fill the table, so that others wait before it; where the ingress
-    /// queues are not counted, whether they stay far longer than at rest.
+    /// Whether requests of the slow tier fill the table, so that others wait before it; if the ingress queues
+    /// are not counted, whether requests stay far longer than without load.
     fn fills(&self, view: &View, device: &Knee) -> bool {
         let crowded = match view.wait {
             Some(wait) => wait > self.config.wait && view.entries > FULL * self.capacity,
@@ -206,28 +209,28 @@ impl Weir {
         let Some(mut held) = self.held else {
             if self.in_vain > 0 {
                 self.in_vain -= 1;
-                return ("to hold somebody helped nobody", queue);
+                return ("a limit did not help", queue);
             }
             if !self.fills(view, &device) {
-                return ("the table has room", queue);
+                return ("the table has free entries", queue);
             }
             self.held = self.first(cores, view, &device, true);
             return (
-                "the slow tier fills the table: held to what its device serves",
+                "the slow tier fills the table: limited to what its device serves",
                 queue,
             );
         };
         if (held.writes - view.writes).abs() > OTHER_MIX {
             self.learning = None;
             self.held = self.first(cores, view, &device, false);
-            return ("reads and writes are mixed otherwise: held anew", queue);
+            return ("the mix of reads and writes changed: a new limit", queue);
         }
         held.range.grow_older();
         if held.is_new && !self.helped(view, &held) {
             self.held = None;
             self.learning = None;
             self.in_vain = IN_VAIN;
-            return ("to hold somebody helped nobody: let go", queue);
+            return ("the limit did not help: removed", queue);
         }
         let rule = match self.learning {
             Some(learning) => self.learn(learning, cores, view, &device, &mut held),
@@ -237,8 +240,8 @@ impl Weir {
         (rule, queue)
     }
 
-    /// Where to begin: at what fitted before, at the knee, or where a device is got to know. Nobody is held where
-    /// all cores together do not reach it, nor while a device that is not known has less than it can serve.
+    /// The first limit: the last good one, the knee, or the first one for learning. No tenant is limited if
+    /// all cores together do not reach it, nor while an unknown device has fewer requests than it can serve.
     fn first(
         &mut self,
         cores: f64,
@@ -268,7 +271,7 @@ impl Weir {
         })
     }
 
-    /// A device that was not measured is got to know.
+    /// A device that was not measured is learned.
     fn learn(
         &mut self,
         mut learning: Learning,
@@ -282,7 +285,7 @@ impl Weir {
             Lesson::Next(units) => {
                 held.units = units;
                 self.learning = Some(learning);
-                "the device is not known yet: what it gives under another hold"
+                "the device is not known yet: another limit is measured"
             }
             Lesson::Known(knee) => {
                 held.units = knee.units;
@@ -294,13 +297,13 @@ impl Weir {
         }
     }
 
-    /// Whether the fast tier gained by the first hold.
+    /// Whether the first limit made the fast tier faster.
     fn helped(&self, view: &View, held: &ActiveLimit) -> bool {
         let free = held.wider.unwrap_or(view.fast);
         view.fast.get() > free.get() * NOTICED
     }
 
-    /// Between too little and too much.
+    /// Between too narrow and too wide.
     fn seek(
         &mut self,
         cores: f64,
@@ -315,7 +318,7 @@ impl Weir {
         let before = std::mem::replace(&mut held.outstanding, view.outstanding);
         let overflows = view.residency > queue && view.share > BLAME;
         if overflows && view.outstanding < before * DRAINS {
-            return "what was under way before drains";
+            return "requests from before the limit drain";
         }
         if overflows {
             held.wider = Some(view.fast);
@@ -333,7 +336,7 @@ impl Weir {
                     steps::below(units, to, cores, device.grain)
                 }
             };
-            return "more is under way than the device serves: less";
+            return "more requests are outstanding than the device serves: less";
         }
         if let Some((before, gave, fast)) = narrower {
             let gained = view.gives.get() > gave.get() * NOTICED;
@@ -341,24 +344,24 @@ impl Weir {
             if harmed || !gained {
                 held.range.just(before);
                 held.units = before;
-                return "more brought no more, or cost the fast tier: as before";
+                return "more brought no more, or slowed the fast tier: as before";
             }
         }
         let enough = device.gives * self.config.full;
         self.remembered[mix(view.writes)] = Some(units);
         if held.is_busy(view.gives, enough) {
-            return "the device is busy, and others have room";
+            return "the device is busy, and the table has free entries";
         }
         held.range.too_little(units);
         let measured = device.gives.get() / device.units;
         let drawn = view.gives.get() / units;
         held.range.stretch(measured / drawn.max(f64::MIN_POSITIVE));
-        // Below the knee bandwidth grows with those who run.
+        // Below the knee, bandwidth grows with the running cores.
         let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
         let to = units * missing.min(WIDEST_STEP);
         let wider = steps::above(units, held.range.wider(to), cores, device.grain);
         if !held.range.has_room_for(wider) {
-            return "the device could serve more, but a step more was too much";
+            return "the device could serve more, but the next step was too much";
         }
         held.narrower = Some((units, view.gives, view.fast));
         held.units = wider;
@@ -367,7 +370,7 @@ impl Weir {
     }
 }
 
-/// Which of the remembered mixes it is.
+/// The index of the mix.
 fn mix(writes: f64) -> usize {
     (writes * (MIXES - 1) as f64)
         .round()
@@ -385,7 +388,7 @@ impl Controller for Weir {
             self.held = None;
             self.learning = None;
             self.in_vain = 0;
-            return Decision::free(tenants, Why::rule("nobody to protect runs"));
+            return Decision::free(tenants, Why::rule("no protected tenant runs"));
         }
         let (why, grain) = match View::of(readings, self.config.fast) {
             Some(view) => {
@@ -395,7 +398,7 @@ impl Controller for Weir {
                 (Why::compared(rule, view.residency, target), grain)
             }
             None => (
-                Why::rule("as before: nothing seen of the slow tier"),
+                Why::rule("as before: no readings of the slow tier"),
                 self.config.step.map_or(Grain::Time, Grain::Wide),
             ),
         };

@@ -1,30 +1,30 @@
-//! Between what was too little and what was too much.
+//! The range between limits that were too narrow and limits that were too wide.
 
-/// Windows after which what was too much is tried again: tenants change what they do.
+/// Windows after which a limit that was too wide is tried again: tenants change their behaviour.
 const FORGET: u32 = 240;
 
-/// Cores that draw less by this factor are others than those that were measured.
+/// Cores that draw less by this factor differ from those with which the device was measured.
 const SLOWER: f64 = 1.1;
-/// More than something, by less than any hold differs from the next.
+/// A factor above one, smaller than the difference between any two limits.
 const NEXT: f64 = 1.001;
 
-/// Where a hold is sought.
+/// The range in which a limit is searched.
 #[derive(Debug, Clone, Copy)]
 pub struct Range {
     little: f64,
     much: f64,
-    /// What was measured to be too much, and is not forgotten, ...
+    /// The width that was measured as too wide; it is never forgotten.
     measured: f64,
-    /// ... of cores that draw less than those it was measured with.
+    /// How many times less the present cores draw than those of that measurement.
     most: f64,
-    /// Whether something was tried that was too much.
+    /// Whether a limit was tried that was too wide.
     tried: bool,
     age: u32,
 }
 
 impl Range {
-    /// Everything below what was measured to be too much, if it was, and below all `cores`: nobody was held,
-    /// and that was too much.
+    /// Everything below the width that was measured as too wide, if there is one, and below all `cores`:
+    /// without a limit it was too wide.
     pub fn below(measured: Option<f64>, cores: f64) -> Self {
         let most = measured.unwrap_or(f64::INFINITY);
         Self {
@@ -45,7 +45,7 @@ impl Range {
         }
     }
 
-    /// So much was too much.
+    /// This was too wide.
     pub fn too_much(&mut self, units: f64) {
         self.much = self.much.min(units);
         if self.little >= units {
@@ -55,22 +55,22 @@ impl Range {
         self.age = 0;
     }
 
-    /// So much is right, and anything more was too much.
+    /// This is right, and anything wider was too wide.
     pub fn just(&mut self, units: f64) {
         self.too_much(units * NEXT);
     }
 
-    /// So much was too little.
+    /// This was too narrow.
     pub fn too_little(&mut self, units: f64) {
         self.little = self.little.max(units);
     }
 
-    /// Cores draw so many times less than those with which it was measured what is too much.
+    /// The cores draw this many times less than those with which the too-wide limit was measured.
     pub fn stretch(&mut self, factor: f64) {
         self.most = self.measured * if factor > SLOWER { factor } else { 1.0 };
     }
 
-    /// Down to `to`, but not below the middle between what was too little and what is too much.
+    /// Down to `to`, but not below the middle of the range.
     pub fn narrower(&self, to: f64) -> f64 {
         if self.little > 0.0 {
             to.max(0.5 * (self.little + self.much.min(self.most)))
@@ -79,7 +79,7 @@ impl Range {
         }
     }
 
-    /// Up to `to`; once something was too much, not above the middle between that and what was too little.
+    /// Up to `to`; once a limit was too wide, not above the middle of the range.
     pub fn wider(&self, to: f64) -> f64 {
         if self.tried {
             to.min(0.5 * (self.little + self.much))
@@ -88,7 +88,7 @@ impl Range {
         }
     }
 
-    /// Whether so much was not found to be too much.
+    /// Whether this was not found to be too wide.
     pub fn has_room_for(&self, units: f64) -> bool {
         units < self.much.min(self.most)
     }

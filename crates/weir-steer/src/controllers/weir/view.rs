@@ -1,4 +1,4 @@
-//! What a window says of the tiers.
+//! The tiers in a window's readings.
 
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
@@ -10,28 +10,28 @@ pub struct View {
     pub residency: Nanos,
     /// Requests for the slow tier in the table and before it.
     pub outstanding: f64,
-    /// What the slow tier moves.
+    /// Bandwidth of the slow tier.
     pub gives: GbPerSec,
-    /// What the fast tier moves.
+    /// Bandwidth of the fast tier.
     pub fast: GbPerSec,
-    /// The share of the slow tier's lines that is written.
+    /// The share of the slow tier's lines that are written.
     pub writes: f64,
     /// Entries in use.
     pub entries: f64,
-    /// Part of them that wait for the slow tier.
+    /// The part of them that waits for the slow tier.
     pub share: f64,
-    /// How long requests wait before the table, where it is counted.
+    /// How long requests wait before the table, if it is counted.
     pub wait: Option<Nanos>,
 }
 
 impl View {
-    /// What a window says, if anything of the slow tier is seen in it; `fast` is the residency of a request
-    /// for DRAM.
+    /// The tiers in a window, if it shows anything of the slow tier; `fast` is the residency of a request for
+    /// DRAM.
     pub fn of(readings: &Readings, fast: Nanos) -> Option<Self> {
         let residency = readings.slow_residency(fast).ok()?;
         let slow: &Traffic = readings.slow.as_ref().ok()?;
         let gives = slow.total();
-        // Little's law, where the table does not count by tier.
+        // Little's law, for tables that do not count by tier.
         let in_table = match &readings.slow_table {
             Ok(table) => table.entries,
             Err(_) => gives.get() / LINE_BYTES as f64 * residency.get(),
