@@ -8,10 +8,10 @@ use weir_model::units::Nanos;
 /// How long the counter is compared with the kernel's clock.
 const CALIBRATION_NS: u64 = 10_000_000;
 
-/// Attempts at reading both clocks as one; the tightest counts.
+/// Attempts to read both clocks at one moment; the closest pair counts.
 const ATTEMPTS: usize = 16;
 
-/// A source of time that costs little to read.
+/// A source of time that is cheap to read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Clock {
     /// The invariant time-stamp counter (x86) or the generic timer (Arm).
@@ -19,7 +19,7 @@ pub enum Clock {
         /// Nanoseconds in a tick.
         tick: f64,
     },
-    /// `CLOCK_MONOTONIC_RAW`: a call, and so some tens of nanoseconds coarse.
+    /// `CLOCK_MONOTONIC_RAW`: a call, and therefore accurate to some tens of nanoseconds.
     Raw,
 }
 
@@ -49,7 +49,7 @@ impl Clock {
         }
     }
 
-    /// The time now, in ticks, once everything before it in the program has happened.
+    /// The time now, in ticks, after everything before it in the program has completed.
     #[inline(always)]
     pub fn start(self) -> u64 {
         match self {
@@ -58,7 +58,7 @@ impl Clock {
         }
     }
 
-    /// The time now, in ticks, once everything before it has happened and before anything after.
+    /// The time now, in ticks, after everything before it has completed and before anything after it starts.
     #[inline(always)]
     pub fn stop(self) -> u64 {
         match self {
@@ -67,8 +67,8 @@ impl Clock {
         }
     }
 
-    /// The time now, in ticks, roughly: older accesses may still be under way, and younger ones
-    /// too. For pauses that must not hold anything up.
+    /// The approximate time now, in ticks: older and younger accesses may be outstanding. For pauses that
+    /// must not delay anything.
     #[inline(always)]
     pub fn glance(self) -> u64 {
         match self {
@@ -94,7 +94,7 @@ impl Clock {
         }
     }
 
-    /// In words, for the record of a run.
+    /// In words, for the notes of a run.
     pub fn describe(self) -> String {
         match self {
             Clock::Counter { tick } => {
@@ -105,8 +105,8 @@ impl Clock {
     }
 }
 
-/// Shares and times by which counter and kernel may differ over a run: what calibration and reading
-/// leave open. A step of either clock is far more.
+/// Shares and times by which counter and kernel may differ over a run: the errors of calibration and reading.
+/// A step of either clock is far larger.
 const TOLERANCE: (f64, f64) = (0.01, 100_000.0);
 
 /// Counter and kernel's clock at one moment.
@@ -117,7 +117,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Both clocks now, on the processor that this runs on.
+    /// Both clocks now, on the current processor.
     pub fn now(clock: Clock) -> Self {
         let (ticks, ns) = match clock {
             Clock::Counter { .. } => both(),
@@ -126,11 +126,11 @@ impl Moment {
         Self { ticks, ns }
     }
 
-    /// Whether both clocks went on together since `began`.
+    /// Whether both clocks advanced together since `began`.
     ///
     /// # Errors
-    /// One ran backwards, stepped, or ticks at another rate than when it was calibrated: how far
-    /// they went.
+    /// One ran backwards, stepped, or ticks at another rate than when it was calibrated: how far they
+    /// advanced.
     pub fn check_since(self, began: Self, clock: Clock) -> Result<(), String> {
         if self.ns < began.ns {
             return Err("CLOCK_MONOTONIC_RAW ran backwards".to_owned());
@@ -153,7 +153,7 @@ impl Moment {
     }
 }
 
-/// The kernel's clock that nobody slews, in nanoseconds.
+/// The kernel's clock that is never slewed, in nanoseconds.
 pub fn raw_nanos() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC_RAW)
 }
@@ -163,10 +163,10 @@ pub fn thread_nanos() -> u64 {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Sleeps for so long, or until this thread has taken a signal.
+/// Sleeps for this long, or until this thread has taken a signal.
 pub fn doze(time: Duration) {
     let asked = libc::timespec {
-        // A longer sleep ends sooner than asked.
+        // A longer sleep ends earlier than requested.
         tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
@@ -247,7 +247,7 @@ mod counter {
     }
 }
 
-/// The architecture demands one rate of the generic timer.
+/// The architecture requires one rate of the generic timer.
 #[cfg(target_arch = "aarch64")]
 fn counter_is_invariant() -> bool {
     true
@@ -352,7 +352,7 @@ mod tests {
             let clock = if raw { Clock::Raw } else { COUNTER };
             let judged = moment(b.0, b.1).check_since(moment(a.0, a.1), clock);
             proptest::prop_assert!(judged.is_ok() || b != a);
-            // What is sound one way round never is the other way round, but for the same moment.
+            // A pair that is sound in one order is never sound in the other order, except for equal moments.
             if judged.is_ok() && b.1 > a.1 {
                 proptest::prop_assert!(moment(a.0, a.1).check_since(moment(b.0, b.1), clock).is_err());
             }

@@ -1,18 +1,18 @@
-//! Telling a kernel what to do, by its files.
+//! Writes to the kernel's control files.
 
 use std::fs::File;
 use std::io::{self, Write};
 
-/// Changes to the system's files by which the kernel is told what to do. This machine's kernel
-/// obeys; a folder of files has none, unless a test brings a stand-in.
+/// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
+/// files accepts none, unless a test supplies a replacement.
 pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + Sync {
-    /// Writes to a file that is there, at once.
+    /// Writes to an existing file, in one call.
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
 
-    /// Makes a folder, which the kernel furnishes.
+    /// Makes a folder; the kernel fills it with files.
     fn make_folder(&self, path: &str) -> io::Result<()>;
 
-    /// Removes a folder that the kernel furnished.
+    /// Removes a folder that the kernel filled.
     fn remove_folder(&self, path: &str) -> io::Result<()>;
 }
 

@@ -1,6 +1,6 @@
-//! The micro-workloads of calibration (SupMario, arXiv 2409.14317 §5.6) in real instructions: chases of
-//! pointers at random, stores to memory that was never touched, and lists in address order, each counted
-//! by itself, without what prepares it.
+//! The micro-workloads of calibration (SupMario, arXiv 2409.14317 §5.6) in real instructions: random pointer
+//! chases, stores to memory that was never touched, and lists in address order. Each is counted without its
+//! preparation.
 
 use std::hint::black_box;
 
@@ -19,17 +19,16 @@ use crate::root::Root;
 /// A micro-workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Micro {
-    /// Chains of pointers at random, so many at once.
+    /// Random pointer chains, several at once.
     Chase(Chains),
-    /// A page after the other of fresh memory, every line stored to, and so many multiplications for each
-    /// line.
+    /// Page after page of fresh memory: a store to every line, and some multiplications for each line.
     Store {
         /// Multiplications.
         work: u32,
     },
-    /// A list in address order, and so many multiplications at each node.
+    /// A list in address order, with some multiplications at each node.
     List {
-        /// From one node to the next.
+        /// Lines from one node to the next.
         stride: Bytes,
         /// Multiplications.
         work: u32,
@@ -48,7 +47,7 @@ pub enum Chains {
 }
 
 impl Chains {
-    /// Every number of them.
+    /// Every number of chains.
     pub const ALL: [Chains; 5] = [
         Chains::One,
         Chains::Two,
@@ -76,15 +75,15 @@ pub struct MicroRun<'a> {
     pub root: &'a Root,
     /// Events of its processor.
     pub table: &'a EventTable,
-    /// What to count.
+    /// The counters.
     pub counters: &'a [Counter],
-    /// The processor that they run on.
+    /// The processor on which they run.
     pub cpu: u32,
-    /// Memory of each: enough to leave the caches behind.
+    /// Memory of each: larger than the caches.
     pub bytes: Bytes,
-    /// Lines that each touches while it is counted.
+    /// Lines that each accesses while it is counted.
     pub accesses: u64,
-    /// What the order of a chase is drawn from.
+    /// The seed of the order of a chase.
     pub seed: u64,
 }
 
@@ -92,7 +91,7 @@ impl MicroRun<'_> {
     /// Runs a micro-workload with its memory on one node, and counts it.
     ///
     /// # Errors
-    /// The processor is not to be had, or memory not there, or the node has none left.
+    /// The processor is not available, or the memory does not exist, or the node has none left.
     pub fn run(
         &self,
         micro: Micro,
@@ -123,7 +122,7 @@ impl MicroRun<'_> {
         region.bytes().get() as usize / LINE
     }
 
-    /// What this thread counts while it does something.
+    /// The counts of this thread while it runs a function.
     fn counted(&self, body: impl FnOnce()) -> CounterSet {
         let mut session = Session::open(
             self.root,
@@ -150,7 +149,7 @@ impl MicroRun<'_> {
         let base = region.base();
         // SAFETY: `order` has lines of the region, which is writable and this function's alone.
         let first = unsafe { chase::link(base, order) };
-        // The same circle for all, entered at as many places.
+        // The same cycle for all chains, entered at different places.
         let mut at: [*mut u8; N] = std::array::from_fn(|chain| {
             let line = order.get(chain * order.len() / N);
             line.map_or(first, |&line| base.wrapping_add(line as usize * LINE))
@@ -208,7 +207,7 @@ impl MicroRun<'_> {
     }
 }
 
-/// So many multiplications, each of which waits for the one before.
+/// Multiplications, each of which waits for the one before.
 #[inline(always)]
 fn multiplied(mut value: u64, times: u32) -> u64 {
     for _ in 0..times {
@@ -251,7 +250,7 @@ mod tests {
             work: 2,
         });
         let faults = |micro| run(micro).get(Counter::PageFaults);
-        // Where this user may not count there is a reason in place of each.
+        // If this user may not count, each counter has a reason instead.
         let Ok(fresh) = faults(Micro::Store { work: 1 }) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Holding a thread on a processor, and letting it go again.
+//! Pins a thread to a processor, and releases it.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::topology::list;
 /// Enough bits for any Linux: the kernel's own limit is 8192.
 const WORDS: usize = 8192 / 64;
 
-/// A set of processors as the kernel wants it.
+/// A set of processors in the kernel's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CpuMask([u64; WORDS]);
 
@@ -73,7 +73,7 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Unavailable> {
         .map_err(|e| Unavailable::because(format!("sched_getaffinity: {e}")))
 }
 
-/// Holds the calling thread on a processor, or on some, until dropped.
+/// Keeps the calling thread on a processor, or on several, until dropped.
 #[derive(Debug)]
 pub struct Pinned {
     before: CpuMask,
@@ -88,10 +88,10 @@ impl Pinned {
         Self::to_any(&[cpu])
     }
 
-    /// Keeps the calling thread on some processors, on whichever of them the kernel likes.
+    /// Restricts the calling thread to some processors; the kernel chooses among them.
     ///
     /// # Errors
-    /// None of them is there, or this program may use none of them.
+    /// None of them exists, or this program may use none of them.
     pub fn to_any(cpus: &[u32]) -> Result<Self, MachineError> {
         let missing = |cause: String| MachineError::Missing {
             feature: Feature::Pinning,
@@ -106,12 +106,12 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // A failure leaves the thread where it is: nothing better can be done on the way out.
+        // After a failure the thread stays pinned: nothing better can be done in a destructor.
         let _ = self.before.apply();
     }
 }
 
-/// How often the kernel took the processor from the calling thread.
+/// How often the kernel preempted the calling thread.
 pub fn preemptions() -> i64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the kernel fills the structure, for which all zeros are valid too. The call cannot

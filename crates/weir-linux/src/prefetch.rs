@@ -1,8 +1,8 @@
-//! The switches of the hardware prefetchers: a model-specific register of each core, behind
-//! `/dev/cpu/N/msr` (the kernel's `msr` module, for root).
+//! The switches of the hardware prefetchers: a model-specific register of each core, behind `/dev/cpu/N/msr`
+//! (the kernel's `msr` module, for root).
 //!
-//! What stood in a register before is put back, whatever it was, when a run ends in any way that
-//! runs destructors. Hardware threads of one core share the register.
+//! The earlier value of a register is restored, whatever it was, when a run ends in any way that runs
+//! destructors. Hardware threads of one core share the register.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ struct Register {
     number: u32,
     /// Bits of the prefetchers into the first-level cache.
     l1: u64,
-    /// Bits of those into the second.
+    /// Bits of the prefetchers into the second-level cache.
     l2: u64,
 }
 
@@ -42,9 +42,9 @@ const AMD: Register = Register {
 /// Which prefetchers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Any of those into the first-level cache.
+    /// Any prefetcher into the first-level cache.
     pub l1: bool,
-    /// Any of those into the second.
+    /// Any prefetcher into the second-level cache.
     pub l2: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// Those of a processor, if its register is known and this program may use that of `cpu`.
+    /// The switches of a processor, if its register is known and this program may use the register of `cpu`.
     ///
     /// # Errors
     /// Why not.
@@ -130,7 +130,7 @@ impl Switches {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Writes and reads back: a hypervisor may take a write and forget it.
+    /// Writes and reads back: a hypervisor may accept a write and ignore it.
     fn write(&self, cpu: u32, value: u64) -> Result<(), Unavailable> {
         self.open(cpu, true)?
             .write_all_at(&value.to_le_bytes(), u64::from(self.register.number))
@@ -146,7 +146,7 @@ impl Switches {
     }
 }
 
-/// Prefetchers that are switched for a time; dropping it puts back what was there.
+/// Prefetchers that are switched for a time; a drop restores the earlier values.
 #[derive(Debug)]
 pub struct SwitchedPrefetchers {
     switches: Switches,
@@ -174,7 +174,7 @@ impl SwitchedPrefetchers {
     /// Switches the prefetchers of more processors, or of the same ones again.
     ///
     /// # Errors
-    /// A register cannot be read or written; those that were written stay so until this is dropped.
+    /// A register cannot be read or written; registers that were written stay so until this is dropped.
     pub fn change(
         &mut self,
         cpus: impl IntoIterator<Item = u32>,
@@ -197,10 +197,10 @@ impl SwitchedPrefetchers {
         format!("MSR {:#x}", self.switches.register.number)
     }
 
-    /// Puts back what was there.
+    /// Restores the earlier values.
     ///
     /// # Errors
-    /// A register cannot be written; the others are put back all the same.
+    /// A register cannot be written; the others are restored all the same.
     pub fn restore(mut self) -> Result<(), Unavailable> {
         self.put_back()
     }
@@ -216,7 +216,7 @@ impl SwitchedPrefetchers {
 
 impl Drop for SwitchedPrefetchers {
     fn drop(&mut self) {
-        // Whoever wants to know of a failure calls `restore`.
+        // Callers that need the error call `restore`.
         let _ = self.put_back();
     }
 }
@@ -241,7 +241,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A file of registers for each processor, `value` in the one that matters.
+    /// A file of registers for each processor, with `value` in the relevant one.
     pub(crate) fn registers(folder: &Path, cpus: &[u32], number: u32, value: u64) {
         for cpu in cpus {
             let path = folder.join(format!("dev/cpu/{cpu}"));
@@ -344,7 +344,7 @@ pub(crate) mod tests {
         };
         assert!(find("GenuineIntel").contains("modprobe msr"));
         assert!(find("HygonGenuine").contains("by HygonGenuine"));
-        // A register that the file is too short for, as one that the processor lacks.
+        // A file that is too short for the register, as on a processor that lacks the register.
         std::fs::create_dir_all(folder.path().join("dev/cpu/0")).unwrap();
         std::fs::write(folder.path().join("dev/cpu/0/msr"), [0; 16]).unwrap();
         assert!(find("AuthenticAMD").contains("0xc0000108 of CPU 0"));

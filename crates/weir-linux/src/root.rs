@@ -1,5 +1,4 @@
-//! Every path of the system goes through a root, so that a recorded machine is read by the same
-//! code as this one.
+//! Every path of the system goes through a root, so that the same code reads a recorded machine and this one.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,18 +13,18 @@ use weir_model::capability::Unavailable;
 use crate::control::{Control, Kernel};
 use crate::recording::{Trace, Tree};
 
-/// No attribute that is read here is longer; a longer one is not what it seems.
+/// The longest attribute that is read here; a longer one is not what it seems.
 const LONGEST_FILE: u64 = 1 << 20;
 
-/// A value of the system: there, not there, or there and not readable.
+/// A value of the system: present, absent, or unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading<T> {
-    /// What the system says.
+    /// The value.
     Known(T),
-    /// The system has no such thing.
+    /// The system has no such file.
     Absent(Unavailable),
-    /// The system has it, but it cannot be read or makes no sense.
+    /// The system has the file, but it cannot be read or is invalid.
     Unreadable(Unavailable),
 }
 
@@ -41,7 +40,7 @@ impl<T> Reading<T> {
     /// The value, or why there is none.
     ///
     /// # Errors
-    /// The reason, whether the thing is absent or unreadable.
+    /// The reason, whether the file is absent or unreadable.
     pub fn get(&self) -> Result<&T, Unavailable> {
         match self {
             Reading::Known(value) => Ok(value),
@@ -49,12 +48,12 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Makes another value of a known one.
+    /// Converts a known value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Ok(f(value)))
     }
 
-    /// Makes another value of a known one, which may turn out to make no sense.
+    /// Converts a known value; the conversion may find it invalid.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Result<U, Unavailable>) -> Reading<U> {
         match self {
             Reading::Known(value) => match f(value) {
@@ -67,13 +66,13 @@ impl<T> Reading<T> {
     }
 }
 
-/// Where the system's files begin: `/`, a folder, or a recording.
+/// The root of the system's files: `/`, a folder, or a recording.
 #[derive(Debug, Clone)]
 pub struct Root {
     source: Source,
-    /// Who obeys what is written.
+    /// Handles writes.
     control: Option<Arc<dyn Control>>,
-    /// Notes every answer, while a recording is made.
+    /// Stores every answer while a recording is made.
     trace: Option<Arc<Trace>>,
 }
 
@@ -114,7 +113,7 @@ impl Root {
         Source::Folder("/".into()).into()
     }
 
-    /// A machine's files in a folder that holds `sys/` and `proc/`.
+    /// A machine's files in a folder that contains `sys/` and `proc/`.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Source::Folder(folder.into()).into()
     }
@@ -124,7 +123,7 @@ impl Root {
         Source::Recorded(Arc::new(tree)).into()
     }
 
-    /// The same machine, with every answer noted.
+    /// The same machine, with every answer recorded.
     pub(crate) fn traced(&self) -> (Self, Arc<Trace>) {
         let trace = Arc::new(Trace::default());
         let root = Self {
@@ -135,7 +134,7 @@ impl Root {
         (root, trace)
     }
 
-    /// Whether this is the machine that the program runs on.
+    /// Whether this is the machine on which the program runs.
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Folder(base) if base == Path::new("/"))
     }
@@ -153,7 +152,7 @@ impl Root {
         })
     }
 
-    /// The first `length` bytes of a file that may be long, cut at the last whole line.
+    /// The first `length` bytes of a file that may be long, cut after the last whole line.
     pub fn head(&self, path: &str, length: u64) -> Reading<String> {
         self.reading(path, || {
             let mut bytes = self.bytes(path, length)?;
@@ -166,8 +165,7 @@ impl Root {
         })
     }
 
-    /// The bytes of a file that holds no text, such as a table of the firmware. A recording holds
-    /// them in hexadecimal.
+    /// The bytes of a binary file, such as a table of the firmware. A recording holds them in hexadecimal.
     pub fn hex(&self, path: &str) -> Reading<Vec<u8>> {
         let text = self.reading(path, || {
             let bytes = self.bytes(path, LONGEST_FILE)?;
@@ -190,7 +188,7 @@ impl Root {
         })
     }
 
-    /// A file that holds one value.
+    /// A file with one value.
     pub fn value<T: FromStr>(&self, path: &str) -> Reading<T> {
         self.text(path).and_then(|text| {
             text.parse().map_err(|_| {
@@ -202,7 +200,7 @@ impl Root {
         })
     }
 
-    /// The names in a folder, numbers in their order: `node2` before `node10`.
+    /// The names in a folder, sorted by number: `node2` before `node10`.
     pub fn list(&self, path: &str) -> Reading<Vec<String>> {
         let names = self.names(path).map(|mut names| {
             names.sort_by_key(|name| numbered(name));
@@ -227,7 +225,7 @@ impl Root {
         })
     }
 
-    /// Whether there is such a path.
+    /// Whether the path exists.
     pub fn exists(&self, path: &str) -> bool {
         let there = match &self.source {
             Source::Folder(_) => self.resolve(path).is_ok_and(|path| path.exists()),
@@ -251,8 +249,8 @@ impl Root {
         .map(drop)
     }
 
-    /// Opens a file to read it, and to write it too where `write` says so: a device of this
-    /// machine, or what stands for it in a folder.
+    /// Opens a file to read it, and also to write it if `write` is true: a device of this machine, or its
+    /// replacement in a folder.
     ///
     /// # Errors
     /// As opening does; a recording has nothing to open.
@@ -266,15 +264,15 @@ impl Root {
         }
     }
 
-    /// Writes to a file by which the kernel is told what to do.
+    /// Writes to a control file of the kernel.
     ///
     /// # Errors
-    /// As writing does; a recording cannot be told anything.
+    /// As writing does; a recording accepts no writes.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         self.control()?.write(path, text)
     }
 
-    /// Makes a folder in a file system of the kernel's, such as a group of threads.
+    /// Makes a folder in a file system of the kernel, such as a group of threads.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -282,7 +280,7 @@ impl Root {
         self.control()?.make_folder(path)
     }
 
-    /// Removes such a folder, with the files that the kernel put there.
+    /// Removes such a folder, with the kernel's files in it.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -295,14 +293,14 @@ impl Root {
         control.ok_or_else(|| io::Error::other("a recorded machine cannot be told what to do"))
     }
 
-    /// The same files, with somebody who obeys what is written to them.
+    /// The same files, with a handler for writes.
     #[cfg(test)]
     pub(crate) fn obeyed_by(mut self, control: Arc<dyn Control>) -> Self {
         self.control = Some(control);
         self
     }
 
-    /// Where a path leads once every link is followed, as a path of the system.
+    /// A path with every link resolved, as a path of the system.
     pub fn target(&self, path: &str) -> Reading<PathBuf> {
         let target = match &self.source {
             Source::Folder(base) => self.resolve(path).and_then(|path| {
@@ -318,8 +316,8 @@ impl Root {
         from_io(path, target)
     }
 
-    /// The number of a path in its file system: of a control group, its id. Another thing of the same
-    /// name has another. A recording has none.
+    /// The inode number of a path: for a control group, its id. Another file of the same name has another
+    /// number. A recording has none.
     pub(crate) fn number_of(&self, path: &str) -> Option<u64> {
         match &self.source {
             Source::Folder(_) => Some(std::fs::metadata(self.resolve(path).ok()?).ok()?.ino()),
@@ -327,7 +325,7 @@ impl Root {
         }
     }
 
-    /// Where the link at a path leads, if it is one; its target without further links.
+    /// The target of the link at a path, if it is one; links in the target are resolved.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         match &self.source {
             Source::Folder(_) => {
@@ -339,8 +337,8 @@ impl Root {
         }
     }
 
-    /// What the kernel answers to a question that is no file, such as a system call: asked on a
-    /// live machine, looked up in a recording. `None` where a recording does not say.
+    /// The kernel's answer to a question that is not a file, such as a system call: asked on a live machine,
+    /// looked up in a recording. `None` if a recording does not have it.
     pub fn probe(
         &self,
         name: &str,
@@ -380,7 +378,7 @@ impl Root {
             Source::Recorded(tree) => tree.read(path)?,
             Source::Folder(_) => {
                 let real = self.resolve(path)?;
-                // A pipe in a strange folder would block for ever.
+                // A pipe in a foreign folder would block for ever.
                 if !self.is_live() && !real.is_file() {
                     return Err(io::Error::other("it is not a file"));
                 }
@@ -402,8 +400,7 @@ impl Root {
         }
     }
 
-    /// A path of the disk. Follows links, and refuses to leave a folder that is not `/`: it may be
-    /// a stranger's.
+    /// A path of the disk. Follows links, and refuses to leave a folder that is not `/`: it may be foreign.
     fn resolve(&self, path: &str) -> io::Result<PathBuf> {
         let Source::Folder(base) = &self.source else {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
@@ -432,7 +429,7 @@ fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Tells a thing that is not there from one that cannot be read.
+/// Separates absent files from unreadable ones.
 fn from_io<T>(path: &str, result: io::Result<T>) -> Reading<T> {
     match result {
         Ok(value) => Reading::Known(value),
@@ -448,7 +445,7 @@ fn from_io<T>(path: &str, result: io::Result<T>) -> Reading<T> {
     }
 }
 
-/// Enough of a text to recognise it by, in one line.
+/// The start of a text, in one line, for messages.
 fn shortened(text: &str) -> String {
     let line: String = text
         .chars()
@@ -498,7 +495,7 @@ mod tests {
             matches!(root.value::<u32>("/sys/a/word"), Reading::Unreadable(why) if why.reason.contains("`many`"))
         );
         assert!(matches!(root.text("/sys/a/binary"), Reading::Unreadable(_)));
-        // A folder opens but does not read: EISDIR is no absence.
+        // A folder opens but does not read: EISDIR does not mean absent.
         assert!(matches!(root.text("/sys/a"), Reading::Unreadable(_)));
     }
 

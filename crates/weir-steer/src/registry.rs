@@ -189,6 +189,9 @@ impl Controller for Free {
     }
 
     fn observe(&mut self, readings: &Readings) -> Decision {
-        Decision::free(readings.tenants.len(), Why::rule("no tenant is ever limited"))
+        Decision::free(
+            readings.tenants.len(),
+            Why::rule("no tenant is ever limited"),
+        )
     }
 }

@@ -1,4 +1,4 @@
-//! How rules look at a machine, and how they put into words what they found.
+//! How rules read a machine, and how they describe their findings.
 
 use std::str::FromStr;
 
@@ -9,13 +9,13 @@ use crate::root::{Reading, Root};
 use crate::topology::HostView;
 use crate::topology::node::{NODES, Node};
 
-/// The machine under examination.
+/// The machine that is examined.
 pub struct Look<'a> {
     pub(super) root: &'a Root,
     pub(super) view: &'a HostView,
 }
 
-/// What a rule says: its findings, none if all is well, or why it could not look.
+/// The result of a rule: its findings, none if all is well, or why it could not read the machine.
 pub type Verdict = Result<Vec<Found>, Unavailable>;
 
 impl Look<'_> {
@@ -37,18 +37,18 @@ impl Look<'_> {
         }))
     }
 
-    /// Nodes that have memory but no processors: where slower tiers live.
+    /// Nodes that have memory but no processors: slower tiers.
     pub(super) fn far_nodes(&self) -> Vec<&Node> {
         let nodes = self.view.known_nodes().iter();
         nodes.filter(|n| n.has_memory() && !n.has_cpus()).collect()
     }
 
-    /// Whether there is any slower tier, so that tiering is a question at all.
+    /// Whether there is any slower tier, so that the rules of tiering apply.
     pub(super) fn is_tiered(&self) -> bool {
         !self.far_nodes().is_empty()
     }
 
-    /// The memory blocks of a node with what one of their files says, by number.
+    /// The memory blocks of a node, with the content of one of their files, by number.
     pub(super) fn blocks(&self, node: u32, file: &str) -> Vec<(u32, String)> {
         let blocks = self.root.numbered(&format!("{NODES}/node{node}"), "memory");
         let blocks = blocks.known().cloned().unwrap_or_default().into_iter();
@@ -89,7 +89,7 @@ fn present<T>(reading: Reading<T>) -> Result<Option<T>, Unavailable> {
     }
 }
 
-/// A finding being put into words.
+/// A finding under construction.
 pub struct Found(Finding);
 
 /// All is well.
@@ -97,12 +97,12 @@ pub fn fine() -> Verdict {
     Ok(Vec::new())
 }
 
-/// Something spoils measurements.
+/// A finding that spoils measurements.
 pub fn measurement(severity: Severity, found: impl Into<String>) -> Found {
     Found::new(severity, Spoils::Measurement, found.into())
 }
 
-/// Something spoils tiering.
+/// A finding that spoils tiering.
 pub fn tiering(severity: Severity, found: impl Into<String>) -> Found {
     Found::new(severity, Spoils::Tiering, found.into())
 }
@@ -121,7 +121,7 @@ impl Found {
         })
     }
 
-    /// The file that tells, and what it says.
+    /// The file that shows it, and its content.
     pub fn told_by(mut self, path: impl Into<String>, says: impl ToString) -> Self {
         self.0.evidence.push(Evidence {
             path: path.into(),
@@ -130,19 +130,19 @@ impl Found {
         self
     }
 
-    /// What it does.
+    /// Its effect.
     pub fn so(mut self, effect: &str) -> Self {
         self.0.effect = effect.to_owned();
         self
     }
 
-    /// A command that mends it.
+    /// A command that fixes it.
     pub fn run(mut self, command: impl Into<String>) -> Self {
         self.0.commands.push(command.into());
         self
     }
 
-    /// What else to do or to know.
+    /// Other advice.
     pub fn or(mut self, advice: impl Into<String>) -> Self {
         self.0.advice = advice.into();
         self

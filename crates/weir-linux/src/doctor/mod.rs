@@ -1,5 +1,5 @@
-//! What would spoil a measurement or a tiering set-up on this machine or a recorded one, and the
-//! exact command that mends it. The rules are in [`rules`]; this is how they are run.
+//! Everything that would spoil a measurement or a tiering set-up on this machine or a recorded one, with the
+//! exact command that fixes it. [`rules`] has the rules; this module runs them.
 
 mod look;
 pub mod rules;
@@ -10,7 +10,7 @@ use self::look::Look;
 use crate::root::Root;
 use crate::topology::HostView;
 
-/// Asks every rule. Never fails: a rule that cannot look says why.
+/// Runs every rule. Never fails: a rule that cannot read the machine says why.
 pub fn examine(root: &Root, view: &HostView) -> Diagnosis {
     let look = Look { root, view };
     let mut diagnosis = Diagnosis::default();

@@ -1,4 +1,4 @@
-//! What the device reads and writes: descriptors of 64 bytes, completion records of 32.
+//! The structures that the device reads and writes: descriptors of 64 bytes, completion records of 32.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,7 +9,7 @@ const MEMORY_MOVE: u32 = 3;
 /// The address of the completion record is valid; write one when done.
 const RECORD: u32 = 0b1100;
 
-/// One order to the device.
+/// One descriptor.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descriptor {
@@ -18,7 +18,7 @@ pub(super) struct Descriptor {
     /// 24 bits of flags, 8 of operation.
     operation: u32,
     record: u64,
-    /// Where to read: data, or the list of a batch.
+    /// The address to read: data, or the list of a batch.
     source: u64,
     target: u64,
     /// Bytes, or descriptors of a batch.
@@ -41,7 +41,7 @@ impl Descriptor {
         special: [0; 3],
     };
 
-    /// Moves `bytes` bytes; writes a completion record where one is given.
+    /// Moves `bytes` bytes; writes a completion record if one is given.
     pub fn memory_move(from: *const u8, to: *mut u8, bytes: u32, record: Option<&Record>) -> Self {
         Self {
             operation: MEMORY_MOVE << 24 | if record.is_some() { RECORD } else { 0 },
@@ -53,7 +53,7 @@ impl Descriptor {
         }
     }
 
-    /// Works through a list of two descriptors at least.
+    /// Processes a list of at least two descriptors.
     pub fn batch(list: &[Descriptor], record: &Record) -> Self {
         Self {
             operation: BATCH << 24 | RECORD,
@@ -69,7 +69,7 @@ fn address(record: Option<&Record>) -> u64 {
     record.map_or(0, |record| std::ptr::from_ref(record) as u64)
 }
 
-/// What the device writes when an order is done.
+/// The record that the device writes when a descriptor is done.
 #[repr(C, align(32))]
 #[derive(Debug, Default)]
 pub(super) struct Record {
@@ -81,7 +81,7 @@ pub(super) struct Record {
     special: [u64; 2],
 }
 
-/// What became of an order.
+/// The result of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Pending,
@@ -91,14 +91,14 @@ pub(super) enum Outcome {
 }
 
 impl Record {
-    /// Ready for the next order.
+    /// Clears the record for the next descriptor.
     pub fn clear(&self) {
         self.status.store(0, Ordering::Release);
     }
 
-    /// What the device has written so far.
+    /// The result so far.
     pub fn outcome(&self) -> Outcome {
-        // The highest bit tells whether a fault was a write's.
+        // The highest bit shows whether a write caused the fault.
         match self.status.load(Ordering::Acquire) & 0x7f {
             0 => Outcome::Pending,
             1 => Outcome::Done,

@@ -1,8 +1,8 @@
-//! The Data Streaming Accelerator: a device that copies by descriptors, through work queues that
-//! the administrator has given to users.
+//! The Data Streaming Accelerator: a device that copies by descriptors, through work queues that the
+//! administrator has opened to users.
 //!
-//! Nothing here could be run where it was written, for want of the device; layouts follow the DSA
-//! Architecture Specification (Intel 341204) and the kernel's `idxd.h`.
+//! This code was written without such a device; layouts follow the DSA Architecture Specification (Intel
+//! 341204) and the kernel's `idxd.h`.
 
 mod descriptor;
 #[cfg(target_arch = "x86_64")]
@@ -17,12 +17,12 @@ use crate::root::{Reading, Root};
 /// The folder of the driver's devices.
 const DEVICES: &str = "/sys/bus/dsa/devices";
 
-/// A work queue that users may submit to.
+/// A work queue to which users may submit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkQueue {
     /// `wq0.1`: queue 1 of device 0.
     pub name: String,
-    /// Whether several processes may submit to it; else one alone, and without being refused.
+    /// Whether several processes may submit to it; otherwise only one, and no submission is refused.
     pub shared: bool,
     /// Descriptors that it holds.
     pub size: u32,
@@ -87,7 +87,7 @@ fn usable(root: &Root, name: &str) -> Result<WorkQueue, Unavailable> {
         },
         size: *root.value(&path("size")).get()?,
         max_transfer: *root.value(&path("max_transfer_size")).get()?,
-        // Devices that know no batches do not have the file.
+        // Devices without batches do not have the file.
         max_batch: root
             .value(&path("max_batch_size"))
             .known()

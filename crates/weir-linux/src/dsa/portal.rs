@@ -1,4 +1,4 @@
-//! The page of the device that takes descriptors.
+//! The page of the device that accepts descriptors.
 
 use std::arch::asm;
 use std::os::fd::AsRawFd;
@@ -59,11 +59,11 @@ impl Portal {
             })
     }
 
-    /// Offers a descriptor; `false` if a shared queue is full. A dedicated one must have room, and
-    /// takes it unseen.
+    /// Submits a descriptor; `false` if a shared queue is full. A dedicated queue must have space, and gives
+    /// no answer.
     ///
     /// # Safety
-    /// What the descriptor names stays where it is and is not otherwise used until its completion
+    /// The memory that the descriptor names stays in place and is not used otherwise until its completion
     /// record says that it is done.
     pub unsafe fn submit(&self, descriptor: &Descriptor) -> bool {
         let mut refused: u8 = 0;

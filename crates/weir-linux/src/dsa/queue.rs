@@ -1,4 +1,4 @@
-//! Copies by the accelerator: some submissions under way, each of one descriptor or a batch.
+//! Copies by the accelerator: several outstanding submissions, each of one descriptor or a batch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::descriptor::{Descriptor, Outcome, Record, explain};
 use super::portal::Portal;
 use crate::root::Root;
 
-/// A device that says nothing for so long is not waited for.
+/// A device that does not answer for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The device is only met on x86-64.
+/// The device exists only on x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 struct Portal;
 
@@ -39,12 +39,12 @@ pub(crate) struct Style {
     pub bytes: u64,
     /// Descriptors in a batch; 1 for none.
     pub batch: u32,
-    /// Submissions under way.
+    /// Outstanding submissions.
     pub in_flight: u32,
 }
 
 impl Style {
-    /// Whether a queue can take it from `threads` threads at once.
+    /// Whether the queue accepts it from `threads` threads at once.
     pub fn check(self, queue: &WorkQueue, threads: usize) -> Result<(), String> {
         let Self {
             bytes,
@@ -77,7 +77,7 @@ impl Style {
     }
 }
 
-/// One submission: its batch, its record, and whether it is under way.
+/// One submission: its batch, its record, and whether it is outstanding.
 struct Slot {
     list: Vec<Descriptor>,
     record: Record,
@@ -88,7 +88,7 @@ struct Slot {
 pub(crate) struct Copier {
     portal: Portal,
     style: Style,
-    // Never longer nor shorter: the device writes to them where they are.
+    // Its length never changes: the device writes to the elements in place.
     slots: Box<[Slot]>,
 }
 
@@ -106,15 +106,15 @@ impl Copier {
         })
     }
 
-    /// Copies `count` blocks again and again until the stop flag is up, and tells how many bytes
-    /// each submission copied once it is done.
+    /// Copies `count` blocks repeatedly until the stop flag is set, and reports the bytes of each submission
+    /// when it is done.
     ///
     /// # Errors
-    /// The device failed, in words. If it went silent, it may still write: `Err` with `true`, and
-    /// the memory must never be used again.
+    /// The device failed, in words. If it stopped answering, it may still write: `Err` with `true`, and the
+    /// memory must never be used again.
     ///
     /// # Safety
-    /// Both arrays hold `count` blocks, are touched, and are nobody else's.
+    /// Both arrays hold `count` blocks, are touched, and are not used by anything else.
     pub unsafe fn copy(
         mut self,
         from: *const u8,
@@ -174,7 +174,7 @@ impl Copier {
         }
     }
 
-    /// Waits for a submission; bytes that it copied, none if it was not under way.
+    /// Waits for a submission; returns the bytes that it copied, zero if it was not outstanding.
     fn finish(&mut self, at: usize) -> Result<u64, String> {
         let slot = &mut self.slots[at];
         if !slot.under_way {
@@ -199,10 +199,10 @@ impl Copier {
         }
     }
 
-    /// Waits until nothing is under way any more.
+    /// Waits until no submission is outstanding.
     fn drain(&mut self) -> Result<(), String> {
         for at in 0..self.slots.len() {
-            // A failure that the device reported is an end as well.
+            // A failure that the device reported also ends a submission.
             if let Err(why) = self.finish(at)
                 && self.slots[at].under_way
             {

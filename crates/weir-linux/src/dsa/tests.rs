@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::queue::{Copier, Style};
 use super::*;
 
-/// Writes a work queue as the kernel shows it.
+/// Writes the files of a work queue as the kernel shows them.
 fn write(base: &Path, name: &str, attributes: &[(&str, &str)]) {
     let folder = base.join("sys/bus/dsa/devices").join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -67,7 +67,7 @@ fn what_stands_in_the_way_is_said() {
         why.contains("wq0.0: state is disabled") && why.contains("type is kernel"),
         "{why}"
     );
-    // The device is there in name alone.
+    // The device has only a name.
     let error = Copier::open(
         &root,
         &queue(true),

@@ -1,5 +1,5 @@
-//! 64-bit Arm: pairs of 128-bit vectors, `dc` for write-back and flush, atomics of Armv8.1 where
-//! the processor has them.
+//! 64-bit Arm: pairs of 128-bit vectors, `dc` for write-back and flush, atomics of Armv8.1 if the processor
+//! has them.
 
 use std::arch::asm;
 use std::arch::is_aarch64_feature_detected;
@@ -17,7 +17,7 @@ pub(super) fn families() -> Vec<Isa> {
     vec![Isa::Neon]
 }
 
-/// The widest family that the processor carries out whole.
+/// The widest family that the processor executes at full width.
 pub(super) fn whole() -> Isa {
     NARROWEST
 }
@@ -87,7 +87,7 @@ macro_rules! vector_kernel {
     };
 }
 
-// Loads go to registers of their own, so that the words to store stay as they are.
+// Loads use other registers, so that the words to store are kept.
 vector_kernel!(
     Ld,
     "Loads of half lines.",
@@ -194,7 +194,7 @@ pub fn store_fence() {
     unsafe { asm!("dmb st", options(nostack, preserves_flags)) }
 }
 
-/// Throws a line out of every cache and waits until it is gone.
+/// Flushes a line out of every cache and waits until it is gone.
 ///
 /// # Safety
 /// `line` is mapped.

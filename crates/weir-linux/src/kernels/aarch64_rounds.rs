@@ -10,8 +10,8 @@ use super::aarch64::{Casal, Exclusive, Ld, Nt, St, StClean};
 use super::rounds::{Arrays, FACTOR, Run, Shape, apart};
 use super::{Data, Isa, no_instruction};
 
-/// What is written comes from what was loaded, in pairs of vectors: `{a}` and `{b}` are read, `{p}`
-/// is written.
+/// The written line is computed from the loaded ones, in pairs of vectors: `{a}` and `{b}` are read, `{p}` is
+/// written.
 macro_rules! flow {
     ($store:literal, $clean:literal, $($middle:literal),*) => {{
         unsafe fn run(arrays: Arrays, rounds: usize, _: Shape, _: &mut Data) {
@@ -91,7 +91,7 @@ macro_rules! flows {
     };
 }
 
-/// The loop for an instruction; whether the processor has it is the caller's to know.
+/// The loop for an instruction; the caller must know whether the processor has it.
 pub(super) fn rounds(op: Op, _: Isa, dataflow: Dataflow) -> Result<Run, MachineError> {
     let apart_from = dataflow == Dataflow::Apart;
     Ok(match op {

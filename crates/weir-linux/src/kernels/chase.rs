@@ -11,11 +11,10 @@ pub const WINDOW_PAGES: usize = 64;
 /// Lines in that window.
 const WINDOW_LINES: usize = WINDOW_PAGES * 4096 / LINE;
 
-/// The order in which a chase visits `lines` lines: each once.
+/// The order in which a chase visits `lines` lines, each once.
 ///
-/// A TLB-friendly chase visits all lines of a window in random order, then those of the next
-/// window; a random one draws the order from the whole working set, without a cycle shorter than
-/// it.
+/// A TLB-friendly chase visits all lines of a window in random order, then those of the next window; a random
+/// one draws the order from the whole working set, in a single cycle.
 pub fn order(lines: usize, locality: Locality, random: &mut Random) -> Vec<u32> {
     let lines = lines.min(u32::MAX as usize);
     let mut order: Vec<u32> = (0..lines as u32).collect();
@@ -39,7 +38,7 @@ fn shuffle(items: &mut [u32], random: &mut Random) {
 /// Writes the chain into memory and returns its first line.
 ///
 /// # Safety
-/// Every line of `order`, counted from `base`, is mapped, writable and nobody else's.
+/// Every line of `order`, counted from `base`, is mapped, writable and not used by anything else.
 pub unsafe fn link(base: *mut u8, order: &[u32]) -> *mut u8 {
     let line = |index: u32| base.wrapping_add(index as usize * LINE);
     let successors = order.iter().skip(1).chain(order.first());

@@ -1,9 +1,9 @@
-//! The measuring loops: one memory instruction each, in the widest form the processor has.
+//! The measuring loops: one memory instruction each, in the widest form that the processor has.
 //!
-//! A [`Kernel`] is one instruction on runs of whole lines, in order or in scattered blocks. It is
-//! written in assembly, so that no compiler widens, narrows, hoists or drops an access. What is
-//! stored differs from word to word and from line to line and never is zero: processors and
-//! devices that recognise uniform lines move them faster than data.
+//! A [`Kernel`] is one instruction on runs of whole lines, in order or in scattered blocks. It is written in
+//! assembly, so that no compiler widens, narrows, hoists or drops an access. The stored words differ from
+//! word to word and from line to line and are never zero: processors and devices that recognise uniform lines
+//! move them faster than other data.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -70,13 +70,13 @@ pub fn families() -> Vec<Isa> {
     arch::families()
 }
 
-/// What is stored: eight words that change by eight odd steps with every line.
+/// The words to store: eight words that change by eight odd steps with every line.
 #[repr(C, align(64))]
 #[derive(Debug, Clone)]
 pub struct Data {
     now: [u64; 8],
     step: [u64; 8],
-    /// Lines of random words, to copy from where the instruction copies.
+    /// Lines of random words, as the source of copy instructions.
     source: Box<[SourceLine; SOURCE_LINES]>,
 }
 
@@ -105,7 +105,7 @@ impl Data {
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence of its own for each seed.
+    /// A different sequence for each seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -127,7 +127,7 @@ impl Random {
     }
 }
 
-/// A block that scattered runs draw from: `count` blocks of `lines` lines, side by side.
+/// Blocks from which scattered runs are drawn: `count` adjacent blocks of `lines` lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Blocks {
     /// Lines in a block.
@@ -136,17 +136,17 @@ pub struct Blocks {
     pub count: usize,
 }
 
-/// The instruction itself, once for each form, and the drivers that the compiler makes of it.
+/// The instruction, once for each form, and the drivers that the compiler makes from it.
 trait Lines {
-    /// Touches `lines` lines from `first` on, ascending.
+    /// Accesses `lines` lines from `first` on, ascending.
     ///
     /// # Safety
-    /// The lines are mapped, aligned, writable, and nobody else's; the processor has the
+    /// The lines are mapped, aligned, writable, and not used by anything else; the processor has the
     /// instruction.
     unsafe fn run(first: *mut u8, lines: usize, data: &mut Data);
 
-    /// Waits until everything that `run` did is done: loads have their data, stores are seen by
-    /// every other agent, and what was sent past the caches or written back has been taken.
+    /// Waits until everything that `run` did is complete: loads have their data, stores are visible to every
+    /// other agent, and streaming stores and write-backs were accepted.
     fn settle();
 }
 
@@ -159,9 +159,9 @@ type Scatter = unsafe fn(*mut u8, Blocks, usize, &mut Random, &mut Data);
 pub struct Kernel {
     /// The instruction.
     pub op: Op,
-    /// The family that it is taken from; the narrowest where the instruction has no vector form.
+    /// The family of its form; the narrowest if the instruction has no vector form.
     pub isa: Isa,
-    /// What is executed on a line, in the assembler's words.
+    /// The instructions for a line, in assembly.
     pub mnemonic: &'static str,
     run: Run,
     run_settled: Run,
@@ -190,7 +190,7 @@ impl Kernel {
         }
     }
 
-    /// What stands for an instruction where an accelerator does the work: nothing runs.
+    /// A placeholder for work of an accelerator: nothing runs.
     pub(crate) fn offloaded() -> Self {
         unsafe fn nothing(_: *mut u8, _: usize, _: &mut Data) {}
         unsafe fn none_at_once(_: &[*mut u8], _: &mut Data) {}
@@ -207,7 +207,7 @@ impl Kernel {
         }
     }
 
-    /// The same instruction on a thread that dies of it, to see what becomes of the others.
+    /// The same instruction on a thread that it kills, to test the effect on the others.
     #[cfg(test)]
     pub(crate) fn deadly(self) -> Self {
         unsafe fn die(_: *mut u8, _: usize, _: &mut Data) {
@@ -224,18 +224,18 @@ impl Kernel {
         }
     }
 
-    /// Touches `lines` lines from `first` on, ascending.
+    /// Accesses `lines` lines from `first` on, ascending.
     ///
     /// # Safety
-    /// The lines are mapped, aligned to a line, writable, and used by nobody else meanwhile.
+    /// The lines are mapped, aligned to a line, writable, and not used by anything else at the same time.
     #[inline]
     pub unsafe fn run(&self, first: *mut u8, lines: usize, data: &mut Data) {
         // SAFETY: as the caller promises; `select` only builds kernels that the processor has.
         unsafe { (self.run)(first, lines, data) }
     }
 
-    /// The same, and waits until it is done. With no lines it is the wait alone, with everything
-    /// that surrounds an access: what a timed access costs without the access.
+    /// The same, and waits until it is complete. With no lines it is the wait alone, with everything that
+    /// surrounds an access: the cost of a timed access without the access.
     ///
     /// # Safety
     /// As for [`Kernel::run`].
@@ -245,8 +245,8 @@ impl Kernel {
         unsafe { (self.run_settled)(first, lines, data) }
     }
 
-    /// Touches these lines one after the other without waiting for any of them, and then for all.
-    /// With no lines it is the wait alone.
+    /// Accesses these lines one after the other without waiting for any of them, and then waits for all. With
+    /// no lines it is the wait alone.
     ///
     /// # Safety
     /// As for [`Kernel::run`], for each of the lines.
@@ -256,8 +256,8 @@ impl Kernel {
         unsafe { (self.burst_settled)(lines, data) }
     }
 
-    /// Touches `times` blocks drawn at random, each in ascending order, and where `fenced` ends each
-    /// with a store fence, as a program does that hands the block over.
+    /// Accesses `times` blocks drawn at random, each in ascending order. If `fenced`, each ends with a store
+    /// fence, like a program that passes the block on.
     ///
     /// # Safety
     /// As for [`Kernel::run`], for every line of every block from `base` on.
@@ -323,8 +323,8 @@ unsafe fn scatter_fenced<L: Lines>(
     }
 }
 
-/// The kernel of an instruction, in the widest form that `widest` permits; without one, in the
-/// widest that the processor carries out whole.
+/// The kernel of an instruction, in the widest form that `widest` permits; without `widest`, in the widest
+/// that the processor executes at full width.
 ///
 /// # Errors
 /// The processor lacks the instruction, or the family that `widest` names.

@@ -1,26 +1,25 @@
-//! Rounds: some lines loaded, each from an array of its own, then some lines touched, and again.
-//! Mixes of reads and writes, copies and the four kernels of STREAM are all this.
+//! Rounds: some lines are loaded, each from a different array, then some lines are accessed with the
+//! instruction, and again. Mixes of reads and writes, copies and the four kernels of STREAM have this form.
 
 use weir_model::access::{Dataflow, Op};
 use weir_model::machine::MachineError;
 
 use super::{Data, Isa, LINE, Lines, arch, widest_family};
 
-/// What STREAM's scale and triad multiply by.
+/// The factor of STREAM's scale and triad.
 pub const FACTOR: f64 = 3.0;
 
-/// Most lines in a round, loaded and touched together: each array is a stream, and no processor
-/// follows more.
+/// Most lines in a round, both kinds together: each array is a stream, and no processor follows more.
 pub const LONGEST: usize = 64;
 
-/// What a round is made of.
+/// The parts of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Lines loaded, one from each of as many arrays.
+    /// Lines loaded, each from a different array.
     pub loads: usize,
-    /// Lines that the instruction touches, all in one array.
+    /// Lines that the instruction accesses, all in one array.
     pub per: usize,
-    /// What becomes of what was loaded.
+    /// How the loaded data is used.
     pub dataflow: Dataflow,
 }
 
@@ -31,14 +30,14 @@ impl Shape {
     }
 }
 
-/// Where a thread's arrays lie.
+/// The arrays of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrays {
     /// The first array that is loaded.
     pub loaded: *mut u8,
     /// Bytes from each loaded array to the next one.
     pub stride: usize,
-    /// The array that is touched.
+    /// The array that the instruction accesses.
     pub touched: *mut u8,
 }
 
@@ -47,7 +46,7 @@ pub(super) type Run = unsafe fn(Arrays, usize, Shape, &mut Data);
 /// Rounds of one shape with one instruction in one form, ready to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Rounds {
-    /// What a round is made of.
+    /// The parts of a round.
     pub shape: Shape,
     run: Run,
 }
@@ -56,9 +55,8 @@ impl Rounds {
     /// Runs `rounds` rounds, beginning with number `from` of the arrays.
     ///
     /// # Safety
-    /// Every array is mapped, aligned to a line and used by nobody else up to round
-    /// `from + rounds`, which is one line of each loaded array and `per` lines of the touched one;
-    /// the touched one is writable.
+    /// Every array is mapped, aligned to a line and not used by anything else up to round `from + rounds`; a
+    /// round is one line of each loaded array and `per` lines of the other one, which is writable.
     #[inline]
     pub unsafe fn run(&self, arrays: Arrays, from: usize, rounds: usize, data: &mut Data) {
         let arrays = Arrays {
@@ -70,7 +68,7 @@ impl Rounds {
         unsafe { (self.run)(arrays, rounds, self.shape, data) }
     }
 
-    /// In words, around the instruction that touches.
+    /// In words, around the instruction.
     pub fn describe(&self, loaded: &str, touched: &str) -> String {
         let Shape {
             loads,
@@ -100,7 +98,7 @@ impl Rounds {
 /// # Errors
 /// The processor lacks the instruction or the family, or the shape makes no sense.
 pub fn select(op: Op, shape: Shape, widest: Option<Isa>) -> Result<Rounds, MachineError> {
-    // Refuses instructions that the processor does not have, in its own words.
+    // Refuses instructions that the processor does not have, with the kernel's message.
     super::select(op, widest)?;
     check(op, shape).map_err(MachineError::Request)?;
     let run = arch::rounds(op, widest_family(widest)?, shape.dataflow)?;
@@ -141,7 +139,7 @@ fn check(op: Op, shape: Shape) -> Result<(), String> {
     Ok(())
 }
 
-/// Rounds of lines that have nothing to do with each other, one line at a time.
+/// Rounds of independent lines, one line at a time.
 pub(super) unsafe fn apart<R: Lines, T: Lines>(
     arrays: Arrays,
     rounds: usize,
@@ -163,11 +161,11 @@ pub(super) unsafe fn apart<R: Lines, T: Lines>(
     }
 }
 
-/// Makes floating-point numbers between 1 and 2 of the words of `lines` lines, so that no sum or
-/// product of them is one that a processor stops to handle.
+/// Makes floating-point numbers between 1 and 2 of the words of `lines` lines, so that no sum or product of
+/// them is a slow special case of the processor.
 ///
 /// # Safety
-/// The lines are mapped, aligned, writable and nobody else's.
+/// The lines are mapped, aligned, writable and not used by anything else.
 pub unsafe fn make_numbers(first: *mut u8, lines: usize) {
     let (mantissa, one) = ((1 << 52) - 1, 0x3ff << 52);
     for word in 0..lines * LINE / 8 {

@@ -27,13 +27,13 @@ fn every(shape: Shape) -> impl Iterator<Item = (Op, Isa, Rounds)> {
     })
 }
 
-/// `arrays` loaded arrays of `rounds` lines each, one guard between, filled by `seed`.
+/// `arrays` loaded arrays of `rounds` lines each, with one guard line between them, filled by `seed`.
 fn loaded(arrays: usize, rounds: usize, seed: u64) -> Vec<Line> {
     let mut random = super::Random::new(seed);
     let mut lines = vec![GUARD; arrays * (rounds + 1)];
     for array in lines.chunks_mut(rounds + 1) {
         for line in &mut array[..rounds] {
-            // 52 bits of chance, made into numbers between 1 and 2.
+            // 52 random bits, made into numbers between 1 and 2.
             line.0 = std::array::from_fn(|_| f64::from_bits(random.word()));
         }
         // SAFETY: the lines are this test's own.

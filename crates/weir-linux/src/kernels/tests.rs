@@ -144,7 +144,7 @@ proptest! {
 fn a_form_that_the_processor_has_is_chosen_and_any_other_on_demand() {
     let chosen = select(Op::Ld, None).unwrap().isa;
     assert!(families().contains(&chosen), "{chosen}");
-    // Another is chosen only where the widest is carried out in halves.
+    // Another family is chosen only if the widest is executed in halves.
     assert!(chosen >= families().into_iter().max().unwrap().min(Isa::Avx2));
     for isa in families() {
         assert_eq!(select(Op::NtSt, Some(isa)).unwrap().isa, isa);

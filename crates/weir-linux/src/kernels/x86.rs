@@ -1,11 +1,11 @@
 //! x86-64: SSE2, AVX2 and AVX-512 forms.
 //!
-//! A timed access ends with `lfence` (loads) or `mfence` (everything else): `sfence` orders stores,
-//! but does not wait for them on every processor. On a Zen 4, a non-temporal store and `sfence` take
-//! no longer than the fence alone, and with `mfence` the 95 ns that the store takes.
+//! A timed access ends with `lfence` (loads) or `mfence` (everything else): `sfence` orders stores, but does
+//! not wait for them on every processor. On a Zen 4, a non-temporal store and `sfence` take no longer than
+//! the fence alone; with `mfence` they take the 95 ns of the store.
 //!
-//! AVX-512 code keeps to registers 16 to 31, which older code cannot see, so that no `vzeroupper`
-//! is needed around single lines; AVX2 code ends with one.
+//! AVX-512 code uses only registers 16 to 31, which older code cannot see, so that no `vzeroupper` is needed
+//! around single lines; AVX2 code ends with one.
 
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, _mm_lfence, _mm_mfence, _mm_sfence};
@@ -20,7 +20,7 @@ use super::{Data, Isa, Kernel, Lines, missing, no_instruction};
 
 pub(super) const NARROWEST: Isa = Isa::Sse2;
 
-/// What the operating system saves and the processor has.
+/// The features that the operating system saves and the processor has.
 pub(super) fn families() -> Vec<Isa> {
     let mut families = vec![Isa::Sse2];
     if is_x86_feature_detected!("avx2") {
@@ -32,11 +32,11 @@ pub(super) fn families() -> Vec<Isa> {
     families
 }
 
-/// The widest family that the processor carries out whole.
+/// The widest family that the processor executes at full width.
 ///
-/// AMD processors say how wide their data path is (APM volume 3, CPUID 8000_001A, EAX: bit 2 for 256
-/// bits, bit 3 for 512). Zen 4 does AVX-512 in halves; a thread of its that streams through memory
-/// moves 7 % less with it than with AVX2.
+/// AMD processors report the width of their data path (APM volume 3, CPUID 8000_001A, EAX: bit 2 for 256
+/// bits, bit 3 for 512). Zen 4 executes AVX-512 in halves; a thread that streams through memory moves 7 %
+/// less with it than with AVX2.
 pub(super) fn whole() -> Isa {
     const OPTIMISATIONS: u32 = 0x8000_001a;
     let widest = families().into_iter().max().unwrap_or(NARROWEST);
@@ -197,7 +197,7 @@ pub fn store_fence() {
     unsafe { _mm_sfence() }
 }
 
-/// Throws a line out of every cache and waits until it is gone.
+/// Flushes a line out of every cache and waits until it is gone.
 ///
 /// # Safety
 /// `line` is mapped.

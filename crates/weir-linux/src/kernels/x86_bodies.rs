@@ -1,9 +1,9 @@
-//! x86-64: what is executed on one line, as text for the assembler, once for each vector form.
+//! x86-64: the instructions for one line, as text for the assembler, once for each vector form.
 //!
-//! Words to store live in zmm16, in ymm0 and ymm1, or in xmm0 to xmm3; loads go to registers of
-//! their own, so that both can stand in one loop.
+//! Words to store are in zmm16, in ymm0 and ymm1, or in xmm0 to xmm3; loads use other registers, so that both
+//! can be in one loop.
 
-/// A body for eight lines, so that the loop itself costs little, and one for the remainder.
+/// A body for eight lines, so that the loop costs little, and one for the remainder.
 macro_rules! line_loop {
     ($setup:literal, $body:ident, $finish:literal) => {
         concat!(

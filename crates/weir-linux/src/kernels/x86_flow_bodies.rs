@@ -1,7 +1,7 @@
-//! x86-64: what is executed on one line where what is written comes from what was loaded.
+//! x86-64: the instructions for one line that is computed from loaded lines.
 //!
-//! `{a}` and `{b}` are read into zmm16, ymm0 and ymm1, or xmm0 to xmm3; the factor is in zmm17, ymm4
-//! or xmm4; `{p}` is written.
+//! `{a}` and `{b}` are read into zmm16, ymm0 and ymm1, or xmm0 to xmm3; the factor is in zmm17, ymm4 or xmm4;
+//! `{p}` is written.
 
 macro_rules! copy512 {
     ($d:literal) => {

@@ -10,8 +10,8 @@ use super::x86::{Ld128, Ld256, Ld512};
 use super::x86_scalar::{Cas, Movdir64b};
 use super::{Data, Isa, LINE, no_instruction};
 
-/// Lines that have nothing to do with each other: a loop over the loaded arrays and one over the
-/// touched lines, the words to store in registers throughout.
+/// Independent lines: a loop over the loaded arrays and one over the other lines; the words to store stay in
+/// registers.
 macro_rules! mix {
     ($load:ident, $touch:ident, $setup:literal, $finish:literal, [$($clobber:tt),*]) => {{
         unsafe fn run(arrays: Arrays, rounds: usize, shape: Shape, data: &mut Data) {
@@ -48,7 +48,7 @@ macro_rules! mix {
     }};
 }
 
-/// What is written comes from what was loaded: `{a}` and `{b}` are read, `{p}` is written.
+/// The written line is computed from the loaded ones: `{a}` and `{b}` are read, `{p}` is written.
 macro_rules! flow {
     ($load:ident, $store:ident, $setup:literal, $finish:literal, [$($clobber:tt),*]) => {{
         unsafe fn run(arrays: Arrays, rounds: usize, _: Shape, _: &mut Data) {
@@ -182,7 +182,7 @@ unsafe fn direct_copy(arrays: Arrays, rounds: usize, _: Shape, _: &mut Data) {
     }
 }
 
-/// The loop for an instruction in a form; whether the processor has both is the caller's to know.
+/// The loop for an instruction in a form; the caller must know whether the processor has both.
 pub(super) fn rounds(op: Op, isa: Isa, dataflow: Dataflow) -> Result<Run, MachineError> {
     let apart_from = dataflow == Dataflow::Apart;
     Ok(match (op, isa) {

@@ -23,7 +23,8 @@ impl Lines for Movdir64b {
                 );
             }
         }
-        // The next run starts elsewhere in the ring, so that no line gets what it holds already.
+        // The next run starts elsewhere in the ring, so that no line receives the content that it already
+        // has.
         data.now[0] = data.now[0].wrapping_add(lines as u64 | 1);
     }
 
@@ -34,8 +35,8 @@ impl Lines for Movdir64b {
     }
 }
 
-/// Read, add, compare and swap the first word of the line, as a lock-free program does: the swap
-/// always succeeds, and finds the line that the read has fetched.
+/// Read, add, compare and swap the first word of the line, as a lock-free program does: the swap always
+/// succeeds, and hits the line that the read has fetched.
 pub(super) struct Cas;
 
 impl Lines for Cas {

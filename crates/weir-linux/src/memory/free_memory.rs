@@ -1,24 +1,24 @@
-//! How much memory can be had, so that nobody asks for what would bring the kernel's killer.
+//! How much memory is available, so that no request makes the kernel kill a process.
 
 use weir_model::units::Bytes;
 
 use crate::root::Root;
 use crate::topology::node;
 
-/// What the kernel, page tables and everybody else keep.
+/// Memory left for the kernel, page tables and other programs.
 const RESERVE: u64 = 64 << 20;
 
-/// What can be had on a node, and what set the limit.
+/// The memory available on a node, and what limits it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeMemory {
     /// Bytes.
     pub free: Bytes,
-    /// The limit that is nearest: the node's own memory or a control group.
+    /// The tightest limit: the node's own memory or a control group.
     pub limit: String,
 }
 
-/// What can be had on a node (or of the whole machine), less a reserve for everybody else. `None`
-/// if nothing tells.
+/// The memory available on a node (or of the whole machine), minus a reserve for other programs. `None` if it
+/// is unknown.
 pub fn free_memory(root: &Root, id: Option<u32>) -> Option<FreeMemory> {
     let on_node = match id {
         Some(id) => node::free_memory(root, id),
@@ -34,7 +34,7 @@ pub fn free_memory(root: &Root, id: Option<u32>) -> Option<FreeMemory> {
         .min_by_key(|free_memory| free_memory.free)
 }
 
-/// The tightest of this process's control group and those above it (cgroup v2).
+/// The tightest limit of this process's control group and those above it (cgroup v2).
 fn control_groups(root: &Root) -> Option<FreeMemory> {
     let groups = root.text("/proc/self/cgroup");
     let own = groups
@@ -51,7 +51,7 @@ fn control_groups(root: &Root) -> Option<FreeMemory> {
                 .known()
                 .copied()
         };
-        // Without a limit the file says `max`.
+        // Without a limit the file contains `max`.
         if let (Some(most), Some(used)) = (number("memory.max"), number("memory.current")) {
             let stat = root.text(&format!("{base}/memory.stat"));
             let cached = stat.known().and_then(|text| {

@@ -1,5 +1,4 @@
-//! Memory on the node that was asked for, in pages of the size that was asked for, and the
-//! kernel's word for both.
+//! Memory on the requested node, in pages of the requested size, with the kernel's confirmation of both.
 
 mod free_memory;
 mod policy;
@@ -23,15 +22,15 @@ pub use trial::{KernelPolicy, PlacementCheck, Trial};
 use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};
 
-/// A page of the next size up, on every processor that is supported here with 4 KiB pages.
+/// The next larger page size, on every supported processor with 4 KiB pages.
 pub const HUGE: usize = 2 << 20;
 
-/// Which pages a working set is made of.
+/// The page size of a working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pages {
-    /// Pages of the base size, 4 KiB on most machines; page walks are in random accesses.
+    /// Pages of the base size, 4 KiB on most machines; random accesses then include page walks.
     Base,
-    /// 2 MiB where the kernel gives them on demand, the base size elsewhere.
+    /// 2 MiB if the kernel gives them on demand, otherwise the base size.
     #[default]
     Transparent,
     /// 2 MiB pages that the administrator has reserved.
@@ -43,9 +42,9 @@ pub enum Pages {
 pub struct Share {
     /// The tier, for messages.
     pub tier: TierName,
-    /// Its node; `None` where the kernel knows no nodes.
+    /// Its node; `None` if the kernel knows no nodes.
     pub node: Option<u32>,
-    /// Pages in a row before the next share's turn.
+    /// Consecutive pages before the next share follows.
     pub weight: u32,
 }
 
@@ -56,7 +55,7 @@ pub struct Region {
     bytes: usize,
     shares: Vec<Share>,
     pages: Pages,
-    /// Bytes in the unit that placement alternates by.
+    /// Bytes of the unit by which placement alternates.
     unit: usize,
     /// Whether the kernel confirmed every page's node.
     verified: bool,
@@ -66,7 +65,7 @@ pub struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps, places and fills memory, and asks the kernel where it lies.
+    /// Maps, places and fills memory, and asks the kernel where its pages are.
     ///
     /// # Errors
     /// The kernel has no such memory, cannot place pages, or put them elsewhere.
@@ -83,7 +82,7 @@ impl Region {
         Ok(region)
     }
 
-    /// Memory of which no page exists yet: each will be on the node of the only share once it is touched.
+    /// Memory without any page yet: each will be on the node of the only share when it is touched.
     ///
     /// # Errors
     /// The kernel has no such memory, or cannot place pages.
@@ -101,7 +100,7 @@ impl Region {
         Ok(region)
     }
 
-    /// Maps memory of which no page exists yet.
+    /// Maps memory without any page yet.
     fn map(bytes: Bytes, pages: Pages, shares: &[Share]) -> Result<Self, MachineError> {
         let wanted = usize::try_from(bytes.get()).map_err(|_| no_address_space(bytes))?;
         if wanted < LINE || shares.is_empty() {
@@ -110,7 +109,7 @@ impl Region {
             )));
         }
         let pages = match pages {
-            // Less than one huge page would never be one.
+            // Less than one huge page would never become a huge page.
             Pages::Transparent if wanted < HUGE => Pages::Base,
             other => other,
         };
@@ -140,7 +139,7 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// Bytes in it: what was asked for, rounded up to whole pages.
+    /// Bytes in it: the requested size, rounded up to whole pages.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.bytes as u64)
     }
@@ -150,7 +149,7 @@ impl Region {
         self.verified
     }
 
-    /// Whether it is what a request of this kind would make.
+    /// Whether it is equal to what a request of this kind would make.
     pub fn serves(&self, bytes: Bytes, pages: Pages, shares: &[Share]) -> bool {
         let kind = match pages {
             Pages::Transparent if bytes.get() < HUGE as u64 => Pages::Base,
@@ -161,7 +160,7 @@ impl Region {
             && shares == self.shares
     }
 
-    /// Page size as it really is, in words.
+    /// The real page size, in words.
     pub fn describe_pages(&self, root: &Root) -> String {
         match self.pages {
             Pages::Base => format!("pages of {}", Bytes(self.unit as u64)),
@@ -180,10 +179,10 @@ impl Region {
         }
     }
 
-    /// Asks the kernel where every page lies.
+    /// Asks the kernel for the node of every page.
     ///
     /// # Errors
-    /// A page lies elsewhere, or nowhere.
+    /// A page is on another node, or does not exist.
     pub fn verify(&mut self, policy: &Policy) -> Result<(), MachineError> {
         self.verified = false;
         if policy.availability().is_err() || self.shares.iter().any(|s| s.node.is_none()) {
@@ -226,7 +225,7 @@ impl Region {
         Ok(())
     }
 
-    /// The share whose turn a unit is.
+    /// The share of a unit.
     fn share_of(&self, unit: usize) -> &Share {
         let round: usize = self.shares.iter().map(|s| s.weight as usize).sum();
         let mut place = unit % round.max(1);
@@ -248,7 +247,7 @@ impl Region {
         // SAFETY: the range is this region's own mapping; the advice changes no data.
         let result = unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) };
         match io::Error::last_os_error() {
-            // A kernel without transparent huge pages knows neither advice, and needs none.
+            // A kernel without transparent huge pages rejects the advice, and does not need it.
             e if result != 0 && e.raw_os_error() != Some(libc::EINVAL) => {
                 Err(system("madvise, to choose the page size", &e))
             }
@@ -256,8 +255,8 @@ impl Region {
         }
     }
 
-    /// Leaves the region out of processes that this one starts: between their beginning and their
-    /// program's, its pages would be shared, and stores to them would copy.
+    /// Excludes the region from processes that this one starts: between fork and exec its pages would be
+    /// shared, and stores to them would copy.
     fn keep_from_children(&self) -> Result<(), MachineError> {
         let (start, bytes) = (self.base.as_ptr().cast(), self.bytes);
         // SAFETY: the range is this region's own mapping; the advice changes no data.
@@ -286,8 +285,8 @@ impl Region {
             return self.touch(0, self.bytes);
         }
         {
-            // The thread's policy places one share after the other: a policy of each page would
-            // need a mapping of each page.
+            // The thread's policy places one share after the other: a policy for each page would need a
+            // mapping for each page.
             let mut thread =
                 policy::ThreadPolicy::save().map_err(|e| system("get_mempolicy", &e))?;
             for share in &self.shares {
@@ -298,7 +297,7 @@ impl Region {
                 self.touch_share(share)?;
             }
         }
-        // Keeps the kernel's balancing from moving them.
+        // Prevents the kernel's NUMA balancing from moving them.
         bind(&nodes)
     }
 

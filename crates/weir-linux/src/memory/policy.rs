@@ -21,7 +21,7 @@ const MPOL_MF_MOVE: libc::c_int = 2;
 /// Pages asked about in one call.
 const BATCH: usize = 4096;
 
-/// Whether the kernel lets this program place pages.
+/// Whether the kernel allows this program to place pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy(Result<(), Unavailable>);
 
@@ -68,7 +68,7 @@ fn mask(nodes: &[u32]) -> io::Result<[u64; WORDS]> {
     Ok(mask)
 }
 
-/// The kernel reads one bit less than it is told.
+/// The kernel reads one bit less than the stated number.
 const MASK_BITS: usize = WORDS * 64 + 1;
 
 fn checked(result: libc::c_long) -> io::Result<()> {
@@ -78,7 +78,7 @@ fn checked(result: libc::c_long) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the policy by which pages of a range that do not exist yet are placed; those that exist stay.
+/// Sets the policy by which pages of a range that do not exist yet are placed; existing pages stay.
 pub(super) fn set_range(
     start: *mut u8,
     bytes: usize,
@@ -105,8 +105,8 @@ pub(super) fn nodes_of(start: *mut u8, count: usize, page: usize) -> io::Result<
     move_pages(start, count, page, None)
 }
 
-/// Asks the kernel to move each of `count` pages; what it says of each is its node now, or a
-/// negative error number.
+/// Asks the kernel to move each of `count` pages; the result for each is its node now, or a negative error
+/// number.
 pub(super) fn move_to(
     start: *mut u8,
     count: usize,
@@ -147,7 +147,7 @@ fn move_pages(
     Ok(status)
 }
 
-/// The calling thread's policy, put back when dropped.
+/// The calling thread's policy, restored on drop.
 pub(super) struct ThreadPolicy {
     mode: libc::c_int,
     nodes: [u64; WORDS],
@@ -184,7 +184,7 @@ impl ThreadPolicy {
 
 impl Drop for ThreadPolicy {
     fn drop(&mut self) {
-        // What was in force before cannot be refused now, short of a changed cpuset.
+        // The earlier policy cannot be refused now, unless the cpuset changed.
         let _ = set(self.mode, &self.nodes);
     }
 }

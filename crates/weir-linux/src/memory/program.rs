@@ -1,13 +1,13 @@
-//! Where the memory of programs lies that are started from here: what `numactl` does.
+//! The memory placement of programs that are started from here, as `numactl` does it.
 
 use std::io;
 
 use super::policy;
 
-/// The policy of a program's memory, inherited by all that it starts in turn.
+/// The policy of a program's memory, inherited by all its children.
 ///
-/// It rules pages that are made after the program begins. What the kernel has in its page cache, such
-/// as the program's own file, stays where it is.
+/// It applies to pages that are made after the program begins. Pages in the kernel's page cache, such as the
+/// program's own file, stay where they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramPolicy {
     mode: libc::c_int,
@@ -16,7 +16,7 @@ pub struct ProgramPolicy {
 }
 
 impl ProgramPolicy {
-    /// Every page on one node; where that is full the program is killed.
+    /// Every page on one node; if the node is full, the program is killed.
     pub fn bind(node: u32) -> Self {
         Self {
             mode: policy::MPOL_BIND,
@@ -43,7 +43,7 @@ impl ProgramPolicy {
         }
     }
 
-    /// Starts a program under it: this thread has the policy meanwhile, and a child inherits it.
+    /// Starts a program with the policy: this thread has the policy in the meantime, and a child inherits it.
     ///
     /// # Errors
     /// The kernel refuses the policy, or the program does not start.
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// The policy of each mapping of a child, as the kernel tells it.
+    /// The policy of each mapping of a child, as the kernel reports it.
     fn child(policy: &ProgramPolicy) -> Option<String> {
         let mut cat = Command::new("cat");
         let done = policy.around(|| cat.arg("/proc/self/numa_maps").output());
@@ -80,7 +80,7 @@ mod tests {
             // A kernel without nodes has no policies to inherit.
             return;
         };
-        // Mappings of the kernel's own, such as that of its clock, keep the kernel's policy.
+        // The kernel's own mappings, such as its clock page, keep the kernel's policy.
         let heap = |maps: &str| {
             let line = maps.lines().find(|line| line.contains(" heap"));
             line.unwrap_or_else(|| panic!("{maps}")).to_owned()

@@ -1,4 +1,4 @@
-//! The size of the pages that a mapping really has, from `/proc/self/smaps`.
+//! The real page size of a mapping, from `/proc/self/smaps`.
 
 use weir_model::capability::Unavailable;
 

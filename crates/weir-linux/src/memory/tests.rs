@@ -28,7 +28,7 @@ fn a_page_that_is_elsewhere_is_found() {
         return;
     }
     let mut region = Region::allocate(Bytes::mib(1), Pages::Base, &[share(0, 1)], &policy).unwrap();
-    // The pages stay on node 0, and the region is told that half of them belong to node 1.
+    // The pages stay on node 0, and the region expects half of them on node 1.
     region.shares = vec![share(0, 1), share(1, 1)];
     let error = region.verify(&policy).unwrap_err();
     let pages = (1 << 20) / base_page() as u64;
@@ -52,7 +52,7 @@ fn interleaving_takes_turns_by_weight() {
 
 #[test]
 fn pages_of_several_shares_are_placed_one_by_one() {
-    // One node twice goes through the same calls as two nodes do.
+    // One node twice uses the same calls as two nodes.
     let policy = Policy::probe();
     let shares = [share(0, 2), share(0, 1)];
     let region = Region::allocate(Bytes::mib(1), Pages::Base, &shares, &policy).unwrap();

@@ -1,4 +1,4 @@
-//! Memory that is placed only to see whether the kernel does as it is told.
+//! Memory that is placed only to test whether the kernel places it as requested.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,10 +9,10 @@ use weir_model::units::Bytes;
 
 use super::{Pages, Policy, Region, Share, base_page, policy, system};
 
-/// A policy that the kernel carries out by itself.
+/// A policy that the kernel applies itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelPolicy {
-    /// One node, as long as it has room.
+    /// One node, as long as it has free memory.
     Preferred,
     /// Page by page over nodes.
     Interleave,
@@ -20,29 +20,29 @@ pub enum KernelPolicy {
     WeightedInterleave,
 }
 
-/// Memory with a promise of where each page lies.
+/// Memory with the expected node of each page.
 #[derive(Debug)]
 pub struct Trial {
     region: Region,
-    /// The node that each page should be on.
+    /// The node on which each page should be.
     promised: Vec<u32>,
 }
 
-/// What was asked for and what the kernel says, in pages.
+/// The request and the kernel's report, in pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlacementCheck {
     /// Pages that should be on each node.
     pub asked: BTreeMap<u32, u64>,
     /// Pages that are on each node.
     pub found: BTreeMap<u32, u64>,
-    /// Pages that the kernel gives an error for in place of a node, by error.
+    /// Pages for which the kernel reports an error instead of a node, by error.
     pub refused: BTreeMap<String, u64>,
-    /// Pages that are not where they should be.
+    /// Pages on another node than expected.
     pub misplaced: u64,
 }
 
 impl Trial {
-    /// Memory as a tenant gets it: each share bound to its node, taking turns by weight.
+    /// Memory as a tenant gets it: each share bound to its node, alternating by weight.
     ///
     /// # Errors
     /// The kernel cannot place pages, or refuses.
@@ -82,7 +82,7 @@ impl Trial {
             KernelPolicy::Preferred | KernelPolicy::Interleave => 1,
         };
         let mut nodes = nodes.to_vec();
-        // A mask of nodes has no order and names nobody twice.
+        // A mask of nodes has no order and no duplicates.
         nodes.sort_unstable();
         nodes.dedup();
         let region = Region::map(bytes, Pages::Base, &[no_share()])?;
@@ -105,10 +105,10 @@ impl Trial {
         self.region.bytes()
     }
 
-    /// Moves every page to a node, and expects it there from now on.
+    /// Moves every page to a node, which is then the expected node.
     ///
     /// # Errors
-    /// The kernel refuses the whole request. What it refuses of single pages is seen afterwards.
+    /// The kernel refuses the whole request. Refusals of single pages appear in the next check.
     pub fn move_to(&mut self, node: u32) -> Result<(), MachineError> {
         let pages = self.promised.len();
         policy::move_to(self.region.base(), pages, base_page(), node)
@@ -117,10 +117,10 @@ impl Trial {
         Ok(())
     }
 
-    /// Asks the kernel where every page lies.
+    /// Asks the kernel for the node of every page.
     ///
     /// # Errors
-    /// It does not say.
+    /// The kernel does not answer.
     pub fn look(&self) -> Result<PlacementCheck, MachineError> {
         let pages = self.promised.len();
         let found = policy::nodes_of(self.region.base(), pages, base_page())
@@ -130,7 +130,8 @@ impl Trial {
 }
 
 impl PlacementCheck {
-    /// Compares nodes with what the kernel says of each page: its node or a negative error number.
+    /// Compares the expected nodes with the kernel's report of each page: its node or a negative error
+    /// number.
     fn of(promised: &[u32], found: &[i32]) -> Self {
         let mut seen = Self::default();
         for (&promised, &status) in promised.iter().zip(found) {
@@ -154,8 +155,8 @@ impl PlacementCheck {
     }
 }
 
-/// The node of each page of an interleaved range: the kernel counts pages from address 0, and goes
-/// round the nodes in the order of their numbers (`mm/mempolicy.c`, `weighted_interleave_nid`).
+/// The node of each page of an interleaved range: the kernel counts pages from address 0, and cycles through
+/// the nodes in the order of their numbers (`mm/mempolicy.c`, `weighted_interleave_nid`).
 fn turns(
     nodes: &[u32],
     weight_of: impl Fn(u32) -> u32,

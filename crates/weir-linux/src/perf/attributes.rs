@@ -1,6 +1,6 @@
 //! The attribute block of `perf_event_open`.
 
-/// What to count: a unit's number and the event in its words.
+/// What to count: the number of a unit, and the event's configuration words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded {
     /// The unit: `type` in sysfs, or one of the kernel's own.
@@ -10,7 +10,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Cycles, which the kernel maps itself (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES).
+    /// Cycles, which the kernel maps to the processor's event (PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES).
     pub const CYCLES: Self = Self {
         kind: 0,
         config: [0; 3],
@@ -39,17 +39,17 @@ const PRECISE: u32 = 15;
 /// How often an event is sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
-    /// Once in so many.
+    /// Once in this many events.
     Times(u64),
-    /// About so often a second, on each processor.
+    /// About this many times a second, on each processor.
     PerSecond(u64),
 }
 
 /// PERF_FORMAT_TOTAL_TIME_ENABLED and PERF_FORMAT_TOTAL_TIME_RUNNING.
 const WITH_TIMES: u64 = 1 | 2;
 
-/// `struct perf_event_attr` in its second published form (PERF_ATTR_SIZE_VER1), which every kernel
-/// since 3.0 takes.
+/// `struct perf_event_attr` in its second published form (PERF_ATTR_SIZE_VER1), which every kernel since 3.0
+/// accepts.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Attributes {
@@ -67,7 +67,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// The same for samples of `what`: one of so many events, or so many a second.
+    /// The same for samples of `what`: one of this many events, or this many a second.
     pub const fn sampling(encoded: Encoded, every: Every, what: u64, precise: u8) -> Self {
         let precise = (precise as u64) << PRECISE;
         let (period, flags) = match every {

@@ -1,5 +1,5 @@
-//! Counting a command, from its first instruction to its end, with all that it starts; or whatever
-//! targets there are while a process runs.
+//! Counts a command, from its first instruction to its end, with all its children; or given targets while a
+//! process runs.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -14,42 +14,41 @@ use super::session::Session;
 use crate::memory::ProgramPolicy;
 use crate::root::Root;
 
-/// How often a command is asked whether it has ended.
+/// How often a command is checked for its end.
 const LONGEST_NAP: Duration = Duration::from_millis(2);
 
-/// What runs while events are counted.
+/// The process that runs while events are counted.
 pub enum Work<'a> {
-    /// A command, started for it; its memory lies where the policy says, if there is one.
+    /// A command, started for it; its memory is placed by the policy, if there is one.
     Command(Command, Option<&'a ProgramPolicy>),
-    /// A process that runs already, until it ends or somebody says that it is enough.
+    /// A process that already runs, until it ends or the caller stops.
     Process(u32, &'a dyn Fn() -> bool),
 }
 
-/// What it left.
+/// The result.
 #[derive(Debug)]
 pub struct Counted {
-    /// How the command ended; of a process that was not started here nobody knows.
+    /// How the command ended; unknown for a process that was not started here.
     pub status: Option<ExitStatus>,
-    /// From just before it was started until its end was seen.
+    /// From just before its start until its end was seen.
     pub elapsed: Nanos,
     /// Over the whole time.
     pub total: Amounts,
     /// Interval by interval, each with its end.
     pub intervals: Vec<(Nanos, Amounts)>,
-    /// What a reader of the counts should know.
+    /// Notes for a reader of the counts.
     pub notes: Vec<String>,
 }
 
-/// Runs a command, or waits for a process, and counts the targets meanwhile: the command and its
-/// descendants ([`Target::Children`]), tasks, or processors; and the uncore, if counters of it are
-/// asked for.
+/// Runs a command, or waits for a process, and counts the targets in the meantime: the command and its
+/// descendants ([`Target::Children`]), tasks, or processors; and the uncore, if its counters are requested.
 ///
-/// Those of the command are opened on this thread, which they leave alone: the kernel copies them to
-/// the child that the thread forks (`inherit`) and starts them there when it executes its program
-/// (`enable_on_exec`), so that nothing of Weir is counted and nothing of the command is missed.
+/// Events of the command are opened on this thread, which they do not count: the kernel copies them to the
+/// child that the thread forks (`inherit`) and starts them there when it executes its program
+/// (`enable_on_exec`). So nothing of Weir is counted and nothing of the command is missed.
 ///
 /// # Errors
-/// The command cannot be started or waited for. That it fails is no error here.
+/// The command cannot be started or waited for. A command that fails is no error here.
 pub fn run(
     root: &Root,
     table: Option<&EventTable>,
@@ -100,7 +99,7 @@ pub fn run(
     })
 }
 
-/// What is waited for.
+/// The process for which the caller waits.
 enum Running<'a> {
     Child(Child),
     Process(u32, &'a dyn Fn() -> bool),
@@ -118,10 +117,10 @@ impl Running<'_> {
     }
 }
 
-/// Whether a process is gone, or has ended and waits for its parent to notice.
+/// Whether a process has gone, or has ended and waits for its parent.
 fn has_ended(root: &Root, pid: u32) -> bool {
     let stat = root.text(&format!("/proc/{pid}/stat"));
-    // The state stands behind the name, which may hold anything, parentheses too.
+    // The state comes after the name, which may contain anything, parentheses too.
     let state = stat.known().and_then(|stat| stat.rsplit_once(')'));
     state.is_none_or(|(_, rest)| matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
 }

@@ -12,26 +12,26 @@ use super::sample::{Source, WANTED};
 /// Closed when a program is executed (PERF_FLAG_FD_CLOEXEC).
 const CLOSE_ON_EXEC: u64 = 1 << 3;
 
-/// Whose events are counted.
+/// The target of counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// This thread's, from now on.
+    /// This thread, from now on.
     ThisThread,
-    /// Those of the programs that this thread executes in children from now on, and of all their
-    /// descendants; not its own.
+    /// The programs that this thread executes in children from now on, and all their descendants; not the
+    /// thread itself.
     Children,
-    /// A task's, by its thread's number, and of what it starts from now on.
+    /// A task, by its thread's number, and everything that it starts from now on.
     Task(u32),
-    /// A processor's, whoever runs there.
+    /// A processor, with every program that runs there.
     Cpu(u32),
 }
 
-/// Where a program must be for its events to count.
+/// The mode in which events count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Everywhere.
+    /// Every mode.
     All,
-    /// Not in the kernel, which unprivileged programs may not count.
+    /// Not kernel mode, which unprivileged programs may not count.
     User,
 }
 
@@ -39,22 +39,22 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Open(File);
 
-/// What an event had counted at some time.
+/// The count of an event at some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Occurrences while it was on a counter.
     pub value: u64,
-    /// Nanoseconds in which it was to be counted.
+    /// Nanoseconds in which it was enabled.
     pub enabled: u64,
     /// Nanoseconds in which it was on a counter.
     pub running: u64,
 }
 
 impl Open {
-    /// Opens an event, in the group that another leads if one is given.
+    /// Opens an event, in the group of a leader if one is given.
     ///
     /// # Errors
-    /// As the kernel has it.
+    /// The kernel's error.
     pub fn one(
         encoded: Encoded,
         target: Target,
@@ -85,10 +85,10 @@ impl Open {
         Self::with(&attributes, (pid, cpu), leader)
     }
 
-    /// Opens an event of which samples are to be noted, wherever they come from.
+    /// Opens an event whose samples are recorded, in every mode.
     ///
     /// # Errors
-    /// As the kernel has it.
+    /// The kernel's error.
     pub fn sampling(source: &Source, target: Target, leader: Option<&Open>) -> io::Result<Self> {
         let Source {
             encoded,
@@ -132,7 +132,7 @@ impl Open {
         }
     }
 
-    /// What it has counted until now, with all that was inherited.
+    /// Its count until now, including inherited counts.
     ///
     /// # Errors
     /// As reading does.

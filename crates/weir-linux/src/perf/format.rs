@@ -1,6 +1,6 @@
-//! Where the kernel wants the fields of an encoding: `format/` of a unit in sysfs.
+//! Where the kernel expects the fields of an encoding: `format/` of a unit in sysfs.
 //!
-//! Each file there says one field's place in the attribute block, such as `config:8-15,32-63` or
+//! Each file there states one field's place in the attribute block, such as `config:8-15,32-63` or
 //! `config1:0-63` (Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
 
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use weir_model::capability::Unavailable;
 use super::attributes::Encoded;
 use crate::root::Root;
 
-/// The fields that a unit's events have.
+/// The fields of a unit's events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Format(BTreeMap<String, Place>);
 
-/// Where a field lies: its lowest bits first.
+/// The place of a field: its lowest bits first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     /// `config`, `config1` or `config2`: 0, 1, 2.
@@ -24,7 +24,7 @@ struct Place {
 }
 
 impl Format {
-    /// Reads `format/` in a unit's folder. A field that makes no sense is left out.
+    /// Reads `format/` in a unit's folder. An invalid field is left out.
     ///
     /// # Errors
     /// There is no such folder.
@@ -38,7 +38,7 @@ impl Format {
         Ok(Self(fields.collect()))
     }
 
-    /// The words of an attribute block that the fields make.
+    /// The words of an attribute block with these fields.
     ///
     /// # Errors
     /// The unit has no such field, or the value does not fit into it.

@@ -1,9 +1,9 @@
-//! Counting events through `perf_event_open`: of a command, a task, this thread, or the machine.
+//! Counts events through `perf_event_open`: of a command, a task, this thread, or the machine.
 //!
-//! [`units`] finds in sysfs what counts, [`mod@format`] where the kernel wants the fields of an
-//! encoding, [`event`] opens and reads one event, [`session`] all that some portable counters take,
-//! and [`command`] counts a command from its first instruction; [`sample`] has single accesses noted. The encodings themselves are in the
-//! tables of [`weir_model::events`]. What the kernel refuses is a reason ([`refusal`]).
+//! [`units`] finds the counting units in sysfs, [`mod@format`] the places of the fields of an encoding,
+//! [`event`] opens and reads one event, [`session`] all events of some portable counters, and [`command`]
+//! counts a command from its first instruction; [`sample`] records single accesses. The encodings are in the
+//! tables of [`weir_model::events`]. A refusal of the kernel is a reason ([`refusal`]).
 
 mod attributes;
 pub mod command;
@@ -43,10 +43,10 @@ pub fn probe_core() -> Result<(), Unavailable> {
     opened.map(drop).map_err(|error| refusal::of_core(&error))
 }
 
-/// Which processor this is, as tables of events know it.
+/// The identity of this processor in tables of events.
 ///
 /// # Errors
-/// `/proc/cpuinfo` does not say.
+/// `/proc/cpuinfo` does not state it.
 pub fn cpu_id(root: &Root) -> Result<CpuId, Unavailable> {
     let info = root.head("/proc/cpuinfo", 32 << 10);
     let info = info.get()?;
@@ -89,7 +89,7 @@ pub fn cpu_id(root: &Root) -> Result<CpuId, Unavailable> {
 /// The table of this processor's events.
 ///
 /// # Errors
-/// The processor does not say what it is, or no table is about it.
+/// The processor does not identify itself, or there is no table for it.
 pub fn table<'l>(root: &Root, library: &'l EventLibrary) -> Result<&'l EventTable, Unavailable> {
     library.of(&cpu_id(root)?)
 }
@@ -97,14 +97,14 @@ pub fn table<'l>(root: &Root, library: &'l EventLibrary) -> Result<&'l EventTabl
 /// Every processor that is online, to count the whole machine.
 ///
 /// # Errors
-/// The kernel does not say which.
+/// The kernel does not list them.
 pub fn every_cpu(root: &Root) -> Result<Vec<Target>, Unavailable> {
     let online = root.text("/sys/devices/system/cpu/online");
     let cpus = list::parse(online.get()?)?;
     Ok(cpus.into_iter().map(Target::Cpu).collect())
 }
 
-/// The threads of a process. Those that they start later are counted with them.
+/// The threads of a process. Threads that they start later are counted too.
 ///
 /// # Errors
 /// There is no such process.
@@ -116,7 +116,7 @@ pub fn threads_of(root: &Root, pid: u32) -> Result<Vec<Target>, Unavailable> {
     Ok(threads.map(Target::Task).collect())
 }
 
-/// Whether the kernel's watchdog holds a counter of every core.
+/// Whether the kernel's watchdog occupies a counter of every core.
 pub fn watchdog(root: &Root) -> bool {
     root.value::<u32>("/proc/sys/kernel/nmi_watchdog")
         .known()

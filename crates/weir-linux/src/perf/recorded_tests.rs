@@ -1,6 +1,6 @@
-//! Units and encodings of machines that are not here. Each tree has the files of `format/` as the
-//! kernel's drivers define them (arch/x86/events/intel/core.c, uncore_snbep.c,
-//! uncore_discovery.c, amd/core.c, amd/uncore.c); numbers of units are shortened.
+//! Units and encodings of other machines. Each tree has the files of `format/` as the kernel's drivers define
+//! them (arch/x86/events/intel/core.c, uncore_snbep.c, uncore_discovery.c, amd/core.c, amd/uncore.c); the
+//! number of units is reduced.
 
 use weir_model::counters::Counter;
 use weir_model::events::{CpuId, EventLibrary};
@@ -64,7 +64,7 @@ fn encoded(root: &Root, event: &str) -> Vec<(String, Vec<u32>, Encoded)> {
         .collect()
 }
 
-/// The only unit's words.
+/// The words of the only unit.
 fn core(root: &Root, event: &str) -> [u64; 3] {
     let all = encoded(root, event);
     let [(_, cpus, encoded)] = all.as_slice() else {
@@ -74,7 +74,7 @@ fn core(root: &Root, event: &str) -> [u64; 3] {
     encoded.config
 }
 
-/// The words on each of two units, which are asked on two processors each.
+/// The words on each of two units, each read on two processors.
 fn config(root: &Root, event: &str, kind: u32) -> u64 {
     let all = encoded(root, event);
     assert_eq!(all.len(), 2, "{all:?}");
@@ -165,7 +165,7 @@ fn sapphire_and_emerald_rapids() {
     let expander = "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_CXL_EXP_LOCAL";
     assert_eq!(config(&emr, expander, 20), 0x20c8_1682_0000_0135);
 
-    // Before 6.10 the kernel let eight bits less of the mask through.
+    // Before 6.10 the kernel passed eight bits less of the mask.
     let narrow = uncore("uncore_cha", 20, "umask: config:8-15,32-55");
     let old = machine("GenuineIntel", 6, 207, 2, &[INTEL_CORE, &narrow]);
     let library = EventLibrary::builtin();
@@ -232,7 +232,7 @@ fn what_a_machine_lacks_is_named() {
             .contains("family 6, model 0x5e")
     );
 
-    // A session on a machine without the units has each event's reason, and no count.
+    // A session on a machine without the units has a reason for each event, and no count.
     let zen = library.get("zen4").unwrap();
     let mut session = Session::open(&bare, Some(zen), &[Counter::CasRd], &[Target::ThisThread]);
     assert!(session.is_empty());

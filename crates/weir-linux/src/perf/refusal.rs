@@ -1,4 +1,4 @@
-//! Why the kernel does not count something, in words that say what to do.
+//! Why the kernel does not count something, with advice.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub fn of_core(error: &io::Error) -> Unavailable {
     })
 }
 
-/// Why the kernel does not list the counters of cores, with what a virtual machine adds to it.
+/// Why the kernel does not list the counters of cores, and what a virtual machine changes.
 pub fn of_cores(root: &Root, why: Unavailable) -> Unavailable {
     if hypervised(root) {
         return Unavailable::because(format!(

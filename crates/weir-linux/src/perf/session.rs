@@ -1,4 +1,4 @@
-//! All events that some counters take, open at once.
+//! All events of some counters, open at the same time.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::units::Unit;
 use super::{refusal, units, watchdog};
 use crate::root::Root;
 
-/// The counters that the kernel keeps, with its numbers for them (`enum perf_sw_ids`), and whether
-/// they happen in the kernel, so that a program that may not look there would count none.
+/// The counters that the kernel keeps, with its numbers for them (`enum perf_sw_ids`), and whether they
+/// happen in kernel mode, so that a program without that permission would count none.
 const SOFTWARE: [(Counter, u64, bool); 4] = [
     (Counter::TaskClock, 1, false),
     (Counter::PageFaults, 2, false),
@@ -21,13 +21,13 @@ const SOFTWARE: [(Counter, u64, bool); 4] = [
     (Counter::CpuMigrations, 4, true),
 ];
 
-/// Events that are being counted.
+/// A session of counting events.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<Counting>,
     /// Those that could not be opened, and why.
     refused: BTreeMap<String, Unavailable>,
-    /// What a reader of the counts should know.
+    /// Notes for a reader of the counts.
     notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Session {
 struct Counting {
     name: String,
     parts: Vec<Part>,
-    /// Whether a unit of the uncore counts it, so that the number of units means something.
+    /// Whether a unit of the uncore counts it, so that the number of units is relevant.
     units: Option<u32>,
 }
 
@@ -48,11 +48,11 @@ struct Part {
 }
 
 impl Session {
-    /// Opens what the counters take. What the kernel refuses is remembered with its reason; a
-    /// session may be without any event.
+    /// Opens the events of the counters. A refusal of the kernel is stored with its reason; a session may
+    /// have no event.
     ///
-    /// A core's events follow the targets, one group at a time; those of the uncore are counted for
-    /// the whole machine, whoever the targets are.
+    /// A core's events follow the targets, one group at a time; uncore events are counted for the whole
+    /// machine, whatever the targets are.
     pub fn open(
         root: &Root,
         table: Option<&EventTable>,
@@ -110,11 +110,11 @@ impl Session {
         }
     }
 
-    /// A group on every target. If the group as a whole is refused, so is each of its events.
+    /// A group on every target. If the group as a whole is refused, each of its events is refused.
     fn open_core(&mut self, root: &Root, group: &[&Event], targets: &[Target]) {
         let found = units::find(root, &group[0].pmu).map_err(|why| refusal::of_cores(root, why));
         let encoded = found.and_then(|found| {
-            // A hybrid processor would have several kinds of cores; servers have one.
+            // A hybrid processor has several kinds of cores; servers have one.
             let unit = &found[0];
             let encode = |event: &&Event| unit.format.encode(unit.kind, &event.fields);
             group
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// A group on every unit and every processor that is to be asked.
+    /// A group on every unit and every processor that must be read.
     fn open_uncore(&mut self, root: &Root, group: &[&Event]) {
         let found = match units::find(root, &group[0].pmu) {
             Ok(found) => found,
@@ -204,7 +204,7 @@ impl Session {
         }
     }
 
-    /// What is counted until now does not count.
+    /// Counts before this moment are not used.
     pub fn start(&mut self) {
         for part in self.events.iter_mut().flat_map(|event| &mut event.parts) {
             let now = part.open.read().unwrap_or_default();
@@ -212,7 +212,7 @@ impl Session {
         }
     }
 
-    /// What was counted since the last window ended, or the session began.
+    /// The counts since the last window ended, or since the session began.
     pub fn window(&mut self) -> Amounts {
         self.amounts(|part, now| {
             let before = std::mem::replace(&mut part.last, now);
@@ -220,7 +220,7 @@ impl Session {
         })
     }
 
-    /// What was counted since the session began.
+    /// The counts since the session began.
     pub fn total(&mut self) -> Amounts {
         self.amounts(|part, now| (part.began, now))
     }
@@ -277,8 +277,7 @@ impl Session {
         amounts
     }
 
-    /// The portable counters of some amounts: the hardware's, where there is a table, and the
-    /// kernel's.
+    /// The portable counters of these counts: the hardware's, if there is a table, and the kernel's.
     pub fn counters(table: Option<&EventTable>, amounts: &Amounts, of_all: bool) -> CounterSet {
         let mut set = match table {
             Some(table) => Meaning { table, of_all }.of(amounts),
@@ -294,7 +293,7 @@ impl Session {
         set
     }
 
-    /// What a reader of the counts should know.
+    /// Notes for a reader of the counts.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -338,7 +337,7 @@ fn open_unit(root: &Root, unit: &Unit, group: &[&Event]) -> Result<Vec<Vec<Open>
     Ok(opened)
 }
 
-/// What was counted between two readings, scaled to all of the time; `None` where there was none.
+/// The count between two readings, scaled to the whole time; `None` if there was no time.
 pub(super) fn scaled(before: Reading, now: Reading) -> (Result<Option<u64>, String>, RunningShare) {
     let less = |now: u64, before: u64| now.checked_sub(before);
     let (Some(value), Some(enabled), Some(running)) = (

@@ -1,4 +1,4 @@
-//! What the kernel counts here, and what it refuses.
+//! What the kernel of this machine counts, and what it refuses.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn count(words: &[&str], every: Option<Duration>) -> (command::Counted, CounterS
     (counted, set)
 }
 
-/// Whether the kernel lets this user count; else what it says is tested, and nothing more.
+/// Whether the kernel allows this user to count; otherwise only its message is tested.
 fn may_count(set: &CounterSet) -> bool {
     match set.get(Counter::PageFaults) {
         Ok(_) => true,
@@ -66,7 +66,7 @@ fn a_command_is_counted_with_its_children_and_without_us() {
         faults(&many)
     );
     assert!(counted.status.is_some_and(|status| status.success()));
-    // On a processor for no longer than it lasted, on every processor that there is.
+    // On a processor for no longer than it lasted, on every processor of the machine.
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let clock = many.get(Counter::TaskClock).unwrap() as f64;
     assert!(clock > 0.0 && clock <= counted.elapsed.get() * cpus);
@@ -118,7 +118,7 @@ fn a_process_is_watched_until_it_ends_or_nobody_cares() {
         command::run(&Root::live(), None, &KERNELS, &targets, None, work).unwrap()
     };
     let mut short = Command::new("sleep").arg("0.05").spawn().unwrap();
-    // It ends without anybody waiting for it, and stays as a process that has ended.
+    // It ends without a waiting parent, and remains as an ended process.
     let seen = watch(short.id(), &|| false);
     assert!(seen.status.is_none() && seen.elapsed.get() > 0.0);
     short.wait().unwrap();
@@ -137,7 +137,7 @@ fn a_task_by_its_number_is_counted_from_now_on() {
     child.kill().unwrap();
     child.wait().unwrap();
     let set = Session::counters(None, &amounts, false);
-    // It sleeps: either it did nothing yet, which is a reason, or a few faults at its start.
+    // It sleeps: either it did nothing yet, which is a reason, or it had a few faults at its start.
     if let Ok(faults) = set.get(Counter::PageFaults) {
         assert!(faults < 1_000, "{faults}");
     }
@@ -152,7 +152,7 @@ fn a_task_by_its_number_is_counted_from_now_on() {
     assert!(!why.reason.is_empty());
 }
 
-/// A machine with counters counts; one without says why for each of them, and no zero.
+/// A machine with counters counts; one without has a reason for each of them, and no zero.
 #[test]
 fn the_hardwares_counters_have_a_value_or_a_reason() {
     let (root, library) = (Root::live(), EventLibrary::builtin());
@@ -209,7 +209,7 @@ proptest! {
         prop_assert!((share.get() - 1.0 / times as f64).abs() < 1e-9);
     }
 
-    /// Fields are put where the kernel says, and nowhere else; what does not fit is refused.
+    /// Fields are put where the kernel expects them, and nowhere else; a value that does not fit is refused.
     #[test]
     fn a_field_lies_where_the_kernel_says(low in 0_u32..40, width in 1_u32..24, value in any::<u64>()) {
         let high = low + width - 1;

@@ -1,7 +1,7 @@
-//! What counts: cores, and every unit of the uncore, as sysfs lists them.
+//! The counting units: cores, and every unit of the uncore, as sysfs lists them.
 //!
-//! `/sys/bus/event_source/devices/NAME` has `type`, the number by which events are opened; `cpumask`,
-//! the processors on which a unit of the uncore is asked, one for each socket or die; and `format/`.
+//! `/sys/bus/event_source/devices/NAME` has `type`, the number by which events are opened; `cpumask`, the
+//! processors on which a unit of the uncore is read, one for each socket or die; and `format/`.
 
 use weir_model::capability::Unavailable;
 
@@ -18,7 +18,7 @@ pub struct Unit {
     pub name: String,
     /// Its number for the kernel.
     pub kind: u32,
-    /// The processors to ask, if it is not a core.
+    /// The processors to read it on, if it is not a core.
     pub cpus: Vec<u32>,
     /// The fields of its events.
     pub format: Format,
@@ -27,7 +27,7 @@ pub struct Unit {
 /// Every unit of a kind, such as `uncore_cha`: by that name, or by that name and a number.
 ///
 /// # Errors
-/// There is none, or what sysfs says of one makes no sense.
+/// There is none, or the files of one are invalid.
 pub fn find(root: &Root, kind: &str) -> Result<Vec<Unit>, Unavailable> {
     let names = root.list(DEVICES);
     let names = names.get()?;

@@ -1,4 +1,4 @@
-//! A recording of a machine: everything that `topo` and `doctor` ask of it, and its answers.
+//! Makes a recording of a machine: every question of `topo` and `doctor`, with its answer.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::doctor;
 use crate::root::Root;
 use crate::topology;
 
-/// A recording that was made.
+/// A finished recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     /// Its text.
     pub text: String,
     /// How many files it holds.
     pub files: usize,
-    /// What was taken out.
+    /// What was removed.
     pub scrubbed: Vec<Scrubbed>,
 }
 
-/// Records the machine below `root`. What is recorded is what was read, so that the recording is
+/// Records the machine below `root`. Exactly the files that were read are recorded, so that the recording is
 /// read as the machine was; `notes` become comments at its head.
 pub fn make(root: &Root, notes: &[String]) -> Made {
     let (root, trace) = root.traced();
@@ -41,7 +41,7 @@ pub fn make(root: &Root, notes: &[String]) -> Made {
             other => other,
         };
         match entry {
-            // Whatever is known of it already is more.
+            // An entry that is already known contains more.
             Entry::Folder(_) => drop(tree.insert(&path, entry)),
             _ => tree.replace(&path, entry),
         }
@@ -56,8 +56,8 @@ pub fn make(root: &Root, notes: &[String]) -> Made {
     }
 }
 
-/// A path of the system without links, and the links that it passed. The process's own folder
-/// below `/proc` is such a link, and stays: its number is nobody's business.
+/// A path of the system without links, and the links on the way. The process's own folder below `/proc` is
+/// such a link, and stays: its number is private.
 fn real(root: &Root, path: &str, links: &mut BTreeMap<String, String>) -> String {
     if path.starts_with("/proc/") {
         return path.to_owned();

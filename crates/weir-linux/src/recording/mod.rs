@@ -1,5 +1,5 @@
-//! Recorded machines: the files of a server that Weir reads, as one text that people can read, mail
-//! and keep as a test.
+//! Recorded machines: the files of a server that Weir reads, as one text that people can read, mail and keep
+//! as a test.
 //!
 //! ```text
 //! weir/machine/1
@@ -15,11 +15,11 @@
 //! end
 //! ```
 //!
-//! `PATH: CONTENT` is a file of one line, `PATH <<` one of several up to `>>`, `PATH -> TARGET` a
-//! link, `PATH/` a folder, `PATH ! ERRNO WORDS` something that is there and cannot be read. A set
-//! of numbers in brackets stands for one path each; in its content and target `{}` is the first
-//! such number, `{+n}` and `{-n}` are n more and n less. What the kernel answered to questions
-//! that are no files stands below `/weir/probe`. The last line is `end`: a file without it was cut.
+//! `PATH: CONTENT` is a file of one line, `PATH <<` one of several up to `>>`, `PATH -> TARGET` a link,
+//! `PATH/` a folder, `PATH ! ERRNO WORDS` something that exists and cannot be read. A set of numbers in
+//! brackets means one path for each number; in its content and target `{}` is the first such number, `{+n}`
+//! and `{-n}` are n more and n less. The kernel's answers to questions that are not files are below
+//! `/weir/probe`. The last line is `end`: a file without it was cut.
 
 mod make;
 mod read;
@@ -39,10 +39,10 @@ pub use tree::Tree;
 /// The first line of every recording.
 pub const SCHEMA: &str = "weir/machine/1";
 
-/// How the name of a recording's file ends.
+/// The extension of a recording's file.
 pub const EXTENSION: &str = "machine";
 
-/// No recording is longer: 8000 memory blocks are less than one MiB.
+/// The longest recording: 8000 memory blocks are less than one MiB.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Why a file is no recording.
@@ -53,10 +53,10 @@ pub enum RecordingError {
     Unreadable {
         /// The file.
         file: String,
-        /// What came back.
+        /// The error.
         cause: String,
     },
-    /// A line is not what belongs there.
+    /// A line is not of a valid form.
     #[error("{file}:{line}: {what}")]
     Wrong {
         /// The file.
@@ -71,7 +71,7 @@ pub enum RecordingError {
 /// Reads a recording from a file.
 ///
 /// # Errors
-/// The file cannot be read, is of another schema, was cut, or holds something that is no entry.
+/// The file cannot be read, is of another schema, was cut, or has an invalid entry.
 pub fn open(file: &Path) -> Result<Tree, RecordingError> {
     use std::io::Read;
     let name = file.display().to_string();

@@ -6,16 +6,16 @@ use super::tree::{Entry, Refusal, Tree};
 use super::{RecordingError, SCHEMA};
 use crate::topology::list;
 
-/// A few bytes of text can stand for this many entries, and no more.
+/// A few bytes of text can expand to this many entries, and no more.
 const MOST_ENTRIES: usize = 1 << 18;
 
-/// Nor for more bytes than this.
+/// Nor to more bytes than this.
 const MOST_CONTENT: usize = 64 << 20;
 
 /// Reads a recording's text; `file` is its name in errors.
 ///
 /// # Errors
-/// Another schema, no `end`, or a line that is no entry: with its number and what is wrong.
+/// Another schema, no `end`, or an invalid line, with its number and what is wrong.
 pub fn parse(file: &str, text: &str) -> Result<Tree, RecordingError> {
     let wrong = |line: usize, what: String| RecordingError::Wrong {
         file: file.to_owned(),
@@ -141,7 +141,7 @@ impl Growing {
     }
 }
 
-/// Paths have colons of their own (`pci0000:c2`); the one that ends a path has white space behind.
+/// Paths contain colons (`pci0000:c2`); a colon that ends a path is followed by white space.
 fn split(line: &str) -> Option<(&str, &str)> {
     line.split_once(": ")
         .or_else(|| Some((line.strip_suffix(':')?, "")))
@@ -155,7 +155,7 @@ fn refusal(why: &str) -> Refusal {
     }
 }
 
-/// Every path that a pattern stands for, with the number of its first brackets.
+/// Every path of a pattern, with the number of its first brackets.
 fn paths(pattern: &str, most: usize) -> Result<Vec<(String, Option<u32>)>, String> {
     let Some((head, rest)) = pattern.split_once('[') else {
         return Ok(vec![(pattern.to_owned(), None)]);

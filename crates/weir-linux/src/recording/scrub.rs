@@ -1,24 +1,24 @@
-//! What a recording must not tell: who, where, and which specimen.
+//! Private facts that a recording must not contain: the user, the host, and serial numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Something that was taken out of a recording.
+/// Something that was removed from a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scrubbed {
     /// What.
     pub what: String,
-    /// From where.
+    /// The path.
     pub paths: Vec<String>,
 }
 
-/// Shorter words are too likely to be something else.
+/// Shorter words are too likely to mean something else.
 const SHORTEST_NAME: usize = 4;
 
-/// Stands for what was taken out.
+/// The replacement for removed text.
 const GONE: &str = "(scrubbed)";
 
-/// The words that name this computer and its user, and what was taken out so far.
+/// The words that name this computer and its user, and what was removed so far.
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
     names: Vec<(&'static str, String)>,
@@ -26,7 +26,7 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    /// One that knows the names of the computer that it runs on.
+    /// A scrubber with the names of the computer on which it runs.
     pub(super) fn of_this_computer() -> Self {
         let mut names = Vec::new();
         let files = [
@@ -49,7 +49,7 @@ impl Scrubber {
         Self::that_knows(names)
     }
 
-    /// One that knows these names.
+    /// A scrubber with these names.
     pub(super) fn that_knows(mut names: Vec<(&'static str, String)>) -> Self {
         let common = ["root", "/root", "none", "(none)", "localhost"];
         names.retain(|(_, name)| name.len() >= SHORTEST_NAME && !common.contains(&name.as_str()));
@@ -61,7 +61,7 @@ impl Scrubber {
         }
     }
 
-    /// A file's text without what does not belong in a recording.
+    /// A file's text without private facts.
     pub(super) fn clean(&mut self, path: &str, text: &str) -> String {
         let mut text = match path {
             "/proc/self/status" => self.keep_lines(
@@ -100,7 +100,7 @@ impl Scrubber {
         clean.join(" ")
     }
 
-    /// What was taken out, and from where.
+    /// What was removed, and from which path.
     pub(super) fn report(self) -> Vec<Scrubbed> {
         let entries = self.done.into_iter();
         entries
@@ -146,12 +146,12 @@ impl Scrubber {
     }
 }
 
-/// One processor tells what all are.
+/// One processor stands for all.
 fn first_block(text: &str) -> &str {
     text.split_once("\n\n").map_or(text, |(first, _)| first)
 }
 
-/// The text without a word, or nothing if it does not hold it.
+/// The text without a word, or `None` if it does not contain the word.
 fn without_word(text: &str, word: &str) -> Option<String> {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     let (mut clean, mut rest, mut found) = (String::new(), text, false);
@@ -167,7 +167,7 @@ fn without_word(text: &str, word: &str) -> Option<String> {
     found.then_some(clean)
 }
 
-/// What a word is by its shape, if that names a specimen.
+/// The kind of a word by its form, if it identifies a specimen.
 fn kind_of(word: &str) -> Option<&'static str> {
     let word = word.trim_matches(|c: char| !c.is_ascii_hexdigit());
     let hexadecimal = |part: &str, length: usize| {

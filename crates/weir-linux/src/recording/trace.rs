@@ -1,4 +1,4 @@
-//! Everything that was asked of a machine, and what it answered.
+//! Every question to a machine, and its answer.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::tree::{Entry, Refusal};
 
-/// Answers by path. Whatever is absent is not noted: a recording is absent there too.
+/// Answers by path. Absent files are not recorded: they are absent in a recording too.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Mutex<BTreeMap<String, Entry>>);
 

@@ -1,15 +1,15 @@
-//! The files of a recorded machine, in memory: nothing of a stranger's file touches the disk.
+//! The files of a recorded machine, in memory: nothing from a foreign file is written to the disk.
 
 use std::collections::BTreeMap;
 use std::io;
 
-/// As the kernel has it (MAXSYMLINKS).
+/// The kernel's limit (MAXSYMLINKS).
 const MOST_LINKS: usize = 40;
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// A folder and what it holds.
+    /// A folder and its entries.
     Folder(BTreeMap<String, Entry>),
     /// A file's text.
     File(String),
@@ -19,12 +19,12 @@ pub(super) enum Entry {
     Refused(Refusal),
 }
 
-/// Why something could not be read.
+/// The error of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The kernel's number.
     Errno(i32),
-    /// In words, where no call failed.
+    /// In words, if no call failed.
     Words(String),
 }
 
@@ -69,7 +69,7 @@ impl Tree {
     /// Adds an entry and the folders above it.
     ///
     /// # Errors
-    /// In words: something else is at the path or in its way.
+    /// In words: something else is at the path or above it.
     pub(super) fn insert(&mut self, path: &str, entry: Entry) -> Result<(), String> {
         let names = parts(path);
         let Some((last, above)) = names.split_last() else {
@@ -100,7 +100,7 @@ impl Tree {
         }
     }
 
-    /// Puts an entry at a path whatever was there.
+    /// Puts an entry at a path, whatever was there.
     pub(super) fn replace(&mut self, path: &str, entry: Entry) {
         let names = parts(path);
         let mut folder = &mut self.top;
@@ -120,7 +120,7 @@ impl Tree {
         }
     }
 
-    /// Gives a file another text, whatever was at its path. For tests that break machines.
+    /// Replaces the text of a file, whatever was at its path. For tests that break machines.
     pub fn set(&mut self, path: &str, text: &str) {
         self.replace(path, Entry::File(text.trim().to_owned()));
     }
@@ -167,7 +167,7 @@ impl Tree {
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {
-        // What cannot be read is there.
+        // A file that cannot be read exists.
         match self.find(path) {
             Ok(_) => true,
             Err(error) => !matches!(
@@ -181,7 +181,7 @@ impl Tree {
         self.find(path).map(|(path, _)| path)
     }
 
-    /// Where the link at a path leads, if there is one.
+    /// The target of the link at a path, if there is one.
     pub(crate) fn link(&self, path: &str) -> Option<String> {
         match self.walk(&parts(path)) {
             Walk::Link(depth, target) if depth + 1 == parts(path).len() => Some(target.to_owned()),
@@ -224,7 +224,7 @@ impl Tree {
     }
 }
 
-/// The names in a path. `.` and `..` lead nowhere in a recording.
+/// The names in a path. `.` and `..` are invalid in a recording.
 pub(super) fn parts(path: &str) -> Vec<&str> {
     path.split('/')
         .filter(|part| !matches!(*part, "" | "." | ".."))

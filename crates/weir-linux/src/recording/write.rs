@@ -1,4 +1,4 @@
-//! From a tree to text, equal entries of numbered folders in one line.
+//! From a tree to text; equal entries of numbered folders share one line.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) fn write(tree: &Tree, notes: &[String]) -> String {
     text
 }
 
-/// Entries that differ in one number of their path alone, as one. In order of the first of each.
+/// Entries that differ only in one number of their path, as one. In the order of the first of each.
 fn folded(tree: &Tree) -> Vec<(String, String)> {
     let mut order: Vec<(String, String, String)> = Vec::new();
     let mut sets: BTreeMap<(String, String, String), Vec<u32>> = BTreeMap::new();
@@ -42,7 +42,7 @@ fn folded(tree: &Tree) -> Vec<(String, String)> {
             },
             _ => line(entry),
         };
-        // A brace of its own would be taken for the number.
+        // A literal brace would be taken for the number.
         if line.contains('{') && !matches!(entry, Entry::Link(_)) {
             lines.push((path, line));
             continue;
@@ -70,8 +70,8 @@ fn folded(tree: &Tree) -> Vec<(String, String)> {
     lines
 }
 
-/// A path around the number of one of its parts: of the first below a folder of processors, nodes
-/// or memory blocks, or else of the last.
+/// A path around the number in one of its parts: the first part below a folder of processors, nodes or memory
+/// blocks, or otherwise the last part.
 fn split(path: &str, file: bool) -> Option<(String, u32, String)> {
     let system = ["cpu/cpu", "node/node", "memory/memory"];
     let start = system.iter().find_map(|folder| {

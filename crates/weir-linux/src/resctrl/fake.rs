@@ -1,5 +1,5 @@
-//! A resctrl for tests: files in a folder, and the kernel's rules for what is written to them
-//! (kernel documentation, filesystems/resctrl).
+//! A resctrl for tests: files in a folder, with the kernel's rules for writes to them (kernel documentation,
+//! filesystems/resctrl).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ struct Kernel {
     folder: TempDir,
     /// Whether masks may have holes.
     sparse: bool,
-    /// Bandwidths: the most, and the step.
+    /// Bandwidths: the largest, and the step.
     bandwidth: (u64, u64),
     groups: usize,
 }
@@ -38,7 +38,7 @@ impl Fake {
         Self::new("L3", true, (2048, 1), 16)
     }
 
-    /// One that tells code from data.
+    /// A machine that separates code and data.
     pub fn with_code_and_data() -> Self {
         Self::new("L3CODE L3DATA", false, (100, 10), 4)
     }
@@ -124,12 +124,12 @@ impl Fake {
         self.kernel.folder.path()
     }
 
-    /// Who obeys what is written below the mount.
+    /// Handles writes below the mount.
     pub fn control(&self) -> Arc<dyn Control> {
         Arc::clone(&self.kernel) as Arc<dyn Control>
     }
 
-    /// A group that somebody made.
+    /// A group made by another program.
     pub fn add_group(&self, name: &str) {
         let path = self.kernel.real(&format!("{MOUNT}/{name}"));
         fs::create_dir(path).unwrap();
@@ -143,7 +143,7 @@ impl Fake {
         fs::write(folder.join("stat"), stat).unwrap();
     }
 
-    /// The groups beside the first.
+    /// The groups other than the first.
     pub fn groups(&self) -> Vec<String> {
         let all = fs::read_dir(self.kernel.real(MOUNT)).unwrap();
         let folders = all.flatten().filter(|e| e.path().is_dir());
@@ -210,7 +210,7 @@ impl Kernel {
         text.lines().map(line).collect::<Option<_>>().unwrap()
     }
 
-    /// As the kernel writes it: names in a column, masks with all their digits.
+    /// The kernel's form: names in a column, masks with all their digits.
     fn keep(&self, group: &str, all: &BTreeMap<String, BTreeMap<u32, u64>>) {
         let line = |(name, values): (&String, &BTreeMap<u32, u64>)| {
             let one = |(domain, value): (&u32, &u64)| match name.as_str() {
@@ -263,7 +263,7 @@ impl Kernel {
         text.lines().any(|line| line == thread)
     }
 
-    /// A thread is in one group, and in one monitoring group of that at most.
+    /// A thread is in one group, and in at most one monitoring group of that group.
     fn move_thread(&self, group: &str, thread: &str) {
         let monitors = group.starts_with("mon_groups/");
         let folders = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();

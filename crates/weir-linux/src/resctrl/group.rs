@@ -1,5 +1,5 @@
-//! Groups of our own. Their names say whose they are: `weir-PROCESS-START-NUMBER`, the start as
-//! the kernel counts it, since process numbers come again.
+//! Groups of Weir's own. Their names identify their process: `weir-PROCESS-START-NUMBER`, with the start time
+//! in the kernel's ticks, since process numbers are reused.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,10 +10,10 @@ use crate::process::started;
 
 /// What the names of our groups begin with.
 const OURS: &str = "weir-";
-/// Tells the groups of this process apart.
+/// Separates the groups of this process.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// A group that goes when this does. Threads in it are in the group of all others then.
+/// A group that is removed on drop. Threads in it then move to the default group.
 #[derive(Debug)]
 pub struct Group {
     resctrl: Resctrl,
@@ -22,7 +22,7 @@ pub struct Group {
 }
 
 impl Resctrl {
-    /// A new group without threads, which may use everything.
+    /// A new group without threads and without limits.
     ///
     /// # Errors
     /// The processor has no group left, or this user may not make one.
@@ -42,10 +42,10 @@ impl Resctrl {
         })
     }
 
-    /// Removes groups of Weirs that are no more, and says which.
+    /// Removes groups of Weir processes that have ended, and returns their names.
     ///
     /// # Errors
-    /// One of them cannot be removed; the others are all the same.
+    /// One of them cannot be removed; the others are removed all the same.
     pub fn sweep(&self) -> Result<Vec<String>, Unavailable> {
         let names = self.root.list(MOUNT);
         let names = names.known().map_or(&[][..], Vec::as_slice);
@@ -73,7 +73,7 @@ impl Group {
         &self.name
     }
 
-    /// Takes a thread in, out of whichever group it was in.
+    /// Moves a thread into the group, out of the group in which it was.
     ///
     /// # Errors
     /// There is no such thread, or it may not be moved.
@@ -110,12 +110,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Whoever wants to know of a failure calls `remove`; the next Weir tries again.
+        // Callers that need the error call `remove`; the next Weir tries again.
         let _ = self.go();
     }
 }
 
-/// The process of a group of ours, and when it began; `None` for groups of others.
+/// The process of a Weir group, and its start time; `None` for other groups.
 fn whose(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(OURS)?.split('-');
     let process = parts.next()?.parse().ok()?;

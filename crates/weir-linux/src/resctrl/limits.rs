@@ -1,36 +1,35 @@
-//! What the hardware takes, from the `info` folder.
+//! The limits of the hardware, from the `info` folder.
 
 use weir_model::capability::Unavailable;
 
 use super::{MOUNT, Resctrl, Resource};
 
-/// What a mask of ways may be.
+/// The valid masks of ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheLimits {
     /// Every way (`cbm_mask`).
     pub all: u64,
     /// The fewest that a mask names (`min_cbm_bits`).
     pub least: u32,
-    /// Whether they need not be side by side (`sparse_masks`, Linux 6.7); older kernels do not say.
+    /// Whether they need not be adjacent (`sparse_masks`, Linux 6.7); older kernels do not say.
     pub sparse: Option<bool>,
-    /// Groups that the processor can tell apart, the first of them the one of all others
-    /// (`num_closids`).
+    /// Groups that the processor can distinguish; the first is the default group (`num_closids`).
     pub groups: u32,
 }
 
-/// What a bandwidth may be.
+/// The valid bandwidths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BandwidthLimits {
     /// The least (`min_bandwidth`).
     pub least: u64,
-    /// The step that others are rounded to (`bandwidth_gran`).
+    /// The step to which others are rounded (`bandwidth_gran`).
     pub step: u64,
     /// As [`CacheLimits::groups`].
     pub groups: u32,
 }
 
 impl CacheLimits {
-    /// Whether a mask may be asked for.
+    /// Whether a mask is valid.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -51,7 +50,7 @@ impl CacheLimits {
 }
 
 impl Resctrl {
-    /// What masks of a cache may be.
+    /// The valid masks of a cache.
     ///
     /// # Errors
     /// The resource is not allocated here, or its limits cannot be read.
@@ -71,7 +70,7 @@ impl Resctrl {
         })
     }
 
-    /// What bandwidths may be.
+    /// The valid bandwidths.
     ///
     /// # Errors
     /// As [`cache_limits`](Self::cache_limits).
@@ -83,7 +82,7 @@ impl Resctrl {
         })
     }
 
-    /// The resources that divide the last-level cache: one, or two where code and data are apart.
+    /// The resources that divide the last-level cache: one, or two if code and data are separate.
     ///
     /// # Errors
     /// The processor does not allocate its last-level cache.

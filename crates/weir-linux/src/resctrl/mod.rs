@@ -1,17 +1,16 @@
-//! Cache ways and memory bandwidth for groups of threads, through the kernel's resctrl file system
-//! (kernel documentation, filesystems/resctrl: Intel RDT, AMD QoS).
+//! Cache ways and memory bandwidth for groups of threads, through the kernel's resctrl file system (kernel
+//! documentation, filesystems/resctrl: Intel RDT, AMD QoS).
 //!
-//! A group is a folder with a list of threads and a text of values, the *schemata*. Groups of
-//! Weir's own carry its process in their name, so that one that a killed Weir left behind is
-//! known and removed; groups of others are changed only through [`Held`], which puts back what
-//! was there.
+//! A group is a folder with a list of threads and a text of values, the *schemata*. Groups of Weir's own
+//! carry their process in the name, so that a group of a killed Weir is recognised and removed. Other groups
+//! are changed only through [`TemporaryValues`], which restores the earlier values.
 //!
-//! | file | idea |
+//! | file | content |
 //! |---|---|
-//! | `schemata` | what may be set: resources, domains, values, and the text of them |
-//! | `limits` | what the hardware takes: masks, steps, how many groups |
-//! | `group` | groups of our own, and what becomes of those left behind |
-//! | `held` | values of other groups, changed for a time |
+//! | `schemata` | the values: resources, domains, values, and their text |
+//! | `limits` | the limits of the hardware: masks, steps, number of groups |
+//! | `group` | groups of Weir's own, and removal of old ones |
+//! | `temporary` | values of other groups, changed for a time |
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -31,16 +30,15 @@ pub use limits::{BandwidthLimits, CacheLimits};
 pub use schemata::{Resource, Schemata};
 pub use temporary::TemporaryValues;
 
-/// Where the kernel's documentation has it mounted.
+/// The mount point in the kernel's documentation.
 const MOUNT: &str = "/sys/fs/resctrl";
 
-/// A value as it was asked for and as the kernel has it now: bandwidths are rounded to what the
-/// hardware can do.
+/// A requested value and the kernel's value now: the hardware rounds bandwidths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
-    /// What was asked for.
+    /// The requested value.
     pub requested: u64,
-    /// What is in force, read back.
+    /// The value in force, read back.
     pub applied: u64,
 }
 
@@ -69,10 +67,10 @@ impl Resctrl {
         Ok(Self { root: root.clone() })
     }
 
-    /// The values of a group; the empty name is the group of all that are in no other.
+    /// The values of a group; the empty name is the default group.
     ///
     /// # Errors
-    /// There is no such group, or its text makes no sense.
+    /// There is no such group, or its text is invalid.
     pub fn schemata(&self, group: &str) -> Result<Schemata, Unavailable> {
         let text = self.root.text(&self.file(group, "schemata"));
         Schemata::parse(text.get()?)
@@ -81,7 +79,7 @@ impl Resctrl {
     /// Sets one value of a group and reads it back.
     ///
     /// # Errors
-    /// There is no such group, resource or domain, or the kernel refuses: what it says.
+    /// There is no such group, resource or domain, or the kernel refuses, with its message.
     pub fn set(
         &self,
         group: &str,
@@ -126,7 +124,7 @@ impl Resctrl {
             .map_err(|error| self.refused(&format!("writing `{}` to {path}", text.trim()), &error))
     }
 
-    /// Why the kernel refused; what it says itself is of the last command only.
+    /// Why the kernel refused; its own message is about the last command only.
     fn refused(&self, what: &str, error: &io::Error) -> Unavailable {
         let status = self.root.text(&format!("{MOUNT}/info/last_cmd_status"));
         let said = status.known().filter(|said| *said != "ok");

@@ -5,12 +5,12 @@ use std::fmt;
 
 use weir_model::capability::Unavailable;
 
-/// What is divided between groups.
+/// A resource that is divided between groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// Ways of the last-level cache, a bit each (CAT).
     L3,
-    /// The same for lines of code, where code and data are told apart (CDP).
+    /// The same for lines of code, if code and data are separate (CDP).
     L3Code,
     /// The same for lines of data.
     L3Data,
@@ -86,8 +86,7 @@ impl fmt::Display for Resource {
 pub struct Schemata(BTreeMap<Resource, BTreeMap<u32, u64>>);
 
 impl Schemata {
-    /// Reads the kernel's text. Resources that are not known here are left out, and those that
-    /// have no value yet.
+    /// Reads the kernel's text. Unknown resources are left out, and resources without a value.
     ///
     /// # Errors
     /// A line of a known resource is not of the form `NAME:DOMAIN=VALUE;...`.
@@ -128,7 +127,7 @@ impl Schemata {
         })
     }
 
-    /// The resources that there are.
+    /// The resources that have values.
     pub fn resources(&self) -> impl Iterator<Item = Resource> + '_ {
         self.0.keys().copied()
     }
@@ -151,7 +150,7 @@ mod tests {
         let amd = Schemata::parse(amd).unwrap();
         assert_eq!(amd.get(Resource::Smba, 0), Some(2048));
         assert_eq!(amd.get(Resource::L3, 1), Some(0xf));
-        // Code and data apart.
+        // Code and data are separate.
         let cdp = Schemata::parse("L3DATA:0=fffff\nL3CODE:0=fffff\n").unwrap();
         let resources: Vec<Resource> = cdp.resources().collect();
         assert_eq!(resources, [Resource::L3Code, Resource::L3Data]);

@@ -1,10 +1,10 @@
-//! Values of groups that are not ours, changed for a time.
+//! Values of other programs' groups, changed for a time.
 
 use weir_model::capability::Unavailable;
 
 use super::{Resctrl, Resource, Setting};
 
-/// Values that were changed; dropping it puts back what was there first.
+/// Changed values; a drop restores the first values.
 #[derive(Debug)]
 pub struct TemporaryValues {
     resctrl: Resctrl,
@@ -20,7 +20,7 @@ impl TemporaryValues {
         }
     }
 
-    /// Changes one value of a group, the empty name being the group of all others.
+    /// Changes one value of a group; the empty name is the default group.
     ///
     /// # Errors
     /// As [`Resctrl::set`]; nothing has changed then.
@@ -42,11 +42,10 @@ impl TemporaryValues {
         Ok(setting)
     }
 
-    /// Puts back what was there.
+    /// Restores the earlier values.
     ///
     /// # Errors
-    /// A value cannot be written, or did not become what it was; the others are put back all the
-    /// same.
+    /// A value cannot be written, or is not what it was; the others are restored all the same.
     pub fn restore(mut self) -> Result<(), Unavailable> {
         self.put_back()
     }
@@ -72,7 +71,7 @@ impl TemporaryValues {
 
 impl Drop for TemporaryValues {
     fn drop(&mut self) {
-        // Whoever wants to know of a failure calls `restore`.
+        // Callers that need the error call `restore`.
         let _ = self.put_back();
     }
 }
@@ -94,14 +93,14 @@ mod tests {
             let fake = if amd { Fake::amd() } else { Fake::intel() };
             fake.add_group("others");
             let resctrl = fake.resctrl();
-            // What was there need not be what is usual.
+            // The earlier value need not be the default.
             resctrl.set("others", Resource::L3, 1, 0x6).unwrap();
             resctrl.set("", Resource::Mb, 0, 40).unwrap();
             let before = (resctrl.schemata(""), resctrl.schemata("others"));
             let mut held = TemporaryValues::new(&resctrl);
             for (cache, domain, value, own) in changes {
                 let group = if own { "others" } else { "" };
-                // A mask of ways side by side, or a bandwidth.
+                // A mask of adjacent ways, or a bandwidth.
                 let (what, value) = match cache {
                     true => (Resource::L3, (1 << value) - 1),
                     false => (Resource::Mb, 10 * value.min(10)),
@@ -129,7 +128,7 @@ mod tests {
         assert!(held.set("nobody", Resource::L3, 0, 1).is_err());
         assert!(held.set("", Resource::Smba, 0, 1).is_err());
         assert_eq!(resctrl.schemata("").unwrap(), before);
-        // Bandwidths are rounded, and that is told.
+        // Bandwidths are rounded, and the result says so.
         let setting = held.set("", Resource::Mb, 0, 42).unwrap();
         assert_eq!((setting.requested, setting.applied), (42, 50));
         held.restore().unwrap();

@@ -1,4 +1,4 @@
-//! The program that puts requests: whether it is there, how old it is, and what it is told.
+//! The program that sends requests: whether it is installed, its version, and its arguments.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,16 +13,15 @@ use crate::root::Root;
 
 /// The first release whose report counts bytes and times in nanoseconds (fio's HOWTO, 3.0).
 const OLDEST: u32 = 3;
-/// Ways to put requests, the first that there is. `libaio` comes first: CXL-Interplay uses it, and
-/// all its work is done on the tenant's own cores, while `io_uring` may hand it to kernel threads
-/// elsewhere.
+/// Ways to send requests; the first available one is used. `libaio` comes first: CXL-Interplay uses it, and
+/// all its work is done on the tenant's own cores, while `io_uring` may pass it to kernel threads elsewhere.
 const ENGINES: [&str; 2] = ["libaio", "io_uring"];
 
 /// A `fio` that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fio {
     pub program: PathBuf,
-    /// As it says itself: `fio-3.33`.
+    /// Its own version text: `fio-3.33`.
     version: String,
     engine: &'static str,
 }
@@ -68,8 +67,8 @@ impl Fio {
         format!("{} ({}, direct)", self.version, self.engine)
     }
 
-    /// What it is told for one tenant: all threads in one process, each on a core and a part of its
-    /// own, until it is ended.
+    /// Its arguments for one tenant: all threads in one process, each on its own core and its own part, until
+    /// it is stopped.
     pub fn arguments(&self, target: &Path, load: &Load) -> Vec<OsString> {
         let threads = load.cores.len();
         let cpus: Vec<String> = load.cores.iter().map(u32::to_string).collect();

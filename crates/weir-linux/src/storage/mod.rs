@@ -1,17 +1,16 @@
 //! Storage of this host as a tier: requests go to it through `fio`, one process for each tenant.
 //!
-//! No storage is touched unless a user names it ([`Wish`]): a folder, in which a scratch file
-//! without a name takes the requests, or a block device, which is only read unless its name is
-//! given a second time.
+//! No storage is used unless a user names it ([`Wish`]): a folder, in which a scratch file without a name
+//! takes the requests, or a block device, which is only read unless its name is given a second time.
 //!
-//! | file | idea |
+//! | file | content |
 //! |---|---|
-//! | `place` | what a path is: its file system or device, and whether requests can go there |
-//! | `scratch` | a file that nobody can leave behind |
-//! | `fio` | the program: found, old enough, told what to do |
-//! | `running` | the process: awaited, counted, ended |
-//! | `said` | what it says, as it comes |
-//! | `report` | what that tells: bytes, and what requests took |
+//! | `place` | what a path is: its file system or device, and whether it can take requests |
+//! | `scratch` | a file that never remains after the process |
+//! | `fio` | the program: its version and arguments |
+//! | `running` | the process: waited for, counted, stopped |
+//! | `process_output` | its output, as it comes |
+//! | `report` | the content of the output: bytes, and latencies of requests |
 
 mod fio;
 mod place;
@@ -37,22 +36,22 @@ use crate::root::Root;
 pub(crate) use self::report::Times;
 pub(crate) use self::running::Running;
 
-/// What the lack of storage costs.
+/// The effect of missing storage.
 const COST: &str = "requests to a storage device cannot be measured";
 
 /// The storage that a user names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// A folder, to make a scratch file in, or a block device.
+    /// A folder, in which a scratch file is made, or a block device.
     pub path: PathBuf,
-    /// The block device once more, if what is on it may be overwritten.
+    /// The block device a second time, if its content may be overwritten.
     pub write: Option<PathBuf>,
-    /// The program that puts the requests; `fio` from the search path as a rule.
+    /// The program that sends the requests; usually `fio` from the search path.
     pub program: PathBuf,
 }
 
 impl Wish {
-    /// Storage at a path, through the `fio` that is installed. A device there is only read.
+    /// Storage at a path, through the installed `fio`. A device is only read.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -62,7 +61,7 @@ impl Wish {
     }
 }
 
-/// Storage that requests can be put to.
+/// Storage that can take requests.
 pub struct Storage {
     place: Place,
     fio: Result<Fio, Unavailable>,
@@ -78,18 +77,18 @@ pub(crate) struct Load {
     pub op: Op,
     /// One thread on each.
     pub cores: Vec<u32>,
-    /// Bytes that one thread works on, apart from the others.
+    /// Bytes of one thread's part; parts do not overlap.
     pub set: Bytes,
-    /// Where the first thread's part begins.
+    /// The start of the first thread's part.
     pub offset: u64,
     /// Bytes of one request.
     pub block: Bytes,
-    /// Requests that one thread keeps under way.
+    /// Requests that one thread keeps outstanding.
     pub depth: u32,
 }
 
 impl Load {
-    /// Where the last thread's part ends.
+    /// The end of the last thread's part.
     pub fn end(&self) -> u64 {
         let all = self.set.get().saturating_mul(self.cores.len() as u64);
         self.offset.saturating_add(all)
@@ -97,12 +96,12 @@ impl Load {
 }
 
 impl Storage {
-    /// Looks at what a user names. Nothing is written, but for an empty file without a name in a
+    /// Examines the storage that a user names. Nothing is written, except an empty file without a name in a
     /// folder.
     ///
     /// # Errors
-    /// There is no such folder or device, it cannot take direct requests, or this user may not use
-    /// it. That `fio` is missing is no error: it is a capability that this machine lacks.
+    /// There is no such folder or device, it cannot take direct requests, or this user may not use it. A
+    /// missing `fio` is no error: it is a missing capability of this machine.
     pub fn find(root: &Root, wish: &Wish) -> Result<Self, MachineError> {
         Ok(Self {
             place: Place::find(root, wish)?,
@@ -111,7 +110,7 @@ impl Storage {
         })
     }
 
-    /// The tier that experiments put requests to.
+    /// The tier to which experiments send requests.
     pub fn tier(&self) -> Tier {
         Tier {
             name: TierName::ssd(0),
@@ -123,7 +122,7 @@ impl Storage {
         }
     }
 
-    /// Whether requests can be put to it, and by what.
+    /// Whether it can take requests, and by which program.
     pub fn capability(&self) -> Capability {
         match &self.fio {
             Ok(fio) => Capability::present(
@@ -139,7 +138,7 @@ impl Storage {
         }
     }
 
-    /// Why requests that write are refused, if they are.
+    /// Why write requests are refused, if they are.
     pub fn only_reads(&self) -> Option<String> {
         self.place.only_reads()
     }
@@ -204,7 +203,7 @@ pub fn writes(op: Op) -> bool {
     matches!(op, Op::RandWrite | Op::SeqWrite)
 }
 
-/// What is said of a host for which no storage was named.
+/// The reason for a host without named storage.
 pub fn unnamed() -> Capability {
     Capability::missing(
         Feature::Storage,

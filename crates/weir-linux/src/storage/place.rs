@@ -1,4 +1,4 @@
-//! What a path is, and whether requests can go there.
+//! What a path is, and whether it can take requests.
 
 use std::ffi::CString;
 use std::fs::{self, OpenOptions};
@@ -19,7 +19,7 @@ const IN_MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
 /// Bytes in the sectors that sysfs counts in (kernel documentation, ABI/stable/sysfs-block).
 const SECTOR: u64 = 512;
 
-/// Where requests go.
+/// The target of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Folder(Folder),
@@ -109,7 +109,7 @@ impl Place {
 }
 
 impl Folder {
-    /// A folder that was not looked at: tests run on any file system.
+    /// A folder that was not examined: tests run on any file system.
     #[cfg(test)]
     pub fn unchecked(path: PathBuf) -> Self {
         Self {
@@ -189,7 +189,7 @@ fn direct(path: &Path, write: bool, more: i32) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Room on a file system.
+/// Free space of a file system.
 struct Space {
     all: Bytes,
     free: Bytes,
@@ -221,8 +221,8 @@ fn space(path: &Path) -> Result<Space, MachineError> {
     })
 }
 
-/// The kind of the file system that a path is on, from the kernel's list of mounts (proc(5)):
-/// `36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/sda1 rw`.
+/// The kind of a path's file system, from the kernel's list of mounts (proc(5)): `36 35 98:0 / /mnt
+/// rw,noatime master:1 - ext4 /dev/sda1 rw`.
 pub(super) fn kind_of(mounts: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, &str)> = None;
     for line in mounts.lines() {
@@ -234,7 +234,7 @@ pub(super) fn kind_of(mounts: &str, path: &Path) -> Option<String> {
         };
         let point = unescape(point);
         let depth = Path::new(&point).components().count();
-        // Of two at one place the later one is seen.
+        // Of two mounts at one place the later one is visible.
         if path.starts_with(&point) && best.is_none_or(|(deepest, _)| depth >= deepest) {
             best = Some((depth, kind));
         }
@@ -242,7 +242,7 @@ pub(super) fn kind_of(mounts: &str, path: &Path) -> Option<String> {
     best.map(|(_, kind)| kind.to_owned())
 }
 
-/// Blanks and the like are three octal digits behind a backslash there.
+/// White space is written there as three octal digits after a backslash.
 fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or("").to_owned();
@@ -262,14 +262,14 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// A block device in words, and how large it is.
+/// A block device in words, and its size.
 #[cfg(test)]
 pub(super) fn describe(root: &Root, number: libc::dev_t) -> (String, Bytes) {
     let disk = Disk::of(root, number);
     (disk.describe(), disk.bytes)
 }
 
-/// What sysfs says of a block device.
+/// The facts of sysfs about a block device.
 struct Disk {
     name: Option<String>,
     model: Option<String>,
@@ -292,7 +292,7 @@ impl Disk {
                 bytes: Bytes(0),
             };
         };
-        // A partition lies in the folder of its disk, which has the queue.
+        // A partition is in the folder of its disk, which has the queue.
         let disk = match own.rsplit_once('/') {
             Some((disk, _)) if root.exists(&format!("{own}/partition")) => disk,
             _ => own,
@@ -320,7 +320,7 @@ impl Disk {
     }
 }
 
-/// `none [mq-deadline] kyber`: the one in brackets; `none` alone has none.
+/// `none [mq-deadline] kyber`: the one in brackets; `none` alone means that there is none.
 fn chosen(text: &str) -> String {
     let marked = text
         .split_once('[')

@@ -1,21 +1,21 @@
-//! What a process says: words, and JSON documents among them, each handed over as it comes.
+//! The output of a process: text, with JSON documents in it, each passed on as it comes.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The most that is kept of words, and of one line.
+/// The most bytes that are kept of the text, and of one line.
 const MOST_OUTPUT: u64 = 1 << 20;
 
-/// One pipe, read to its end by a thread of its own, so that nobody waits for a full one.
+/// One pipe, which a thread of its own reads to the end, so that the process never waits for a full pipe.
 pub(super) struct ProcessOutput {
     words: JoinHandle<String>,
     documents: Receiver<String>,
 }
 
 impl ProcessOutput {
-    /// Listens until the pipe is closed.
+    /// Reads until the pipe is closed.
     pub fn on(pipe: Option<impl Read + Send + 'static>) -> Self {
         let (tell, documents) = mpsc::channel();
         let words = std::thread::spawn(move || {
@@ -30,11 +30,11 @@ impl ProcessOutput {
                 match pipe.by_ref().take(MOST_OUTPUT).read_until(b'\n', &mut line) {
                     Ok(1..) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    // A pipe that breaks has nothing more to say.
+                    // A broken pipe has no more output.
                     _ => return sorter.words,
                 }
                 if let Some(document) = sorter.take(&String::from_utf8_lossy(&line)) {
-                    // Nobody listens any more: the rest is read all the same.
+                    // The receiver has gone; the rest is read all the same.
                     let _ = tell.send(document);
                 }
             }
@@ -42,7 +42,7 @@ impl ProcessOutput {
         Self { words, documents }
     }
 
-    /// Forgets the documents that came until now.
+    /// Drops the documents that came until now.
     pub fn forget(&self) {
         while self.documents.try_recv().is_ok() {}
     }
@@ -52,15 +52,15 @@ impl ProcessOutput {
         self.documents.recv_timeout(patience).ok()
     }
 
-    /// Everything to the end of the pipe: words, and the last document.
+    /// Everything to the end of the pipe: the text, and the last document.
     pub fn finish(self) -> (String, Option<String>) {
         let words = self.words.join().unwrap_or_default();
         (words, self.documents.try_iter().last())
     }
 }
 
-/// Tells documents from words, line by line: a document begins with a line that begins with `{`, and
-/// ends with a line `}`, or is one line.
+/// Separates documents from text, line by line: a document begins with a line that begins with `{`, and ends
+/// with a line `}`, or is one line.
 #[derive(Debug, Default)]
 pub(super) struct Sorter {
     words: String,
@@ -68,7 +68,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Takes a line, and gives the document that ends with it.
+    /// Takes a line, and returns the document that ends with it.
     pub fn take(&mut self, line: &str) -> Option<String> {
         let end = line.trim_end();
         let whole = match &mut self.open {

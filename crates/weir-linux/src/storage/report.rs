@@ -1,4 +1,4 @@
-//! What `fio` says of its requests, at its end or asked meanwhile: JSON.
+//! The JSON report of `fio` on its requests, at its end or on request.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
-/// The part of its report that matters here (fio's documentation, `--output-format=json+`).
+/// The relevant part of its report (fio's documentation, `--output-format=json+`).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Report {
     jobs: Vec<Job>,
@@ -30,7 +30,7 @@ struct Side {
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 struct Completion {
-    /// Requests by what they took, in ns; the key is the middle of a bin 1/64 wide.
+    /// Number of requests by latency in ns; the key is the middle of a bin 1/64 wide.
     #[serde(default)]
     bins: BTreeMap<u64, u64>,
 }
@@ -39,7 +39,7 @@ impl Report {
     /// Reads a report.
     ///
     /// # Errors
-    /// It is of another shape: what is wrong with it.
+    /// It has another form: what is wrong with it.
     pub fn read(document: &str) -> Result<Self, String> {
         match serde_json::from_str::<Self>(document) {
             Ok(report) if report.jobs.is_empty() => Err("it has no jobs".to_owned()),
@@ -54,7 +54,7 @@ impl Report {
             .fold(0, |sum, side| sum.saturating_add(side.io_bytes))
     }
 
-    /// What every request took that completed, of all threads.
+    /// Latencies of the completed requests of all threads.
     pub fn times(&self) -> Times {
         let mut all = BTreeMap::<u64, u64>::new();
         for (&ns, &count) in self.sides().flat_map(|side| &side.clat_ns.bins) {
@@ -74,12 +74,12 @@ impl Report {
     }
 }
 
-/// What requests took since they began: how many took so many nanoseconds.
+/// Latencies of requests since the start: the number of requests for each latency in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Times(BTreeMap<u64, u64>);
 
 impl Times {
-    /// What those took that completed after `earlier`; `None` if there were none.
+    /// Latencies of the requests that completed after `earlier`; `None` if there were none.
     pub fn since(&self, earlier: &Self) -> Option<LatencyHistogram> {
         let mut later = LatencyHistogram::new();
         for (&ns, &count) in &self.0 {

@@ -1,4 +1,4 @@
-//! A `fio` at work: awaited until its requests flow, counted while they do, ended with the run.
+//! A running `fio`: waited for until its requests run, counted while they do, stopped with the run.
 
 use std::fs;
 use std::io;
@@ -16,32 +16,32 @@ use super::process_output::ProcessOutput;
 use super::report::{Report, Times};
 use super::{Load, system, writes};
 
-/// How long it may take until requests flow.
+/// The longest time until requests run.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to end when asked to.
+/// The longest time until it ends after a request to end.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two looks at it.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long it may take to tell what its requests took; a few milliseconds are usual.
+/// The longest time until it reports its latencies; usually a few milliseconds.
 const ANSWER: Duration = Duration::from_secs(5);
-/// By how much its own count of bytes and the kernel's may differ: requests under way, and files
-/// that it loads itself from.
+/// The largest difference between its own count of bytes and the kernel's: outstanding requests, and the
+/// files from which it loads itself.
 const AGREE: (f64, u64) = (0.05, 16 << 20);
 
-/// One process, which never outlives this.
+/// One process, which never outlives this value.
 pub(crate) struct Running {
     child: Child,
     said: Option<[ProcessOutput; 2]>,
     tenant: String,
     writes: bool,
-    /// Bytes of requests that tell that all threads are at work.
+    /// The number of bytes after which all threads are at work.
     flow: u64,
-    /// Whether it was told already that it failed.
+    /// Whether its failure was already reported.
     told: bool,
 }
 
 impl Running {
-    /// Starts it; its requests flow some time after.
+    /// Starts it; its requests run some time later.
     pub(super) fn start(fio: &Fio, target: &Path, load: &Load) -> Result<Self, MachineError> {
         let mut command = Command::new(&fio.program);
         command
@@ -49,9 +49,9 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // It may leave files of its own where it runs.
+            // It may leave files where it runs.
             .current_dir("/")
-            // Ctrl-C is for Weir, which ends the run in order.
+            // Ctrl-C is for Weir, which ends the run properly.
             .process_group(0);
         let parent = std::process::id();
         // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
@@ -84,14 +84,14 @@ impl Running {
         })
     }
 
-    /// Waits until requests flow.
+    /// Waits until requests run.
     pub fn await_flow(&mut self) -> Result<(), MachineError> {
         let began = Instant::now();
-        // Loading itself is over once it has a second thread; what it reads then is its requests.
+        // Its start-up is over when it has a second thread; what it reads then are its requests.
         let mut before = None;
         while began.elapsed() < PATIENCE {
             self.check()?;
-            // It may have ended since; the next look says so.
+            // It may have ended since; the next check says so.
             let bytes = self.bytes().unwrap_or(0);
             match before {
                 None if self.threads().len() > 1 => before = Some(bytes),
@@ -129,16 +129,16 @@ impl Running {
             .collect()
     }
 
-    /// Bytes of requests that it has put to the device. Those under way are in it, at most as many
-    /// as it keeps under way (`read_bytes` and `write_bytes` of proc(5), `/proc/PID/io`).
+    /// Bytes of requests that it has sent to the device, including outstanding ones, at most as many as it
+    /// keeps outstanding (`read_bytes` and `write_bytes` of proc(5), `/proc/PID/io`).
     pub fn bytes(&self) -> Result<u64, MachineError> {
         let path = format!("/proc/{}/io", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| system(&path, error))?;
         counted(&text, self.writes).ok_or_else(|| system(path, "it does not tell the bytes"))
     }
 
-    /// What its requests took until now. It is asked by a signal, and answers with a report (fio's
-    /// documentation, SIGUSR1).
+    /// Latencies of its requests until now. It gets a signal, and answers with a report (fio's documentation,
+    /// SIGUSR1).
     ///
     /// # Errors
     /// It does not answer, or its report lacks the times.
@@ -166,10 +166,10 @@ impl Running {
         Ok(times)
     }
 
-    /// Whether it is still at work.
+    /// Whether it still runs.
     ///
     /// # Errors
-    /// It ended by itself: what it said last.
+    /// It ended early: its last message.
     pub fn check(&mut self) -> Result<(), MachineError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -195,16 +195,16 @@ impl Running {
         system(format!("tenant `{}`: fio", self.tenant), cause)
     }
 
-    /// Words and last documents on both pipes.
+    /// The text and the last documents of both pipes.
     fn take_said(&mut self) -> [(String, Option<String>); 2] {
         let said = self.said.take();
         said.map_or_else(Default::default, |said| said.map(ProcessOutput::finish))
     }
 
-    /// Ends it and says what makes its figures less than trustworthy.
+    /// Stops it and returns the reasons to trust its figures less.
     ///
     /// # Errors
-    /// It had failed and nobody was told, or its report cannot be read.
+    /// It had failed and this was not reported, or its report cannot be read.
     pub fn end(mut self) -> Result<Option<String>, MachineError> {
         if self.told {
             return Ok(None);
@@ -236,7 +236,7 @@ impl Running {
         }))
     }
 
-    /// Asks it to end, and after some time makes it.
+    /// Requests it to end, and kills it after some time.
     fn quit(&mut self, grace: Duration) {
         let asked = Instant::now();
         signal(&mut self.child, libc::SIGTERM);
@@ -246,7 +246,7 @@ impl Running {
             }
             std::thread::sleep(LOOK);
         }
-        // Both fail only for a process that is gone, which is what is wanted.
+        // Both fail only for a process that has gone, which is the goal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -260,7 +260,7 @@ impl Drop for Running {
     }
 }
 
-/// Sends a signal, if the process is still there to take it.
+/// Sends a signal, if the process still exists.
 fn signal(child: &mut Child, signal: libc::c_int) {
     if let Ok(id) = libc::pid_t::try_from(child.id())
         && matches!(child.try_wait(), Ok(None))
@@ -284,14 +284,14 @@ fn die_with(parent: u32) -> io::Result<()> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    // Whoever died before the call is not noticed by it.
+    // If the parent died before the call, the call does not notice.
     if u32::try_from(now) != Ok(parent) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())
 }
 
-/// The line in which `fio` complains, or else the last one.
+/// The line in which `fio` reports an error, or else the last line.
 pub(super) fn complaint(said: &str) -> Option<&str> {
     let lines = || said.lines().map(str::trim).filter(|l| !l.is_empty());
     let own = lines().find(|line| line.starts_with("fio:"));

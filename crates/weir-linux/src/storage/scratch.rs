@@ -1,4 +1,4 @@
-//! A scratch file without a name: it goes when whoever holds it open goes, however that ends.
+//! A scratch file without a name: it disappears when the process that holds it open ends, in whatever way.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -13,12 +13,12 @@ use super::place::Folder;
 use super::{missing, system};
 use crate::kernels::Random;
 
-/// Room that is left to others on the file system.
+/// Space that is left to other programs on the file system.
 const LEFT_TO_OTHERS: Bytes = Bytes::mib(64);
 /// Bytes written at once.
 const CHUNK: usize = 1 << 20;
 
-/// The file, open as long as this lives.
+/// The file, open as long as this value lives.
 pub(super) struct Scratch {
     file: File,
     /// Bytes that were written.
@@ -26,8 +26,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// An empty file in a folder (`O_TMPFILE`; where a file system has none, one that loses its
-    /// name at once).
+    /// An empty file in a folder (`O_TMPFILE`; on file systems without it, a file that loses its name at
+    /// once).
     pub fn make(folder: &Path) -> Result<Self, MachineError> {
         let file = tempfile::tempfile_in(folder).map_err(|error| {
             let folder = folder.display();
@@ -44,14 +44,14 @@ impl Scratch {
         })
     }
 
-    /// Where another process of this user finds it, as long as this one lives (proc(5)).
+    /// The path under which another process of this user finds it while this process lives (proc(5)).
     pub fn path(&self) -> PathBuf {
         let (own, file) = (std::process::id(), self.file.as_raw_fd());
         PathBuf::from(format!("/proc/{own}/fd/{file}"))
     }
 
-    /// Makes it at least this long. Every byte is written, by chance: blocks that only are promised
-    /// would be read without the device, and equal ones may be stored once.
+    /// Makes it at least this long. Every byte is written with random data: blocks that are only reserved
+    /// would be read without the device, and equal blocks may be stored once.
     pub fn grow(&mut self, folder: &Folder, wanted: Bytes) -> Result<(), MachineError> {
         let more = wanted.get().saturating_sub(self.bytes.get());
         if more == 0 {
@@ -67,7 +67,7 @@ impl Scratch {
         }
         let filled = self.fill(more);
         if filled.is_err() {
-            // What was written is given back; an error here would hide the first.
+            // The blocks are released; an error here would hide the first one.
             let _ = self.file.set_len(self.bytes.get());
         }
         filled.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Storage through a stand-in for `fio`: a script that does what the test says.
+//! Storage through a replacement for `fio`: a script that does what the test says.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,14 +14,14 @@ fn folder() -> TempDir {
     TempDir::new().unwrap()
 }
 
-/// A program that answers as `fio` does and then does `work`.
+/// A program that answers like `fio` and then does `work`.
 fn stand_in(folder: &Path, version: &str, work: &str) -> PathBuf {
     let path = folder.join("fio");
     let script = format!(
         "#!/bin/bash\ncase \"$1\" in\n--version) echo '{version}'; exit;;\n--enghelp) printf 'Available IO engines:\\n\\tpsync\\n\\tlibaio\\n'; exit;;\nesac\n{work}\n"
     );
-    // Written by another process: a child that another test starts meanwhile would inherit the open
-    // file, and what is open for writing cannot be executed.
+    // Another process writes it: a child that another test starts at the same time would inherit the open
+    // file, and a file that is open for writing cannot be executed.
     let written = Command::new("bash")
         .args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "-"])
         .args([script.as_ref(), path.as_os_str()])
@@ -168,7 +168,7 @@ fn a_report_that_makes_no_sense_is_an_error() {
         let work = format!("trap 'kill $!; echo \"{says}\"; exit 1' TERM; sleep 600 & wait");
         let storage = storage(folder.path(), "fio-3.33", &work);
         let running = storage.start(&[load(Op::RandRead)]).unwrap().pop().unwrap();
-        // The trap must be set before it is asked to end.
+        // The trap must be set before the request to end.
         while running.children() == 0 {
             std::thread::yield_now();
         }

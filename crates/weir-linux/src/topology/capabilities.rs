@@ -1,4 +1,4 @@
-//! What the machine offers, and for everything it lacks: why, what that costs, how to get it.
+//! What the machine offers, and for everything that it lacks: why, the effect, and how to get it.
 
 mod cxl_memory;
 

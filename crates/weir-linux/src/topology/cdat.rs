@@ -1,5 +1,5 @@
-//! What a CXL device says of its own memory: its Coherent Device Attribute Table (CDAT
-//! specification 1.03, sections 2.1 to 2.3).
+//! A CXL device's description of its own memory: its Coherent Device Attribute Table (CDAT specification
+//! 1.03, sections 2.1 to 2.3).
 
 use weir_model::capability::Unavailable;
 use weir_model::units::{GbPerSec, Nanos};
@@ -19,7 +19,7 @@ const NON_VOLATILE: u8 = 1 << 2;
 /// Device Scoped Latency and Bandwidth Information Structure.
 const DSLBIS: u8 = 1;
 
-/// Latency and bandwidth of the first range of volatile memory, without the way to the device.
+/// Latency and bandwidth of the first range of volatile memory, without the path to the device.
 pub(super) fn access(table: &[u8]) -> Result<Access, Unavailable> {
     let length = table.get(..4).and_then(|b| b.try_into().ok());
     let length = length.map_or(0, u32::from_le_bytes) as usize;
@@ -38,9 +38,9 @@ pub(super) fn access(table: &[u8]) -> Result<Access, Unavailable> {
     let range = structures(body)
         .find(|s| s[0] == DSMAS && s[5] & NON_VOLATILE == 0)
         .ok_or_else(|| Unavailable::because("the CDAT describes no volatile memory"))?[4];
-    // The flags' low four bits tell memory (0) from caches of it.
+    // The low four bits of the flags separate memory (0) from caches of memory.
     let of_range = |s: &&[u8]| s[0] == DSLBIS && s[4] == range && s[5] & 0xf == 0;
-    // A structure of both directions stands where there is none of one.
+    // A structure for both directions replaces a missing structure for one direction.
     let value = |kind: u8, both: u8, what: &str| {
         let told = |kind| structures(body).filter(of_range).find(|s| s[6] == kind);
         let found = told(kind).or_else(|| told(both)).and_then(scaled);
@@ -65,7 +65,7 @@ fn reading<T>(value: Result<T, Unavailable>) -> Reading<T> {
     }
 }
 
-/// The structures of a length that is known, in order, as long as their lengths make sense.
+/// The structures of a known length, in order, as long as their lengths are valid.
 fn structures(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = body;
     std::iter::from_fn(move || {
@@ -77,7 +77,7 @@ fn structures(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     .filter(|structure| structure.len() >= STRUCTURE)
 }
 
-/// The first entry of a DSLBIS times its unit; nothing where it says that it was not provided.
+/// The first entry of a DSLBIS times its unit; `None` if it was not provided.
 fn scaled(structure: &[u8]) -> Option<f64> {
     let unit = u64::from_le_bytes(structure.get(8..16)?.try_into().ok()?);
     let entry = u16::from_le_bytes(structure.get(16..18)?.try_into().ok()?);
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// A table with a checksum, of a range and what is said of it.
+    /// A table with a checksum, with a range and its properties.
     fn table(flags: u8, entries: &[(u8, u64, u16)]) -> Vec<u8> {
         let mut table = vec![0; HEADER];
         table.extend([DSMAS, 0, 24, 0, 7, flags, 0, 0]);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_emulated_device_is_read_as_its_maker_wrote_it() {
-        // As QEMU 10 gives it: 150 ns and 250 ns, 16 GB/s.
+        // As in QEMU 10: 150 ns and 250 ns, 16 GB/s.
         let entries = [
             (1, 10_000, 15),
             (2, 10_000, 25),

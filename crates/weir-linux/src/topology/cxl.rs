@@ -27,7 +27,7 @@ pub struct Cxl {
     pub regions: Vec<Region>,
     /// Nodes that are known to be CXL memory.
     pub nodes: Vec<CxlNode>,
-    /// PCI functions that are CXL memory, where no driver has made a memory device of any.
+    /// PCI functions that are CXL memory, if no driver has made a memory device of any.
     pub undriven: Vec<String>,
 }
 
@@ -40,11 +40,11 @@ pub struct Memdev {
     pub volatile: Reading<Bytes>,
     /// Persistent capacity.
     pub persistent: Reading<Bytes>,
-    /// The node of the socket that it is plugged into.
+    /// The node of the socket in which it is plugged.
     pub near_node: Reading<i32>,
-    /// Its link, where it can be read.
+    /// Its link, if it can be read.
     pub link: Reading<Link>,
-    /// What it says of its own memory, without the way to it (CDAT). Only root may read it.
+    /// Its own description of its memory, without the path to it (CDAT). Only root may read it.
     pub access: Reading<Access>,
     /// Switches between it and its host bridge.
     pub switches: Reading<usize>,
@@ -68,24 +68,24 @@ pub struct Region {
     pub base: Reading<u64>,
     /// Bytes.
     pub size: Reading<u64>,
-    /// The devices that it is interleaved over.
+    /// The devices over which it is interleaved.
     pub memdevs: Vec<String>,
-    /// Bytes that one device serves before the next one's turn.
+    /// Bytes that one device serves before the next one.
     pub granularity: Reading<Bytes>,
-    /// What the kernel worked out for it from the firmware's and the devices' tables.
+    /// Its performance, which the kernel computed from the tables of the firmware and the devices.
     pub access: Reading<Access>,
 }
 
-/// A node that is CXL memory, and how that is known.
+/// A node that is CXL memory, and the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CxlNode {
     /// Linux's number.
     pub node: u32,
-    /// The devices behind it, where they are known.
+    /// The devices behind it, if they are known.
     pub memdevs: Vec<String>,
-    /// The region that it is, where it is known.
+    /// Its region, if it is known.
     pub region: Option<String>,
-    /// What told.
+    /// The evidence.
     pub evidence: String,
 }
 
@@ -128,7 +128,7 @@ fn is_numbered(name: &str, prefix: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// CXL memory that PCI knows. Looked for only where the CXL bus has no memory device.
+/// CXL memory that PCI lists. Read only if the CXL bus has no memory device.
 fn undriven(root: &Root) -> Vec<String> {
     let names = root.list(PCI);
     let is_memory = |name: &&String| {
@@ -167,7 +167,7 @@ fn memdev(root: &Root, name: &str, devices: &[String]) -> Memdev {
     }
 }
 
-/// The port that a device's decoders belong to.
+/// The port of a device's decoders.
 fn endpoint_of(root: &Root, memdev: &str, devices: &[String]) -> Result<String, Unavailable> {
     let own = |name: &&String| {
         let device = root.target(&format!("{DEVICES}/{name}/uport"));
@@ -182,7 +182,7 @@ fn endpoint_of(root: &Root, memdev: &str, devices: &[String]) -> Result<String, 
     })
 }
 
-/// How many ports a path leads through: the host bridge's, and one for each switch.
+/// The number of ports in a path: the host bridge's, and one for each switch.
 fn ports(path: &Path) -> usize {
     let parts = path
         .components()
@@ -190,7 +190,7 @@ fn ports(path: &Path) -> usize {
     parts.filter(|part| is_numbered(part, "port")).count()
 }
 
-/// The memory device sits in the folder of its PCI function.
+/// The memory device is in the folder of its PCI function.
 fn link(root: &Root, memdev: &str) -> Reading<Link> {
     root.target(memdev).and_then(|path| {
         let function = path
@@ -287,7 +287,7 @@ fn find_by_dax(root: &Root, cxl: &mut Cxl) {
     }
 }
 
-/// A region that the firmware made is ordinary memory to the kernel: its address tells the node.
+/// A region that the firmware made is ordinary memory to the kernel: its address identifies the node.
 fn find_by_address(root: &Root, nodes: &[Node], cxl: &mut Cxl) {
     let block = root
         .text(&format!("{BLOCKS}/block_size_bytes"))
@@ -299,7 +299,7 @@ fn find_by_address(root: &Root, nodes: &[Node], cxl: &mut Cxl) {
         let (Some(base), Some(size)) = (region.base.known(), region.size.known()) else {
             continue;
         };
-        // The first block that lies wholly inside: the kernel drops a partial one.
+        // The first block that is completely inside: the kernel drops a partial one.
         let first = base.div_ceil(block);
         if first.saturating_add(1).saturating_mul(block) > base.saturating_add(*size) {
             continue;
@@ -315,7 +315,7 @@ fn find_by_address(root: &Root, nodes: &[Node], cxl: &mut Cxl) {
     }
 }
 
-/// A device of CXL 1.1 has no region; a node without processors of just its size is likely it.
+/// A device of CXL 1.1 has no region; a node without processors of just its size is probably its memory.
 fn find_by_size(nodes: &[Node], cxl: &mut Cxl) {
     for memdev in cxl.memdevs.clone() {
         let taken = cxl.nodes.iter().any(|n| n.memdevs.contains(&memdev.name));
@@ -323,7 +323,7 @@ fn find_by_size(nodes: &[Node], cxl: &mut Cxl) {
             continue;
         };
         let unknown = |n: &&Node| !n.has_cpus() && cxl.nodes.iter().all(|c| c.node != n.id);
-        // The kernel's own structures take up to 1/64 of a node, firmware some more.
+        // The kernel's own structures take up to 1/64 of a node, and the firmware takes some more.
         let same_size = |n: &&Node| {
             n.total.known().is_some_and(|total| {
                 *total <= *capacity && total.get() as f64 >= capacity.get() as f64 * 0.95
@@ -355,7 +355,7 @@ fn add(cxl: &mut Cxl, node: u32, memdevs: Vec<String>, region: Option<&str>, evi
     }
 }
 
-/// The CXL bus writes its numbers in hexadecimal, with `0x`; a decimal number is read too.
+/// The CXL bus writes its numbers in hexadecimal, with `0x`; a decimal number is accepted too.
 fn hexadecimal(text: &str) -> Result<u64, Unavailable> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),

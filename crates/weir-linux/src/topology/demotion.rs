@@ -1,11 +1,12 @@
-//! Where cold pages go. The kernel does not show the order, and follows from what it does show.
+//! The targets of cold pages. The kernel does not show the order; it follows from files that the kernel does
+//! show.
 
 use super::MemoryTier;
 use super::node::Node;
 
-/// The nodes that pages of `node` go down to first: the nearest of the next tier that has any
-/// memory (Linux, `mm/memory-tiers.c`, `establish_demotion_targets`). If those are full, pages go
-/// further down. `tiers` stand fastest first.
+/// The first demotion targets of `node`: the nearest nodes of the next tier that has any memory (Linux,
+/// `mm/memory-tiers.c`, `establish_demotion_targets`). If those are full, pages move further down. `tiers`
+/// are sorted, fastest first.
 pub(super) fn targets(nodes: &[Node], tiers: &[MemoryTier], node: u32) -> Vec<u32> {
     let has_memory = |id: &u32| nodes.iter().any(|n| n.id == *id && n.has_memory());
     let below = tiers
@@ -17,7 +18,7 @@ pub(super) fn targets(nodes: &[Node], tiers: &[MemoryTier], node: u32) -> Vec<u3
         return Vec::new();
     };
     let candidates = || below.nodes.iter().copied().filter(has_memory);
-    // The kernel lists distances in the order of nodes that are online.
+    // The kernel lists distances in the order of online nodes.
     let distances = nodes.iter().find(|n| n.id == node);
     let distances = distances.and_then(|n| n.distances.known());
     let distance = |id: u32| {

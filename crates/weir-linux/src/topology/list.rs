@@ -2,7 +2,7 @@
 
 use weir_model::capability::Unavailable;
 
-/// No machine has more processors or nodes; a longer range is garbage.
+/// No machine has more processors or nodes; a longer range is invalid.
 const MOST: u32 = 1 << 16;
 
 /// Reads a list; an empty one is valid, as for a node without processors.
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, Unavailable> {
     Ok(numbers)
 }
 
-/// Writes a list the way the kernel does.
+/// Writes a list in the kernel's form.
 pub fn format(numbers: &[u32]) -> String {
     let mut text = String::new();
     let mut rest = numbers;

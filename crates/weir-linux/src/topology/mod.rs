@@ -1,4 +1,4 @@
-//! What this server, or a recorded one, is made of.
+//! The parts of this server, or of a recorded one.
 
 mod capabilities;
 mod cdat;
@@ -23,10 +23,10 @@ use crate::prefetch::Switches;
 use crate::root::{Reading, Root};
 use crate::{memory, perf, pin};
 
-/// Everything that was found, with the reason for everything that was not.
+/// Everything that was found, with a reason for everything that was not found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostView {
-    /// Whether this is the machine that the program runs on, rather than a recorded one.
+    /// Whether this is the machine on which the program runs, and not a recorded one.
     pub live: bool,
     /// The kernel's release.
     pub kernel: Reading<String>,
@@ -38,11 +38,11 @@ pub struct HostView {
     pub caches: Reading<Vec<CacheLevel>>,
     /// Memory nodes.
     pub nodes: Reading<Vec<Node>>,
-    /// Total and obtainable memory of the machine, whatever its nodes.
+    /// Total and available memory of the machine, for all nodes together.
     pub memory: (Reading<Bytes>, Reading<Bytes>),
-    /// The nodes that this program may allocate on.
+    /// The nodes on which this program may allocate.
     pub allowed_nodes: Reading<Vec<u32>>,
-    /// The nodes whose memory the kernel may use for itself; other memory is movable.
+    /// The nodes whose memory the kernel may use for itself; memory of other nodes is movable.
     pub unmovable_nodes: Reading<Vec<u32>>,
     /// The CXL bus.
     pub cxl: Reading<Cxl>,
@@ -56,30 +56,30 @@ pub struct HostView {
     pub transparent_huge_pages: Reading<String>,
     /// Event sources of the kernel.
     pub event_sources: Reading<Vec<String>>,
-    /// The clock that the kernel trusts.
+    /// The clock source of the kernel.
     pub clock_source: Reading<String>,
     /// Whether the file system for cache and bandwidth allocation is mounted.
     pub resctrl: Reading<bool>,
     /// A work queue of the Data Streaming Accelerator that is enabled for users.
     pub dsa: Reading<WorkQueue>,
-    /// What can be allocated through it: `L3`, `MB`, `SMBA` (slow memory, that is CXL).
+    /// The resources that it can allocate: `L3`, `MB`, `SMBA` (slow memory, that is CXL).
     pub allocations: Vec<String>,
-    /// Who made the machine, as its firmware says: `QEMU` for an emulated one.
+    /// The vendor of the machine, as its firmware states it: `QEMU` for an emulated one.
     pub maker: Reading<String>,
     /// Bytes in an ordinary page.
     pub page: Bytes,
-    /// Answers of the kernel that are in no file.
+    /// Answers of the kernel that are not in a file.
     pub probes: Probes,
 }
 
-/// What system calls said; `None` where a recording does not tell.
+/// Results of system calls; `None` if a recording does not have them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probes {
     /// Whether a cycle counter opens.
     pub core_pmu: Option<Result<String, Unavailable>>,
-    /// Whether pages can be placed and asked after.
+    /// Whether pages can be placed and located.
     pub placement: Option<Result<String, Unavailable>>,
-    /// Which processors a thread may be pinned to.
+    /// The processors to which a thread may be pinned.
     pub pinning: Option<Result<String, Unavailable>>,
     /// Which prefetchers can be switched.
     pub prefetch: Option<Result<String, Unavailable>>,
@@ -88,7 +88,7 @@ pub struct Probes {
 /// One of the kernel's memory tiers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryTier {
-    /// The kernel's number: the lower, the faster.
+    /// The kernel's number: a lower number is faster.
     pub id: u32,
     /// Its nodes.
     pub nodes: Vec<u32>,
@@ -98,22 +98,22 @@ impl HostView {
     /// The machine as experiments see it.
     ///
     /// # Errors
-    /// No processor or no memory node could be found; says what stood in the way.
+    /// No processor or no memory node could be found, and why.
     pub fn topology(&self) -> Result<Topology, MachineError> {
         tiers::topology(self)
     }
 
-    /// Every feature, present or missing, with what the lack of it costs.
+    /// Every feature, present or missing, with the effect of a missing one.
     pub fn capabilities(&self) -> Vec<Capability> {
         capabilities::list(self)
     }
 
-    /// What makes results on this machine less than trustworthy, beside missing capabilities.
+    /// Reasons to trust results of this machine less, other than missing capabilities.
     pub fn warnings(&self) -> Vec<String> {
         tiers::warnings(self)
     }
 
-    /// The nodes that cold pages of a node go down to first; none below the last tier.
+    /// The first demotion targets of a node; none for the last tier.
     ///
     /// # Errors
     /// The kernel shows no memory tiers.
@@ -130,8 +130,8 @@ impl HostView {
         self.hypervisor().is_some()
     }
 
-    /// What tells that this is a virtual machine. A hypervisor may hide its flag; the names that
-    /// an emulator gives its processor and its board tell it still.
+    /// The evidence that this is a virtual machine. A hypervisor may hide its flag; the names that an
+    /// emulator gives its processor and its board still show it.
     pub fn hypervisor(&self) -> Option<String> {
         let known = |name: &Reading<String>| name.known().filter(|n| n.contains("QEMU")).cloned();
         if self.processor.has("hypervisor") {
@@ -149,7 +149,7 @@ impl HostView {
         memdevs.iter().find(|memdev| memdev.name == name)
     }
 
-    /// The CXL region that a node is, where it is known.
+    /// The CXL region of a node, if it is known.
     pub fn region(&self, node: &cxl::CxlNode) -> Option<&cxl::Region> {
         let name = node.region.as_ref()?;
         let regions = &self.cxl.known()?.regions;
@@ -173,7 +173,7 @@ impl HostView {
     }
 }
 
-/// Looks at the machine below `root`. Never fails: what cannot be read is a reason in the result.
+/// Reads the machine below `root`. Never fails: something unreadable is a reason in the result.
 pub fn discover(root: &Root) -> HostView {
     let cpus = processor::cpus(root);
     let nodes = node::nodes(root);
@@ -205,7 +205,7 @@ pub fn discover(root: &Root) -> HostView {
         transparent_huge_pages: transparent_huge_pages(root),
         event_sources: root.list("/sys/bus/event_source/devices"),
         clock_source: root.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        // The groups in it have names that their owners gave them: nobody lists it.
+        // The groups in it have names that their owners gave them, so they are not listed.
         resctrl: match (
             root.exists("/sys/fs/resctrl"),
             root.exists("/sys/fs/resctrl/schemata"),
@@ -251,7 +251,7 @@ fn probes(root: &Root) -> Probes {
     }
 }
 
-/// A base page is 4 KiB unless the kernel under this very program says otherwise.
+/// A base page is 4 KiB unless the kernel of this program says otherwise.
 fn page_size(root: &Root) -> Bytes {
     let asked = root.probe("page_bytes", || {
         // SAFETY: sysconf takes no pointers and has no preconditions.
@@ -304,11 +304,11 @@ fn transparent_huge_pages(root: &Root) -> Reading<String> {
     })
 }
 
-/// What results depend on, hashed: the processor, its caches, cores and nodes, and the kernel.
+/// A hash of what results depend on: the processor, its caches, cores and nodes, and the kernel.
 ///
-/// Sizes of memory are left out: a virtual machine's change while it runs. A tier of storage counts
-/// if one was named. Sixteen hexadecimal digits (64-bit FNV-1a: stable across versions, unlike the
-/// standard library's hasher).
+/// Sizes of memory are left out: those of a virtual machine change while it runs. A tier of storage counts if
+/// one was named. Sixteen hexadecimal digits (64-bit FNV-1a: stable across versions, unlike the standard
+/// library's hasher).
 pub fn digest(view: &HostView, storage: Option<&Tier>) -> String {
     let mut text = fingerprint(view);
     if let Some(tier) = storage {

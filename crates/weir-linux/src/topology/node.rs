@@ -1,4 +1,4 @@
-//! Memory nodes: what is on each, how far apart they are, what the firmware says of them.
+//! Memory nodes: their contents, their distances, and the firmware's figures.
 
 use serde::Serialize;
 use weir_model::capability::Unavailable;
@@ -7,7 +7,7 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 use super::list;
 use crate::root::{Reading, Root};
 
-/// Where the kernel lists its nodes.
+/// The folder of the kernel's nodes.
 pub const NODES: &str = "/sys/devices/system/node";
 
 /// One memory node.
@@ -15,16 +15,15 @@ pub const NODES: &str = "/sys/devices/system/node";
 pub struct Node {
     /// Linux's number.
     pub id: u32,
-    /// Its hardware threads; none for a node of memory alone.
+    /// Its hardware threads; none for a node that has only memory.
     pub cpus: Reading<Vec<u32>>,
     /// Memory on it.
     pub total: Reading<Bytes>,
-    /// Memory that nobody uses, and memory that only caches files: what a program can get.
+    /// Memory that is unused, or only caches files: what a program can get.
     pub free: Reading<Bytes>,
-    /// Distances to every online node in ascending order of number, in the firmware's measure (10
-    /// is local).
+    /// Distances to every online node in ascending order of number, in the firmware's measure (10 is local).
     pub distances: Reading<Vec<u32>>,
-    /// What the firmware says of accesses from the nearest initiator (HMAT access class 0).
+    /// The firmware's figures for accesses from the nearest initiator (HMAT access class 0).
     pub access0: Reading<Access>,
     /// The same from the nearest processor (access class 1).
     pub access1: Reading<Access>,
@@ -47,7 +46,7 @@ impl Node {
 /// Performance of a node as the firmware describes it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Access {
-    /// The nodes that reach it at this performance.
+    /// The nodes that reach it with this performance.
     pub initiators: Vec<u32>,
     /// Read latency.
     pub read_latency: Reading<Nanos>,
@@ -73,13 +72,13 @@ pub struct HugePool {
 /// Reads every online node.
 pub fn nodes(root: &Root) -> Reading<Vec<Node>> {
     let names = root.numbered(NODES, "node");
-    // An offline node keeps its folder on some kernels.
+    // On some kernels an offline node keeps its folder.
     let online = root
         .text(&format!("{NODES}/online"))
         .and_then(|text| list::parse(&text));
     names.map(|names| {
         let listed = |id: &u32| online.known().is_none_or(|ids| ids.contains(id));
-        // A machine has a node online: a list that names none of them is broken, and says nothing.
+        // Every machine has an online node: a list without one is broken, and says nothing.
         let broken = !names.iter().any(|(id, _)| listed(id));
         names
             .into_iter()
@@ -116,7 +115,7 @@ fn node(root: &Root, id: u32) -> Node {
     }
 }
 
-/// What can be had of one node now. Read afresh before every allocation.
+/// The memory available on one node now. Read again before every allocation.
 pub fn free_memory(root: &Root, id: u32) -> Reading<Bytes> {
     match root.text(&format!("{NODES}/node{id}/meminfo")) {
         Reading::Absent(_) if id == 0 && !root.exists(NODES) => machine_memory(root).1,
@@ -171,7 +170,7 @@ pub(super) fn performance(root: &Root, base: &str) -> Reading<Access> {
     }
 }
 
-/// The kernel shows a zero where the firmware gave nothing.
+/// The kernel shows a zero if the firmware gave no figure.
 fn reported(value: u32, name: &str) -> Result<u32, Unavailable> {
     if value == 0 {
         return Err(Unavailable::because(format!(

@@ -10,19 +10,19 @@ use weir_model::units::{Bytes, Gigahertz};
 use super::list;
 use crate::root::{Reading, Root};
 
-/// Enough for the first processor's block, with the longest list of flags known.
+/// Enough for the first processor's block, with the longest known list of flags.
 const CPUINFO_HEAD: u64 = 32 << 10;
 
-/// What kind of processor this is.
+/// The kind of this processor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Processor {
-    /// The name that it gives itself, or its family and part numbers.
+    /// Its own name, or its family and part numbers.
     pub model: Reading<String>,
     /// `GenuineIntel`, `AuthenticAMD`; absent on Arm.
     pub vendor: Reading<String>,
     /// The flags (x86) or features (Arm) of the first processor.
     pub flags: Reading<BTreeSet<String>>,
-    /// Core clock: the base frequency where the kernel tells it, else the highest.
+    /// Core clock: the base frequency if the kernel states it, else the highest.
     pub clock: Reading<Gigahertz>,
 }
 
@@ -119,7 +119,7 @@ pub fn cpus(root: &Root) -> Reading<Vec<Cpu>> {
     let allowed = allowed(root, "Cpus_allowed_list");
     let online = match root.text(&format!("{base}/online")).and_then(nonempty) {
         Reading::Known(ids) => ids,
-        // The next best list: processors that this program may use.
+        // The fallback list: processors that this program may use.
         failed => match allowed.known() {
             Some(ids) if !ids.is_empty() => ids.clone(),
             _ => return failed.map(|_| Vec::new()),
@@ -135,7 +135,7 @@ pub fn cpus(root: &Root) -> Reading<Vec<Cpu>> {
                     .and_then(nonempty);
                 Cpu {
                     id,
-                    // A kernel that hides the package says -1; both mean a single one.
+                    // A kernel that hides the package says -1; both mean a single package.
                     package: root
                         .value::<u32>(&format!("{topology}/physical_package_id"))
                         .known()

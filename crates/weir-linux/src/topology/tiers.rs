@@ -10,7 +10,7 @@ use super::list;
 use super::node::Node;
 use super::processor::Cpu;
 
-/// A node and what it is to the threads that run on the socket of `dram`.
+/// A node and its role for threads on the socket of `dram`.
 struct Placed<'a> {
     node: &'a Node,
     kind: TierKind,
@@ -40,7 +40,7 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
     packages.sort_unstable();
     packages.dedup();
     Ok(Topology {
-        // Where tenants of two sockets are told apart is not read from the system yet.
+        // Tenants of two sockets are not separated on a host yet.
         other_cores: Vec::new(),
         processor: match view.processor.model.get() {
             Ok(model) => model.clone(),
@@ -49,7 +49,7 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
         sockets: u32::try_from(packages.len()).unwrap_or(u32::MAX),
         cores,
         clock: view.processor.clock.known().copied(),
-        // It is found where tenants are held, in resctrl.
+        // The allocation of bandwidth is found in resctrl, by the code that limits tenants.
         allocation: None,
         caches: view.caches.known().cloned().unwrap_or_default(),
         tiers,
@@ -89,7 +89,7 @@ pub(super) fn warnings(view: &HostView) -> Vec<String> {
     warnings
 }
 
-/// A thing that is merely absent is a missing capability, and no cause for a warning.
+/// Something absent is a missing capability, and no cause for a warning.
 fn unreadable<T>(reading: &crate::root::Reading<T>) -> Option<weir_model::capability::Unavailable> {
     match reading {
         crate::root::Reading::Unreadable(why) => Some(why.clone()),
@@ -104,13 +104,13 @@ fn unknown(what: &str, why: &str) -> MachineError {
     }
 }
 
-/// Whether tiers may be made of a node.
+/// Whether a tier may be made of a node.
 fn usable(view: &HostView, node: &Node) -> bool {
     node.has_memory() && view.may_use(node.id)
 }
 
-/// The node that is `dram`: the first with memory and processors that may be used, or else the
-/// memory that is nearest to the first processors.
+/// The node of `dram`: the first usable one with memory and processors, or else the memory nearest to the
+/// first processors.
 fn home<'a>(view: &HostView, nodes: &'a [Node], cpus: &[Cpu]) -> Result<&'a Node, MachineError> {
     let runs_here = |node: &Node| {
         let ids = node.cpus.known().map_or(&[][..], Vec::as_slice);
@@ -161,7 +161,7 @@ fn cores(cpus: &[Cpu], home: Option<&Node>) -> Vec<u32> {
     };
     let mut cores: Vec<&Cpu> = Vec::new();
     for cpu in usable().filter(|c| c.package == package) {
-        // Where the leader of a core is not allowed, its sibling stands in.
+        // If the leader of a core is not allowed, its sibling replaces it.
         if !cores.iter().any(|c| c.siblings.contains(&cpu.id)) {
             cores.push(cpu);
         }
@@ -247,7 +247,7 @@ fn package_of(view: &HostView, node: &Node) -> Option<u32> {
     Some(cpu.package)
 }
 
-/// A device is remote if every one behind the node is plugged into another socket.
+/// A device is remote if every device behind the node is plugged into another socket.
 fn cxl_kind(view: &HostView, cxl: &CxlNode, home: &Node, package: Option<u32>) -> TierKind {
     let near = |name: &String| {
         let memdev = view.cxl.known()?.memdevs.iter().find(|m| m.name == *name)?;
@@ -280,7 +280,7 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
     if let Some(cpus) = placed.node.cpus.known().filter(|c| !c.is_empty()) {
         parts.push(format!("CPUs {}", list::format(cpus)));
     }
-    // What the firmware says of another socket's accesses is nothing about ours.
+    // The firmware's figures for accesses of another socket do not apply to this one.
     let access = placed.node.access1.get().or(placed.node.access0.get());
     let ours = access
         .ok()
@@ -298,7 +298,7 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
         let access = view.memdev(name)?.access.known()?;
         access.read_latency.known().copied()
     });
-    // Of several devices the slowest: the others wait for it.
+    // The slowest of several devices: the others wait for it.
     if let Some(latency) = latencies.max_by(|a, b| a.get().total_cmp(&b.get())) {
         parts.push(format!("CDAT {latency} read"));
     }
@@ -319,7 +319,7 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
     parts.join(", ")
 }
 
-/// The devices behind a node, how they are joined, and what told.
+/// The devices behind a node, how they are joined, and the evidence.
 fn describe_devices(view: &HostView, cxl: &CxlNode) -> String {
     let mut devices = if cxl.memdevs.is_empty() {
         "CXL memory".to_owned()
@@ -342,9 +342,9 @@ fn describe_devices(view: &HostView, cxl: &CxlNode) -> String {
     format!("{devices}: {}", cxl.evidence)
 }
 
-/// What the links behind a node can carry, if every one of them is known: the raw rate after line
-/// coding and flit framing, which no traffic can beat (CXL 2.0: 68-byte flits carry 64 bytes of
-/// slots, PCIe 5.0 codes 128 bits in 130; CXL 3.0 at 64 GT/s carries 240 bytes in 256).
+/// The bandwidth of the links behind a node, if every one of them is known: the raw rate after line coding
+/// and flit framing, which no traffic can exceed (CXL 2.0: 68-byte flits carry 64 bytes of slots, PCIe 5.0
+/// codes 128 bits in 130; CXL 3.0 at 64 GT/s carries 240 bytes in 256).
 fn link_limits(view: &HostView, cxl: &CxlNode) -> Option<Limits> {
     let bus = view.cxl.known()?;
     let links: Vec<Link> = cxl

@@ -230,9 +230,7 @@ impl<'p> File<'p, '_> {
             if (low..=high).contains(&number) {
                 return Ok(number);
             }
-            Err(format!(
-                "must be between {low} and {high}, not {number}"
-            ))
+            Err(format!("must be between {low} and {high}, not {number}"))
         })
     }
 

@@ -74,7 +74,10 @@ impl Controller for Allocation {
         if !readings.protected_busy() {
             self.setting = 1.0;
             self.wait = 0;
-            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
+            return Decision::free(
+                readings.tenants.len(),
+                Why::rule("no protected tenant runs"),
+            );
         }
         let why = match readings.slow_residency(self.config.fast) {
             Ok(slow) => Why::compared(self.steer(slow), slow, self.config.target),

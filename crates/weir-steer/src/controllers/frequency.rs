@@ -41,7 +41,10 @@ impl Controller for Frequency {
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.step = 0;
-            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
+            return Decision::free(
+                readings.tenants.len(),
+                Why::rule("no protected tenant runs"),
+            );
         }
         let why = match &readings.table {
             Ok(table) => {

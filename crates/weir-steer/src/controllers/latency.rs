@@ -111,7 +111,10 @@ impl Latency {
         let threshold = held.good * NOTICED;
         let (rule, held) = match held.trial {
             Some(before) if now * NOTICED > before.1 => self.failed(held, before, now),
-            Some(_) => ("the fast tier is faster: the limit stays", Some(held.settled(now))),
+            Some(_) => (
+                "the fast tier is faster: the limit stays",
+                Some(held.settled(now)),
+            ),
             None => held.go_on(now),
         };
         self.held = held.filter(|held| held.units < cores);
@@ -169,7 +172,10 @@ impl Latency {
             wait: Wait::default(),
             ..held
         };
-        ("a narrower limit made nothing faster: as before", Some(held))
+        (
+            "a narrower limit made nothing faster: as before",
+            Some(held),
+        )
     }
 }
 

@@ -177,7 +177,10 @@ impl Controller for Miku {
         }
         if !readings.protected_busy() {
             *self = Self::new(self.config.clone());
-            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
+            return Decision::free(
+                readings.tenants.len(),
+                Why::rule("no protected tenant runs"),
+            );
         }
         let slow = match readings.slow_residency(self.config.fast) {
             Ok(slow) => slow,

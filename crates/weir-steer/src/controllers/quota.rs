@@ -58,7 +58,10 @@ impl Controller for Quota {
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.time = 1.0;
-            return Decision::free(readings.tenants.len(), Why::rule("no protected tenant runs"));
+            return Decision::free(
+                readings.tenants.len(),
+                Why::rule("no protected tenant runs"),
+            );
         }
         let why = match &readings.table {
             Ok(table) => {

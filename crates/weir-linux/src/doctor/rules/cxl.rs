@@ -1,4 +1,4 @@
-//! From a CXL device to memory that programs can use.
+//! The steps from a CXL device to memory that programs can use.
 
 use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
 
@@ -116,7 +116,7 @@ pub(super) fn blocks_offline(look: &Look) -> Verdict {
     Ok(found)
 }
 
-/// An online block says its zone; an offline one the zones that it could join.
+/// An online block shows its zone; an offline one the zones that it could join.
 pub(super) fn not_movable(look: &Look) -> Verdict {
     let mut found = Vec::new();
     for node in look.far_nodes() {

@@ -1,4 +1,4 @@
-//! What the hardware does by itself: clocks, sleep, shared cores, links.
+//! Automatic behaviour of the hardware: clocks, sleep states, shared cores, links.
 
 use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
 

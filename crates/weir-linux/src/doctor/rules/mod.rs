@@ -1,6 +1,6 @@
-//! The rules: each looks at a few files, and says what is wrong with them, what that spoils, and
-//! which command mends it. Sources are the kernel's documents (`Documentation/admin-guide/mm`,
-//! `admin-guide/pm`, `ABI/testing/sysfs-bus-cxl`, `filesystems/resctrl`, `sysctl`).
+//! The rules: each reads a few files, and says what is wrong with them, what that spoils, and which command
+//! fixes it. Sources are the kernel's documents (`Documentation/admin-guide/mm`, `admin-guide/pm`,
+//! `ABI/testing/sysfs-bus-cxl`, `filesystems/resctrl`, `sysctl`).
 
 mod cxl;
 mod hardware;
@@ -13,9 +13,9 @@ use super::look::{Look, Verdict};
 pub struct Rule {
     /// Its stable name.
     pub name: &'static str,
-    /// What it looks at, in a line.
+    /// What it examines, in one line.
     pub about: &'static str,
-    /// Looks.
+    /// The function that examines.
     pub judge: fn(&Look) -> Verdict,
 }
 

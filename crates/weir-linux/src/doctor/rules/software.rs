@@ -1,4 +1,4 @@
-//! What the kernel and other programs do meanwhile, and what this program may not.
+//! The activity of the kernel and of other programs, and the permissions of this program.
 
 use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
 
@@ -63,7 +63,7 @@ pub(super) fn nmi_watchdog(look: &Look) -> Verdict {
         .alone()
 }
 
-/// One busy core is this program or a shell; more are somebody else's work.
+/// One busy core is this program or a shell; more are other programs.
 pub(super) fn other_load(look: &Look) -> Verdict {
     let path = "/proc/loadavg";
     let Some(text) = look.text(path)? else {

@@ -164,7 +164,7 @@ pub(super) fn weighted_interleave(look: &Look) -> Verdict {
     }
 }
 
-/// Weights in proportion to what the firmware says of each node's bandwidth, the least 1.
+/// Weights in proportion to the bandwidth of each node as the firmware states it, at least 1.
 fn weights_by_bandwidth(look: &Look) -> Option<Vec<(u32, u32)>> {
     let nodes = look.view.known_nodes().iter().filter(|n| n.has_memory());
     let rates: Vec<(u32, f64)> = nodes

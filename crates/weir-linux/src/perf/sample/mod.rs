@@ -1,8 +1,8 @@
-//! Sampled accesses: which process touched which memory, as the hardware notes it some
-//! times a second (PEBS, Intel SDM volume 3, chapter "Performance monitoring"; IBS, AMD PPR).
+//! Sampled accesses: which process accessed which memory, as the hardware records it several times a second
+//! (PEBS, Intel SDM volume 3, chapter "Performance monitoring"; IBS, AMD PPR).
 //!
-//! [`source`] finds the event, and a [`Sampler`] has it noted on every processor. The kernel writes into a
-//! ring for each of them, which is read once a window; a ring that is full loses the newest.
+//! [`source`] finds the event, and a [`Sampler`] opens it on every processor. The kernel writes into a ring
+//! for each of them, which is read once a window; a full ring loses the newest samples.
 
 mod ring;
 mod source;
@@ -23,10 +23,10 @@ use crate::root::Root;
 pub use ring::Sample;
 pub use source::{Source, source};
 
-/// Pages of a ring beside its first; a power of two, as the kernel wants it.
+/// Pages of a ring after its first page; a power of two, as the kernel requires.
 const PAGES: usize = 8;
-/// Where the first page says how far the kernel has written, and how far we have read
-/// (`struct perf_event_mmap_page`).
+/// Where the first page says how far the kernel has written, and how far this program has read (`struct
+/// perf_event_mmap_page`).
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
@@ -34,13 +34,13 @@ const TAIL: usize = 1032;
 #[derive(Debug)]
 pub struct Sampler {
     rings: Vec<Ring>,
-    /// Events that have to be open beside.
+    /// Other events that must be open at the same time.
     _leaders: Vec<Open>,
     buffer: Vec<u8>,
 }
 
 impl Sampler {
-    /// Has a source noted for each of some targets.
+    /// Opens a source on each target.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -66,7 +66,7 @@ impl Sampler {
         })
     }
 
-    /// Gives every sample since the last time to `each`, and returns how many were lost.
+    /// Passes every sample since the last call to `each`, and returns how many were lost.
     pub fn drain(&mut self, mut each: impl FnMut(Sample)) -> u64 {
         let mut lost = 0_u64;
         for ring in &self.rings {
@@ -77,7 +77,7 @@ impl Sampler {
     }
 }
 
-/// What bits a sample has.
+/// The bits that select the content of a sample.
 pub(super) const WANTED: u64 = ring::WANTED;
 
 /// The memory that the kernel writes samples into.
@@ -123,11 +123,11 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(word) }
     }
 
-    /// Takes everything that was written since the last time.
+    /// Reads everything that was written since the last call.
     fn copy(&self, to: &mut Vec<u8>) {
         to.clear();
         let length = (PAGES * self.page) as u64;
-        // What was written before the head is seen after it.
+        // Data written before the head is visible after the head was read.
         let head = self.word(HEAD).load(Ordering::Acquire);
         let tail = self.word(TAIL).load(Ordering::Relaxed);
         let count = head.wrapping_sub(tail).min(length);
@@ -172,7 +172,7 @@ mod tests {
             node: None,
             weight: 1,
         };
-        // More than the ring holds in one round, so that it is read across its end.
+        // More than the ring holds in one round, so that reading crosses its end.
         for round in 0..20 {
             let (bytes, policy) = (Bytes(64 * page as u64), Policy::probe());
             let memory = Region::untouched(bytes, std::slice::from_ref(&share), &policy).unwrap();

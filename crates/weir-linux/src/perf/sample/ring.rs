@@ -7,7 +7,7 @@ const SAMPLE: u32 = 9;
 /// Bytes of a record's header: its type, misc and size.
 const HEADER: usize = 8;
 
-/// PERF_SAMPLE_TID, _ADDR, _CPU and _PHYS_ADDR: what a sample says, in this order.
+/// PERF_SAMPLE_TID, _ADDR, _CPU and _PHYS_ADDR: the content of a sample, in this order.
 pub(super) const WANTED: u64 = 1 << 1 | 1 << 3 | 1 << 7 | 1 << 19;
 
 /// One access that was sampled.
@@ -19,14 +19,14 @@ pub struct Sample {
     pub thread: u32,
     /// The processor that it ran on.
     pub cpu: u32,
-    /// The address as the program has it; zero where the hardware did not say.
+    /// The address in the program; zero if the hardware did not record it.
     pub address: u64,
-    /// The same in memory; zero where the kernel did not say.
+    /// The physical address; zero if the kernel did not record it.
     pub physical: u64,
 }
 
-/// Gives each sample among some records to `each`, and returns how many were lost. What makes no sense ends the
-/// reading: records behind it cannot be found.
+/// Passes each sample among some records to `each`, and returns how many were lost. An invalid record ends
+/// the reading: records after it cannot be found.
 pub(super) fn read(records: &[u8], mut each: impl FnMut(Sample)) -> u64 {
     let (mut lost, mut rest) = (0_u64, records);
     while let Some(size) = number::<2>(rest, 6).map(u16::from_ne_bytes) {
@@ -60,7 +60,7 @@ fn sample(body: &[u8]) -> Option<Sample> {
     })
 }
 
-/// Some bytes at a place, if there are so many.
+/// This many bytes at a place, if there are so many.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
@@ -115,7 +115,7 @@ mod tests {
                     let body = [0u64.to_ne_bytes(), missing.to_ne_bytes()].concat();
                     written.extend(record(LOST, &body));
                 }
-                // Something else that the kernel tells.
+                // Another record of the kernel.
                 written.extend(record(5, &[0; 16]));
             }
             let mut seen = Vec::new();

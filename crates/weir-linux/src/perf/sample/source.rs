@@ -1,4 +1,4 @@
-//! The event by which this processor notes accesses.
+//! The event by which this processor samples accesses.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +11,28 @@ use crate::root::Root;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// Loads that take fewer cycles were in a cache of the core (Intel's `ldlat`).
+/// Loads that take fewer cycles hit a cache of the core (Intel's `ldlat`).
 const LEAST_CYCLES: u64 = 64;
 /// Samples a second of each processor: each costs about a microsecond there.
 const RATE: u64 = 20;
 
-/// What is noted, and how often.
+/// The sampled event, and how often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The unit that notes it, for messages.
+    /// The unit that samples, for messages.
     pub unit: String,
     /// The event.
     pub encoded: Encoded,
-    /// An event that has to be open beside it, on some processors.
+    /// An event that some processors require to be open at the same time.
     pub beside: Option<Encoded>,
     /// How exactly the address belongs to the instruction (`precise_ip`).
     pub precise: u8,
-    /// How often one is noted.
+    /// How often a sample is taken.
     pub every: Every,
 }
 
 impl Source {
-    /// Every page that is touched for the first time: what every kernel notes.
+    /// The first access to every page: every kernel can sample it.
     pub fn page_faults() -> Self {
         Self {
             unit: "the kernel".into(),
@@ -44,10 +44,10 @@ impl Source {
     }
 }
 
-/// The event of this processor that has addresses of loads.
+/// The event of this processor that samples addresses of loads.
 ///
 /// # Errors
-/// It has none, or the kernel does not say which.
+/// It has none, or the kernel does not list it.
 pub fn source(root: &Root) -> Result<Source, Unavailable> {
     intel(root).or_else(|of_intel| {
         amd(root).map_err(|of_amd| {
@@ -66,7 +66,7 @@ fn intel(root: &Root) -> Result<Source, Unavailable> {
         text.get().map(|text| fields(text))
     };
     let mut loads = event("mem-loads")?;
-    // Absent where the processor does not measure how long a load takes.
+    // Absent if the processor does not measure the latency of a load.
     if let Some(least) = loads.get_mut("ldlat") {
         *least = LEAST_CYCLES;
     }
@@ -87,7 +87,7 @@ fn amd(root: &Root) -> Result<Source, Unavailable> {
     let unit = units::find(root, "ibs_op")?.swap_remove(0);
     let counted = BTreeMap::from([("cnt_ctl".to_owned(), 1)]);
     Ok(Source {
-        // Without the field, cycles are counted in place of instructions.
+        // Without the field, cycles are counted instead of instructions.
         encoded: (unit.format.encode(unit.kind, &counted))
             .or_else(|_| unit.format.encode(unit.kind, &BTreeMap::new()))?,
         unit: unit.name,
@@ -97,7 +97,7 @@ fn amd(root: &Root) -> Result<Source, Unavailable> {
     })
 }
 
-/// `event=0xcd,umask=0x1,ldlat=3`; a name alone is one.
+/// `event=0xcd,umask=0x1,ldlat=3`; a name alone means 1.
 fn fields(text: &str) -> BTreeMap<String, u64> {
     let field = |part: &str| {
         let (name, value) = part.trim().split_once('=').unwrap_or((part.trim(), "1"));

@@ -1,5 +1,5 @@
-//! Whether there is CXL memory to use, and if not, at which step on the way from a card in a slot to
-//! pages of a program it got stuck.
+//! Whether there is CXL memory to use, and if not, which step is missing between a card in a slot and pages
+//! of a program.
 
 use weir_model::capability::Unavailable;
 
