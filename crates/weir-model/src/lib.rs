@@ -23,6 +23,7 @@ pub mod machine;
 pub mod platform;
 pub mod published;
 pub mod recover;
+pub mod region;
 pub mod scope;
 pub mod tenant;
 pub mod toml;
