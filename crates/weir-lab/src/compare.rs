@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 
 /// Which figure of a point is compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -174,14 +174,14 @@ fn name_without_size(point: &Point) -> String {
             pause.to_bits(),
         )
     });
-    let size = match point.experiment {
+    let size = match point.experiment.as_str() {
         // The staircase is made of nothing but sizes.
-        Experiment::Latency => point.wss_bytes,
+        "latency" => point.wss_bytes,
         _ => None,
     };
     format!(
         "{} {} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {size:?} {beside:?}",
-        point.experiment.name(),
+        point.experiment,
         point.tier,
         point.op,
         point.pattern,

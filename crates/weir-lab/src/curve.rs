@@ -1,7 +1,7 @@
 //! Bandwidth over threads: where it peaks, where it bends, and whether it falls again.
 
 use weir_model::access::Op;
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 use weir_model::topology::TierName;
 
 /// A thread count is at the peak if it reaches this share of it: on a plateau the highest point is
@@ -28,7 +28,7 @@ impl Curve {
     pub fn of(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Self {
         points
             .iter()
-            .filter(|p| p.experiment == Experiment::Bandwidth && p.prefetch == prefetch)
+            .filter(|p| p.experiment == "bandwidth" && p.prefetch == prefetch)
             .filter(|p| p.tier == *tier && p.op == op)
             .filter_map(|p| Some((p.threads, p.gbps?.get())))
             .collect()

@@ -6,7 +6,6 @@
 //! between.
 
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::document::Experiment;
 use weir_model::machine::Testbed;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
@@ -49,7 +48,7 @@ impl Drift {
         let near = Load::new(&tier.name, Op::Ld, pattern, 1, half).prefetch(false);
         let reference = |what, load| Reference {
             what,
-            spec: PointSpec::alone(Experiment::Latency, load),
+            spec: PointSpec::alone("latency", load),
             looks: Vec::new(),
         };
         Self {
@@ -113,7 +112,7 @@ mod tests {
         let load = Load::new(&TierName::dram(), Op::Ld, pattern, 1, Bytes::kib(4));
         Reference {
             what: "a chase",
-            spec: PointSpec::alone(Experiment::Latency, load),
+            spec: PointSpec::alone("latency", load),
             looks: looks.to_vec(),
         }
         .warning()

@@ -1,10 +1,11 @@
 //! Requests that make no sense on the machine they were made for.
 
 use weir_model::access::Pattern;
+use weir_model::machine::MachineError;
 use weir_model::topology::{TierName, Topology};
 
 /// Why there is no plan for what was asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LabError {
     /// A tier that the machine does not have.
     #[error("no tier `{name}` here; there are {known}")]
@@ -49,6 +50,15 @@ pub enum LabError {
     /// Options that leave nothing to measure.
     #[error("{0}")]
     Nothing(String),
+    /// Everything that was asked for needs a feature that the machine lacks.
+    #[error("{0}")]
+    Lacks(String),
+    /// The machine refused or failed.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// A dry lab counts what is asked, and answers nothing.
+    #[error("a dry lab answers nothing")]
+    Dry,
 }
 
 impl LabError {

@@ -20,34 +20,35 @@
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
 
-pub mod all;
-pub mod bandwidth;
 pub mod compare;
 pub mod curve;
 mod drift;
 mod error;
+pub mod figure;
 pub mod grouped;
 pub mod interplay;
-pub mod latency;
-pub mod loaded;
-pub mod movement;
+pub mod lab;
 pub mod plan;
-pub mod random;
 pub mod record;
 pub mod reproduce;
-pub mod share;
 pub mod statistics;
 pub mod steadiness;
-pub mod stream;
+pub mod studies;
 pub mod study;
 mod sweep;
-pub mod tail;
 pub mod theory;
+mod threads;
 pub mod verdict;
+pub mod view;
 pub mod workload;
 
+pub use studies::{bandwidth, latency, loaded, movement, nodes, random, share, stream, tail};
+
 pub use error::LabError;
+pub use lab::{Ask, Bench, Keeper, Lab, Notes};
 pub use plan::{Load, PointSpec};
+pub use study::{About, PointStudy, Points, Study};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
-pub use verdict::{Severity, Verdict, tail_scores, verdicts};
+pub use threads::Threads;
+pub use verdict::{Severity, Verdict};
 pub use workload::{PhaseRun, WorkloadOptions, WorkloadRun, run_workload};

@@ -1,11 +1,9 @@
 //! What to measure: points as data, each complete in itself.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
-use weir_model::document::Experiment;
 use weir_model::machine::Goal;
 use weir_model::tenant::{Placement, Reads, Stream, Tenant, Work};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
@@ -16,8 +14,8 @@ use crate::LabError;
 /// One figure that is wanted: of one load, alone on the machine or beside another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointSpec {
-    /// The experiment it belongs to.
-    pub experiment: Experiment,
+    /// The study it belongs to.
+    pub experiment: String,
     /// The load that the figure is about.
     pub load: Load,
     /// What runs beside it, on the cores after its own.
@@ -177,7 +175,6 @@ impl Load {
             }),
             cores: cores.to_vec(),
             placement: Placement::Bind(self.tier.clone()),
-            placements: BTreeMap::new(),
             prefetch: self.prefetch,
             cache_ways: self.ways,
         }
@@ -186,9 +183,9 @@ impl Load {
 
 impl PointSpec {
     /// A point of one load, alone on the machine.
-    pub fn alone(experiment: Experiment, load: Load) -> Self {
+    pub fn alone(experiment: impl Into<String>, load: Load) -> Self {
         Self {
-            experiment,
+            experiment: experiment.into(),
             load,
             beside: None,
             least_accesses: 0,
@@ -226,10 +223,14 @@ impl PointSpec {
         }
     }
 
+    /// The load that the figure is about, and the other one.
+    pub fn loads(&self) -> impl Iterator<Item = &Load> {
+        std::iter::once(&self.load).chain(&self.beside)
+    }
+
     /// Whether a load puts requests to a storage device.
     pub fn stores(&self) -> bool {
-        let loads = std::iter::once(&self.load).chain(&self.beside);
-        loads.into_iter().any(|load| load.op.is_storage())
+        self.loads().any(|load| load.op.is_storage())
     }
 
     /// Threads of all loads together.
@@ -285,7 +286,7 @@ fn cores_of(load: &Load, topology: &Topology, taken: &[u32]) -> Option<Vec<u32>>
 /// 4 KiB, prefetchers off`.
 impl fmt::Display for PointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.experiment.name(), self.load)?;
+        write!(f, "{}: {}", self.experiment, self.load)?;
         match &self.beside {
             Some(beside) => write!(f, "; beside {beside}"),
             None => Ok(()),

@@ -1,138 +1,150 @@
-//! From a record to a figure: mean, interval, distribution, and theory beside it.
+//! A study: arguments, what it asks of a machine, typed rows, what they mean, and how they are shown.
+//!
+//! Adding one is a file here, a line in [`studies`](crate::studies), and a test. Progress, the run store, resuming,
+//! tables, CSV, Parquet, JSON, the schema and the report come from the driver and read [`Study::Output`].
 
-use weir_model::access::{Dataflow, Pattern};
-use weir_model::document::{Beside, Experiment, Point, Record};
-use weir_model::latency::LatencyHistogram;
-use weir_model::machine::Goal;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use weir_model::access::Op;
+use weir_model::document::{BenchDocument, Document, Point, Record, TailScore};
+use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::GbPerSec;
 
-use crate::movement::Method;
-use crate::statistics::Estimate;
-use crate::{Load, PointSpec};
-use crate::{steadiness, theory};
+use crate::view::View;
+use crate::{Lab, LabError, PointSpec, Verdict, studies, verdict};
 
-/// The figure that a record holds, now or when it was stored.
-pub fn study(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
-    let mut point = unmeasured(spec);
-    let part = counted_part(spec);
-    // Windows of one run follow each other; only repetitions of it say how far it can be trusted.
-    let samples: Vec<f64> = match record.repetitions.len() {
-        0 | 1 => record.samples.iter().map(|&(_, figure)| figure).collect(),
-        _ => steadiness::means(record),
-    };
-    let Some(estimate) = Estimate::of(samples.into_iter().map(|figure| figure * part)) else {
-        point.error = Some("the record holds no sample".into());
-        return point;
-    };
-    if spec.goal() != Goal::Latency {
-        point.gbps = Some(GbPerSec(estimate.mean));
-    }
-    // Requests to storage have a bandwidth and a latency.
-    point.ns = LatencyHistogram::from_buckets(&record.latency).summary();
-    point.ci95 = estimate.ci95;
-    point.samples = estimate.samples;
-    point.repetitions = (record.repetitions.len() as u32).max(1);
-    point.steadiness = steadiness::judge(record);
-    if let (Some(beside), Some(drawn)) = (
-        &mut point.beside,
-        Estimate::of(record.beside.iter().copied()),
-    ) {
-        let traffic = spec.beside.as_ref().map_or(1.0, Load::traffic_factor);
-        beside.gbps = Some(GbPerSec(drawn.mean));
-        beside.traffic_gbps = Some(GbPerSec(drawn.mean * traffic));
-    }
-    // Limits of tiers are known as the first socket sees them.
-    if spec.load.socket == 0 {
-        point.theory = theory::beside(spec, &estimate, topology);
-    }
-    point
+/// The machine that rows are of.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// Which machine.
+    pub machine: &'a Identity,
+    /// What it is made of.
+    pub topology: &'a Topology,
 }
 
-/// The point of a measurement that did not come about.
-pub fn failed(spec: &PointSpec, error: impl ToString) -> Point {
-    Point {
-        error: Some(error.to_string()),
-        ..unmeasured(spec)
+/// What measures on a machine and says what it found.
+pub trait Study: clap::Args + Send + Sync {
+    /// The words of the command: `bench share`.
+    const VERB: &'static str;
+    /// `weir/KIND/VERSION` of its document.
+    const SCHEMA: &'static str;
+    /// Lists of typed rows, and what belongs to all of them.
+    type Output: Serialize + DeserializeOwned + JsonSchema;
+
+    /// Asks the lab, and may ask for more as it learns.
+    ///
+    /// # Errors
+    /// The arguments do not fit the machine, or the work failed.
+    fn run(&self, lab: &Lab<'_>) -> Result<Self::Output, LabError>;
+
+    /// What the rows mean. The first note is the answer in one sentence.
+    fn answer(output: &Self::Output, about: About<'_>) -> Vec<Verdict>;
+
+    /// How the rows are shown.
+    fn views(output: &Self::Output, about: About<'_>) -> Vec<View>;
+
+    /// What a stored run means today, from the rows as they were kept and the raw records.
+    fn derived(output: Self::Output, _: &[Record], _: &Topology) -> Self::Output {
+        output
     }
 }
 
-fn unmeasured(spec: &PointSpec) -> Point {
-    let load = &spec.load;
-    let (block_bytes, batch) = match load.pattern {
-        Pattern::RandomBlock { block } => (Some(block), None),
-        Pattern::FlushedBurst { lines } => (None, Some(lines)),
-        Pattern::Descriptors { bytes, batch, .. } => (Some(bytes), Some(batch)),
-        _ => (None, None),
-    };
-    Point {
-        experiment: spec.experiment,
-        tier: load.tier.clone(),
-        op: load.op,
-        pattern: load.pattern.name().into(),
-        threads: load.threads,
-        cores: load.cores.clone(),
-        socket: load.socket,
-        block_bytes,
-        wss_bytes: Some(load.working_set),
-        read_share: load.reads.as_ref().map(|reads| reads.share(load.op)),
-        source: source(load),
-        kernel: kernel(spec).map(str::to_owned),
-        batch,
-        beside: spec.beside.as_ref().map(unmeasured_beside),
-        cache_ways: load.ways,
-        prefetch: load.prefetch,
-        gbps: None,
-        ns: None,
-        ci95: None,
-        samples: 0,
-        repetitions: 1,
-        steadiness: None,
-        theory: None,
-        conditions: Vec::new(),
-        error: None,
-    }
+/// What studies of [`Point`]s share.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Points {
+    /// The figures.
+    pub points: Vec<Point>,
+    /// How bad the tail of each tier is, where it was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailScore>,
 }
 
-/// The part of the bytes touched that a figure counts: what was moved where the point is a copy.
-pub(crate) fn counted_part(spec: &PointSpec) -> f64 {
-    match (&spec.experiment, &spec.load.reads) {
-        (Experiment::Movement, Some(reads)) => {
-            f64::from(reads.per) / f64::from(reads.lines + reads.per)
+impl Points {
+    /// Figures, with what follows from all of them.
+    pub fn of(mut points: Vec<Point>) -> Self {
+        for point in points.iter_mut().filter(|point| point.case.is_none()) {
+            point.case = studies::point_study(&point.experiment).and_then(|s| (s.case)(point));
         }
-        _ => 1.0,
+        Self {
+            tails: studies::tail::scores(&points),
+            points,
+        }
     }
 }
 
-/// Where a load copies from.
-fn source(load: &Load) -> Option<TierName> {
-    let reads = load.reads.as_ref()?;
-    (reads.dataflow == Dataflow::Copy)
-        .then(|| reads.from.tiers().next().cloned())
-        .flatten()
-}
-
-/// The name of the kernel or the method.
-fn kernel(spec: &PointSpec) -> Option<&'static str> {
-    match spec.experiment {
-        Experiment::Stream => Some(spec.load.reads.as_ref()?.dataflow.name()),
-        Experiment::Movement => Method::of(&spec.load).map(Method::name),
-        _ => None,
+impl Points {
+    /// Its document, as one type.
+    pub fn bench(document: Document<Self>) -> BenchDocument {
+        let Document { header, output } = document;
+        BenchDocument {
+            header,
+            points: output.points,
+            tails: output.tails,
+        }
     }
 }
 
-fn unmeasured_beside(load: &Load) -> Beside {
-    Beside {
-        tier: load.tier.clone(),
-        op: load.op,
-        pattern: load.pattern.name().into(),
-        threads: load.threads,
-        socket: load.socket,
-        source: source(load),
-        cache_ways: load.ways,
-        read_share: load.read_share(),
-        pause_ns: load.pause,
-        gbps: None,
-        traffic_gbps: None,
+/// A study that knows what it asks before it begins, and whose rows are [`Point`]s.
+pub trait PointStudy: clap::Args + Default + Send + Sync + 'static {
+    /// The name in documents and after `weir bench`: `share`.
+    const NAME: &'static str;
+    /// The words of the command: `bench share`.
+    const VERB: &'static str;
+
+    /// The heading of its chapter.
+    const TITLE: &'static str;
+    /// How to read its pictures.
+    const WORDS: &'static str;
+
+    /// What to measure.
+    ///
+    /// # Errors
+    /// The arguments do not fit the machine.
+    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError>;
+
+    /// Instructions that were asked for by name, so that a machine without them fails the request.
+    fn asked(&self) -> Vec<Op> {
+        Vec::new()
+    }
+
+    /// What the study calls a point among others of its table: `4 readers`, `3:1`.
+    fn case(_: &Point) -> Option<String> {
+        None
+    }
+
+    /// What the points mean.
+    fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict>;
+
+    /// How the points are shown. Only those of this study are.
+    fn views(points: &[Point], about: About<'_>) -> Vec<View>;
+
+    /// This study as a part of `bench all`: its usual or its quick form on some tiers, or all where none is named;
+    /// `None` where `bench all` leaves it out.
+    fn in_all(_tiers: &[TierName], _quick: bool) -> Option<Self> {
+        None
+    }
+}
+
+impl<S: PointStudy> Study for S {
+    const VERB: &'static str = S::VERB;
+    const SCHEMA: &'static str = BenchDocument::SCHEMA;
+    type Output = Points;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
+        let plan = self.plan(lab.topology())?;
+        Ok(Points::of(lab.measure(plan, &self.asked())?))
+    }
+
+    fn answer(output: &Points, about: About<'_>) -> Vec<Verdict> {
+        verdict::of_points(&output.points, about.topology)
+    }
+
+    fn views(output: &Points, about: About<'_>) -> Vec<View> {
+        studies::views(&output.points, about)
+    }
+
+    fn derived(output: Points, _: &[Record], _: &Topology) -> Points {
+        Points::of(output.points)
     }
 }

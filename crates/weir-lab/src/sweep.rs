@@ -10,7 +10,7 @@ use weir_model::machine::{MachineError, Testbed};
 
 use crate::drift::Drift;
 use crate::record::{RecordError, record};
-use crate::{PointSpec, study};
+use crate::{PointSpec, figure};
 
 /// One point of a plan that was measured, or that the machine refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,11 @@ pub trait Watcher: Sync {
 
     /// Whether to end: the point under way is given up, the finished ones are kept.
     fn stop(&self) -> bool;
+
+    /// Whether the sweep returns raw records, 5 to 15 KB for each point.
+    fn wants_records(&self) -> bool {
+        true
+    }
 }
 
 /// A watcher that never looks.
@@ -102,7 +107,7 @@ pub fn run_rounds(
         let turn = Turn { round, rounds };
         let done = side_by_side(testbed.parallelism(), plan.len(), &|index| {
             let before = so_far.get(index)?.as_ref();
-            let done = repeat(
+            let mut done = repeat(
                 testbed,
                 index,
                 plan.get(index)?,
@@ -112,6 +117,9 @@ pub fn run_rounds(
                 watcher,
             )?;
             watcher.finished(&done, all);
+            if round + 1 == rounds && !watcher.wants_records() {
+                done.record = Record::default();
+            }
             Some(done)
         });
         for done in done {
@@ -188,14 +196,14 @@ fn repeat(
             if let Some(earlier) = earlier {
                 recorded = recorded.after(&earlier.record);
             }
-            let point = study::study(spec, &recorded.record, machine.topology());
+            let point = figure::figure(spec, &recorded.record, machine.topology());
             Ok((point, recorded))
         });
     let mut done = Finished {
         index,
         round: turn.round,
         spec: spec.clone(),
-        point: study::failed(spec, ""),
+        point: figure::failed(spec, ""),
         record: Record::default(),
         warnings: before.map(|done| done.warnings.clone()).unwrap_or_default(),
         missing: None,
@@ -232,7 +240,7 @@ fn repeat(
             if let RecordError::Machine(MachineError::Missing { feature, .. }) = &error {
                 done.missing = Some(*feature);
             }
-            done.point = study::failed(spec, error);
+            done.point = figure::failed(spec, error);
             return Some(done);
         }
     }

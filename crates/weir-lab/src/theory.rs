@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Theory;
 use weir_model::machine::Goal;
+use weir_model::tenant::Placement;
 use weir_model::topology::{Limits, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
 use crate::bandwidth::TIMES_CACHES;
+use crate::figure::counted_part;
 use crate::plan::caches_in_reach;
 use crate::statistics::Estimate;
-use crate::study::counted_part;
 use crate::{Load, PointSpec};
 
 /// The known limit of a figure; `None` where none is known or the caches take part.
@@ -101,11 +102,17 @@ fn carried(load: &Load) -> BTreeMap<TierName, Wires> {
     wires.read += own.read * touched / all;
     wires.written += own.written * touched / all;
     if let Some(reads) = &load.reads {
-        let weights = reads.from.weights(&TierName::dram());
-        let sum: u32 = weights.iter().map(|w| w.1).sum();
-        for (tier, weight) in weights {
-            let share = f64::from(weight) / f64::from(sum.max(1));
-            carried.entry(tier).or_default().read += loaded / all * share;
+        match &reads.from {
+            Placement::Bind(tier) => {
+                carried.entry(tier.clone()).or_default().read += loaded / all;
+            }
+            Placement::Interleave(weights) => {
+                let sum: u32 = weights.iter().map(|w| w.1).sum();
+                for (tier, weight) in weights {
+                    let share = f64::from(*weight) / f64::from(sum.max(1));
+                    carried.entry(tier.clone()).or_default().read += loaded / all * share;
+                }
+            }
         }
     }
     carried

@@ -3,15 +3,15 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use weir_lab::compare::{Figure, Quantile, Unit, compare};
-use weir_lab::study::failed;
+use weir_lab::figure::failed;
 use weir_lab::{Load, PointSpec};
 use weir_model::access::{Op, Pattern};
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec};
 
 fn point(
-    experiment: Experiment,
+    experiment: &'static str,
     op: Op,
     threads: u32,
     mib: u64,
@@ -30,9 +30,8 @@ fn point(
 
 fn points() -> impl Strategy<Value = Vec<Point>> {
     let figure = prop::option::weighted(0.9, (1.0..100.0_f64, 0.0..10.0_f64));
-    let one = (0..3_usize, 1..6_u32, figure).prop_map(|(op, threads, figure)| {
-        point(Experiment::Bandwidth, Op::ALL[op], threads, 64, figure)
-    });
+    let one = (0..3_usize, 1..6_u32, figure)
+        .prop_map(|(op, threads, figure)| point("bandwidth", Op::ALL[op], threads, 64, figure));
     vec(one, 0..12).prop_map(|mut points| {
         points.sort_by_key(|p| (p.op, p.threads));
         points.dedup_by_key(|p| (p.op, p.threads));
@@ -74,8 +73,8 @@ proptest! {
         (narrow, wide) in (0.0..10.0_f64, 0.0..10.0_f64),
     ) {
         let beyond = |ci95| {
-            let one = [point(Experiment::Bandwidth, Op::Ld, 1, 64, Some((a, ci95)))];
-            let other = [point(Experiment::Bandwidth, Op::Ld, 1, 64, Some((b, 0.5)))];
+            let one = [point("bandwidth", Op::Ld, 1, 64, Some((a, ci95)))];
+            let other = [point("bandwidth", Op::Ld, 1, 64, Some((b, 0.5)))];
             compare(&one, &other, Figure::Main).pairs[0].beyond
         };
         prop_assert!(beyond(narrow + wide) <= beyond(narrow));
@@ -85,16 +84,16 @@ proptest! {
 #[test]
 fn sizes_that_follow_the_caches_match_and_steps_of_a_staircase_do_not() {
     let of = |experiment, mib| [point(experiment, Op::Ld, 4, mib, Some((10.0, 1.0)))];
-    let (small, large) = (of(Experiment::Bandwidth, 64), of(Experiment::Bandwidth, 96));
+    let (small, large) = (of("bandwidth", 64), of("bandwidth", 96));
     assert_eq!(compare(&small, &large, Figure::Main).pairs.len(), 1);
-    let (small, large) = (of(Experiment::Latency, 64), of(Experiment::Latency, 96));
+    let (small, large) = (of("latency", 64), of("latency", 96));
     let apart = compare(&small, &large, Figure::Main);
     assert_eq!((apart.pairs.len(), apart.only_a, apart.only_b), (0, 1, 1));
 }
 
 #[test]
 fn a_point_that_could_be_two_others_is_not_matched_by_guess() {
-    let of = |mib| point(Experiment::Bandwidth, Op::Ld, 4, mib, Some((10.0, 1.0)));
+    let of = |mib| point("bandwidth", Op::Ld, 4, mib, Some((10.0, 1.0)));
     let (one, two) = ([of(64)], [of(96), of(128)]);
     let guess = compare(&one, &two, Figure::Main);
     assert_eq!((guess.pairs.len(), guess.only_a, guess.only_b), (0, 1, 2));
@@ -102,13 +101,7 @@ fn a_point_that_could_be_two_others_is_not_matched_by_guess() {
 
 #[test]
 fn bandwidths_have_no_quantiles() {
-    let a = [point(
-        Experiment::Bandwidth,
-        Op::Ld,
-        4,
-        64,
-        Some((10.0, 1.0)),
-    )];
+    let a = [point("bandwidth", Op::Ld, 4, 64, Some((10.0, 1.0)))];
     let none = compare(&a, &a, Figure::Quantile(Quantile::P99));
     assert_eq!((none.pairs.len(), none.only_a), (0, 0));
 }

@@ -11,7 +11,7 @@ use weir_lab::{PointSpec, run};
 use weir_model::access::Op;
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::document::{Beside, Experiment, Point, Record};
+use weir_model::document::{Beside, Point, Record};
 use weir_model::interplay::{Cause, Cell, ChangeClass};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{GbPerSec, Nanos};
@@ -85,7 +85,7 @@ fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, 
     let toy = Toy::default();
     let blank = run(&toy, &plan[..1], 1, &()).remove(0).point;
     let alone = |threads| Point {
-        experiment: Experiment::Interplay,
+        experiment: "interplay".into(),
         tier: TierName::dram(),
         op: Op::Ld,
         threads,

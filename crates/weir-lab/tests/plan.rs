@@ -10,20 +10,20 @@ use weir_lab::loaded::Mix;
 use weir_lab::movement::Method;
 use weir_lab::plan::caches_in_reach;
 use weir_lab::stream::Kernel;
-use weir_lab::{LabError, Load, PointSpec};
-use weir_lab::{all, bandwidth, latency, loaded, movement, random, share, stream, tail};
+use weir_lab::studies::all;
+use weir_lab::{LabError, Load, PointSpec, PointStudy as _};
+use weir_lab::{bandwidth, latency, loaded, movement, random, share, stream, tail};
 use weir_model::access::{Locality, Op, Pattern, Timing};
-use weir_model::document::Experiment;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 /// Every point of every experiment.
 fn everything(topology: &Topology, quick: bool) -> Vec<PointSpec> {
-    let options = all::Options {
+    let options = all::All {
         quick,
-        ..all::Options::default()
+        ..all::All::default()
     };
-    all::plan(topology, &options).unwrap().0
+    options.plan(topology).unwrap().0
 }
 
 /// What a load takes of each tier that it touches, at the most: all of its working set.
@@ -44,8 +44,8 @@ proptest! {
     ) {
         let mut topology = Toy { cores, ..Toy::default() }.topology();
         topology.caches[2].size = Bytes::mib(cache_mib);
-        let options = bandwidth::Options { quick, ..bandwidth::Options::default() };
-        for point in bandwidth::plan(&topology, &options).unwrap() {
+        let options = bandwidth::Bandwidth { quick, ..bandwidth::Bandwidth::default() };
+        for point in options.plan(&topology).unwrap() {
             let footprint = point.load.working_set.get() * u64::from(point.load.threads);
             let caches = caches_in_reach(&topology, point.load.threads).get();
             prop_assert!(footprint >= 2 * caches, "{point}");
@@ -57,8 +57,8 @@ proptest! {
     #[test]
     fn every_core_count_is_swept_from_one_thread_to_all(cores in 1_u32..200, quick: bool) {
         let topology = Toy { cores, ..Toy::default() }.topology();
-        let options = bandwidth::Options { quick, ..bandwidth::Options::default() };
-        let plan = bandwidth::plan(&topology, &options).unwrap();
+        let options = bandwidth::Bandwidth { quick, ..bandwidth::Bandwidth::default() };
+        let plan = options.plan(&topology).unwrap();
         let threads: Vec<u32> =
             plan.iter().filter(|p| p.load.op == Op::Ld && p.load.tier == TierName::dram()).map(|p| p.load.threads).collect();
         prop_assert_eq!((threads[0], threads[threads.len() - 1]), (1, cores));
@@ -69,8 +69,8 @@ proptest! {
     fn the_staircase_reaches_beyond_the_caches(cache_mib in 1_u64..600, quick: bool) {
         let mut topology = Toy::default().topology();
         topology.caches[2].size = Bytes::mib(cache_mib);
-        let options = latency::Options { quick, ..latency::Options::default() };
-        let plan = latency::plan(&topology, &options).unwrap();
+        let options = latency::Latency { quick, ..latency::Latency::default() };
+        let plan = options.plan(&topology).unwrap();
         let last = plan.iter().map(|point| point.load.working_set).max().unwrap();
         prop_assert!(last.get() >= 4 * Bytes::mib(cache_mib).get());
         prop_assert!(plan.iter().all(|point| point.load.threads == 1 && !point.load.prefetch));
@@ -118,7 +118,7 @@ proptest! {
                 let caches = caches_in_reach(&topology, load.threads).get();
                 prop_assert!(footprint >= 2 * caches, "{}", point);
             }
-            if matches!(point.experiment, Experiment::Loaded | Experiment::Tail) {
+            if matches!(point.experiment.as_str(), "loaded" | "tail") {
                 let set = point.load.working_set.get() * u64::from(point.load.threads);
                 prop_assert!(set >= 4 * topology.last_level_cache().get(), "{}", point);
                 prop_assert!(!point.load.prefetch);
@@ -156,7 +156,7 @@ proptest! {
 #[test]
 fn the_default_series_of_threads_is_dense_where_curves_bend() {
     let topology = Toy::default().topology();
-    let plan = bandwidth::plan(&topology, &bandwidth::Options::default()).unwrap();
+    let plan = bandwidth::Bandwidth::default().plan(&topology).unwrap();
     let threads: Vec<u32> = plan
         .iter()
         .take(12)
@@ -169,7 +169,7 @@ fn the_default_series_of_threads_is_dense_where_curves_bend() {
 #[test]
 fn latency_times_three_instructions_on_a_flushed_line_and_two_staircases_of_nineteen_steps() {
     let topology = Toy::default().topology();
-    let plan = latency::plan(&topology, &latency::Options::default()).unwrap();
+    let plan = latency::Latency::default().plan(&topology).unwrap();
     let flushed = plan
         .iter()
         .filter(|point| point.load.pattern == Pattern::FlushedLine);
@@ -197,7 +197,7 @@ fn latency_times_three_instructions_on_a_flushed_line_and_two_staircases_of_nine
 fn steps_that_a_small_tier_cannot_hold_are_left_out() {
     let mut topology = Toy::default().topology();
     topology.tiers[1].capacity = Bytes::mib(100);
-    let plan = latency::plan(&topology, &latency::Options::default()).unwrap();
+    let plan = latency::Latency::default().plan(&topology).unwrap();
     let largest = |tier| {
         plan.iter()
             .filter(|p| p.load.tier == tier)
@@ -212,30 +212,31 @@ fn steps_that_a_small_tier_cannot_hold_are_left_out() {
 fn a_request_for_the_impossible_says_what_is_possible() {
     let topology = Toy::default().topology();
     let tiers = vec![TierName::named("hbm")];
-    let options = latency::Options {
+    let options = latency::Latency {
         tiers,
-        ..latency::Options::default()
+        ..latency::Latency::default()
     };
-    let error = latency::plan(&topology, &options).unwrap_err();
+    let error = options.plan(&topology).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no tier `hbm` here; there are dram, cxl0"
     );
 
     for threads in [0, 33] {
-        let options = bandwidth::Options {
-            threads: vec![threads],
-            ..bandwidth::Options::default()
+        let options = bandwidth::Bandwidth {
+            threads: vec![threads.into()],
+            ..bandwidth::Bandwidth::default()
         };
-        let error = bandwidth::plan(&topology, &options).unwrap_err();
+        let error = options.plan(&topology).unwrap_err();
         assert_eq!(error, LabError::Threads { threads, cores: 32 });
     }
-    let options = latency::Options {
+    let options = latency::Latency {
         sizes: vec![Bytes(64)],
-        ..latency::Options::default()
+        ..latency::Latency::default()
     };
     assert!(
-        latency::plan(&topology, &options)
+        options
+            .plan(&topology)
             .unwrap_err()
             .to_string()
             .contains("at least 128 B")
@@ -245,7 +246,7 @@ fn a_request_for_the_impossible_says_what_is_possible() {
 #[test]
 fn options_replace_the_defaults() {
     let topology = Toy::default().topology();
-    let options = latency::Options {
+    let options = latency::Latency {
         tiers: vec![TierName::cxl(0)],
         ops: vec![Op::Ld],
         bursts: vec![],
@@ -253,32 +254,32 @@ fn options_replace_the_defaults() {
         localities: vec![Locality::Random],
         quick: true,
     };
-    let plan = latency::plan(&topology, &options).unwrap();
+    let plan = options.plan(&topology).unwrap();
     assert_eq!(plan.len(), 2, "{plan:?}");
-    let bursts = |lengths: &[u32]| latency::Options {
+    let bursts = |lengths: &[u32]| latency::Latency {
         bursts: lengths.to_vec(),
         ..options.clone()
     };
-    let plan = latency::plan(&topology, &bursts(&[0, 4, 64])).unwrap();
+    let plan = bursts(&[0, 4, 64]).plan(&topology).unwrap();
     assert_eq!(plan.len(), 4, "{plan:?}");
-    let error = latency::plan(&topology, &bursts(&[65])).unwrap_err();
+    let error = bursts(&[65]).plan(&topology).unwrap_err();
     assert!(error.to_string().contains("65"), "{error}");
-    let options = latency::Options {
+    let options = latency::Latency {
         ops: vec![Op::NtSt],
         ..options
     };
-    assert_eq!(latency::plan(&topology, &options).unwrap().len(), 1);
+    assert_eq!(options.plan(&topology).unwrap().len(), 1);
 }
 
 #[test]
 fn loads_grow_from_idle_to_no_pause_about_the_limit_of_the_tier() {
     let topology = Toy::default().topology();
-    let options = loaded::Options {
+    let options = loaded::Loaded {
         tiers: vec![TierName::cxl(0)],
         mixes: vec![Mix::Reads],
-        ..loaded::Options::default()
+        ..loaded::Loaded::default()
     };
-    let plan = loaded::plan(&topology, &options).unwrap();
+    let plan = options.plan(&topology).unwrap();
     assert!(plan[0].beside.is_none());
     let pauses: Vec<f64> = plan[1..]
         .iter()
@@ -303,9 +304,9 @@ fn a_loaded_latency_and_a_shared_line_need_two_cores() {
         ..Toy::default()
     }
     .topology();
-    assert!(loaded::plan(&topology, &loaded::Options::default()).is_err());
-    assert!(share::plan(&topology, &share::Options::default()).is_err());
-    let (plan, left_out) = all::plan(&topology, &all::Options::default()).unwrap();
+    assert!(loaded::Loaded::default().plan(&topology).is_err());
+    assert!(share::Share::default().plan(&topology).is_err());
+    let (plan, left_out) = all::All::default().plan(&topology).unwrap();
     assert_eq!(left_out.len(), 2, "{left_out:?}");
     assert!(plan.iter().all(|point| point.threads() == 1));
 }
@@ -331,7 +332,7 @@ fn an_impossible_mix_says_why() {
 #[test]
 fn every_pair_of_tiers_is_copied_by_every_method() {
     let topology = Toy::default().topology();
-    let plan = movement::plan(&topology, &movement::Options::default()).unwrap();
+    let plan = movement::Movement::default().plan(&topology).unwrap();
     // Three loops, and two ways to wait for three batches, single ones of two sizes.
     assert_eq!(plan.len(), 4 * (3 + 2 * 4));
     for point in &plan {
@@ -344,29 +345,29 @@ fn every_pair_of_tiers_is_copied_by_every_method() {
 #[test]
 fn every_pair_of_the_chosen_cores_shares_a_line_once() {
     let topology = Toy::default().topology();
-    let plan = share::plan(&topology, &share::Options::default()).unwrap();
+    let plan = share::Share::default().plan(&topology).unwrap();
     assert_eq!(plan.len(), 12 * 11 / 2);
     let ends = [plan[10].load.cores.clone(), plan[65].load.cores.clone()];
     assert_eq!(ends, [vec![0, 31], vec![28, 31]]);
-    let options = share::Options {
+    let options = share::Share {
         cores: vec![5, 9],
-        ..share::Options::default()
+        ..share::Share::default()
     };
-    let plan = share::plan(&topology, &options).unwrap();
+    let plan = options.plan(&topology).unwrap();
     assert_eq!(plan[0].tenants(&topology).unwrap()[0].cores, [5, 9]);
     for cores in [vec![5, 5], vec![5], vec![5, 32]] {
-        let options = share::Options {
+        let options = share::Share {
             cores,
-            ..share::Options::default()
+            ..share::Share::default()
         };
-        assert!(share::plan(&topology, &options).is_err());
+        assert!(options.plan(&topology).is_err());
     }
 }
 
 #[test]
 fn stream_counts_the_arrays_that_it_names() {
     let topology = Toy::default().topology();
-    let plan = stream::plan(&topology, &stream::Options::default()).unwrap();
+    let plan = stream::Stream::default().plan(&topology).unwrap();
     assert_eq!(plan.len(), 2 * 4 * 6);
     for point in &plan {
         let arrays = point.load.reads.as_ref().unwrap().lines + 1;
@@ -375,21 +376,21 @@ fn stream_counts_the_arrays_that_it_names() {
         assert!(one * u64::from(point.load.threads) >= 4 * caches, "{point}");
     }
     assert_eq!("Triad".parse(), Ok(Kernel::Triad));
-    let options = stream::Options {
+    let options = stream::Stream {
         ops: vec![Op::Ld],
-        ..stream::Options::default()
+        ..stream::Stream::default()
     };
-    assert!(stream::plan(&topology, &options).is_err());
+    assert!(options.plan(&topology).is_err());
 }
 
 #[test]
 fn chasers_are_timed_together_and_other_company_stands_beside() {
     let topology = Toy::default().topology();
-    let options = tail::Options {
+    let options = tail::Tail {
         tiers: vec![TierName::dram()],
-        ..tail::Options::default()
+        ..tail::Tail::default()
     };
-    let plan = tail::plan(&topology, &options).unwrap();
+    let plan = options.plan(&topology).unwrap();
     assert_eq!(plan.len(), 1 + 3 * 6);
     assert!(plan.iter().all(|p| p.load.timing == Timing::Each));
     assert_eq!(plan[0].threads(), 1);
@@ -413,15 +414,15 @@ fn chasers_are_timed_together_and_other_company_stands_beside() {
 #[test]
 fn blocks_are_whole_lines_within_the_working_set() {
     let topology = Toy::default().topology();
-    let plan = random::plan(&topology, &random::Options::default()).unwrap();
+    let plan = random::Random::default().plan(&topology).unwrap();
     assert_eq!(plan.len(), 2 * 3 * 7 * 6);
     for (block, set) in [(0, 1 << 20), (100, 1 << 20), (1 << 21, 1 << 20)] {
-        let options = random::Options {
+        let options = random::Random {
             blocks: vec![Bytes(block)],
             working_set: Some(Bytes(set)),
-            ..random::Options::default()
+            ..random::Random::default()
         };
-        let error = random::plan(&topology, &options).unwrap_err();
+        let error = options.plan(&topology).unwrap_err();
         assert!(matches!(error, LabError::Block { .. }), "{error}");
     }
 }
@@ -430,10 +431,10 @@ fn blocks_are_whole_lines_within_the_working_set() {
 fn a_negative_pause_is_refused() {
     let topology = Toy::default().topology();
     for pause in [-1.0, f64::NAN] {
-        let options = loaded::Options {
+        let options = loaded::Loaded {
             pauses: vec![Nanos(pause)],
-            ..loaded::Options::default()
+            ..loaded::Loaded::default()
         };
-        assert!(loaded::plan(&topology, &options).is_err());
+        assert!(options.plan(&topology).is_err());
     }
 }

@@ -7,18 +7,19 @@ use proptest::prelude::*;
 use weir_lab::loaded::{self, Mix};
 use weir_lab::statistics::Estimate;
 use weir_lab::theory::{bandwidth_limit, beside};
-use weir_lab::{Finished, Load, PointSpec, Severity, Verdict, run, tail_scores, verdicts};
+use weir_lab::verdict::of_points;
+use weir_lab::{Finished, Load, PointSpec, PointStudy as _, Severity, Verdict, run};
 use weir_lab::{bandwidth, latency, movement, random, share, tail};
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::document::{Experiment, Point, Steadiness};
+use weir_model::document::{Point, Steadiness};
 use weir_model::latency::{LatencyHistogram, LatencySummary};
 use weir_model::topology::{Limits, TierName};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 fn all_points(toy: &Toy) -> Vec<Point> {
     let topology = toy.topology();
-    let mut plan = latency::plan(&topology, &latency::Options::default()).unwrap();
-    plan.extend(bandwidth::plan(&topology, &bandwidth::Options::default()).unwrap());
+    let mut plan = latency::Latency::default().plan(&topology).unwrap();
+    plan.extend(bandwidth::Bandwidth::default().plan(&topology).unwrap());
     run(toy, &plan, 3, &())
         .into_iter()
         .map(|done: Finished| done.point)
@@ -26,7 +27,7 @@ fn all_points(toy: &Toy) -> Vec<Point> {
 }
 
 fn judged(toy: &Toy, about: &str) -> Vec<Verdict> {
-    let all = verdicts(&toy.topology(), &all_points(toy));
+    let all = of_points(&all_points(toy), &toy.topology());
     all.into_iter()
         .filter(|verdict| verdict.about == about)
         .collect()
@@ -34,7 +35,7 @@ fn judged(toy: &Toy, about: &str) -> Vec<Verdict> {
 
 fn spec(op: Op, pattern: Pattern, working_set: Bytes) -> PointSpec {
     let load = Load::new(&TierName::dram(), op, pattern, 1, working_set);
-    PointSpec::alone(Experiment::Latency, load.prefetch(false))
+    PointSpec::alone("latency", load.prefetch(false))
 }
 
 fn estimate(mean: f64, ci95: f64) -> Estimate {
@@ -184,7 +185,7 @@ fn a_fall_within_its_noise_is_no_decline() {
     for point in points.iter_mut().filter(curve) {
         point.ci95 = Some(4.0);
     }
-    let found = verdicts(&toy.topology(), &points);
+    let found = of_points(&points, &toy.topology());
     let found = found
         .iter()
         .find(|verdict| verdict.about == "cxl0 ld")
@@ -228,7 +229,7 @@ fn a_cache_without_a_step_is_doubted() {
     let points = all_points(&Toy::default());
     // The machine claims a second-level cache of 8 MiB where latency shows no step.
     topology.caches[1].size = Bytes::mib(8);
-    let found = verdicts(&topology, &points);
+    let found = of_points(&points, &topology);
     let doubt = found
         .iter()
         .find(|verdict| verdict.text.contains("no step where L2 ends"));
@@ -269,7 +270,7 @@ fn what_matters_most_comes_first() {
         .find_map(|point| point.theory.as_mut())
         .unwrap();
     theory.beaten = true;
-    let found = verdicts(&toy.topology(), &points);
+    let found = of_points(&points, &toy.topology());
     assert!(found.is_sorted_by(|a, b| a.severity >= b.severity));
     assert_eq!(found[0].severity, Severity::Wrong);
     assert!(found.iter().any(|verdict| verdict.about == "noise"));
@@ -282,7 +283,7 @@ fn what_matters_most_comes_first() {
 
 #[test]
 fn a_quiet_machine_raises_no_doubt_but_for_what_it_lacks() {
-    let found = verdicts(&Toy::default().topology(), &all_points(&Toy::default()));
+    let found = of_points(&all_points(&Toy::default()), &Toy::default().topology());
     let doubts: Vec<&Verdict> = found
         .iter()
         .filter(|v| v.severity > Severity::Note)
@@ -298,7 +299,7 @@ fn a_quiet_machine_raises_no_doubt_but_for_what_it_lacks() {
 fn blank(spec: &PointSpec) -> Point {
     Point {
         error: None,
-        ..weir_lab::study::failed(spec, "")
+        ..weir_lab::figure::failed(spec, "")
     }
 }
 
@@ -312,18 +313,18 @@ fn latencies(p50: f64, p999: f64) -> LatencySummary {
 #[test]
 fn a_loaded_latency_doubles_where_the_queue_says() {
     let toy = Toy::default();
-    let options = loaded::Options {
+    let options = loaded::Loaded {
         tiers: vec![TierName::cxl(0)],
         mixes: vec![Mix::Reads, "2:1".parse().unwrap()],
-        threads: vec![8],
-        ..loaded::Options::default()
+        threads: vec![8.into()],
+        ..loaded::Loaded::default()
     };
-    let plan = loaded::plan(&toy.topology(), &options).unwrap();
+    let plan = options.plan(&toy.topology()).unwrap();
     let points: Vec<Point> = run(&toy, &plan, 3, &())
         .into_iter()
         .map(|d| d.point)
         .collect();
-    let found = verdicts(&toy.topology(), &points);
+    let found = of_points(&points, &toy.topology());
     let under_load: Vec<&Verdict> = found
         .iter()
         .filter(|v| v.about == "cxl0 under load")
@@ -348,7 +349,7 @@ fn a_loaded_latency_doubles_where_the_queue_says() {
 #[test]
 fn a_tail_that_grows_with_load_is_told_with_its_company() {
     let topology = Toy::default().topology();
-    let plan = tail::plan(&topology, &tail::Options::default()).unwrap();
+    let plan = tail::Tail::default().plan(&topology).unwrap();
     let mut points: Vec<Point> = plan.iter().map(blank).collect();
     for point in &mut points {
         let company = point.threads + point.beside.as_ref().map_or(0, |b| b.threads) - 1;
@@ -359,7 +360,7 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
         };
         point.ns = Some(latencies(200.0, 200.0 + reach));
     }
-    let found = verdicts(&topology, &points);
+    let found = of_points(&points, &topology);
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
     assert!(of("dram tail").contains("does not grow"), "{found:?}");
     let cxl = of("cxl0 tail");
@@ -369,7 +370,7 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
     // The gap of DRAM is 30 ns whoever is beside it; CXL's grows by 10 ns for each. A distribution keeps
     // values to half a percent.
     let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.05;
-    let scores = tail_scores(&points);
+    let scores = tail::scores(&points);
     let [dram, cxl] = scores.as_slice() else {
         panic!("{scores:?}");
     };
@@ -386,26 +387,26 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
     assert!(near(cxl.growth.unwrap(), worst / 30.0), "{cxl:?}");
     // Nothing alone, no score: growth and medians are of that.
     let company: Vec<Point> = points.into_iter().filter(|p| p.beside.is_some()).collect();
-    assert!(tail_scores(&company).is_empty());
+    assert!(tail::scores(&company).is_empty());
 }
 
 #[test]
 fn a_block_past_which_larger_ones_are_worse_is_named() {
     let topology = Toy::default().topology();
-    let options = random::Options {
+    let options = random::Random {
         tiers: vec![TierName::cxl(0)],
         ops: vec![Op::NtSt],
-        threads: vec![1, 2],
-        ..random::Options::default()
+        threads: vec![1.into(), 2.into()],
+        ..random::Random::default()
     };
-    let plan = random::plan(&topology, &options).unwrap();
+    let plan = options.plan(&topology).unwrap();
     let mut points: Vec<Point> = plan.iter().map(blank).collect();
     for point in &mut points {
         let kib = point.block_bytes.unwrap().get() as f64 / 1024.0;
         let falls = point.threads == 2 && kib > 32.0;
         point.gbps = Some(GbPerSec(if falls { 5.0 } else { 4.0 + kib / 16.0 }));
     }
-    let found = verdicts(&topology, &points);
+    let found = of_points(&points, &topology);
     let verdict = found
         .iter()
         .find(|v| v.about == "cxl0 nt_st at random")
@@ -422,14 +423,14 @@ fn a_block_past_which_larger_ones_are_worse_is_named() {
 #[test]
 fn copies_are_advised_by_pair() {
     let topology = Toy::default().topology();
-    let plan = movement::plan(&topology, &movement::Options::default()).unwrap();
+    let plan = movement::Movement::default().plan(&topology).unwrap();
     let mut points: Vec<Point> = plan.iter().map(blank).collect();
     for point in &mut points {
         let offloaded = point.batch.is_some_and(|batch| batch > 1);
         let near = point.source == Some(TierName::dram());
         point.gbps = Some(GbPerSec(if offloaded && near { 30.0 } else { 10.0 }));
     }
-    let found = verdicts(&topology, &points);
+    let found = of_points(&points, &topology);
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
     assert!(of("dram to cxl0").contains("moves 3.0x that"), "{found:#?}");
     assert!(of("cxl0 to dram").contains("gives no more"), "{found:#?}");
@@ -438,21 +439,21 @@ fn copies_are_advised_by_pair() {
 #[test]
 fn figures_that_do_not_agree_are_named() {
     let topology = Toy::default().topology();
-    let plan = share::plan(&topology, &share::Options::default()).unwrap();
+    let plan = share::Share::default().plan(&topology).unwrap();
     let mut points: Vec<Point> = plan.iter().map(blank).collect();
     for point in &mut points {
         point.ns = Some(latencies(60.0, 70.0));
         point.steadiness = Some(Steadiness::Steady);
     }
     assert!(
-        verdicts(&topology, &points)
+        of_points(&points, &topology)
             .iter()
             .all(|v| v.severity == Severity::Note)
     );
     for point in &mut points[..5] {
         point.steadiness = Some(Steadiness::Bimodal);
     }
-    let found = verdicts(&topology, &points);
+    let found = of_points(&points, &topology);
     assert_eq!(found[0].about, "bimodal");
     assert!(
         found[0].text.starts_with("5 of 66 figures (dram cas"),
@@ -469,7 +470,7 @@ fn a_copy_is_bounded_by_the_slower_of_its_ends() {
     let topology = Toy::default().topology();
     let all = run(
         &Toy::default(),
-        &movement::plan(&topology, &movement::Options::default()).unwrap(),
+        &movement::Movement::default().plan(&topology).unwrap(),
         1,
         &(),
     );

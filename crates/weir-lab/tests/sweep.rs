@@ -4,16 +4,18 @@ mod common;
 
 use common::{StopAfter, Toy};
 use proptest::prelude::*;
-use weir_lab::study::study;
-use weir_lab::{Load, PointSpec, bandwidth, latency, run, run_rounds, steadiness};
+use weir_lab::figure::figure;
+use weir_lab::{Load, PointSpec, PointStudy as _, bandwidth, latency, run, run_rounds, steadiness};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
-use weir_model::document::{Experiment, Steadiness};
+use weir_model::document::Steadiness;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 fn bandwidth_plan(toy: &Toy) -> Vec<PointSpec> {
-    bandwidth::plan(&toy.topology(), &bandwidth::Options::default()).unwrap()
+    bandwidth::Bandwidth::default()
+        .plan(&toy.topology())
+        .unwrap()
 }
 
 proptest! {
@@ -31,7 +33,7 @@ proptest! {
     fn a_point_alone_equals_the_point_in_a_sweep(seed: u64, at: prop::sample::Index) {
         let toy = Toy { parallelism: 2, ..Toy::default() };
         let mut plan = bandwidth_plan(&toy);
-        plan.extend(latency::plan(&toy.topology(), &latency::Options::default()).unwrap());
+        plan.extend(latency::Latency::default().plan(&toy.topology()).unwrap());
         let sweep = run(&toy, &plan, seed, &());
         let chosen = at.get(&sweep);
         let alone = run(&toy, std::slice::from_ref(&chosen.spec), seed, &());
@@ -64,13 +66,13 @@ proptest! {
     #[test]
     fn the_figure_is_the_formula_within_its_noise(threads in 1_u32..33, seed: u64) {
         let toy = Toy::default();
-        let options = bandwidth::Options {
+        let options = bandwidth::Bandwidth {
             tiers: vec![TierName::dram()],
             ops: vec![Op::Ld],
-            threads: vec![threads],
-            ..bandwidth::Options::default()
+            threads: vec![threads.into()],
+            ..bandwidth::Bandwidth::default()
         };
-        let plan = bandwidth::plan(&toy.topology(), &options).unwrap();
+        let plan = options.plan(&toy.topology()).unwrap();
         let gbps = run(&toy, &plan, seed, &())[0].point.gbps.unwrap().get();
         let formula = (64.0 * 12.0 / 110.0 * f64::from(threads)).min(200.0);
         prop_assert!((gbps / formula - 1.0).abs() <= toy.noise, "{gbps} {formula}");
@@ -106,7 +108,7 @@ fn unknown_tiers_and_impossible_thread_counts_in_a_plan_are_errors_of_the_point(
     let toy = Toy::default();
     let point = |tier: TierName, threads, size| {
         let load = Load::new(&tier, Op::Ld, Pattern::Sequential, threads, size);
-        PointSpec::alone(Experiment::Bandwidth, load)
+        PointSpec::alone("bandwidth", load)
     };
     let elsewhere = point(TierName::cxl(7), 1, Bytes::mib(64));
     let crowd = point(TierName::dram(), 33, Bytes::mib(64));
@@ -154,12 +156,12 @@ fn windows_are_taken_until_the_interval_is_as_tight_as_asked() {
 fn a_kept_record_gives_its_point_again() {
     let toy = Toy::default();
     let mut plan = bandwidth_plan(&toy);
-    plan.extend(latency::plan(&toy.topology(), &latency::Options::default()).unwrap());
+    plan.extend(latency::Latency::default().plan(&toy.topology()).unwrap());
     for done in run(&toy, &plan, 1, &())
         .iter()
         .filter(|done| done.point.error.is_none())
     {
-        let mut again = study(&done.spec, &done.record, &toy.topology());
+        let mut again = figure(&done.spec, &done.record, &toy.topology());
         again.conditions.clone_from(&done.point.conditions);
         assert_eq!(again, done.point, "{}", done.spec);
     }
@@ -188,7 +190,7 @@ proptest! {
             // Each round draws chance of its own.
             prop_assert!(means.windows(2).any(|pair| pair[0] != pair[1]));
             prop_assert!(done.point.conditions.iter().all(|c| !c.contains("repetitions")));
-            let mut again = study(&done.spec, &done.record, &toy.topology());
+            let mut again = figure(&done.spec, &done.record, &toy.topology());
             again.conditions.clone_from(&done.point.conditions);
             prop_assert_eq!(&again, &done.point);
         }

@@ -36,6 +36,17 @@ pub struct Header {
     pub partial: bool,
 }
 
+/// A study's document: the common part, then what the study found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Document<O> {
+    /// The common part.
+    #[serde(flatten)]
+    pub header: Header,
+    /// The study's own part.
+    #[serde(flatten)]
+    pub output: O,
+}
+
 /// A `bench` document: `weir/bench/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchDocument {
@@ -81,66 +92,12 @@ impl BenchDocument {
     pub const SCHEMA: &'static str = "weir/bench/1";
 }
 
-/// Which experiment a point belongs to.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Experiment {
-    /// Idle latency: single accesses and pointer chases.
-    Latency,
-    /// Bandwidth by instruction, thread count and tier.
-    Bandwidth,
-    /// Bandwidth of blocks at random, by instruction, block size and thread count.
-    Random,
-    /// Latency of a chase against the bandwidth that others draw.
-    Loaded,
-    /// Copying between and within tiers, by method.
-    Movement,
-    /// Handing one line over between cores.
-    Share,
-    /// STREAM's four kernels.
-    Stream,
-    /// Latency of every single request, alone and beside others.
-    Tail,
-    /// One tenant beside another, for the matrix of who hurts whom.
-    Interplay,
-}
-
-impl Experiment {
-    /// Every experiment of `bench`, in the order in which reports show them.
-    pub const ALL: [Experiment; 8] = [
-        Experiment::Latency,
-        Experiment::Tail,
-        Experiment::Bandwidth,
-        Experiment::Loaded,
-        Experiment::Random,
-        Experiment::Stream,
-        Experiment::Movement,
-        Experiment::Share,
-    ];
-
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Experiment::Latency => "latency",
-            Experiment::Bandwidth => "bandwidth",
-            Experiment::Random => "random",
-            Experiment::Loaded => "loaded",
-            Experiment::Movement => "movement",
-            Experiment::Share => "share",
-            Experiment::Stream => "stream",
-            Experiment::Tail => "tail",
-            Experiment::Interplay => "interplay",
-        }
-    }
-}
-
-/// One figure of an experiment, with everything that names it.
+/// One figure of a study, with everything that names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"gbps": "ci95", "mean_ns": "ci95"}))]
 pub struct Point {
-    /// The experiment.
-    pub experiment: Experiment,
+    /// The study: `latency`, `bandwidth`, `interplay`.
+    pub experiment: String,
     /// The tier.
     pub tier: TierName,
     /// The instruction.
@@ -171,6 +128,9 @@ pub struct Point {
     /// `dsa_sync`, `dsa_async` of movement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// What the study calls it among others of one table: `3:1`, `4 readers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// Descriptors submitted together, for accelerators; accesses of a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
@@ -189,6 +149,7 @@ pub struct Point {
     /// Latency of single accesses, in ns; of a burst, its time over its accesses; of a storage device,
     /// what a request takes from submission to completion, with all that are under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-names" = "after"))]
     pub ns: Option<LatencySummary>,
     /// Half-width of the 95 % confidence interval of the main figure, in its unit; absent where
     /// fewer than two samples were taken.

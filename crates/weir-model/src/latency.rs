@@ -140,6 +140,7 @@ pub struct LatencySummary {
     pub max: Nanos,
     /// How many latencies this summarises. On a host, one may be the mean of several hops, where a
     /// single one is shorter than its timer can tell; the point's note says so.
+    #[schemars(extend("x-unit" = ""))]
     pub samples: u64,
 }
 

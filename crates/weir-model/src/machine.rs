@@ -8,7 +8,6 @@ use crate::action::{Action, Applied};
 use crate::capability::{Capability, Feature};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
-use crate::region::RegionPages;
 use crate::tenant::Tenant;
 use crate::topology::{TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
@@ -128,22 +127,11 @@ impl Observation {
                 (none, more) => *none = more,
             }
             tenant.counters.accumulate(&more.counters);
-            for pages in more.regions {
-                let own = tenant
-                    .regions
-                    .iter_mut()
-                    .find(|own| own.region == pages.region);
-                match own {
-                    Some(own) => own.extend(pages),
-                    None => tenant.regions.push(pages),
-                }
-            }
         }
         self.counters.accumulate(&next.counters);
     }
 
-    /// What a window of length `window` would have seen that went on like this one. Pages are left as they
-    /// are.
+    /// What a window of length `window` would have seen that went on like this one.
     pub fn scaled_to(mut self, window: Nanos) -> Self {
         let factor = window.get() / self.window.get();
         let scale = |n: u64| (n as f64 * factor).round() as u64;
@@ -171,8 +159,6 @@ pub struct TenantProgress {
     /// What its cores counted for it alone. [`Observation::counters`] has their sum over tenants, and
     /// the uncore's, which belongs to nobody.
     pub counters: CounterSet,
-    /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
-    pub regions: Vec<RegionPages>,
 }
 
 impl TenantProgress {
@@ -273,6 +259,12 @@ pub trait Testbed: Sync {
     /// # Errors
     /// The machine cannot be had.
     fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError>;
+
+    /// The version of what decides its figures beside digest and seed. An answer is reused in other runs only
+    /// where there is one; a real machine has none.
+    fn physics(&self) -> Option<u32> {
+        None
+    }
 
     /// How many machines may run at once without disturbing each other: 1 for a real one.
     fn parallelism(&self) -> usize;

@@ -46,6 +46,15 @@ impl TierName {
     }
 }
 
+/// Any text is a name; whether a machine has such a tier is another question.
+impl std::str::FromStr for TierName {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::named(text))
+    }
+}
+
 impl fmt::Display for TierName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
@@ -196,16 +205,6 @@ impl Topology {
             1 => &self.other_cores,
             _ => &[],
         }
-    }
-
-    /// The tier of the DRAM at a core's own socket.
-    pub fn local_tier(&self, core: u32) -> TierName {
-        let kind = match self.other_cores.contains(&core) {
-            true => TierKind::Remote,
-            false => TierKind::Dram,
-        };
-        let local = self.tiers.iter().find(|tier| tier.kind == kind);
-        local.map_or_else(TierName::dram, |tier| tier.name.clone())
     }
 
     /// Capacity of the last-level cache, or zero if there is none.

@@ -19,6 +19,7 @@ macro_rules! quantity {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
+        #[schemars(extend("x-unit" = $unit))]
         pub struct $name(pub f64);
 
         impl $name {
@@ -172,6 +173,7 @@ impl Gigahertz {
     JsonSchema,
 )]
 #[serde(transparent)]
+#[schemars(extend("x-unit" = "B"))]
 pub struct Bytes(pub u64);
 
 impl Bytes {

@@ -95,7 +95,7 @@ impl Actuators {
             Action::ProcessorTime { .. } => self.time,
             Action::Bandwidth { .. } => self.allocation.is_some(),
             Action::Clock { .. } => !self.clocks.is_empty(),
-            _ => false,
+            Action::Prefetchers { .. } | Action::CacheWays { .. } => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 use weir::store::{Figure, Filter, Metric, NewRun, RunState, Store};
-use weir_model::document::Experiment;
+use weir_lab::studies::POINT_STUDIES;
 use weir_model::topology::TierName;
 
 const RUNS: usize = 10_000;
@@ -16,14 +16,14 @@ fn fill(store: &mut Store) {
     const TIERS: [&str; 2] = ["dram", "cxl0"];
     for n in 0..RUNS {
         let machine = MACHINES[n % MACHINES.len()];
-        let experiment = Experiment::ALL[n / 7 % Experiment::ALL.len()];
+        let experiment = POINT_STUDIES[n / 7 % POINT_STUDIES.len()].name;
         let run = NewRun {
-            verb: format!("bench {}", experiment.name()),
+            verb: format!("bench {}", experiment),
             machine: machine.into(),
             machine_kind: "sim".into(),
             digest: machine.into(),
             seed: 1,
-            arguments: json!(["bench", experiment.name()]),
+            arguments: json!(["bench", experiment]),
             host: Value::Null,
             document: json!({"schema": "weir/bench/1", "topology": "x".repeat(4000)}),
             list_key: "points",
@@ -32,7 +32,7 @@ fn fill(store: &mut Store) {
         let run = store.begin(&run).expect("the store takes a run");
         for seq in 0..FIGURES {
             let body = json!({
-                "experiment": experiment.name(),
+                "experiment": experiment,
                 "tier": TIERS[seq % TIERS.len()],
                 "gbps": (n + seq) as f64,
                 "conditions": ["x".repeat(300)],
@@ -43,6 +43,7 @@ fn fill(store: &mut Store) {
                 record: Some(&json!({"samples": vec![1.5; 100]})),
                 warnings: &[],
                 elapsed_s: 1.0,
+                address: None,
             };
             store.add(run, &figure).expect("the store takes a figure");
         }
@@ -57,7 +58,7 @@ fn queries(criterion: &mut Criterion) {
     let mut store = Store::open(&folder.path().join("runs.sqlite")).expect("a store");
     fill(&mut store);
     let of_tier = Filter {
-        experiment: Some(Experiment::Random),
+        experiment: Some("random".into()),
         tier: Some(TierName::cxl(0)),
         metric: Some(Metric::Gbps),
         ..Filter::default()

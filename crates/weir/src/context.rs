@@ -30,6 +30,20 @@ impl Context {
         }
     }
 
+    /// A context of usual arguments.
+    #[cfg(test)]
+    pub fn for_tests() -> Self {
+        use clap::Parser as _;
+        let cli = crate::cli::Cli::try_parse_from(["weir", "man"]);
+        Self {
+            global: cli
+                .map(|cli| cli.global)
+                .unwrap_or_else(|error| panic!("{error}")),
+            typed: Vec::new(),
+            stop: Stop::on_signals().unwrap_or_else(|error| panic!("{error}")),
+        }
+    }
+
     /// Tells the user something that is no result, unless asked to be quiet.
     pub fn note(&self, text: &str) {
         if !self.global.quiet {

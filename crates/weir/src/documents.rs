@@ -6,12 +6,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::access::Op;
 use weir_model::capability::Capability;
-use weir_model::document::Experiment;
 use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 
+use weir_model::counter_file::CountersDocument;
+use weir_model::diagnosis::DoctorDocument;
+use weir_model::document::{BenchDocument, ReproduceDocument, SensitivityDocument};
+use weir_model::insight::{
+    CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
+};
+use weir_model::interplay::InterplayDocument;
+use weir_steer::document::SteerDocument;
+use weir_steer::log::LogLine;
+use weir_steer::status::StatusDocument;
+
 use crate::store::RunId;
+use crate::verbs::steer::RestoreDocument;
 
 pub use workload::{
     PhaseLine, WorkloadDocument, WorkloadLine, WorkloadRunDocument, WorkloadsDocument,
@@ -311,7 +322,7 @@ pub struct ComparedFigure {
     /// The other.
     pub run_b: RunId,
     /// The experiment.
-    pub experiment: Experiment,
+    pub experiment: String,
     /// The tier.
     pub tier: TierName,
     /// The instruction.
@@ -376,4 +387,54 @@ pub struct CounterLine {
     /// Why it cannot be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+}
+
+/// A kind of document.
+pub struct Kind {
+    /// `weir/KIND/VERSION`.
+    pub schema: &'static str,
+    /// What writes it: a command, or a part of it.
+    pub written_by: &'static str,
+    /// Its JSON Schema.
+    pub json_schema: fn() -> serde_json::Value,
+}
+
+macro_rules! kinds {
+    ($($document:ty => $written_by:literal,)*) => {
+        /// Every kind of document, in the order of docs/json.md.
+        pub static KINDS: &[Kind] = &[$(Kind {
+            schema: <$document>::SCHEMA,
+            written_by: $written_by,
+            json_schema: || schemars::schema_for!($document).to_value(),
+        }),*];
+    };
+}
+
+kinds! {
+    BenchDocument => "weir bench",
+    InterplayDocument => "weir interplay",
+    ExplainDocument => "weir explain",
+    CalibrateDocument => "weir calibrate",
+    SlowdownModel => "the file that weir calibrate writes",
+    PredictDocument => "weir predict",
+    TuneDocument => "weir tune interleave",
+    SteerDocument => "weir steer run --on PLATFORM",
+    StatusDocument => "weir steer status, and the status socket",
+    RestoreDocument => "weir steer restore",
+    LogLine => "weir steer explain, and a line of the decision log",
+    ReproduceDocument => "weir reproduce",
+    SensitivityDocument => "weir reproduce --sensitivity",
+    TopoDocument => "weir topo",
+    PlaceDocument => "weir place",
+    DoctorDocument => "weir doctor",
+    CountersDocument => "weir counters record, show",
+    CountersListDocument => "weir counters list",
+    PlatformsDocument => "weir platforms list",
+    PlatformDocument => "weir platforms show",
+    WorkloadsDocument => "weir workload list",
+    WorkloadDocument => "weir workload show",
+    WorkloadRunDocument => "weir workload run",
+    RunsDocument => "weir runs list",
+    CompareDocument => "weir runs compare",
+    RecordDocument => "weir runs export --as record",
 }

@@ -77,6 +77,7 @@ impl<'a> Keeping<'a> {
             record: None::<&()>,
             warnings: &[],
             elapsed_s: origin.elapsed_s,
+            address: None,
         };
         let figures: Vec<Figure<'_, T, ()>> = list.iter().enumerate().map(figure).collect();
         self.store.add_all(run, &figures)?;

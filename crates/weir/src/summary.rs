@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_model::access::Op;
-use weir_model::document::{BenchDocument, Experiment, Point, Theory};
+use weir_model::document::{BenchDocument, Point, Theory};
 use weir_model::topology::{Tier, TierName};
-
-use crate::output::points::is_chase;
 
 /// One tier in short.
 #[derive(Debug, Clone)]
@@ -76,7 +74,7 @@ fn peaks(points: &[Point], tier: &TierName) -> BTreeMap<Op, Peak> {
         let Some(gbps) = point.gbps.map(|g| g.get()) else {
             continue;
         };
-        if point.experiment != Experiment::Bandwidth || point.tier != *tier {
+        if point.experiment != "bandwidth" || point.tier != *tier {
             continue;
         }
         if peaks.get(&point.op).is_none_or(|best| gbps > best.gbps) {
@@ -89,4 +87,9 @@ fn peaks(points: &[Point], tier: &TierName) -> BTreeMap<Op, Peak> {
         }
     }
     peaks
+}
+
+/// Whether a point is a step of the staircase of dependent loads.
+pub fn is_chase(point: &Point) -> bool {
+    point.experiment == "latency" && point.pattern.starts_with("chase")
 }

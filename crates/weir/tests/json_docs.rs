@@ -5,24 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use schemars::{JsonSchema, schema_for};
+use schemars::schema_for;
 use serde_json::Value;
-use weir::documents::{
-    CompareDocument, CountersListDocument, PlaceDocument, PlatformDocument, PlatformsDocument,
-    RecordDocument, RunsDocument, TopoDocument, WorkloadDocument, WorkloadRunDocument,
-    WorkloadsDocument,
-};
-use weir::verbs::steer::RestoreDocument;
-use weir_model::counter_file::CountersDocument;
-use weir_model::diagnosis::DoctorDocument;
-use weir_model::document::{BenchDocument, Record, ReproduceDocument, SensitivityDocument};
-use weir_model::insight::{
-    CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
-};
-use weir_model::interplay::InterplayDocument;
-use weir_steer::document::SteerDocument;
-use weir_steer::log::LogLine;
-use weir_steer::status::StatusDocument;
+use weir::documents::{KINDS, Kind};
+use weir_model::document::Record;
 
 const HEAD: &str = "\
 # The JSON that Weir prints and keeps
@@ -44,142 +30,9 @@ This page is made from the types; do not edit it.
 fn page() -> String {
     let mut text = HEAD.to_owned();
     let mut parts: BTreeMap<String, Value> = BTreeMap::new();
-    document::<BenchDocument>("weir bench", BenchDocument::SCHEMA, &mut text, &mut parts);
-    document::<InterplayDocument>(
-        "weir interplay",
-        InterplayDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<ExplainDocument>(
-        "weir explain",
-        ExplainDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<CalibrateDocument>(
-        "weir calibrate",
-        CalibrateDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<SlowdownModel>(
-        "the file that weir calibrate writes",
-        SlowdownModel::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<PredictDocument>(
-        "weir predict",
-        PredictDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<TuneDocument>(
-        "weir tune interleave",
-        TuneDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<SteerDocument>(
-        "weir steer run --on PLATFORM",
-        SteerDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<StatusDocument>(
-        "weir steer status, and the status socket",
-        StatusDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<RestoreDocument>(
-        "weir steer restore",
-        RestoreDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<LogLine>(
-        "weir steer explain, and a line of the decision log",
-        LogLine::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<ReproduceDocument>(
-        "weir reproduce",
-        ReproduceDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<SensitivityDocument>(
-        "weir reproduce --sensitivity",
-        SensitivityDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<TopoDocument>("weir topo", TopoDocument::SCHEMA, &mut text, &mut parts);
-    document::<PlaceDocument>("weir place", PlaceDocument::SCHEMA, &mut text, &mut parts);
-    document::<DoctorDocument>("weir doctor", DoctorDocument::SCHEMA, &mut text, &mut parts);
-    document::<CountersDocument>(
-        "weir counters record, show",
-        CountersDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<CountersListDocument>(
-        "weir counters list",
-        CountersListDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<PlatformsDocument>(
-        "weir platforms list",
-        PlatformsDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<PlatformDocument>(
-        "weir platforms show",
-        PlatformDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<WorkloadsDocument>(
-        "weir workload list",
-        WorkloadsDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<WorkloadDocument>(
-        "weir workload show",
-        WorkloadDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<WorkloadRunDocument>(
-        "weir workload run",
-        WorkloadRunDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<RunsDocument>(
-        "weir runs list",
-        RunsDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<CompareDocument>(
-        "weir runs compare",
-        CompareDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
-    document::<RecordDocument>(
-        "weir runs export --as record",
-        RecordDocument::SCHEMA,
-        &mut text,
-        &mut parts,
-    );
+    for kind in KINDS {
+        document(kind, &mut text, &mut parts);
+    }
     // Records are kept as they were written; their type is part of the contract all the same.
     let record = schema_for!(Record).to_value();
     if let Some(definitions) = record["$defs"].as_object() {
@@ -195,17 +48,12 @@ fn page() -> String {
     text
 }
 
-fn document<D: JsonSchema>(
-    command: &str,
-    kind: &str,
-    text: &mut String,
-    parts: &mut BTreeMap<String, Value>,
-) {
-    let schema = schema_for!(D).to_value();
+fn document(kind: &Kind, text: &mut String, parts: &mut BTreeMap<String, Value>) {
+    let schema = (kind.json_schema)();
     if let Some(definitions) = schema["$defs"].as_object() {
         parts.extend(definitions.clone());
     }
-    let _ = write!(text, "\n## `{kind}`: `{command}`\n");
+    let _ = write!(text, "\n## `{}`: `{}`\n", kind.schema, kind.written_by);
     body(&schema, text);
 }
 
@@ -332,5 +180,26 @@ fn the_page_about_json_is_current() {
 fn every_field_of_every_document_has_a_meaning() {
     for line in page().lines().filter(|line| line.starts_with("| `")) {
         assert!(!line.ends_with("|  |"), "no meaning: {line}");
+    }
+}
+
+/// A JSON Schema file for each kind of document, made from the types.
+#[test]
+fn the_schema_files_are_current() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas");
+    for kind in KINDS {
+        let name = kind.schema.replace("weir/", "").replace('/', "-");
+        let path = folder.join(format!("{name}.json"));
+        let mut wanted = serde_json::to_string_pretty(&(kind.json_schema)()).unwrap();
+        wanted.push('\n');
+        if std::env::var_os("WEIR_UPDATE").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &wanted).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == wanted,
+            "schemas/{name}.json is not what the types say; run: WEIR_UPDATE=1 cargo test -p weir --test json_docs"
+        );
     }
 }

@@ -82,13 +82,13 @@ impl Change {
 mod tests {
     use proptest::prelude::*;
     use weir_model::access::{Op, Pattern};
-    use weir_model::document::{Experiment, Point, Record};
+    use weir_model::document::{Point, Record};
     use weir_model::topology::TierName;
     use weir_model::units::{Bytes, GbPerSec, Nanos};
 
     use super::*;
     use crate::statistics::Estimate;
-    use crate::{Load, PointSpec, study};
+    use crate::{Load, PointSpec};
 
     /// A point of repetitions of one window each.
     fn measured(repetitions: &[f64]) -> (Point, Record) {
@@ -99,8 +99,8 @@ mod tests {
             1,
             Bytes::mib(1),
         );
-        let spec = PointSpec::alone(Experiment::Interplay, load);
-        let mut point = study::failed(&spec, "");
+        let spec = PointSpec::alone("interplay", load);
+        let mut point = crate::figure::failed(&spec, "");
         let estimate = Estimate::of(repetitions.iter().copied()).unwrap();
         point.gbps = Some(GbPerSec(estimate.mean));
         point.ci95 = estimate.ci95;

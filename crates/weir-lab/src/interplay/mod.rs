@@ -22,7 +22,6 @@ mod reason;
 mod side_by_side;
 
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
-use weir_model::document::Experiment;
 use weir_model::interplay::TierOp;
 use weir_model::topology::{Tier, TierKind, Topology};
 use weir_model::units::{Bytes, Nanos};
@@ -241,7 +240,7 @@ impl Points<'_> {
 
     fn alone(&self, tier_op: &TierOp, threads: u32) -> Result<PointSpec, LabError> {
         let load = self.load(tier_op, threads)?;
-        Ok(PointSpec::alone(Experiment::Interplay, load))
+        Ok(PointSpec::alone("interplay", load))
     }
 
     /// What is timed of a victim's tier; of a storage device nothing.
@@ -272,7 +271,7 @@ impl Points<'_> {
         }
         Ok(loads
             .into_iter()
-            .map(|load| PointSpec::alone(Experiment::Interplay, load).at_least(FOR_P99))
+            .map(|load| PointSpec::alone("interplay", load).at_least(FOR_P99))
             .collect())
     }
 }

@@ -2,25 +2,16 @@
 //!
 //! A rule looks at points and at nothing else, so that stored results can be judged again.
 
-mod bandwidth;
-mod latency;
-mod loaded;
-mod movement;
-mod random;
-mod share;
-mod stream;
-mod tail;
 mod trust;
 
-pub use tail::tail_scores;
-
 use serde::{Deserialize, Serialize};
-use weir_model::access::Op;
 use weir_model::document::{Point, Steadiness};
 use weir_model::topology::Topology;
 
+use crate::studies;
+
 /// Two figures are alike if neither exceeds the other by more than this share.
-const ALIKE: f64 = 0.10;
+pub(crate) const ALIKE: f64 = 0.10;
 
 /// How much a verdict matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,7 +37,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(severity: Severity, about: impl Into<String>, text: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        severity: Severity,
+        about: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             severity,
             about: about.into(),
@@ -55,35 +50,21 @@ impl Verdict {
     }
 }
 
-/// Everything the rules conclude, what matters most first.
-pub fn verdicts(topology: &Topology, points: &[Point]) -> Vec<Verdict> {
+/// What points mean: what they say of the machine, then which of them to trust less.
+pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     let mut all = Vec::new();
+    for study in studies::POINT_STUDIES {
+        all.extend((study.answer)(points, topology));
+    }
+    for tier in &topology.tiers {
+        all.extend(studies::latency::against_dram(points, &tier.name));
+    }
     all.extend(trust::beats_physics(points));
     all.extend(trust::without_figure(points));
     all.extend(trust::noisy(points));
     for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {
         all.extend(trust::unsteady(points, kind));
     }
-    for tier in topology.tiers.iter().map(|t| &t.name) {
-        all.extend(latency::staircase(topology, points, tier));
-        all.extend(latency::page_walks(points, tier));
-        all.extend(latency::against_dram(points, tier));
-        all.extend(tail::tails(points, tier));
-        for prefetch in [true, false] {
-            for op in Op::ALL {
-                all.extend(bandwidth::thread_curve(points, tier, op, prefetch));
-            }
-            all.extend(bandwidth::stores(points, tier, prefetch));
-        }
-        all.extend(latency::flushed_stores(points, tier));
-        all.extend(loaded::curves(points, tier));
-        for op in Op::ALL {
-            all.extend(random::blocks(points, tier, op));
-        }
-        all.extend(stream::kernels(points, tier));
-    }
-    all.extend(movement::copies(points));
-    all.extend(share::hand_overs(points));
     // Stable, so that rules keep their order within a severity.
     all.sort_by_key(|verdict| std::cmp::Reverse(verdict.severity));
     all

@@ -332,10 +332,7 @@ impl Machine for LinuxMachine {
             Action::Cores { .. }
             | Action::ProcessorTime { .. }
             | Action::Clock { .. }
-            | Action::Bandwidth { .. }
-            | Action::InterleaveWeights { .. }
-            | Action::MovePages { .. }
-            | Action::Place { .. } => Err(MachineError::Request(
+            | Action::Bandwidth { .. } => Err(MachineError::Request(
                 "measuring threads of this machine are not held back; regulation acts on control groups".into(),
             )),
         }

@@ -38,10 +38,6 @@ pub struct WorkloadLine {
     pub summary: String,
 }
 
-impl crate::output::Record for WorkloadLine {
-    const COLUMNS: &'static [&'static str] = &["name", "bytes", "phases", "summary"];
-}
-
 /// A workload: `weir/workload/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadDocument {
@@ -121,22 +117,6 @@ pub struct PhaseLine {
     /// Mean latency of demand reads beyond L2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-}
-
-impl crate::output::Record for PhaseLine {
-    const COLUMNS: &'static [&'static str] = &[
-        "phase",
-        "instructions",
-        "time_ns",
-        "cpi",
-        "stores",
-        "l1",
-        "l2",
-        "l3",
-        "dram",
-        "gbps",
-        "latency_ns",
-    ];
 }
 
 impl PhaseLine {

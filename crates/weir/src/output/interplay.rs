@@ -4,14 +4,17 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use weir_model::access::Pattern;
+use weir_model::document::Point;
 use weir_model::interplay::{
-    Cause, Cell, CellLatency, InterplayDocument, SurfacePoint, TimedPoint,
+    Cause, Cell, CellLatency, InterplayDocument, SurfacePoint, TierOp, TimedPoint,
 };
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::points::{FIGURES_ABREAST, Grid, reasons, titled};
 use super::{Column, Table, distinct, figure, percent, wrap};
+
+/// Columns of changes that fit next to the name of a victim.
+const ABREAST: usize = 6;
 
 /// Everything that a terminal shows of a matrix.
 pub fn interplay(document: &InterplayDocument) -> String {
@@ -32,29 +35,35 @@ pub fn interplay(document: &InterplayDocument) -> String {
 
 /// Rows of one victim tier by columns of one aggressor tier.
 fn grid(text: &mut String, victim: &TierName, aggressor: &TierName, cells: &[&Cell]) {
-    let rows = distinct(cells.iter().map(|c| &c.victim));
+    let mut rows = distinct(cells.iter().map(|c| &c.victim));
     let columns = distinct(cells.iter().map(|c| &c.aggressor));
-    let filled = cells.iter().filter_map(|cell| {
-        let row = rows.iter().position(|r| **r == cell.victim)?;
-        let column = columns.iter().position(|c| **c == cell.aggressor)?;
-        let change = cell.change_pct.map_or("!".into(), |change| {
+    rows.dedup();
+    let change = |row: &TierOp, column: &TierOp| {
+        let of_pair = |c: &&&Cell| c.victim == *row && c.aggressor == *column;
+        cells.iter().find(of_pair).map_or(String::new(), |cell| {
             let undecided = if cell.is_undecided() { "?" } else { "" };
             let unstable = if cell.is_unstable() { "~" } else { "" };
-            format!("{}{undecided}{unstable}", percent(change))
-        });
-        Some((row, column, change))
-    });
-    let grid = Grid::of(filled);
+            let change = cell.change_pct.map(percent);
+            change.map_or("!".into(), |change| {
+                format!("{change}{undecided}{unstable}")
+            })
+        })
+    };
     let title = format!(
-        "Bandwidth of {victim} beside {aggressor}: change in %, the largest over thread counts"
+        "Bandwidth of {victim} with {aggressor}: change in %, the largest over thread counts"
     );
-    grid.show(
-        text,
-        &title,
-        FIGURES_ABREAST,
-        (&Column::words("victim"), &|&row| rows[row].to_string()),
-        &|&column| columns[column].to_string(),
-    );
+    for part in columns.chunks(ABREAST) {
+        let heads = part.iter().map(|column| Column::number(column.to_string()));
+        let heads: Vec<Column> = std::iter::once(Column::words("victim"))
+            .chain(heads)
+            .collect();
+        let mut table = Table::new(&heads);
+        for row in &rows {
+            let changes = part.iter().map(|column| change(row, column));
+            table.row(std::iter::once(row.to_string()).chain(changes));
+        }
+        titled(text, &title, &table);
+    }
 }
 
 /// What timed accesses take, beside most threads of each aggressor.
@@ -246,4 +255,46 @@ pub fn sentence(cell: &Cell) -> String {
         let _ = write!(text, ": {}", cell.verdict.evidence.join("; "));
     }
     text
+}
+
+fn titled(text: &mut String, title: &str, table: &Table) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&wrap(title, "", "  "));
+    let _ = write!(text, "{table}");
+}
+
+/// Why figures are missing or cannot be right, each reason once.
+fn reasons(points: &[Point], text: &mut String) {
+    let mut failed: Vec<(&str, String, usize)> = Vec::new();
+    for point in points {
+        let Some(error) = &point.error else { continue };
+        match failed.iter_mut().find(|(seen, _, _)| seen == error) {
+            Some((_, _, count)) => *count += 1,
+            None => failed.push((error, format!("{} on {}", point.op, point.tier), 1)),
+        }
+    }
+    if !failed.is_empty() {
+        text.push('\n');
+    }
+    for (error, what, count) in failed {
+        let more = if count > 1 {
+            format!(" and {} more", count - 1)
+        } else {
+            String::new()
+        };
+        text.push_str(&wrap(&format!("{what}{more}: {error}"), "! ", "  "));
+    }
+    let beaten = points
+        .iter()
+        .filter(|p| p.theory.as_ref().is_some_and(|t| t.beaten))
+        .count();
+    if beaten > 0 {
+        text.push_str(&wrap(
+            &format!("{beaten} figures beat their limit and cannot be right"),
+            "\n? ",
+            "  ",
+        ));
+    }
 }

@@ -4,8 +4,6 @@ mod csv;
 mod insight;
 mod interplay;
 mod number;
-mod parquet;
-pub mod points;
 mod prose;
 mod steer;
 mod table;
@@ -16,14 +14,11 @@ use serde::Serialize;
 
 use crate::failure::Result;
 
-pub use self::csv::{Record, point_rows, rows_to_csv, to_csv};
-pub use self::parquet::{Rows, to_parquet};
-pub use insight::{
-    advice_row, calibrate, explain, explain_rows, fit_row, predict, predicted_row, tune,
-};
+pub use self::csv::{point_rows, to_csv};
+pub use insight::{calibrate, explain, predict, tune};
 pub use interplay::{interplay, sentence};
 pub use number::{figure, percent, seconds, slower};
-pub use prose::{WIDTH, alike, wrap};
+pub use prose::{WIDTH, alike, width, wrap};
 pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};
 
@@ -36,6 +31,17 @@ pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
         }
     }
     seen
+}
+
+/// Prints tables and sentences, in plain ASCII where the locale is not UTF-8.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_text(text: &str) -> Result<()> {
+    match prose::is_utf8() {
+        true => print(text),
+        false => print(&prose::ascii(text)),
+    }
 }
 
 /// Prints text as it is.

@@ -1,11 +1,51 @@
 //! Sentences that fit the terminal.
 
+use std::sync::OnceLock;
+
 use unicode_width::UnicodeWidthStr;
 
-/// The widest line that tables and sentences on standard output have, in columns.
+/// The widest line on standard output where it is no terminal, in columns.
 pub const WIDTH: usize = 80;
 
-/// Breaks text at spaces so that no line is wider than [`WIDTH`]; lines after the first are
+/// The widest line that tables and sentences have: the terminal's width between 60 and 200 columns.
+pub fn width() -> usize {
+    static WIDE: OnceLock<usize> = OnceLock::new();
+    *WIDE.get_or_init(|| {
+        let terminal = console::Term::stdout();
+        let columns = (terminal.is_term().then(|| terminal.size_checked())).flatten();
+        columns.map_or(WIDTH, |(_, columns)| usize::from(columns).clamp(60, 200))
+    })
+}
+
+/// Whether the locale's characters are UTF-8 (`LC_ALL`, `LC_CTYPE`, `LANG`; the first that is set decides).
+pub fn is_utf8() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var);
+    let locale = set.into_iter().flatten().find(|locale| !locale.is_empty());
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Text in ASCII alone, for terminals whose locale is not UTF-8.
+pub fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        c if c.is_ascii() => c.to_string(),
+        '─' | '–' | '—' => "-".into(),
+        '±' => "+-".into(),
+        '·' => "-".into(),
+        '×' => "x".into(),
+        '…' => "...".into(),
+        '’' | '‘' => "'".into(),
+        'µ' => "u".into(),
+        '≤' => "<=".into(),
+        '≥' => ">=".into(),
+        _ => "?".into(),
+    };
+    text.chars().map(plain).collect()
+}
+
+/// Breaks text at spaces so that no line is wider than [`width`]; lines after the first are
 /// indented. Words that are wider than a line are broken anywhere.
 pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     let mut lines = Vec::new();
@@ -13,7 +53,7 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     let mut empty = true;
     for word in text.split_whitespace() {
         let gap = usize::from(!empty);
-        if !empty && line.width() + gap + word.width() > WIDTH {
+        if !empty && line.width() + gap + word.width() > width() {
             lines.push(std::mem::replace(&mut line, indent.to_owned()));
             empty = true;
         }
@@ -23,7 +63,7 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
         for c in word.chars() {
             let mut utf8 = [0; 4];
             let c = c.encode_utf8(&mut utf8);
-            if line.width() + c.width() > WIDTH {
+            if line.width() + c.width() > width() {
                 lines.push(std::mem::replace(&mut line, indent.to_owned()));
             }
             line.push_str(c);
@@ -88,7 +128,7 @@ mod tests {
         #[test]
         fn no_line_is_wider_than_the_terminal(text in ".{0,400}") {
             for line in wrap(&text, "- ", "  ").lines() {
-                prop_assert!(line.width() <= WIDTH, "{line:?}");
+                prop_assert!(line.width() <= width(), "{line:?}");
             }
         }
 

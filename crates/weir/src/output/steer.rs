@@ -5,7 +5,6 @@ use weir_model::units::GbPerSec;
 use weir_steer::document::{PhaseSummary, SideSummary, SteerDocument};
 use weir_steer::record::{TierNames, WindowRecord};
 
-use super::csv::Record;
 use super::{Column, Table, figure, wrap};
 
 /// Rows of the table over time.
@@ -179,7 +178,7 @@ fn together(document: &SteerDocument) -> String {
 }
 
 /// A window, flat.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SteerRow<'a> {
     t_s: f64,
     window_s: f64,
@@ -191,21 +190,6 @@ pub struct SteerRow<'a> {
     level: u32,
     quota_pct: f64,
     why: &'a str,
-}
-
-impl Record for SteerRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "t_s",
-        "window_s",
-        "fast_gbps",
-        "slow_gbps",
-        "fast_tor_ns",
-        "slow_tor_ns",
-        "all_tor_ns",
-        "level",
-        "quota_pct",
-        "why",
-    ];
 }
 
 /// Every window as a row.

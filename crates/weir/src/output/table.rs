@@ -7,7 +7,7 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, TableStyle,
 };
 
-use super::WIDTH;
+use super::width;
 
 /// Only a rule under the head: tables are read, and pasted into mails.
 const STYLE: TableStyle = TableStyle::new()
@@ -57,7 +57,7 @@ impl Table {
         inner
             .load_style(STYLE)
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(WIDTH as u16)
+            .set_width(u16::try_from(width()).unwrap_or(80))
             .set_header(columns.iter().map(|c| c.head.as_ref()));
         Self {
             columns: columns.to_vec(),
@@ -89,7 +89,7 @@ impl fmt::Display for Table {
             shown.set_padding((0, 1));
             if column.number {
                 shown.set_cell_alignment(CellAlignment::Right);
-                if numbers + LEFT_FOR_WORDS <= WIDTH {
+                if numbers + LEFT_FOR_WORDS <= width() {
                     shown.set_constraint(ColumnConstraint::ContentWidth);
                 }
             }
@@ -132,7 +132,7 @@ mod tests {
                 table.row(row.into_iter().take(columns.len()));
             }
             for line in table.to_string().lines() {
-                prop_assert!(line.width() <= WIDTH, "{} {line:?}", line.width());
+                prop_assert!(line.width() <= width(), "{} {line:?}", line.width());
             }
         }
     }

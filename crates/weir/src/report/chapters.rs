@@ -1,9 +1,15 @@
 //! The chapters of figures: one an experiment, in the order in which one asks.
 
 use maud::{Markup, html};
+use weir_lab::studies::POINT_STUDIES;
+use weir_lab::view::{Shape, View};
+use weir_lab::{About, Points};
+use weir_model::frame::Frame;
 
 use super::figures::{self, Drawn};
 use super::plate::plate;
+use crate::render::picture;
+
 use super::{Cited, Insight, Section, Told};
 
 /// Charts that answer one question.
@@ -80,77 +86,6 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: sections.iter().map(figures::behind_cells).collect(),
         },
         Chapter {
-            id: "latency",
-            title: "Latency",
-            words: "Dependent loads over growing working sets: each plateau is a cache, the last \
-                    one is the tier. TLB-friendly hops stay within what the TLB covers; random \
-                    ones add page walks.",
-            plates: of_each(&|section| {
-                let stairs = figures::staircase(section, sections);
-                stairs
-                    .into_iter()
-                    .chain(figures::single_accesses(section))
-                    .collect()
-            }),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "tail",
-            title: "Tails",
-            words: "Every request is timed by itself. Upwards, each nine of a quantile takes as \
-                    much room as the one before it; a curve that leans to the right has a long \
-                    tail. Chasers are timed too, readers and writers are not.",
-            plates: of_each(&figures::tails),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "bandwidth",
-            title: "Bandwidth",
-            words: "Bytes of the program, all threads together. An ordinary store also reads its \
-                    line first, so that the memory moves twice what is shown.",
-            plates: of_each(&figures::by_threads),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "loaded",
-            title: "Loaded latency",
-            words: "One thread chases pointers while others draw traffic, pausing less and less. \
-                    A mix is reads to writes at the memory interface, where an ordinary store \
-                    is one of each.",
-            plates: of_each(&figures::loaded),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "random",
-            title: "Random blocks",
-            words: "Lines in order inside a block, blocks at random. The surfaces of a tier share \
-                    their shades.",
-            plates: of_each(&figures::random),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "stream",
-            title: "STREAM",
-            words: "Bytes as STREAM counts them: reads for ownership are not in the figure.",
-            plates: of_each(&figures::stream),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "movement",
-            title: "Movement",
-            words: "Bytes that are copied, counted once, by method. Rows are sources, columns \
-                    destinations.",
-            plates: of_each(&figures::movement),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "share",
-            title: "Sharing a line",
-            words: "Two cores take turns on one line.",
-            plates: of_each(&figures::share),
-            below: Vec::new(),
-        },
-        Chapter {
             id: "slowdown",
             title: "Slowdown by cause",
             words: "Cycles in which the core waits, by what it waits for: a full store buffer, a line on \
@@ -199,6 +134,43 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: Vec::new(),
         },
     ];
+    let of_points = POINT_STUDIES.iter().map(|study| Chapter {
+        id: study.name,
+        title: study.title,
+        words: study.words,
+        plates: of_each(&|section| studied(section, study.name)),
+        below: Vec::new(),
+    });
+    chapters.splice(2..2, of_points);
     chapters.retain(|chapter| !chapter.plates.is_empty());
     chapters
+}
+
+/// The pictures of a study's views.
+fn studied(section: &Section, study: &str) -> Vec<Drawn> {
+    let header = &section.document.header;
+    let about = About {
+        machine: &header.machine,
+        topology: &header.topology,
+    };
+    let points = &Points::of(section.document.points.clone()).points;
+    let views = weir_lab::studies::views(points, about);
+    let views: Vec<View> = views
+        .into_iter()
+        .filter(|view| view.study == study)
+        .collect();
+    let frames = [Frame::of("points", points)];
+    let tiers: Vec<String> = header
+        .topology
+        .tiers
+        .iter()
+        .map(|t| t.name.to_string())
+        .collect();
+    let mut drawn = picture::pictures(&frames, &views, section.machine(), &tiers);
+    for view in &views {
+        if let Shape::Picture("tails") = view.shape {
+            drawn.extend(figures::tails(section));
+        }
+    }
+    drawn
 }

@@ -52,7 +52,7 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
             div class="columns" {
                 @for section in sections {
                     @let document = &section.document;
-                    @let all = weir_lab::verdicts(&document.header.topology, &document.points);
+                    @let all = weir_lab::verdict::of_points(&document.points, &document.header.topology);
                     section {
                         h3 { (section.machine()) }
                         @let (first, more) = all.split_at(all.len().min(IN_SIGHT));

@@ -2,7 +2,7 @@
 
 mod chapters;
 pub mod chart;
-mod figures;
+pub mod figures;
 mod head;
 mod insight;
 mod page;
@@ -10,12 +10,11 @@ mod plate;
 
 use weir_model::document::{BenchDocument, Point};
 use weir_model::interplay::InterplayDocument;
-use weir_model::published::measured::Curve;
-use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 
 use crate::store::RunId;
 
+pub use figures::Drawn;
 pub use insight::{Insight, Told};
 pub use page::page;
 
@@ -46,19 +45,6 @@ pub struct Section {
     /// Every latency that was recorded for a point, with its count, shortest first; in the order of
     /// the points.
     pub latencies: Vec<Vec<(Nanos, u64)>>,
-    /// What instruments logged on the real machine that this is a model of.
-    pub logged: Vec<Logged>,
-}
-
-/// A curve that an instrument logged on a real machine.
-#[derive(Debug, Clone)]
-pub struct Logged {
-    /// The log, by its file.
-    pub log: String,
-    /// The tier that was loaded.
-    pub tier: TierName,
-    /// The curve.
-    pub curve: Curve,
 }
 
 impl Section {

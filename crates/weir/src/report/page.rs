@@ -2,11 +2,12 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use weir_model::document::Point;
+use weir_model::frame::Frame;
 
 use super::chapters::{Chapter, chapters};
 use super::{Cited as _, Insight, Section, head, insight};
-use crate::output::points::mix;
-use crate::output::{distinct, figure};
+use crate::output::distinct;
+use crate::render::text;
 
 const STYLE: &str = include_str!("page.css");
 const DARK: &str = include_str!("dark.css");
@@ -134,81 +135,24 @@ fn counted_conditions(points: &[Point]) -> Vec<(&str, usize)> {
     counted
 }
 
+/// Every row of a list with every column that holds something.
 fn table(section: &Section) -> Markup {
+    let frame = Frame::of("points", &section.document.points);
+    let rows = || frame.rows.iter();
+    let used = |at: &usize| rows().any(|row| row.get(*at).is_some_and(|value| !value.is_null()));
+    let columns: Vec<usize> = (0..frame.columns.len()).filter(used).collect();
+    let heads = || columns.iter().filter_map(|&at| frame.columns.get(at));
     html! {
         details class="table" {
-            summary { "Table of the " (section.document.points.len()) " figures of " (section.origin()) }
+            summary { "Table of the " (frame.rows.len()) " figures of " (section.origin()) }
             div class="scroll" { table {
-                thead { tr {
-                    th { "experiment" } th { "tier" } th { "what" } th { "threads" }
-                    th { "working set" } th { "prefetch" } th { "GB/s" } th { "mean ns" } th { "p50 ns" }
-                    th { "p99 ns" } th { "± 95 %" } th { "samples" } th { "limit" } th { "remark" }
-                } }
-                tbody { @for point in &section.document.points { (row(point)) } }
+                thead { tr { @for column in heads() { th title=(column.doc) { (text::heading(column)) } } } }
+                tbody {
+                    @for row in rows() {
+                        tr { @for column in heads() { td { (text::value(&frame, row, column)) } } }
+                    }
+                }
             } }
         }
-    }
-}
-
-fn row(point: &Point) -> Markup {
-    let value = |value: Option<f64>| value.map_or("–".to_owned(), figure);
-    html! {
-        tr {
-            td { (point.experiment.name()) } td { (point.tier) } td { (what(point)) }
-            td { (point.threads) }
-            td { (point.wss_bytes.map_or("–".to_owned(), |b| b.to_string())) }
-            td { @if point.prefetch { "on" } @else { "off" } }
-            td { (value(point.gbps.map(|g| g.get()))) }
-            td { (value(point.ns.map(|n| n.mean.get()))) }
-            td { (value(point.ns.map(|n| n.p50.get()))) }
-            td { (value(point.ns.and_then(|n| n.p99).map(|q| q.get()))) }
-            td { (value(point.ci95)) } td { (point.samples) }
-            td { (value(point.theory.as_ref().map(|t| t.limit))) }
-            td { (remark(point)) }
-        }
-    }
-}
-
-/// Instruction and order of lines, and whatever else tells a point from its neighbours.
-fn what(point: &Point) -> String {
-    let mut parts = vec![format!("{} {}", point.op, point.pattern)];
-    parts.extend(point.kernel.clone());
-    parts.extend(point.source.as_ref().map(|tier| format!("from {tier}")));
-    parts.extend(point.block_bytes.map(|size| format!("{size} blocks")));
-    parts.extend(point.batch.map(|n| format!("batch {n}")));
-    if !point.cores.is_empty() {
-        let cores: Vec<String> = point.cores.iter().map(u32::to_string).collect();
-        parts.push(format!("cores {}", cores.join(", ")));
-    }
-    parts.extend(point.beside.as_ref().map(|beside| {
-        let drawn = beside.traffic_gbps.or(beside.gbps);
-        let drawn = drawn.map_or(String::new(), |g| format!(", {} GB/s", figure(g.get())));
-        format!(
-            "beside {} x {} {} on {}, pause {} ns{drawn}",
-            beside.threads,
-            beside.op,
-            mix(beside),
-            beside.tier,
-            figure(beside.pause_ns.get()),
-        )
-    }));
-    parts.join(", ")
-}
-
-fn remark(point: &Point) -> String {
-    let kind = if point.gbps.is_some() {
-        "bandwidth"
-    } else {
-        "latency"
-    };
-    let sign = super::figures::sign(point).map(|sign| sign.meaning());
-    match (&point.error, &point.theory) {
-        (Some(error), _) => error.clone(),
-        (None, Some(theory)) if theory.beaten => format!("beats the {kind} that physics allows"),
-        (None, Some(theory)) => {
-            let limit = format!("{:.0} % of {}", theory.share_pct, theory.basis);
-            sign.map_or(limit.clone(), |sign| format!("{sign}; {limit}"))
-        }
-        (None, None) => sign.unwrap_or_default().to_owned(),
     }
 }

@@ -4,7 +4,6 @@
 //! answered from an index; no query here reads a figure's document.
 
 use rusqlite::{OptionalExtension, Row, ToSql, named_params};
-use weir_model::document::Experiment;
 use weir_model::topology::TierName;
 
 use super::error::Located;
@@ -17,7 +16,7 @@ pub struct Filter {
     /// The beginning of the machine's name.
     pub machine: Option<String>,
     /// Only runs with a figure of this experiment.
-    pub experiment: Option<Experiment>,
+    pub experiment: Option<String>,
     /// Only runs with a figure of this tier; of the experiment too, where both are given.
     pub tier: Option<TierName>,
     /// Only runs that began at this time or later, in seconds since 1970 (UTC).
@@ -103,7 +102,7 @@ impl Filter {
     pub(super) fn values<T>(&self, then: impl FnOnce(&[(&str, &dyn ToSql)]) -> T) -> T {
         // The last character there is: no name with this beginning comes after it.
         let beyond = self.machine.as_ref().map(|m| format!("{m}\u{10ffff}"));
-        let experiment = self.experiment.map(Experiment::name);
+        let experiment = self.experiment.as_deref();
         let tier = self.tier.as_ref().map(TierName::as_str);
         let all: [(&str, bool, &dyn ToSql); 6] = [
             (":machine", self.machine.is_some(), &self.machine),

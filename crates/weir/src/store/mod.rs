@@ -1,6 +1,7 @@
 //! The store: every run in one SQLite file, each finished figure in a transaction of its own, so
 //! that whatever ends a run leaves its finished figures behind.
 
+mod answers;
 mod error;
 mod list;
 mod plan;
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 pub use error::StoreError;
 pub use list::{Filter, Metric};
-pub use plan::{Plan, Unfinished};
+pub use plan::{KeptPlan, Plan};
 pub use run::{NewRun, RunId, RunState, StoredRun};
 
 use error::Located;
@@ -46,10 +47,12 @@ pub struct Figure<'a, B: Serialize, R: Serialize> {
     pub warnings: &'a [String],
     /// Seconds since the run began.
     pub elapsed_s: f64,
+    /// What the answer depends on, hashed, where it answers an ask.
+    pub address: Option<&'a str>,
 }
 
 impl Store {
-    /// Where runs are kept if nobody says otherwise: `weir/runs.sqlite` in the user's data
+    /// Where runs are kept by default: `weir/runs.sqlite` in the user's data
     /// directory (XDG base directory specification).
     ///
     /// # Errors
@@ -236,9 +239,9 @@ fn put<B: Serialize, R: Serialize>(
         )
         .at(path)?;
     step.execute(
-        "INSERT OR REPLACE INTO results (run, seq, body, record, warnings)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![run.0, figure.seq, body, record, warnings],
+        "INSERT OR REPLACE INTO results (run, seq, body, record, warnings, address)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![run.0, figure.seq, body, record, warnings, figure.address],
     )
     .at(path)?;
     step.execute(

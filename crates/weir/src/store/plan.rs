@@ -69,17 +69,15 @@ fn digest(points: &[String]) -> String {
     format!("{hash:016x}")
 }
 
-/// What is left to do of a run.
+/// What a run set out to do.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unfinished<P> {
+pub struct KeptPlan<P> {
     /// The machine as it was named.
     pub machine_as: String,
-    /// The digest of the whole plan.
-    pub digest: String,
     /// How often each point is measured.
     pub rounds: u32,
-    /// The points without a figure, or with one of too few repetitions, and their places in the plan.
-    pub missing: Vec<(usize, P)>,
+    /// Every point, in order.
+    pub points: Vec<P>,
 }
 
 impl Store {
@@ -111,52 +109,39 @@ impl Store {
         Ok(id)
     }
 
-    /// What is left to do of a run; `None` if its plan was not kept.
+    /// The plan of a run; `None` where it was kept without one.
     ///
     /// # Errors
-    /// The file cannot be read, or a point of the plan is of a later version.
-    pub fn unfinished<P: DeserializeOwned>(
-        &self,
-        run: RunId,
-    ) -> Result<Option<Unfinished<P>>, StoreError> {
+    /// There is no such run, or the file cannot be read.
+    pub fn plan<P: DeserializeOwned>(&self, run: RunId) -> Result<Option<KeptPlan<P>>, StoreError> {
         let path = &self.path;
-        let plan: Option<(String, String, u32)> = self
+        let plan: Option<(String, u32)> = self
             .db
             .query_row(
-                "SELECT machine_as, plan, rounds FROM runs WHERE id = ?1 AND plan <> ''",
+                "SELECT machine_as, rounds FROM runs WHERE id = ?1 AND plan <> ''",
                 params![run.0],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .optional()
             .at(path)?;
-        let Some((machine_as, digest, rounds)) = plan else {
+        let Some((machine_as, rounds)) = plan else {
             return Ok(None);
         };
         let mut query = self
             .db
-            .prepare(
-                "SELECT seq, point FROM plans WHERE run = ?1 AND NOT EXISTS
-                     (SELECT 1 FROM results WHERE run = ?1 AND seq = plans.seq
-                      AND (coalesce(json_extract(body, '$.repetitions'), 1) >= ?2
-                           OR json_extract(body, '$.error') IS NOT NULL))
-                 ORDER BY seq",
-            )
+            .prepare("SELECT point FROM plans WHERE run = ?1 ORDER BY seq")
             .at(path)?;
         let rows = query
-            .query_map(params![run.0, rounds], |row| {
-                Ok((row.get(0)?, row.get::<_, String>(1)?))
-            })
+            .query_map(params![run.0], |row| row.get::<_, String>(0))
             .at(path)?;
-        let mut missing = Vec::new();
+        let mut points = Vec::new();
         for row in rows {
-            let (seq, point) = row.at(path)?;
-            missing.push((seq, self.value(&point)?));
+            points.push(self.value(&row.at(path)?)?);
         }
-        Ok(Some(Unfinished {
+        Ok(Some(KeptPlan {
             machine_as,
-            digest,
             rounds,
-            missing,
+            points,
         }))
     }
 

@@ -75,6 +75,19 @@ pub(super) const STEPS: &[&str] = &[
                                      kept, planned, state, elapsed_s);
     CREATE INDEX runs_by_plan ON runs (plan, id) WHERE plan <> '';
 ",
+    "
+    -- What an answer depends on, hashed, so that runs share answers. Earlier figures have none.
+    ALTER TABLE results ADD COLUMN address TEXT;
+    CREATE INDEX results_by_address ON results (address) WHERE address IS NOT NULL;
+    -- Answers to asks other than points.
+    CREATE TABLE answers (
+        address TEXT NOT NULL,
+        run     INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+        kind    TEXT NOT NULL,
+        body    TEXT NOT NULL,
+        PRIMARY KEY (address, run)
+    ) WITHOUT ROWID;
+",
 ];
 
 /// The version that this Weir writes.

@@ -15,7 +15,7 @@ use weir_model::diagnosis::{
 use crate::cli::Format;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::output::{Record, print, to_csv, to_json, wrap};
+use crate::output::{print, to_csv, to_json, wrap};
 use crate::system::{self, System};
 use crate::verbs::topo::count;
 
@@ -110,7 +110,7 @@ fn record(file: &Path, system: &System) -> Result<RecordingNote> {
 }
 
 /// A finding as one row of CSV.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct FindingRow<'a> {
     severity: &'a str,
     rule: &'a str,
@@ -120,12 +120,6 @@ struct FindingRow<'a> {
     effect: &'a str,
     commands: String,
     advice: &'a str,
-}
-
-impl Record for FindingRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "severity", "rule", "spoils", "found", "evidence", "effect", "commands", "advice",
-    ];
 }
 
 impl<'a> From<&'a Finding> for FindingRow<'a> {

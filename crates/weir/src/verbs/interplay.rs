@@ -1,7 +1,7 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::interplay::{self, CoRunners, Matrix, Measured as Figure};
-use weir_lab::{LabError, interplay::preset::Preset};
+use weir_lab::{LabError, Threads, interplay::preset::Preset};
 use weir_model::capability::{Capability, Feature};
 use weir_model::document::Record;
 use weir_model::interplay::{InterplayDocument, TierOp};
@@ -9,15 +9,15 @@ use weir_model::machine::MachineKind;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
-use super::bench::{Threads, runnable};
 use super::runs::bench_document;
 use crate::cli::Format;
 use crate::context::Context;
-use crate::estimate::agree;
+use crate::driver::Job;
 use crate::failure::{Failure, Result};
-use crate::measure::measure_rounds;
-use crate::output::{self, point_rows, print, seconds, to_csv, to_json};
+use crate::output::{self, point_rows, print, seconds, to_json};
+use crate::render::csv;
 use crate::store::{RunId, Store, StoredRun};
+use crate::studies::Planned;
 use crate::{machine, storage};
 
 /// The verb as the store has it.
@@ -140,43 +140,36 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let request = |error: LabError| Failure::Request(error.into());
     let options = args.options(&chosen.topology).map_err(request)?;
     let plan = interplay::plan(&chosen.topology, &options).map_err(request)?;
-    let mut runnable = runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
+    let mut plan = plan;
+    let mut warnings = Vec::new();
     if let Some(why) = &chosen.only_reads {
         if let Some(tier_op) = args.asked_to_write() {
             return Err(Failure::request(format!("{tier_op} is refused: {why}")));
         }
-        let all = runnable.plan.len();
-        runnable.plan.retain(|spec| {
-            let beside = spec.beside.as_ref().map(|load| load.op);
-            !(storage::writes(spec.load.op) || beside.is_some_and(storage::writes))
-        });
-        if runnable.plan.len() < all {
-            runnable
-                .notes
-                .push(format!("requests that write are left out: {why}"));
+        let all = plan.len();
+        plan.retain(|spec| !spec.loads().any(|load| storage::writes(load.op)));
+        if plan.len() < all {
+            warnings.push(format!("requests that write are left out: {why}"));
         }
     }
-    if runnable.plan.is_empty() {
-        return Err(Failure::Missing(anyhow::anyhow!(
-            "{}",
-            runnable.notes.join("; ")
-        )));
+    if plan.is_empty() {
+        return Err(Failure::Missing(anyhow::anyhow!("{}", warnings.join("; "))));
     }
     let rounds = args.repeat.unwrap_or(match chosen.identity.kind {
         MachineKind::Host => ROUNDS_ON_HOST,
         MachineKind::Sim => 1,
     });
-    agree(context, &chosen, &runnable.plan, rounds, args.yes)?;
-    let measured = measure_rounds(
+    let job = Job {
         context,
-        VERB,
-        &chosen,
-        &runnable.plan,
+        chosen: &chosen,
+        verb: VERB,
         rounds,
-        runnable.notes,
-    )?;
-    show(context, measured.run)?;
-    measured.verdict()
+        yes: args.yes,
+        warnings,
+    };
+    let done = job.run(&Planned::new(plan))?;
+    show(context, done.run)?;
+    done.verdict()
 }
 
 /// Prints a matrix that is in the store.
@@ -189,7 +182,7 @@ pub fn show(context: &Context, run: RunId) -> Result<()> {
     print(&match context.global.format {
         Format::Table => output::interplay(&document),
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(point_rows(&document.header.machine.name, &document.points))?,
+        Format::Csv => csv::to_csv(&point_rows(&document.header.machine.name, &document.points))?,
     })?;
     if context.global.format == Format::Table {
         context.note(&format!(

@@ -16,7 +16,7 @@ use crate::documents::{NodePages, PlaceDocument, PlaceStep};
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::nodes::{all_here, node_of};
-use crate::output::{Column, Record, Table, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print, to_csv, to_json, wrap};
 use crate::system;
 
 /// How often a held placement looks whether it should end.
@@ -254,18 +254,13 @@ fn step(what: &str, topology: &Topology, seen: &PlacementCheck) -> PlaceStep {
 }
 
 /// A node after a step as one row of CSV.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 struct NodePagesRow<'a> {
     step: &'a str,
     node: u32,
     tier: Option<&'a str>,
     pages_asked: u64,
     pages_found: u64,
-}
-
-impl Record for NodePagesRow<'_> {
-    const COLUMNS: &'static [&'static str] =
-        &["step", "node", "tier", "pages_asked", "pages_found"];
 }
 
 fn rows(document: &PlaceDocument) -> impl Iterator<Item = NodePagesRow<'_>> {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::output::{Column, Record, Table, print, to_csv, to_json};
+use crate::output::{Column, Table, print, to_csv, to_json};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -110,7 +110,7 @@ fn show(platform: &str, format: Format) -> Result<()> {
 }
 
 /// A parameter as one row of CSV.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct ParameterCsvRow<'a> {
     part: &'a str,
     key: &'a str,
@@ -118,11 +118,6 @@ struct ParameterCsvRow<'a> {
     meaning: &'a str,
     assumed: bool,
     provenance: String,
-}
-
-impl Record for ParameterCsvRow<'_> {
-    const COLUMNS: &'static [&'static str] =
-        &["part", "key", "value", "meaning", "assumed", "provenance"];
 }
 
 impl<'a> From<&'a ParameterRow> for ParameterCsvRow<'a> {

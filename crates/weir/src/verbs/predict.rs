@@ -184,7 +184,7 @@ fn finish(
     let printed = print(&match context.global.format {
         Format::Table => output::predict(&document),
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.predictions.iter().map(output::predicted_row))?,
+        Format::Csv => to_csv(&document.predictions)?,
     });
     let run = keeping.keep(&document.origin, &document, list, printed)?;
     context.note(&format!("kept as run {run}"));

@@ -7,17 +7,16 @@ use anyhow::Context as _;
 use serde_json::Value;
 use weir_model::document::BenchDocument;
 use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
-use weir_model::machine::{Identity, MachineKind};
-use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_steer::document::SteerDocument;
 
-use super::runs::{bench_document, load, understood};
+use super::runs::{bench_document, load};
 use super::{calibrate, explain, interplay, predict, steer, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::report::{Insight, Logged, Section, Told, page};
+use crate::report::{Insight, Section, Told, page};
 use crate::store::{Store, StoredRun};
+use crate::studies::understood;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -96,7 +95,6 @@ pub fn section(run: &StoredRun) -> Result<Section> {
         verb: run.summary.verb.clone(),
         command: command(&run.arguments, document.header.seed),
         latencies: latencies(&run.records, document.points.len()),
-        logged: logged(&document.header.machine),
         document,
     })
 }
@@ -160,31 +158,6 @@ fn latencies(records: &[Value], points: usize) -> Vec<Vec<(Nanos, u64)>> {
         serde_json::from_value(record["latency"].clone()).unwrap_or_default()
     });
     recorded.collect()
-}
-
-/// What instruments logged on the machine that a model is of, if there is a log.
-fn logged(machine: &Identity) -> Vec<Logged> {
-    if machine.kind != MachineKind::Sim {
-        return Vec::new();
-    }
-    // A platform from a user's file has no log here.
-    let Ok(platform) = Library::builtin().compose(&machine.name) else {
-        return Vec::new();
-    };
-    let devices = platform.devices.iter().map(|d| &d.device.log);
-    let logs: Vec<_> = std::iter::once(&platform.host.log)
-        .chain(devices)
-        .flatten()
-        .collect();
-    let curves = platform.measured_curves().into_iter();
-    curves
-        .map(|(tier, curve)| Logged {
-            log: (logs.iter().find(|log| log.name == curve.name))
-                .map_or_else(String::new, |log| log.log.clone()),
-            tier,
-            curve,
-        })
-        .collect()
 }
 
 /// Writes runs as a page; `-` is standard output.

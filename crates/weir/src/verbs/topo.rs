@@ -13,7 +13,7 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::TopoDocument;
 use crate::failure::Result;
-use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
 use crate::system;
 use crate::{machine, storage};
 
@@ -86,7 +86,7 @@ fn document(machine: Identity, topology: Topology, capabilities: Vec<Capability>
 }
 
 /// A tier as one row of CSV.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct TierRow<'a> {
     tier: &'a str,
     kind: &'a str,
@@ -97,20 +97,6 @@ struct TierRow<'a> {
     limit_write_gbps: Option<f64>,
     limit_total_gbps: Option<f64>,
     limit_basis: Option<&'a str>,
-}
-
-impl Record for TierRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "tier",
-        "kind",
-        "node",
-        "capacity_bytes",
-        "description",
-        "limit_read_gbps",
-        "limit_write_gbps",
-        "limit_total_gbps",
-        "limit_basis",
-    ];
 }
 
 impl<'a> From<&'a Tier> for TierRow<'a> {

@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-use weir_lab::{bandwidth, latency};
+use weir_lab::{Points, bandwidth, latency};
 use weir_model::access::Op;
 
 use super::{bench, report, topo};
 use crate::cli::Format;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::driver::{Done, Job};
+use crate::failure::Result;
 use crate::machine::{self, Chosen};
-use crate::measure::{Measured, measure};
-use crate::output::{Column, Table, figure, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, print, seconds, to_json, wrap};
 use crate::store::Store;
+use crate::studies::Planned;
 use crate::summary::summarise;
 
 /// Arguments.
@@ -58,10 +59,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     print(&match context.global.format {
         Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
         Format::Table => format!("{}{}", summary(&measured), wrap(READING, "", "")),
-        Format::Csv => to_csv(measured.iter().flat_map(|m| {
-            let document = &m.document;
-            point_rows(&document.header.machine.name, &document.points)
-        }))?,
+        Format::Csv => bench::documents_csv(measured.iter().map(|m| &m.document))?,
     })?;
     write_page(args, context, &measured)?;
     context.note(&format!(
@@ -75,29 +73,38 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     Ok(())
 }
 
-fn characterise(context: &Context, chosen: &Chosen) -> Result<Measured> {
-    let request = |error: weir_lab::LabError| Failure::Request(error.into());
-    let quick_latency = latency::Options {
+fn characterise(context: &Context, chosen: &Chosen) -> Result<Done<Points>> {
+    let quick_latency = latency::Latency {
         quick: true,
         ..Default::default()
     };
-    let quick_bandwidth = bandwidth::Options {
+    let quick_bandwidth = bandwidth::Bandwidth {
         quick: true,
         ..Default::default()
     };
-    let mut plan = latency::plan(&chosen.topology, &quick_latency).map_err(request)?;
-    plan.extend(bandwidth::plan(&chosen.topology, &quick_bandwidth).map_err(request)?);
-    let left = bench::runnable(plan, &[], &chosen.identity.name, &chosen.capabilities);
-    measure(context, "tour", chosen, &left.plan, left.notes)
+    let mut job = Job {
+        context,
+        chosen,
+        verb: "tour",
+        rounds: 1,
+        yes: true,
+        warnings: Vec::new(),
+    };
+    let mut plan = Vec::new();
+    for notes in [job.asks(&quick_latency)?, job.asks(&quick_bandwidth)?] {
+        plan.extend(notes.asks);
+        weir_lab::lab::add_new(&mut job.warnings, notes.warnings);
+    }
+    job.run(&Planned::new(plan))
 }
 
-fn write_page(args: &Args, context: &Context, measured: &[Measured]) -> Result<()> {
+fn write_page(args: &Args, context: &Context, measured: &[Done<Points>]) -> Result<()> {
     let store = Store::open(&context.store_path()?)?;
     let mut sections = Vec::new();
     for measured in measured {
         let mut section = report::section(&store.load(measured.run)?)?;
         // The store may have been too full for what was measured.
-        section.document = measured.document.clone();
+        section.document = Points::bench(measured.document.clone());
         sections.push(section);
     }
     report::write(&sections, &[], &args.output)
@@ -109,7 +116,7 @@ const READING: &str = "Idle: dependent loads over the largest working set, prefe
      twice, in and out.";
 
 /// Each tier of each machine in one line.
-fn summary(measured: &[Measured]) -> Table {
+fn summary(measured: &[Done<Points>]) -> Table {
     let mut table = Table::new(&[
         Column::words("machine"),
         Column::words("tier"),
@@ -120,7 +127,7 @@ fn summary(measured: &[Measured]) -> Table {
         Column::number("read limit\nGB/s"),
     ]);
     for measured in measured {
-        for line in summarise(&measured.document) {
+        for line in summarise(&Points::bench(measured.document.clone())) {
             let peak = |op: Op| line.peaks.get(&op).map_or("-".into(), |p| figure(p.gbps));
             table.row([
                 measured.document.header.machine.name.clone(),

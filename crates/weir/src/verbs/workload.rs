@@ -17,7 +17,7 @@ use crate::documents::{
 };
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::output::{Column, Record, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -183,7 +183,7 @@ fn show(workload: &Workload, format: Format) -> Result<()> {
 }
 
 /// A region as a row.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct RegionRow {
     phase: String,
     region: String,
@@ -195,21 +195,6 @@ struct RegionRow {
     streams: u32,
     dependent: f64,
     mispredicted: f64,
-}
-
-impl Record for RegionRow {
-    const COLUMNS: &'static [&'static str] = &[
-        "phase",
-        "region",
-        "bytes",
-        "order",
-        "share",
-        "element_bytes",
-        "stores",
-        "streams",
-        "dependent",
-        "mispredicted",
-    ];
 }
 
 fn regions(workload: &Workload) -> impl Iterator<Item = RegionRow> {

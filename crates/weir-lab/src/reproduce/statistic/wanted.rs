@@ -1,7 +1,6 @@
 //! Points as rules name them.
 
 use weir_model::access::{Dataflow, Op, Pattern};
-use weir_model::document::Experiment;
 use weir_model::tenant::{Placement, Reads};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
@@ -74,9 +73,9 @@ impl Wanted {
         let tier = known(tier)?;
         let timed = self.pattern.is_timed();
         let experiment = match (timed, self.beside) {
-            (_, Some(_)) => Experiment::Interplay,
-            (true, None) => Experiment::Latency,
-            (false, None) => Experiment::Bandwidth,
+            (_, Some(_)) => "interplay",
+            (true, None) => "latency",
+            (false, None) => "bandwidth",
         };
         let usual = |tier, op: Op, threads| match op.is_storage() {
             true => STORAGE_SET,

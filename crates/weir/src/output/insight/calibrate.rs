@@ -1,9 +1,7 @@
 //! Constants of the slowdown model.
 
-use serde::Serialize;
-use weir_model::insight::{CalibrateDocument, FitPoint, Micro};
+use weir_model::insight::CalibrateDocument;
 
-use crate::output::csv::Record;
 use crate::output::{Column, Table, percent, wrap};
 
 /// The constants, and how well they give back what they were fitted on.
@@ -77,30 +75,4 @@ pub fn calibrate(document: &CalibrateDocument) -> String {
         text.push_str(&wrap(&told, "- ", "  "));
     }
     text
-}
-
-/// A micro-workload as a row.
-#[derive(Debug, Serialize)]
-pub struct FitRow<'a> {
-    name: &'a str,
-    micro: Micro,
-    slowdown_pct: f64,
-    fitted_pct: f64,
-    aol_clk: Option<f64>,
-}
-
-impl Record for FitRow<'_> {
-    const COLUMNS: &'static [&'static str] =
-        &["name", "micro", "slowdown_pct", "fitted_pct", "aol_clk"];
-}
-
-/// A micro-workload as a row.
-pub fn fit_row(point: &FitPoint) -> FitRow<'_> {
-    FitRow {
-        name: &point.name,
-        micro: point.micro,
-        slowdown_pct: point.slowdown_pct,
-        fitted_pct: point.fitted_pct,
-        aol_clk: point.aol.map(|c| c.get()),
-    }
 }

@@ -1,13 +1,11 @@
 //! Where cycles are lost.
 
-use serde::Serialize;
 use weir_model::insight::{
     Components, ExplainDocument, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts,
     Yardstick,
 };
 
 use super::{Part, one, signed};
-use crate::output::csv::Record;
 use crate::output::{Column, Table, figure, percent, slower, wrap};
 
 /// The causes in the order in which a request meets them.
@@ -227,81 +225,4 @@ fn quantities(document: &ExplainDocument) -> Table {
         r.prefetch.l2_misses_pki
     });
     table
-}
-
-/// Lost cycles of a run, or slowdown, as a row.
-#[derive(Debug, Serialize)]
-pub struct CauseRow<'a> {
-    what: &'a str,
-    workload: &'a str,
-    tier: Option<&'a str>,
-    all_pct: Option<f64>,
-    store_pct: Option<f64>,
-    l1_pct: Option<f64>,
-    l2_pct: Option<f64>,
-    l3_pct: Option<f64>,
-    dram_pct: Option<f64>,
-    other_pct: Option<f64>,
-}
-
-impl Record for CauseRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "what",
-        "workload",
-        "tier",
-        "all_pct",
-        "store_pct",
-        "l1_pct",
-        "l2_pct",
-        "l3_pct",
-        "dram_pct",
-        "other_pct",
-    ];
-}
-
-/// An explanation as rows: each run, then the slowdown.
-pub fn explain_rows(document: &ExplainDocument) -> Vec<CauseRow<'_>> {
-    fn row<'a>(
-        what: &'a str,
-        workload: &'a str,
-        tier: Option<&'a str>,
-        all: Option<f64>,
-        c: &Components,
-    ) -> CauseRow<'a> {
-        CauseRow {
-            what,
-            workload,
-            tier,
-            all_pct: all,
-            store_pct: c.store,
-            l1_pct: c.l1,
-            l2_pct: c.l2,
-            l3_pct: c.l3,
-            dram_pct: c.dram,
-            other_pct: c.other,
-        }
-    }
-    let mut rows: Vec<CauseRow<'_>> = (document.runs.iter())
-        .map(|run| {
-            row(
-                "lost",
-                &run.workload,
-                run.tier.as_ref().map(|t| t.as_str()),
-                None,
-                &run.lost,
-            )
-        })
-        .collect();
-    if let (Some(difference), Some(run)) = (&document.difference, document.runs.last()) {
-        let tier = run.tier.as_ref().map(|t| t.as_str());
-        let all = Some(difference.slowdown_pct);
-        rows.push(row(
-            "slowdown",
-            &run.workload,
-            tier,
-            all,
-            &difference.components,
-        ));
-    }
-    rows
 }

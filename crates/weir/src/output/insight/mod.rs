@@ -9,10 +9,10 @@ use weir_model::insight::Components;
 
 use super::percent;
 
-pub use calibrate::{calibrate, fit_row};
-pub use explain::{explain, explain_rows};
-pub use predict::{predict, predicted_row};
-pub use tune::{advice_row, tune};
+pub use calibrate::calibrate;
+pub use explain::explain;
+pub use predict::predict;
+pub use tune::tune;
 
 /// A part of slowdown or of lost cycles.
 type Part = fn(&Components) -> Option<f64>;

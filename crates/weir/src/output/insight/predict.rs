@@ -1,10 +1,8 @@
 //! How slow workloads would be, and how good that is.
 
-use serde::Serialize;
 use weir_model::insight::{AccuracyLine, Bound, PredictDocument, Predicted};
 
 use super::{Part, signed};
-use crate::output::csv::Record;
 use crate::output::{Column, Table, percent, wrap};
 
 /// Predictions: one in full, several as a table, and how good they are.
@@ -154,53 +152,4 @@ fn several(predictions: &[Predicted]) -> Table {
         ]);
     }
     table
-}
-
-/// A prediction as a row.
-#[derive(Debug, Serialize)]
-pub struct PredictedRow<'a> {
-    workload: &'a str,
-    slowdown_pct: f64,
-    low_pct: Option<f64>,
-    high_pct: Option<f64>,
-    store_pct: Option<f64>,
-    cache_pct: Option<f64>,
-    dram_pct: Option<f64>,
-    other_pct: Option<f64>,
-    bound: Option<Bound>,
-    measured_pct: Option<f64>,
-    published_pct: Option<f64>,
-}
-
-impl Record for PredictedRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "workload",
-        "slowdown_pct",
-        "low_pct",
-        "high_pct",
-        "store_pct",
-        "cache_pct",
-        "dram_pct",
-        "other_pct",
-        "bound",
-        "measured_pct",
-        "published_pct",
-    ];
-}
-
-/// A prediction as a row.
-pub fn predicted_row(p: &Predicted) -> PredictedRow<'_> {
-    PredictedRow {
-        workload: &p.workload,
-        slowdown_pct: p.slowdown_pct,
-        low_pct: p.interval_pct.map(|i| i[0]),
-        high_pct: p.interval_pct.map(|i| i[1]),
-        store_pct: p.components.store,
-        cache_pct: p.components.cache,
-        dram_pct: p.components.dram,
-        other_pct: p.components.other,
-        bound: p.bound,
-        measured_pct: p.measured.map(|m| m.slowdown_pct),
-        published_pct: p.published.map(|published| published.slowdown_pct),
-    }
 }

@@ -1,10 +1,8 @@
 //! Advice on interleaving, for reading.
 
-use serde::Serialize;
-use weir_model::insight::{Advice, Bound, TuneDocument};
+use weir_model::insight::{Bound, TuneDocument};
 
 use super::signed;
-use crate::output::csv::Record;
 use crate::output::{Column, Table, percent, wrap};
 
 /// What each method says, and the curve where it was measured.
@@ -72,44 +70,4 @@ pub fn tune(document: &TuneDocument) -> String {
         text.push_str(&table.to_string());
     }
     text
-}
-
-/// Advice as a row.
-#[derive(Debug, Serialize)]
-pub struct AdviceRow<'a> {
-    method: &'a str,
-    runs: u32,
-    share_pct: f64,
-    weight_from: u32,
-    weight_to: u32,
-    change_pct: Option<f64>,
-    measured_pct: Option<f64>,
-    note: &'a str,
-}
-
-impl Record for AdviceRow<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "method",
-        "runs",
-        "share_pct",
-        "weight_from",
-        "weight_to",
-        "change_pct",
-        "measured_pct",
-        "note",
-    ];
-}
-
-/// Advice as a row.
-pub fn advice_row(advice: &Advice) -> AdviceRow<'_> {
-    AdviceRow {
-        method: &advice.method,
-        runs: advice.runs,
-        share_pct: advice.share_pct,
-        weight_from: advice.weights[0],
-        weight_to: advice.weights[1],
-        change_pct: advice.change_pct,
-        measured_pct: advice.measured_pct,
-        note: &advice.note,
-    }
 }

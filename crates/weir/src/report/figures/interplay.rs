@@ -4,10 +4,11 @@ use maud::{Markup, html};
 use weir_model::interplay::{At, Cell as Pair, InterplayDocument, Ratio, SurfacePoint};
 
 use super::Drawn;
-use super::matrix::panel;
 use super::words::distinct;
 use crate::output::{figure, percent, sentence};
-use crate::report::chart::{Cell, Chart, HeatChart, Look, Reach, Room, Sign, Stack, StackChart};
+use crate::report::chart::{
+    Cell, Chart, HeatChart, Look, Panel, Reach, Room, Sign, Stack, StackChart,
+};
 use crate::report::{Cited as _, Section};
 
 /// The anchor of a cell's page of evidence.
@@ -244,5 +245,30 @@ fn counters(ratios: &[Ratio]) -> Markup {
                 } } }
             } }
         }
+    }
+}
+
+/// A matrix of the values in the order given; cells that nothing fills are empty.
+fn panel<R: PartialEq, C: PartialEq>(
+    name: String,
+    (rows, row_name): (&[R], impl Fn(&R) -> String),
+    (columns, column_name): (&[C], impl Fn(&C) -> String),
+    filled: Vec<(R, C, Cell)>,
+) -> Panel {
+    let mut cells: Vec<Vec<Option<Cell>>> = vec![vec![None; columns.len()]; rows.len()];
+    for (row, column, cell) in filled {
+        let at = rows.iter().position(|r| *r == row);
+        let across = columns.iter().position(|c| *c == column);
+        if let (Some(at), Some(across)) = (at, across)
+            && let Some(place) = cells.get_mut(at).and_then(|row| row.get_mut(across))
+        {
+            *place = Some(cell);
+        }
+    }
+    Panel {
+        name,
+        rows: rows.iter().map(row_name).collect(),
+        columns: columns.iter().map(column_name).collect(),
+        cells,
     }
 }

@@ -3,21 +3,14 @@
 //! One module an experiment. Each makes the charts that a section has points for, and none where it
 //! has none.
 
-mod bandwidth;
 mod causes;
 mod interleave;
 mod interplay;
-mod latency;
 mod loaded;
-mod matrix;
-mod movement;
 mod overview;
 mod prediction;
-mod random;
-mod share;
 mod slowdown;
 mod steer;
-mod stream;
 mod tail;
 mod words;
 
@@ -27,19 +20,12 @@ use weir_model::topology::{TierName, Topology};
 use super::Section;
 use super::chart::{Chart, Look};
 
-pub use bandwidth::by_threads;
 pub use interleave::interleaved;
 pub use interplay::{behind_cells, interplay};
-pub use latency::{single_accesses, staircase};
-pub use loaded::loaded;
-pub use movement::movement;
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
 pub use prediction::{calibrated, predicted};
-pub use random::random;
-pub use share::share;
 pub use slowdown::{explained, slowdowns};
 pub use steer::steered;
-pub use stream::stream;
 pub use tail::tails;
 pub use words::sign;
 
@@ -54,7 +40,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    fn new(name: impl Into<String>, chart: impl Chart + 'static) -> Self {
+    pub(crate) fn new(name: impl Into<String>, chart: impl Chart + 'static) -> Self {
         Self {
             name: name.into(),
             chart: Box::new(chart),

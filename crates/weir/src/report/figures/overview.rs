@@ -1,15 +1,15 @@
 //! The tiers of every run side by side.
 
 use weir_model::access::Op;
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 use weir_model::topology::{TierKind, TierName};
 
 use super::words::{distinct, interval, several, sign};
 use super::{Drawn, loaded, op_look, run_name, tail, tier_look};
 use crate::output::figure;
-use crate::output::points::is_chase;
 use crate::report::Section;
 use crate::report::chart::{Bar, BarChart, Group, Look, Series, Stroke};
+use crate::summary::is_chase;
 use crate::summary::{Peak, TierSummary, summarise};
 
 /// Idle latency of every tier of every run.
@@ -101,7 +101,7 @@ fn peak(section: &Section, tier: &TierName, op: Op, peak: &Peak) -> Bar {
         format!("\nlimit {} GB/s: {}", figure(t.limit), t.basis)
     });
     let same = |p: &&Point| {
-        p.experiment == Experiment::Bandwidth
+        p.experiment == "bandwidth"
             && (&p.tier, p.op, p.threads) == (tier, op, peak.threads)
             && p.gbps.is_some_and(|g| g.get() == peak.gbps)
     };
@@ -154,7 +154,7 @@ fn of_run(section: &Section, tier: &TierName, at: usize, all: &[Section]) -> (St
 /// the hops of its largest chase.
 pub fn tails_side_by_side(sections: &[Section]) -> Option<Drawn> {
     let alone = |p: &Point| {
-        p.experiment == Experiment::Tail && p.beside.is_none() && p.threads == 1 && p.ns.is_some()
+        p.experiment == "tail" && p.beside.is_none() && p.threads == 1 && p.ns.is_some()
     };
     let single = sections.iter().any(|s| s.document.points.iter().any(alone));
     let mut series: Vec<Series> = Vec::new();
@@ -191,7 +191,7 @@ pub fn loaded_side_by_side(sections: &[Section]) -> Option<Drawn> {
     let mut series = Vec::new();
     for (at, section) in sections.iter().enumerate() {
         for tier in super::tiers(section) {
-            let of_tier = |p: &&Point| p.experiment == Experiment::Loaded && p.tier == *tier;
+            let of_tier = |p: &&Point| p.experiment == "loaded" && p.tier == *tier;
             let points = || section.document.points.iter().filter(of_tier);
             let reads = |p: &&Point| {
                 p.beside

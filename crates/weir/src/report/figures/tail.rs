@@ -1,7 +1,7 @@
 //! Latency distributions, to their far end.
 
 use weir_model::access::Op;
-use weir_model::document::{Experiment, Point};
+use weir_model::document::Point;
 use weir_model::latency::LatencySummary;
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
@@ -9,7 +9,6 @@ use weir_model::units::Nanos;
 use super::Drawn;
 use super::words::{distinct, remarks, sign};
 use crate::output::figure;
-use crate::output::points::co_runners as co_runners_of;
 use crate::report::Section;
 use crate::report::chart::{LineChart, Look, Sample, Series, Spread, quantile_name};
 
@@ -60,7 +59,7 @@ pub fn tails(section: &Section) -> Vec<Drawn> {
         for co_runners in [CoRunners::Chasers, CoRunners::Readers, CoRunners::Writers] {
             let wanted = |p: &Point| {
                 let with = CoRunners::of(p);
-                let of_tier = p.experiment == Experiment::Tail && p.tier == *tier;
+                let of_tier = p.experiment == "tail" && p.tier == *tier;
                 of_tier && (with.is_none() || with == Some(co_runners))
             };
             let mut points: Vec<(usize, &Point)> =
@@ -73,7 +72,11 @@ pub fn tails(section: &Section) -> Vec<Drawn> {
             let series = points.iter().filter_map(|&(at, point)| {
                 let name = match count(point) {
                     0 => "alone".into(),
-                    _ => format!("{} {}", co_runners_of(point), beside_where(point, tier)),
+                    _ => format!(
+                        "{} {}",
+                        point.case.as_deref().unwrap_or("?"),
+                        beside_where(point, tier)
+                    ),
                 };
                 let colour = counts.iter().position(|n| *n == count(point));
                 let look = Look::solid(colour.unwrap_or(0));

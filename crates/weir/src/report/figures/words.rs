@@ -6,7 +6,7 @@ use weir_model::document::{Point, Steadiness};
 
 pub use crate::output::distinct;
 use crate::output::figure;
-use crate::report::chart::{Cell, Sign};
+use crate::report::chart::Sign;
 
 /// `1 thread`, `4 threads`.
 pub fn several(count: u32, what: &str) -> String {
@@ -32,14 +32,6 @@ pub fn sign(point: &Point) -> Option<Sign> {
     }
 }
 
-/// What is said of a point on touching it: a heading, its main figure with its interval, then its
-/// limit and how its repetitions agree, a line each.
-pub fn tip(heading: &str, main: f64, unit: &str, point: &Point) -> String {
-    let mut text = format!("{heading}: {}{} {unit}", figure(main), interval(point.ci95));
-    let _ = write!(text, "{}", remarks(point, unit));
-    text
-}
-
 /// The limit of a figure and how its repetitions agree, each on a line of its own.
 pub fn remarks(point: &Point, unit: &str) -> String {
     let mut text = String::new();
@@ -58,20 +50,4 @@ pub fn remarks(point: &Point, unit: &str) -> String {
         let _ = write!(text, "\n{} repetitions", point.repetitions);
     }
     text
-}
-
-/// A figure of a matrix, or the reason why there is none.
-pub fn cell(point: &Point, main: Option<f64>, unit: &str, heading: &str) -> Cell {
-    let tip = match (main, &point.error) {
-        (Some(main), _) => tip(heading, main, unit, point),
-        (None, Some(error)) => format!("{heading}: {error}"),
-        (None, None) => format!("{heading}: no figure"),
-    };
-    Cell {
-        value: main,
-        best: false,
-        sign: sign(point),
-        tip,
-        link: None,
-    }
 }

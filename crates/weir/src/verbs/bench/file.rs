@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use weir_lab::{Notes, Points};
 
-use super::{Args, Request, What, planned, show_all};
+use super::{Args, Picked, show_all};
 use crate::context::Context;
-use crate::estimate::agree;
+use crate::driver::{self, Done};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
-use crate::measure::{self, Measured};
-use crate::store::{RunId, Store};
+use crate::store::{Plan, RunId, Store};
+use crate::studies::Planned;
 use crate::sweep_file::{self, Entry, MOST_BYTES};
 
 /// The verb of such runs in the store.
@@ -19,56 +20,49 @@ const VERB: &str = "bench sweep";
 /// What to do about runs that were begun before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier<'a> {
-    /// Measure everything anew.
+    /// Measure everything again.
     Leave,
     /// Measure what this run lacks, or what the newest run of the same points does.
-    TakeUp(Option<&'a str>),
+    Resume(Option<&'a str>),
 }
 
 /// One machine's part of the file.
 struct Part {
     chosen: Chosen,
-    planned: super::Runnable,
-    notes: Vec<String>,
-    /// The run to take up.
+    notes: Notes,
+    /// The run to resume.
     earlier: Option<RunId>,
 }
 
 /// Measures every sweep of a file on every machine that it names.
 ///
 /// # Errors
-/// The file has mistakes or fits a machine not, a figure could not be taken or kept, there is
-/// nothing to take up, or the sweep was stopped.
+/// The file has mistakes or does not fit a machine, a figure could not be taken or kept, there is
+/// nothing to resume, or the sweep was stopped.
 pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) -> Result<()> {
-    let parts = parts(path, context)?;
-    let parts = match earlier {
-        Earlier::Leave => parts,
-        Earlier::TakeUp(run) => with_runs(parts, path, run, args, context)?,
-    };
-    for part in &parts {
-        if part.earlier.is_none() {
-            let rounds = args.rounds(&part.chosen);
-            agree(context, &part.chosen, &part.planned.plan, rounds, args.yes)?;
-        }
+    let mut parts = parts(path, args, context)?;
+    if let Earlier::Resume(run) = earlier {
+        find_runs(&mut parts, path, run, args, context)?;
     }
-    let mut measured: Vec<Measured> = Vec::new();
+    let mut all: Vec<Done<Points>> = Vec::new();
     let mut refused = None;
     for part in parts {
-        measured.push(match part.earlier {
-            Some(run) => measure::resume(context, run, None)?,
+        all.push(match part.earlier {
+            Some(run) => driver::resume(context, run, None)?,
             None => {
-                let (plan, rounds) = (&part.planned.plan, args.rounds(&part.chosen));
-                measure::measure_rounds(context, VERB, &part.chosen, plan, rounds, part.notes)?
+                let mut job = args.job(context, &part.chosen, VERB);
+                job.warnings = part.notes.warnings;
+                job.run(&Planned::new(part.notes.asks))?
             }
         });
-        refused = refused.or(part.planned.refused);
+        refused = refused.or(part.notes.refused);
         if context.stop.requested() {
             break;
         }
     }
-    show_all(context, &measured)?;
-    for measured in measured {
-        measured.verdict()?;
+    show_all(context, &all)?;
+    for done in all {
+        done.verdict()?;
     }
     match refused {
         Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
@@ -77,12 +71,12 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
 }
 
 /// The plan of each machine, in the order in which the file names them.
-fn parts(path: &Path, context: &Context) -> Result<Vec<Part>> {
+fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
     let name = path.display().to_string();
     let text = read_file(path)?;
-    let entries: Vec<Entry<What>> = sweep_file::read(&name, &text)
+    let entries: Vec<Entry<Picked>> = sweep_file::read(&name, &text)
         .map_err(|mistakes| Failure::request(mistakes.to_string()))?;
-    let of = |entry: &Entry<What>| match entry.on.as_slice() {
+    let of = |entry: &Entry<Picked>| match entry.on.as_slice() {
         [] => vec![context.global.on.clone()],
         named => named.to_vec(),
     };
@@ -98,29 +92,21 @@ fn parts(path: &Path, context: &Context) -> Result<Vec<Part>> {
             Failure::Request(error) => Failure::Request(error.context(name.clone())),
             other => other,
         })?;
-        let mut whole = Request {
-            verb: VERB,
-            plan: Vec::new(),
-            asked: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut whole = Notes::default();
         for entry in entries.iter().filter(|entry| of(entry).contains(&machine)) {
-            let request = entry
-                .experiment
-                .request(&chosen.topology)
-                .map_err(|error| {
-                    let what = format!("{name}: `{}` on {machine}", entry.typed.join(" "));
-                    Failure::Request(anyhow::Error::new(error).context(what))
+            let Picked(study) = &entry.experiment;
+            let notes = study
+                .asks(&args.job(context, &chosen, VERB))
+                .map_err(|failure| {
+                    failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
                 })?;
-            whole.plan.extend(request.plan);
-            whole.asked.extend(request.asked);
-            whole.notes.extend(request.notes);
+            whole.asks.extend(notes.asks);
+            weir_lab::lab::add_new(&mut whole.warnings, notes.warnings);
+            whole.refused = whole.refused.or(notes.refused);
         }
-        let (planned, notes) = planned(whole, &chosen)?;
         parts.push(Part {
             chosen,
-            planned,
-            notes,
+            notes: whole,
             earlier: None,
         });
     }
@@ -144,25 +130,26 @@ fn read_file(path: &Path) -> Result<String> {
 
 /// Finds the run of each part: the one that was named, or the newest with the same points on the
 /// same machine with the same seed.
-fn with_runs(
-    mut parts: Vec<Part>,
+fn find_runs(
+    parts: &mut [Part],
     path: &Path,
     named: Option<&str>,
     args: &Args,
     context: &Context,
-) -> Result<Vec<Part>> {
+) -> Result<()> {
     let file = path.display();
     let store_path = context.store_path()?;
-    let store = Store::open_existing(&store_path)?;
-    let Some(store) = store else {
+    let Some(store) = Store::open_existing(&store_path)? else {
         return Err(Failure::request(format!(
-            "there are no runs in {} to take up; leave --resume out",
+            "there are no runs in {} to resume; leave --resume out",
             store_path.display()
         )));
     };
     let named = named.map(|name| store.find(name)).transpose()?;
-    for part in &mut parts {
-        let plan = measure::as_plan(&part.chosen, &part.planned.plan, args.rounds(&part.chosen))?;
+    for part in &mut *parts {
+        let rounds = args.job(context, &part.chosen, VERB).rounds;
+        let plan = Plan::new(&part.chosen.named, rounds, &part.notes.asks)
+            .map_err(|error| anyhow::Error::new(error).context("cannot read the plan"))?;
         let (digest, seed) = (&part.chosen.identity.digest, context.global.seed);
         part.earlier = match named {
             None => store.newest_of(&plan, digest, seed)?.map(|run| run.id),
@@ -170,17 +157,16 @@ fn with_runs(
         };
     }
     if parts.iter().any(|part| part.earlier.is_some()) {
-        return Ok(parts);
+        return Ok(());
     }
+    let seed = context.global.seed;
     Err(Failure::request(match named {
         Some(run) => format!(
-            "run {run} was not made from {file} as it is now with seed {}: its points, their order, its machine or its seed are others; `weir runs resume {run}` takes it up as it was planned",
-            context.global.seed
+            "run {run} was not made from {file} as it is now with seed {seed}: its points, their order, its machine or its seed differ; `weir runs resume {run}` resumes it as it was planned"
         ),
         None => format!(
-            "no run in {} has the points of {file} as it is now with seed {}; leave --resume out to measure them, or name an older run with `weir runs resume RUN`",
-            store_path.display(),
-            context.global.seed
+            "no run in {} has the points of {file} as it is now with seed {seed}; leave --resume out to measure them, or name an older run with `weir runs resume RUN`",
+            store_path.display()
         ),
     }))
 }
@@ -192,14 +178,26 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
 
-    fn read(text: &str) -> std::result::Result<Vec<Entry<What>>, String> {
+    fn read(text: &str) -> std::result::Result<Vec<Entry<Picked>>, String> {
         sweep_file::read("sweep.toml", text).map_err(|mistakes| mistakes.to_string())
     }
 
-    fn typed(words: &[String]) -> What {
-        let command = What::augment_subcommands(Command::new("bench").no_binary_name(true));
+    fn typed(words: &[String]) -> Picked {
+        let command = Picked::augment_subcommands(Command::new("bench").no_binary_name(true));
         let matches = command.try_get_matches_from(words).unwrap();
-        What::from_arg_matches(&matches).unwrap()
+        Picked::from_arg_matches(&matches).unwrap()
+    }
+
+    fn planned(context: &Context, chosen: &Chosen, picked: &Picked) -> Notes {
+        let job = crate::driver::Job {
+            context,
+            chosen,
+            verb: VERB,
+            rounds: 1,
+            yes: true,
+            warnings: Vec::new(),
+        };
+        picked.0.asks(&job).unwrap()
     }
 
     fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
@@ -239,13 +237,13 @@ mod tests {
             ];
             flags.extend((!prefetch).then(|| "--no-prefetch".to_owned()));
             flags.extend(quick.then(|| "--quick".to_owned()));
-            let topology = machine::choose("emr2s+cxl-a").ok().unwrap().topology;
+            let chosen = machine::choose("emr2s+cxl-a").ok().unwrap();
+            let context = Context::for_tests();
             let entries = read(&file).unwrap();
             let [entry] = entries.as_slice() else { panic!("one sweep") };
-            let by_file = entry.experiment.request(&topology).unwrap();
-            let by_flags = typed(&flags).request(&topology).unwrap();
-            prop_assert_eq!(by_file.plan, by_flags.plan);
-            prop_assert_eq!(by_file.asked, by_flags.asked);
+            let by_file = planned(&context, &chosen, &entry.experiment);
+            let by_flags = planned(&context, &chosen, &typed(&flags));
+            prop_assert_eq!(by_file, by_flags);
         }
 
         #[test]

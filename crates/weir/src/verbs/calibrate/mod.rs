@@ -108,7 +108,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let printed = print(&match context.global.format {
         Format::Table => output::calibrate(&document),
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.model.fitted_on.iter().map(output::fit_row))?,
+        Format::Csv => to_csv(&document.model.fitted_on)?,
     });
     keeping.keep(&document.origin, &document, ("none", none), printed)?;
     context.note(&format!("wrote {}", file.display()));

@@ -12,7 +12,7 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Record, Table, print, to_csv, to_json};
+use crate::output::{Column, Table, print, to_csv, to_json};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -123,17 +123,13 @@ fn command(table: &EventTable, groups: &[Vec<&Event>], options: &str, file: &str
     text
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct CounterRow<'a> {
     counter: &'a str,
     is: Option<&'a str>,
     confidence: Option<&'a str>,
     note: Option<&'a str>,
     missing: Option<&'a str>,
-}
-
-impl Record for CounterRow<'_> {
-    const COLUMNS: &'static [&'static str] = &["counter", "is", "confidence", "note", "missing"];
 }
 
 impl<'a> From<&'a CounterLine> for CounterRow<'a> {

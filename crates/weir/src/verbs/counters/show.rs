@@ -11,7 +11,7 @@ use super::Reading;
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::Result;
-use crate::output::{Column, Record, Table, distinct, print, seconds, to_csv, to_json};
+use crate::output::{Column, Table, distinct, print, seconds, to_csv, to_json};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -48,18 +48,13 @@ pub(super) fn text(document: &CountersDocument, format: Format, missing: bool) -
 }
 
 /// A counter of an interval, or of all: then without an end.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct IntervalRow {
     end_s: Option<f64>,
     counter: &'static str,
     value: Option<u64>,
     running_pct: Option<f64>,
     missing: Option<String>,
-}
-
-impl Record for IntervalRow {
-    const COLUMNS: &'static [&'static str] =
-        &["end_s", "counter", "value", "running_pct", "missing"];
 }
 
 fn rows(document: &CountersDocument) -> Vec<IntervalRow> {

@@ -123,7 +123,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let text = match context.global.format {
         Format::Table => output::explain(&document),
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(output::explain_rows(&document))?,
+        Format::Csv => to_csv(&document.runs)?,
     };
     let written = write(args.out.as_ref(), &text);
     let list = ("runs", document.runs.as_slice());

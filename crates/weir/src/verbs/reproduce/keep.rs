@@ -62,6 +62,7 @@ pub(super) fn keep<T: Serialize>(
             record: None,
             warnings: &[],
             elapsed_s: kept.elapsed_s,
+            address: None,
         };
         store.add(run, &figure)?;
     }

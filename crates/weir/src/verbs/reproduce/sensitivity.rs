@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Stop;
 use crate::machine;
-use crate::output::{Column, Record, Table, figure, percent, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, percent, print, to_csv, to_json, wrap};
 use crate::progress::Progress;
 use crate::store::Store;
 
@@ -207,7 +207,7 @@ fn moved(effect: &ParameterEffect) -> usize {
 }
 
 /// A row of CSV: one published row under one parameter.
-#[derive(serde::Serialize)]
+#[derive(serde::Serialize, schemars::JsonSchema)]
 struct Line<'a> {
     key: &'a str,
     row: &'a str,
@@ -216,18 +216,6 @@ struct Line<'a> {
     at_low: Option<f64>,
     at_high: Option<f64>,
     change_pct: f64,
-}
-
-impl Record for Line<'_> {
-    const COLUMNS: &'static [&'static str] = &[
-        "key",
-        "row",
-        "published",
-        "ours",
-        "at_low",
-        "at_high",
-        "change_pct",
-    ];
 }
 
 fn lines(document: &SensitivityDocument) -> impl Iterator<Item = Line<'_>> {

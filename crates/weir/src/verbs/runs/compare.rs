@@ -112,7 +112,7 @@ fn rows(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>) -> Vec<Compar
     let row = |pair: &Pair<'_>| ComparedFigure {
         run_a: a.summary.id,
         run_b: b.summary.id,
-        experiment: pair.point.experiment,
+        experiment: pair.point.experiment.clone(),
         tier: pair.point.tier.clone(),
         op: pair.point.op,
         pattern: pair.point.pattern.clone(),
@@ -172,7 +172,7 @@ fn table(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>, limit: usize
 
 /// What a point is beside its tier and threads, in few words.
 fn what(point: &Point) -> String {
-    let mut words = vec![point.experiment.name().to_owned()];
+    let mut words = vec![point.experiment.clone()];
     words.push(match &point.kernel {
         Some(kernel) => kernel.clone(),
         None => point.op.to_string(),

@@ -5,15 +5,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
-use weir_model::document::{Point, Record, ReproduceDocument};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use weir_model::document::Record;
+use weir_model::frame::{Frame, with_prefix};
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::documents::{RecordDocument, RunLine};
+use crate::documents::RecordDocument;
 use crate::failure::{Failure, Result};
-use crate::output::{Record as Columns, Rows, point_rows, print, rows_to_csv, to_json, to_parquet};
-use crate::store::StoredRun;
+use crate::output::{print, to_json};
+use crate::render::csv;
+use crate::render::parquet::to_parquet;
+use crate::store::{RunId, StoredRun};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -62,7 +67,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
     if let Some(file) = &args.samples {
         let rows = sample_rows(&runs)?;
         let bytes = match kind {
-            Export::Csv => rows_to_csv(&rows)?.into_bytes(),
+            Export::Csv => csv::to_csv(&rows)?.into_bytes(),
             Export::Parquet => to_parquet(&rows)?,
             Export::Json | Export::Record => {
                 return Err(Failure::request(
@@ -75,7 +80,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
     let text = match kind {
         Export::Csv => match runs.as_slice() {
             [one] => super::as_csv(one)?,
-            several => rows_to_csv(&figure_rows(several)?)?,
+            several => csv::to_csv(&figure_rows(several)?)?,
         },
         Export::Parquet => {
             let bytes = to_parquet(&figure_rows(&runs)?)?;
@@ -109,118 +114,105 @@ fn one_or_all(documents: Vec<impl serde::Serialize>) -> Result<String> {
     }
 }
 
-/// Columns that say which run a figure is of; its machine's name is a column of the figure.
-const RUN_COLUMNS: [&str; 8] = [
-    "run_id",
-    "began_utc",
-    "verb",
-    "machine_kind",
-    "digest",
-    "seed",
-    "weir",
-    "seq",
-];
-
-fn run_fields(run: &RunLine, seq: usize) -> Map<String, Value> {
-    let fields = json!({
-        "run_id": run.id,
-        "began_utc": run.started,
-        "verb": run.verb,
-        "machine_kind": run.machine_kind,
-        "digest": run.digest,
-        "seed": run.seed,
-        "weir": run.weir,
-        "seq": seq,
-    });
-    match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
-
-/// One row for each figure, with the run it is of.
-fn figure_rows(runs: &[StoredRun]) -> Result<Rows> {
-    let mut rows = Rows::default();
-    rows.columns.extend(RUN_COLUMNS);
-    rows.columns.extend(columns_of(point_rows("", &[])));
+/// One row for each figure of runs of one kind, with the run it is of.
+fn figure_rows(runs: &[StoredRun]) -> Result<Frame> {
+    let mut all: Option<Frame> = None;
     for run in runs {
-        if run.schema() == ReproduceDocument::SCHEMA {
-            return Err(Failure::request(format!(
-                "run {} compares with papers and has no figures of a bench; take --as json or --as csv, alone",
-                run.summary.id
-            )));
+        let rows = super::main_rows(run)?;
+        let head = &run.summary;
+        let fields = |seq: usize| {
+            [
+                ("run_id", json!(head.id)),
+                ("began_utc", json!(head.started)),
+                ("verb", json!(head.verb)),
+                ("machine_kind", json!(head.machine_kind)),
+                ("digest", json!(head.digest)),
+                ("seed", json!(head.seed)),
+                ("weir", json!(head.weir)),
+                ("seq", json!(seq)),
+            ]
+        };
+        let mut own = with_prefix(
+            &fields(0),
+            &Frame {
+                rows: Vec::new(),
+                ..rows.clone()
+            },
+        );
+        for (at, row) in rows.rows.into_iter().enumerate() {
+            let seq = run.places.get(at).copied().unwrap_or(at);
+            let values = fields(seq).into_iter().map(|(_, value)| value);
+            own.rows.push(values.chain(row).collect());
         }
-        let document = super::bench_document(run)?;
-        let points = point_rows(&document.header.machine.name, &document.points);
-        for (point, &seq) in points.zip(&run.places) {
-            let mut row = run_fields(&run.summary, seq);
-            let point = serde_json::to_value(point)
-                .map_err(|error| anyhow::Error::new(error).context("cannot export"))?;
-            if let Value::Object(fields) = point {
-                row.extend(fields);
+        match &mut all {
+            None => all = Some(own),
+            Some(all) if all.columns == own.columns => all.rows.extend(own.rows),
+            Some(_) => {
+                return Err(Failure::request(format!(
+                    "run {} is of another kind than the runs before it; export it alone",
+                    run.summary.id
+                )));
             }
-            rows.rows.push(row);
         }
     }
-    Ok(rows)
+    all.ok_or_else(|| Failure::request("name a run"))
 }
 
-fn columns_of<R: Columns>(_: impl Iterator<Item = R>) -> &'static [&'static str] {
-    R::COLUMNS
+/// One window, or one latency that was seen.
+#[derive(Serialize, JsonSchema)]
+struct Sample {
+    /// The run.
+    run_id: RunId,
+    /// The figure's place in it.
+    seq: usize,
+    /// `window` or `latency`.
+    kind: &'static str,
+    /// Length of the window.
+    window_ns: Option<f64>,
+    /// Bandwidth in it.
+    gbps: Option<f64>,
+    /// Mean latency in it.
+    mean_ns: Option<f64>,
+    /// A latency.
+    latency_ns: Option<f64>,
+    /// How often it was seen.
+    count: Option<u64>,
 }
 
 /// One row for each window, and one for each latency that was seen.
-fn sample_rows(runs: &[StoredRun]) -> Result<Rows> {
-    let columns = [
-        "run_id",
-        "seq",
-        "kind",
-        "window_ns",
-        "gbps",
-        "mean_ns",
-        "latency_ns",
-        "count",
-    ];
-    let mut rows = Rows {
-        columns: columns.to_vec(),
-        rows: Vec::new(),
-    };
+fn sample_rows(runs: &[StoredRun]) -> Result<Frame> {
+    let mut rows = Vec::new();
     for run in runs {
         let document = super::bench_document(run)?;
-        let mut add = |row: Value| {
-            if let Value::Object(row) = row {
-                rows.rows.push(row);
-            }
-        };
         let figures = document.points.iter().zip(&run.places).zip(&run.records);
-        for ((point, seq), record) in figures {
+        for ((point, &seq), record) in figures {
             let record: Record = serde_json::from_value(record.clone())
                 .map_err(|error| anyhow::Error::new(error).context("cannot read the samples"))?;
-            let (id, unit) = (run.summary.id, unit(point));
-            for (window, figure) in &record.samples {
-                add(json!({
-                    "run_id": id, "seq": seq, "kind": "window", "window_ns": window.get(),
-                    unit: figure,
-                }));
-            }
-            for (latency, count) in &record.latency {
-                add(json!({
-                    "run_id": id, "seq": seq, "kind": "latency", "latency_ns": latency.get(),
-                    "count": count,
-                }));
-            }
+            let sample = |kind| Sample {
+                run_id: run.summary.id,
+                seq,
+                kind,
+                window_ns: None,
+                gbps: None,
+                mean_ns: None,
+                latency_ns: None,
+                count: None,
+            };
+            let is_bandwidth = point.gbps.is_some();
+            rows.extend(record.samples.iter().map(|&(window, figure)| Sample {
+                window_ns: Some(window.get()),
+                gbps: is_bandwidth.then_some(figure),
+                mean_ns: (!is_bandwidth).then_some(figure),
+                ..sample("window")
+            }));
+            rows.extend(record.latency.iter().map(|&(latency, count)| Sample {
+                latency_ns: Some(latency.get()),
+                count: Some(count),
+                ..sample("latency")
+            }));
         }
     }
-    Ok(rows)
-}
-
-/// The column of a window's figure.
-fn unit(point: &Point) -> &'static str {
-    if point.gbps.is_some() {
-        "gbps"
-    } else {
-        "mean_ns"
-    }
+    Ok(Frame::of("samples", &rows))
 }
 
 fn record(run: StoredRun) -> RecordDocument {

@@ -7,7 +7,9 @@ mod list;
 use std::path::Path;
 
 use clap::Subcommand;
+use weir_lab::Points;
 use weir_model::document::{BenchDocument, ReproduceDocument};
+use weir_model::frame::Frame;
 use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 
 use weir_steer::document::SteerDocument;
@@ -17,9 +19,11 @@ use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
-use crate::output::{self, alike, point_rows, print, seconds, to_csv, to_json, wrap};
+use crate::output::{self, alike, point_rows, print, print_text, seconds, to_json, wrap};
+use crate::render::csv;
 use crate::store::{Store, StoredRun};
-use crate::{measure, storage};
+use crate::studies::{self, Planned, understood};
+use crate::{documents, driver, storage};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -83,18 +87,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
-            let measured = measure::resume(context, run, storage.wish())?;
+            let done = driver::resume(context, run, storage.wish())?;
             if verb == interplay::VERB {
                 interplay::show(context, run)?;
             } else {
-                bench::show(context, &measured)?;
+                bench::show(context, &done)?;
             }
-            measured.verdict()
+            done.verdict()
         }
         What::Show { run } => {
             let stored = load(store.as_ref(), &path, run)?;
+            if context.global.format == Format::Table {
+                return print_text(&describe(&stored)?);
+            }
             let text = match context.global.format {
-                Format::Table => describe(&stored)?,
+                Format::Table => String::new(),
                 Format::Json if stored.summary.verb == interplay::VERB => {
                     to_json(&interplay::document(&stored)?)?
                 }
@@ -176,7 +183,7 @@ fn describe(run: &StoredRun) -> Result<String> {
     text.push('\n');
     text.push_str(&match run.schema() {
         _ if summary.verb == interplay::VERB => output::interplay(&interplay::document(run)?),
-        BenchDocument::SCHEMA => bench::table(&bench_document(run)?),
+        BenchDocument::SCHEMA => bench::table(&studies::document::<Planned>(run)?),
         ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
         ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
@@ -197,64 +204,35 @@ fn describe(run: &StoredRun) -> Result<String> {
 /// # Errors
 /// It is another, or this version does not understand it.
 pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
-    let mut document: BenchDocument = understood(run, run.parse())?;
-    document.tails = weir_lab::tail_scores(&document.points);
-    Ok(document)
+    Ok(Points::bench(studies::document::<Planned>(run)?))
 }
 
 fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
     understood(run, run.parse())
 }
 
-/// What a run was understood to hold.
+fn as_csv(run: &StoredRun) -> Result<String> {
+    csv::to_csv(&main_rows(run)?)
+}
+
+/// The rows of a run of any kind: those of its main list, with the machine in front where they are figures of one.
 ///
 /// # Errors
-/// It was not: this version does not read it.
-pub fn understood<D>(run: &StoredRun, parsed: serde_json::Result<D>) -> Result<D> {
-    parsed.map_err(|error| {
-        Failure::Request(anyhow::Error::new(error).context(format!(
-            "run {} holds a document of kind {}, written by Weir {}, that this command does not read",
+/// This version does not know what it holds.
+pub fn main_rows(run: &StoredRun) -> Result<Frame> {
+    if run.schema() == BenchDocument::SCHEMA {
+        let document = bench_document(run)?;
+        return Ok(point_rows(&document.header.machine.name, &document.points));
+    }
+    let kind = documents::KINDS
+        .iter()
+        .find(|kind| kind.schema == run.schema());
+    let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
+    frames.into_iter().flatten().next().ok_or_else(|| {
+        Failure::request(format!(
+            "run {} holds a document of kind {}, which has no rows; take --as json",
             run.summary.id,
-            run.schema(),
-            run.summary.weir
-        )))
+            run.schema()
+        ))
     })
-}
-
-fn as_csv(run: &StoredRun) -> Result<String> {
-    if run.schema() == ReproduceDocument::SCHEMA {
-        return to_csv(reproduce_document(run)?.rows);
-    }
-    if let Some(text) = insight_csv(run)? {
-        return Ok(text);
-    }
-    let document = bench_document(run)?;
-    to_csv(point_rows(&document.header.machine.name, &document.points))
-}
-
-/// Rows of a run that explains or predicts.
-fn insight_csv(run: &StoredRun) -> Result<Option<String>> {
-    Ok(Some(match run.schema() {
-        ExplainDocument::SCHEMA => {
-            let document: ExplainDocument = understood(run, run.parse())?;
-            to_csv(output::explain_rows(&document))?
-        }
-        CalibrateDocument::SCHEMA => {
-            let document: CalibrateDocument = understood(run, run.parse())?;
-            to_csv(document.model.fitted_on.iter().map(output::fit_row))?
-        }
-        PredictDocument::SCHEMA => {
-            let document: PredictDocument = understood(run, run.parse())?;
-            to_csv(document.predictions.iter().map(output::predicted_row))?
-        }
-        TuneDocument::SCHEMA => {
-            let document: TuneDocument = understood(run, run.parse())?;
-            to_csv(document.advice.iter().map(output::advice_row))?
-        }
-        SteerDocument::SCHEMA => {
-            let document: SteerDocument = understood(run, run.parse())?;
-            to_csv(output::steer_rows(&document))?
-        }
-        _ => return Ok(None),
-    }))
 }

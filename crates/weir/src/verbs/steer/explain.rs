@@ -14,7 +14,8 @@ use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
 use crate::store::Store;
-use crate::verbs::runs::{load, understood};
+use crate::studies::understood;
+use crate::verbs::runs::load;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

@@ -117,7 +117,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let printed = print(&match context.global.format {
         Format::Table => output::tune(&document),
         Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.advice.iter().map(output::advice_row))?,
+        Format::Csv => to_csv(&document.advice)?,
     });
     let run = keeping.keep(&document.origin, &document, list, printed)?;
     context.note(&format!("kept as run {run}"));

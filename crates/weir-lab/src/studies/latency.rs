@@ -1,0 +1,366 @@
+//! `weir bench latency`: how long one access takes on an idle machine.
+//!
+//! Three views of each tier (MEMO §4.2). A *flushed line*: one access at a time on a line that is in
+//! no cache, for a load, a store written back at once, and a fenced non-temporal store. A *burst*:
+//! several of those at once, of which each gets its share of the time (MICRO 2023, §3.2). A *pointer
+//! chase*: dependent loads over growing working sets, a staircase whose steps are the caches and
+//! whose last plateau is the latency that applications see.
+
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::document::Point;
+use weir_model::topology::{Tier, TierName, Topology};
+use weir_model::units::Bytes;
+
+use crate::curve::Curve;
+use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers, or_usual};
+use crate::study::{About, PointStudy};
+use crate::verdict::ALIKE;
+use crate::view::{Axis, Limit, Medium, Only, View, col};
+use crate::{LabError, PointSpec, Severity, Verdict};
+
+const NAME: &str = "latency";
+
+/// The instructions that are timed on a flushed line unless others are asked for.
+pub const FLUSHED_OPS: [Op; 3] = [Op::Ld, Op::StClwb, Op::NtSt];
+/// Accesses of a burst in the whole experiment (MICRO 2023, §3.2).
+pub const BURST: u32 = 16;
+/// Memory from which flushed lines are drawn. It decides nothing but the DRAM rows that are met:
+/// the flush has already brought the translation in.
+const FLUSHED_SET: Bytes = Bytes::mib(64);
+/// The first step of the staircase, within any first-level cache.
+const FIRST_STEP: Bytes = Bytes::kib(4);
+/// The staircase goes at least to here (MEMO Fig 2).
+const LAST_STEP: Bytes = Bytes::gib(1);
+/// And in a quick run to here.
+const LAST_QUICK_STEP: Bytes = Bytes::mib(256);
+/// Or to this many times the last-level cache, so that few hops still hit it.
+const TIMES_CACHE: u64 = 4;
+
+/// How long one access takes on an idle machine, by working set.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir bench latency
+  weir bench latency --tier cxl0 --on emr2s+cxl-a --size 1M,64M,1G
+  weir bench latency --op ld --locality random --format csv")]
+pub struct Latency {
+    /// Tiers, as `weir topo` names them [default: all].
+    #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]
+    pub tiers: Vec<TierName>,
+    /// Instructions: ld, st_clwb, nt_st, ... [default: ld,st_clwb,nt_st].
+    #[arg(long = "op", value_delimiter = ',', value_name = "OP")]
+    pub ops: Vec<Op>,
+    /// Accesses at once on flushed lines, besides one; 0 for none
+    /// [default: 16, or none with --quick].
+    #[arg(long = "burst", value_delimiter = ',', value_name = "N")]
+    pub bursts: Vec<u32>,
+    /// Working sets of the pointer chase: 48K, 2M, 1G [default: 4 KiB and up].
+    #[arg(long = "size", value_delimiter = ',', value_name = "SIZE")]
+    pub sizes: Vec<Bytes>,
+    /// How far one hop may reach [default: both].
+    #[arg(long = "locality", value_delimiter = ',', value_name = "REACH", value_parser = locality)]
+    pub localities: Vec<Locality>,
+    /// Fewer and smaller working sets.
+    #[arg(long)]
+    pub quick: bool,
+}
+
+fn locality(text: &str) -> Result<Locality, String> {
+    match text {
+        "tlb-friendly" => Ok(Locality::TlbFriendly),
+        "random" => Ok(Locality::Random),
+        _ => Err("write tlb-friendly or random".into()),
+    }
+}
+
+impl PointStudy for Latency {
+    const NAME: &'static str = NAME;
+    const VERB: &'static str = "bench latency";
+    const TITLE: &'static str = "Latency";
+    const WORDS: &'static str = "Dependent loads over growing working sets: each plateau is a cache, the last one is the tier. TLB-friendly hops stay within what the TLB covers; random hops add page walks.";
+
+    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
+        let ops = if self.ops.is_empty() {
+            &FLUSHED_OPS[..]
+        } else {
+            &self.ops
+        };
+        let localities = if self.localities.is_empty() {
+            &[Locality::TlbFriendly, Locality::Random][..]
+        } else {
+            &self.localities
+        };
+        for &size in &self.sizes {
+            check_working_set(size)?;
+        }
+
+        let usual: &[u32] = if self.quick { &[] } else { &[BURST] };
+        let bursts = or_usual(&self.bursts, usual);
+        if let Some(&lines) = bursts.iter().find(|&&n| n > Pattern::MOST_IN_BURST) {
+            return Err(LabError::Burst { lines });
+        }
+
+        let mut points = Vec::new();
+        for tier in choose_tiers(topology, &self.tiers)? {
+            let point = |op, pattern, working_set| {
+                let load = Load::new(&tier.name, op, pattern, 1, working_set);
+                PointSpec::alone(NAME, load.prefetch(false))
+            };
+            let flushed = FLUSHED_SET.min(tier.capacity);
+            let at_once = (bursts.iter().filter(|&&lines| lines > 0))
+                .map(|&lines| Pattern::FlushedBurst { lines });
+            for pattern in std::iter::once(Pattern::FlushedLine).chain(at_once) {
+                points.extend(ops.iter().map(|&op| point(op, pattern, flushed)));
+            }
+            if ops.contains(&Op::Ld) {
+                let sizes = if self.sizes.is_empty() {
+                    staircase(topology, tier, self.quick)
+                } else {
+                    self.sizes.clone()
+                };
+                for &locality in localities {
+                    let pattern = Pattern::Chase { locality };
+                    points.extend(sizes.iter().map(|&size| point(Op::Ld, pattern, size)));
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    fn asked(&self) -> Vec<Op> {
+        self.ops.clone()
+    }
+
+    fn case(point: &Point) -> Option<String> {
+        Some(match (point.pattern.as_str(), point.batch) {
+            ("chase_tlb_friendly", _) => "tlb-friendly".into(),
+            ("chase_random", _) => "random".into(),
+            (_, Some(lines)) => format!("{} x {lines}", point.op),
+            _ => point.op.to_string(),
+        })
+    }
+
+    fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
+        let mut all = Vec::new();
+        for tier in topology.tiers.iter().map(|t| &t.name) {
+            all.extend(staircase_steps(topology, points, tier));
+            all.extend(page_walks(points, tier));
+            all.extend(flushed_stores(points, tier));
+        }
+        all
+    }
+
+    fn views(_: &[Point], about: About<'_>) -> Vec<View> {
+        let walls = about.topology.caches.iter().map(|cache| Limit {
+            tier: None,
+            on_x: true,
+            at: cache.size.get() as f64,
+            name: cache.name.clone(),
+        });
+        let chase = Only::Begins("pattern", "chase");
+        let single = |title, only: Only| {
+            View::table(
+                "points",
+                title,
+                vec![
+                    col("tier"),
+                    col("case").head("access"),
+                    col("mean_ns"),
+                    col("p50_ns"),
+                    col("p99_ns"),
+                    col("p999_ns"),
+                    col("max_ns"),
+                ],
+            )
+            .only(Only::Begins("pattern", "flushed"))
+            .only(only)
+        };
+        vec![
+            View::grid("points", "Latency of dependent loads by working set", "wss_bytes", &["tier", "case"], "mean_ns")
+                .only(chase.clone())
+            .rows_are("working set")
+                .on(Medium::Text),
+            single("Latency of single accesses to a flushed line", Only::Lacks("batch")),
+            single("Accesses to flushed lines at once: time of a burst, divided by its accesses", Only::Has("batch")),
+            View::lines("points", "Latency by working set", ("wss_bytes", "working set"), ("mean_ns", "latency of a dependent load [ns]"), &["tier", "case"])
+                .only(chase)
+                .axes(Axis::Sizes, Axis::Log)
+                .limits(walls.collect())
+                .words("Dependent loads over growing working sets: each plateau is a cache, the last one is the tier."),
+            View::bars("points", "Single accesses to flushed lines", &["tier"], "case", ("mean_ns", "mean latency [ns]"))
+                .only(Only::Begins("pattern", "flushed")),
+        ]
+    }
+
+    fn in_all(tiers: &[TierName], quick: bool) -> Option<Self> {
+        Some(Self {
+            tiers: tiers.to_vec(),
+            quick,
+            ..Self::default()
+        })
+    }
+}
+
+/// 4 KiB times powers of two (of four when quick), as far as the tier holds them.
+fn staircase(topology: &Topology, tier: &Tier, quick: bool) -> Vec<Bytes> {
+    let least = if quick { LAST_QUICK_STEP } else { LAST_STEP };
+    let beyond_cache = topology
+        .last_level_cache()
+        .get()
+        .saturating_mul(TIMES_CACHE);
+    let last = least
+        .get()
+        .max(beyond_cache.checked_next_power_of_two().unwrap_or(u64::MAX));
+    let ratio = if quick { 4 } else { 2 };
+    let mut sizes: Vec<Bytes> =
+        std::iter::successors(Some(FIRST_STEP.get()), |size| size.checked_mul(ratio))
+            .take_while(|&size| size <= last)
+            .map(Bytes)
+            .collect();
+    // Steps of four may stride over the end.
+    if sizes.last().is_some_and(|size| size.get() < last) {
+        sizes.push(Bytes(last));
+    }
+    sizes.retain(|&size| size <= tier.capacity);
+    sizes
+}
+
+/// A cache shows as a step if latency grows by at least this factor across its size.
+const STEP: f64 = 1.2;
+
+/// Mean latency by working set, smallest first.
+fn chase(points: &[Point], tier: &TierName, locality: Locality) -> Vec<(Bytes, f64)> {
+    let pattern = Pattern::Chase { locality }.name();
+    let mut steps: Vec<(Bytes, f64)> = points
+        .iter()
+        .filter(|p| p.experiment == NAME)
+        .filter(|p| p.tier == *tier && p.pattern == pattern)
+        .filter_map(|p| Some((p.wss_bytes?, p.ns?.mean.get())))
+        .collect();
+    steps.sort_by_key(|step| step.0);
+    steps
+}
+
+/// Plateaus at the caches, and whether each cache ends in a step.
+fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Vec<Verdict> {
+    let mut steps = chase(points, tier, Locality::TlbFriendly);
+    if steps.is_empty() {
+        steps = chase(points, tier, Locality::Random);
+    }
+    let about = format!("{tier} latency");
+    let mut plateaus = Vec::new();
+    let mut found = Vec::new();
+    let mut smaller = Bytes(0);
+    for level in &topology.caches {
+        // Half a cache fits it for certain; twice a cache does not.
+        let inside = steps
+            .iter()
+            .rfind(|s| s.0.get() <= level.size.get() / 2 && s.0 > smaller);
+        let beyond = steps
+            .iter()
+            .find(|s| s.0.get() >= level.size.get().saturating_mul(2));
+        if let Some((_, ns)) = inside {
+            plateaus.push(format!("{} {ns:.1} ns", level.name));
+        }
+        if let (Some((_, inside)), Some((size, beyond))) = (inside, beyond)
+            && *beyond < inside * STEP
+        {
+            found.push(Verdict::new(
+                Severity::Doubt,
+                &about,
+                format!(
+                    "no step where {} ends: {inside:.1} ns within its {}, {beyond:.1} ns at {size}",
+                    level.name, level.size
+                ),
+            ));
+        }
+        smaller = level.size;
+    }
+    let in_memory = caches_in_reach(topology, 1).get().saturating_mul(2);
+    if let Some((size, ns)) = steps.last().filter(|s| s.0.get() >= in_memory) {
+        plateaus.push(format!("memory {ns:.1} ns (at {size})"));
+    }
+    if !plateaus.is_empty() {
+        found.insert(0, Verdict::new(Severity::Note, about, plateaus.join(", ")));
+    }
+    found
+}
+
+/// What leaving the reach of the TLB adds.
+fn page_walks(points: &[Point], tier: &TierName) -> Option<Verdict> {
+    let friendly = chase(points, tier, Locality::TlbFriendly);
+    let &(size, far) = chase(points, tier, Locality::Random).last()?;
+    let &(_, near) = friendly.iter().find(|step| step.0 == size)?;
+    (far > near * (1.0 + ALIKE)).then(|| {
+        Verdict::new(
+            Severity::Note,
+            format!("{tier} latency"),
+            format!(
+                "page walks add {:.0} ns to a random access: {far:.1} ns instead of {near:.1} ns \
+                 at {size}",
+                far - near
+            ),
+        )
+    })
+}
+
+/// The same two where one line is written and waited for.
+fn flushed_stores(points: &[Point], tier: &TierName) -> Option<Verdict> {
+    let mean = |op| {
+        let is =
+            |p: &&Point| p.tier == *tier && p.op == op && p.pattern == Pattern::FlushedLine.name();
+        points
+            .iter()
+            .find(is)
+            .and_then(|p| p.ns)
+            .map(|ns| ns.mean.get())
+    };
+    let (written_back, posted) = (mean(Op::StClwb)?, mean(Op::NtSt)?);
+    Some(Verdict::new(
+        Severity::Note,
+        format!("{tier} latency"),
+        format!(
+            "a store with clwb takes {:.1}x a fenced non-temporal store ({written_back:.0} / \
+             {posted:.0} ns)",
+            written_back / posted
+        ),
+    ))
+}
+/// Latency and load bandwidth as multiples of local DRAM's.
+pub(crate) fn against_dram(points: &[Point], tier: &TierName) -> Option<Verdict> {
+    let dram = TierName::dram();
+    if *tier == dram {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for (locality, words) in [
+        (Locality::TlbFriendly, "the latency"),
+        (Locality::Random, "the latency at random"),
+    ] {
+        let near = chase(points, &dram, locality);
+        let far = chase(points, tier, locality);
+        let common = far.iter().rev().find_map(|&(size, ns)| {
+            near.iter()
+                .find(|step| step.0 == size)
+                .map(|step| (step.1, ns))
+        });
+        if let Some((near, far)) = common {
+            parts.push(format!(
+                "{:.2}x {words} ({far:.0} / {near:.0} ns)",
+                far / near
+            ));
+        }
+    }
+    let peak = |tier: &TierName| {
+        let curves = [true, false].map(|prefetch| Curve::of(points, tier, Op::Ld, prefetch));
+        curves.iter().find_map(Curve::peak)
+    };
+    if let (Some((_, near)), Some((_, far))) = (peak(&dram), peak(tier)) {
+        parts.push(format!(
+            "{:.2}x the load bandwidth ({far:.1} / {near:.1} GB/s)",
+            far / near
+        ));
+    }
+    let about = format!("{tier} against dram");
+    (!parts.is_empty()).then(|| Verdict::new(Severity::Note, about, parts.join(", ")))
+}

@@ -1,0 +1,501 @@
+//! `weir bench loaded`: the latency of one thread against the bandwidth that all others draw.
+//!
+//! One thread chases pointers within the reach of the TLB, prefetchers off; the others stream, each
+//! through lines of its own, and pause between two lines. From the longest pause to none the load
+//! grows from next to nothing to all that the cores can ask for. One curve for each mix of reads
+//! and writes, as Intel MLC's `--loaded_latency` and the Mess benchmark (Esmaili-Dokht et al.,
+//! MICRO 2024) draw it.
+//!
+//! A mix is what crosses the memory interface: a temporal store reads its line before it writes it
+//! back, so that stores alone are one read for each write.
+
+use std::fmt;
+use std::str::FromStr;
+
+use weir_model::access::{Dataflow, Locality, Op, Pattern};
+use weir_model::document::{Beside, Point};
+use weir_model::machine::MachineKind;
+use weir_model::platform::Library;
+use weir_model::published::measured::Curve;
+use weir_model::topology::{Tier, TierName, Topology};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+
+use super::read_limits;
+use crate::bandwidth::working_set;
+use crate::plan::{Load, check_threads, choose_tiers, or_usual};
+use crate::study::{About, PointStudy};
+use crate::theory::traffic_limit;
+use crate::view::{Axis, Overlay, View, col};
+use crate::{LabError, PointSpec, Severity, Threads, Verdict};
+
+const NAME: &str = "loaded";
+
+/// Two mixes are the same if their shares of reads differ by less than this: logs round them.
+const SAME_SHARE: f64 = 0.005;
+/// A logged curve is shown with at most so many of its points.
+const MOST_LOGGED: usize = 60;
+
+/// What the threads beside the chase draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mix {
+    /// Loads only.
+    Reads,
+    /// So many lines read for so many written, by loads and temporal stores. Reads are at least as
+    /// many as writes and writes at least one.
+    Temporal {
+        /// Lines read from memory.
+        reads: u32,
+        /// Lines written to memory.
+        writes: u32,
+    },
+    /// Non-temporal stores only.
+    Posted,
+}
+
+impl Mix {
+    /// The mixes of the experiment, with what MLC's option `-W` calls them: 0, 3, 2, 4, 5 and 6.
+    pub const ALL: [Mix; 6] = [
+        Mix::Reads,
+        Mix::temporal(3, 1),
+        Mix::temporal(2, 1),
+        Mix::temporal(3, 2),
+        Mix::temporal(1, 1),
+        Mix::Posted,
+    ];
+
+    const fn temporal(reads: u32, writes: u32) -> Self {
+        Mix::Temporal { reads, writes }
+    }
+
+    /// Share of the lines that cross the memory interface that are read.
+    pub fn read_share(self) -> f64 {
+        match self {
+            Mix::Reads => 1.0,
+            Mix::Temporal { reads, writes } => f64::from(reads) / f64::from(reads + writes),
+            Mix::Posted => 0.0,
+        }
+    }
+
+    /// The name of a share of reads: the smallest whole numbers that give it.
+    pub fn named(read_share: f64) -> String {
+        if read_share >= 1.0 {
+            return Mix::Reads.to_string();
+        }
+        if read_share <= 0.0 {
+            return Mix::Posted.to_string();
+        }
+        let ratio = read_share / (1.0 - read_share);
+        let whole = (1..=1000_u32)
+            .map(|writes| ((ratio * f64::from(writes)).round(), writes))
+            .find(|&(reads, writes)| (reads / f64::from(writes) / ratio - 1.0).abs() < 1e-9);
+        match whole {
+            Some((reads, writes)) => format!("{reads:.0}:{writes}"),
+            None => format!("{:.0} % reads", read_share * 100.0),
+        }
+    }
+
+    /// Threads on a tier that draw this mix.
+    pub fn load(self, tier: &TierName, threads: u32, set: Bytes) -> Load {
+        let op = match self {
+            Mix::Reads => Op::Ld,
+            Mix::Temporal { .. } => Op::St,
+            Mix::Posted => Op::NtSt,
+        };
+        let load = Load::new(tier, op, Pattern::Sequential, threads, set);
+        match self {
+            // Each store brings a read of its own.
+            Mix::Temporal { reads, writes } if reads > writes => {
+                let (lines, per) = (reads - writes, writes);
+                let common = gcd(lines, per);
+                load.reading(lines / common, per / common, tier, Dataflow::Apart)
+            }
+            _ => load,
+        }
+    }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// `reads`, `3:1`, `nt_writes`.
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mix::Reads => f.pad("reads"),
+            Mix::Temporal { reads, writes } => f.pad(&format!("{reads}:{writes}")),
+            Mix::Posted => f.pad("nt_writes"),
+        }
+    }
+}
+
+impl FromStr for Mix {
+    type Err = String;
+
+    /// Accepts `reads`, `nt_writes` and ratios of reads to writes with at least as many reads.
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// More than this is reads only, near enough.
+        const MOST: u32 = 1000;
+        let wrong = || {
+            format!(
+                "`{text}` is no mix: write reads, nt_writes, or reads:writes such as 3:1 or 1:1"
+            )
+        };
+        match text.replace('-', "_").as_str() {
+            "reads" | "1:0" => return Ok(Mix::Reads),
+            "nt_writes" | "0:1" => return Ok(Mix::Posted),
+            _ => {}
+        }
+        let (reads, writes) = text.split_once(':').ok_or_else(wrong)?;
+        let part = |part: &str| part.parse::<u32>().ok().filter(|n| (1..=MOST).contains(n));
+        let (reads, writes) = (part(reads).zip(part(writes))).ok_or_else(wrong)?;
+        if reads < writes {
+            return Err(format!(
+                "`{text}` writes more than it reads, which temporal stores cannot: each reads its \
+                 line first; the most is 1:1, or nt_writes"
+            ));
+        }
+        let common = gcd(reads, writes);
+        Ok(Mix::temporal(reads / common, writes / common))
+    }
+}
+
+/// Where the limit of a tier is known, pauses go from half to sixteen times the one at which the
+/// threads would ask for all of it, in steps of half an octave, ...
+const OCTAVES_ABOUT_LIMIT: (f64, f64) = (-1.0, 4.0);
+const STEPS_AN_OCTAVE: f64 = 2.0;
+/// ... and in finer ones where curves bend.
+const OCTAVES_OF_BEND: (f64, f64) = (-0.5, 1.0);
+const STEPS_IN_BEND: f64 = 6.0;
+/// A quick run takes a third of the steps.
+const QUICK_STEPS: f64 = 1.0;
+const QUICK_STEPS_IN_BEND: f64 = 2.0;
+/// Where the limit is not known, from 1 ns to about 1 us.
+const OCTAVES_OF_NS: (f64, f64) = (0.0, 10.0);
+/// The chase goes over at least this much memory, and this many times the last-level cache.
+const LEAST_CHASE: Bytes = Bytes::mib(256);
+const TIMES_CACHE: u64 = 4;
+/// And over no more than this part of its tier, for the loaders need room too.
+const PART_OF_TIER: u64 = 4;
+
+/// How latency grows with the bandwidth that others draw, by mix.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(after_help = "\
+A mix is what crosses the memory interface, reads:writes; a temporal store reads
+its line first, so that stores alone are 1:1. MLC's -W 0, 3, 2, 4, 5 and 6 are
+reads, 3:1, 2:1, 3:2, 1:1 and nt_writes.
+
+Examples:
+  weir bench loaded --quick
+  weir bench loaded --on emr2s+cxl-a --tier cxl0 --mix reads,1:1
+  weir bench loaded --mix nt_writes --threads 4 --pause 0ns,50ns,500ns")]
+pub struct Loaded {
+    /// Tiers, as `weir topo` names them [default: all].
+    #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]
+    pub tiers: Vec<TierName>,
+    /// Mixes: reads, 3:1, 1:1, nt_writes, ... [default: six].
+    #[arg(long = "mix", value_delimiter = ',', value_name = "MIX")]
+    pub mixes: Vec<Mix>,
+    /// Threads that load, beside the one that is timed [default: all others].
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    pub threads: Vec<Threads>,
+    /// Pauses of each loading thread between two lines [default: a series].
+    #[arg(long = "pause", value_delimiter = ',', value_name = "TIME")]
+    pub pauses: Vec<Nanos>,
+    /// Two mixes and fewer pauses.
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl PointStudy for Loaded {
+    const NAME: &'static str = NAME;
+    const VERB: &'static str = "bench loaded";
+    const TITLE: &'static str = "Loaded latency";
+    const WORDS: &'static str = "One thread chases pointers while others draw traffic and pause less and less. A mix is reads to writes at the memory interface, where an ordinary store is one of each.";
+
+    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
+        let most = topology.cores.len().saturating_sub(1) as u32;
+        if most == 0 {
+            return Err(LabError::Nothing(
+                "a loaded latency needs two cores at least: one to chase, one to load".into(),
+            ));
+        }
+        check_threads(&Threads::all(&self.threads), topology, 1)?;
+        check_pauses(&self.pauses)?;
+        let quick: &[Mix] = &[Mix::Reads, Mix::temporal(1, 1)];
+        let mixes = if self.quick { quick } else { &Mix::ALL };
+        let mut points = Vec::new();
+        for tier in choose_tiers(topology, &self.tiers)? {
+            let idle = PointSpec::alone(NAME, chase(topology, tier));
+            points.push(idle.clone());
+            for mix in or_usual(&self.mixes, mixes) {
+                for threads in or_usual(&Threads::all(&self.threads), &[most]) {
+                    let set = working_set(topology, tier, threads);
+                    let load = mix.load(&tier.name, threads, set);
+                    let mut pauses = pauses(tier, &load, self);
+                    pauses.sort_by(|a, b| b.get().total_cmp(&a.get()));
+                    pauses.dedup();
+                    let beside = |pause| idle.clone().beside(load.clone().pausing(pause));
+                    points.extend(pauses.into_iter().map(beside));
+                }
+            }
+        }
+        Ok(points)
+    }
+
+    fn case(point: &Point) -> Option<String> {
+        Some(Mix::named(point.beside.as_ref()?.read_share))
+    }
+
+    fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
+        topology
+            .tiers
+            .iter()
+            .flat_map(|tier| curves(points, &tier.name))
+            .collect()
+    }
+
+    fn views(points: &[Point], about: About<'_>) -> Vec<View> {
+        vec![
+            View::table(
+                "points",
+                "Latency on {tier} with {beside_threads} of load, {case}",
+                vec![
+                    col("beside_pause_ns").head("pause").empty("idle"),
+                    col("beside_traffic_gbps").head("traffic"),
+                    col("mean_ns"),
+                    col("p50_ns"),
+                    col("p99_ns"),
+                    col("p999_ns"),
+                ],
+            )
+            .each(&["tier", "beside_threads", "case"]),
+            View::lines(
+                "points",
+                "Loaded latency of {tier}",
+                ("beside_traffic_gbps", "traffic [GB/s]"),
+                ("mean_ns", "latency of a dependent load [ns]"),
+                &["case", "beside_threads"],
+            )
+            .each(&["tier"])
+            .order("beside_pause_ns")
+            .axes(Axis::Linear, Axis::Auto)
+            .limits(read_limits(about.topology, true))
+            .overlays(logged(points, about)),
+        ]
+    }
+
+    fn in_all(tiers: &[TierName], quick: bool) -> Option<Self> {
+        Some(Self {
+            tiers: tiers.to_vec(),
+            quick,
+            ..Self::default()
+        })
+    }
+}
+
+/// The thread that is timed: a chase within the reach of the TLB that leaves the caches behind.
+pub fn chase(topology: &Topology, tier: &Tier) -> Load {
+    let caches = topology
+        .last_level_cache()
+        .get()
+        .saturating_mul(TIMES_CACHE);
+    let wanted = caches
+        .checked_next_power_of_two()
+        .unwrap_or(u64::MAX)
+        .max(LEAST_CHASE.get());
+    let room = (tier.capacity.get() / PART_OF_TIER).max(2 * LINE_BYTES);
+    let pattern = Pattern::Chase {
+        locality: Locality::TlbFriendly,
+    };
+    let set = Bytes(wanted.min(room));
+    Load::new(&tier.name, Op::Ld, pattern, 1, set).prefetch(false)
+}
+
+pub(crate) fn check_pauses(pauses: &[Nanos]) -> Result<(), LabError> {
+    match pauses
+        .iter()
+        .find(|p| !p.get().is_finite() || p.get() < 0.0)
+    {
+        Some(pause) => Err(LabError::Nothing(format!(
+            "a pause of {pause} is none: write 0ns or more"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// None, and a geometric series about the pause at which the threads would ask for all that the
+/// tier can give.
+fn pauses(tier: &Tier, load: &Load, options: &Loaded) -> Vec<Nanos> {
+    if !options.pauses.is_empty() {
+        return options.pauses.clone();
+    }
+    let limit = tier
+        .limits
+        .as_ref()
+        .map(|limits| traffic_limit(limits, load.read_share()).get())
+        .filter(|limit| *limit > 0.0);
+    let (steps, in_bend) = if options.quick {
+        (QUICK_STEPS, QUICK_STEPS_IN_BEND)
+    } else {
+        (STEPS_AN_OCTAVE, STEPS_IN_BEND)
+    };
+    let octaves = match limit {
+        Some(_) => [
+            series(OCTAVES_ABOUT_LIMIT, steps),
+            series(OCTAVES_OF_BEND, in_bend),
+        ]
+        .concat(),
+        None => series(OCTAVES_OF_NS, steps),
+    };
+    let unit = limit.map_or(1.0, |gbps| {
+        f64::from(load.threads) * LINE_BYTES as f64 * load.traffic_factor() / gbps
+    });
+    // Whole hundredths of a nanosecond, which is what documents show.
+    let pause = |octave: f64| Nanos((unit * octave.exp2() * 100.0).round() / 100.0);
+    std::iter::once(Nanos(0.0))
+        .chain(octaves.into_iter().map(pause))
+        .collect()
+}
+
+/// From one end to the other in so many steps for each unit.
+fn series((from, to): (f64, f64), steps: f64) -> Vec<f64> {
+    let count = ((to - from) * steps).round() as u32;
+    (0..=count)
+        .map(|step| from + f64::from(step) / steps)
+        .collect()
+}
+
+/// Latency has bent where it is this many times that of the idle tier.
+const BENT: f64 = 2.0;
+
+/// One line for each mix and number of loading threads: idle, where latency doubles, the end.
+fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
+    let of_tier = || {
+        points
+            .iter()
+            .filter(|p| p.experiment == NAME && p.tier == *tier)
+    };
+    let mut kinds: Vec<(f64, u32)> = Vec::new();
+    for kind in of_tier().filter_map(|p| p.beside.as_ref()).map(kind) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    let idle = of_tier()
+        .find(|p| p.beside.is_none())
+        .and_then(|p| p.ns)
+        .map(|ns| ns.mean.get());
+    kinds
+        .into_iter()
+        .filter_map(|wanted| {
+            let mut curve: Vec<(f64, f64)> = of_tier()
+                .filter_map(|p| {
+                    let beside = p.beside.as_ref().filter(|b| kind(b) == wanted)?;
+                    Some((beside.traffic_gbps?.get(), p.ns?.mean.get()))
+                })
+                .collect();
+            curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+            verdict(tier, wanted, idle?, &curve)
+        })
+        .collect()
+}
+
+fn kind(beside: &Beside) -> (f64, u32) {
+    (beside.read_share, beside.threads)
+}
+
+fn verdict(
+    tier: &TierName,
+    (read_share, threads): (f64, u32),
+    idle: f64,
+    curve: &[(f64, f64)],
+) -> Option<Verdict> {
+    let &(peak, at_peak) = curve.last()?;
+    let bends = match crossing(curve, idle * BENT) {
+        Some(gbps) => format!(
+            "doubles from {idle:.0} ns at {gbps:.1} GB/s, {:.0} % of the {peak:.1} GB/s that were \
+             drawn at most",
+            gbps / peak * 100.0
+        ),
+        None => format!("does not double from {idle:.0} ns up to {peak:.1} GB/s"),
+    };
+    Some(Verdict::new(
+        Severity::Note,
+        format!("{tier} under load"),
+        format!(
+            "latency beside {threads} thread{}, {:.0} % reads, {bends}; {at_peak:.0} ns there",
+            if threads == 1 { "" } else { "s" },
+            read_share * 100.0
+        ),
+    ))
+}
+
+/// Where latency first reaches `level`. Between two points its inverse is taken to fall in a
+/// straight line, as in a queue that is near its end.
+fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
+    let at = curve.iter().position(|&(_, ns)| ns >= level)?;
+    let &(gbps, ns) = curve.get(at)?;
+    let Some(&(before, shorter)) = at.checked_sub(1).and_then(|at| curve.get(at)) else {
+        return Some(gbps);
+    };
+    let part = (1.0 / shorter - 1.0 / level) / (1.0 / shorter - 1.0 / ns);
+    Some(before + (gbps - before) * part)
+}
+
+/// What instruments logged on the real machine that a model is of, next to curves of the same mix.
+fn logged(points: &[Point], about: About<'_>) -> Vec<Overlay> {
+    // A platform from a user's file has no log here.
+    let model = (about.machine.kind == MachineKind::Sim)
+        .then(|| Library::builtin().compose(&about.machine.name).ok())
+        .flatten();
+    let Some(platform) = model else {
+        return Vec::new();
+    };
+    let devices = platform.devices.iter().map(|d| &d.device.log);
+    let logs: Vec<_> = std::iter::once(&platform.host.log)
+        .chain(devices)
+        .flatten()
+        .collect();
+    let curves = platform.measured_curves();
+    let own = |point: &&Point| point.experiment == NAME;
+    let mut overlays: Vec<Overlay> = Vec::new();
+    for point in points.iter().filter(own) {
+        let (Some(beside), Some(case)) = (&point.beside, &point.case) else {
+            continue;
+        };
+        let known = |o: &Overlay| o.tier == beside.tier && o.like == *case;
+        if beside.tier != point.tier || overlays.iter().any(known) {
+            continue;
+        }
+        let same = curves.iter().filter(|(tier, curve)| {
+            *tier == beside.tier
+                && !curve.random
+                && curve.traffic.op.is_posted() == beside.op.is_posted()
+                && (curve.traffic.read_share() - beside.read_share).abs() < SAME_SHARE
+        });
+        let apart = |curve: &Curve| curve.threads.map_or(0, |n| n.abs_diff(beside.threads));
+        let Some((tier, curve)) = same.min_by_key(|(_, curve)| apart(curve)) else {
+            continue;
+        };
+        let idle = (points.iter().filter(own))
+            .find(|p| p.tier == *tier && p.beside.is_none())
+            .and_then(|p| Some(p.ns?.mean));
+        let of_memory: Vec<_> = curve.of_memory(idle.unwrap_or_default()).collect();
+        let every = of_memory.len().div_ceil(MOST_LOGGED).max(1);
+        let threads = curve
+            .threads
+            .map_or(String::new(), |n| format!(", {n} threads"));
+        let log = logs.iter().find(|log| log.name == curve.name);
+        overlays.push(Overlay {
+            tier: tier.clone(),
+            like: case.clone(),
+            name: format!("{case}, logged{threads}"),
+            source: format!("{}, machine {}", log.map_or("", |log| &log.log), curve.name),
+            points: (of_memory.iter().step_by(every))
+                .map(|p| (p.bandwidth.get(), p.latency.get()))
+                .collect(),
+        });
+    }
+    overlays
+}

@@ -1,0 +1,70 @@
+//! Thread counts as they are typed.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// One thread count, or a range with both ends in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Threads(RangeInclusive<u32>);
+
+/// No machine has more cores than this; a longer range is a typing error.
+const MOST_THREADS: u32 = 4096;
+
+impl Threads {
+    /// Every count of these, in order.
+    pub fn all(ranges: &[Self]) -> Vec<u32> {
+        ranges.iter().flat_map(|range| range.0.clone()).collect()
+    }
+}
+
+impl From<u32> for Threads {
+    fn from(count: u32) -> Self {
+        Self(count..=count)
+    }
+}
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let number = |part: &str| -> std::result::Result<u32, String> {
+            match part.trim().parse() {
+                Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+                _ => Err(format!(
+                    "`{part}` is no number of threads; write 4, or 1..32"
+                )),
+            }
+        };
+        let (from, to) = match text.split_once("..").or_else(|| text.split_once('-')) {
+            Some((from, to)) => (number(from)?, number(to.trim_start_matches('='))?),
+            None => (number(text)?, number(text)?),
+        };
+        if from > to {
+            return Err(format!(
+                "the range `{text}` runs backwards; write {to}..{from}"
+            ));
+        }
+        Ok(Self(from..=to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_are_numbers_and_ranges() {
+        assert_eq!("4".parse(), Ok(Threads(4..=4)));
+        assert_eq!("1..32".parse(), Ok(Threads(1..=32)));
+        assert_eq!("2-8".parse(), Ok(Threads(2..=8)));
+        assert_eq!("1..=3".parse(), Ok(Threads(1..=3)));
+    }
+
+    #[test]
+    fn a_thread_count_of_nonsense_says_what_to_write() {
+        for text in ["0", "many", "8..2", "1..", "1..9999999", "-3", ""] {
+            let error = text.parse::<Threads>().unwrap_err();
+            assert!(error.contains(".."), "{text}: {error}");
+        }
+    }
+}

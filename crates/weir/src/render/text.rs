@@ -1,0 +1,248 @@
+//! Views as tables that fit the terminal.
+
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr as _;
+use weir_lab::view::{Col, Grid, Medium, Shape, View};
+use weir_model::frame::{Frame, Kind, words};
+
+use super::{cell, groups, head, named, plain, rows, titled, values};
+use crate::output::{Column, Table, figure, width, wrap};
+
+/// Every view of text, one table after the other.
+pub fn tables(frames: &[Frame], views: &[View]) -> String {
+    let mut text = String::new();
+    for view in views.iter().filter(|view| view.medium != Medium::Page) {
+        let Some(frame) = frames.iter().find(|frame| frame.name == view.frame) else {
+            continue;
+        };
+        let shown = rows(view, frame);
+        for (group, rows) in groups(&view.each, frame, &shown) {
+            let title = titled(view, &group);
+            match &view.shape {
+                Shape::Table(columns) => table(&title, columns, frame, &rows, &mut text),
+                Shape::Grid(shape) => grid(&title, shape, frame, &rows, &mut text),
+                Shape::Lines(_) | Shape::Bars(_) | Shape::Picture(_) => {}
+            }
+        }
+    }
+    text
+}
+
+fn begin(title: &str, text: &mut String) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&wrap(title, "", "  "));
+}
+
+fn table(title: &str, columns: &[Col], frame: &Frame, rows: &[&[Value]], text: &mut String) {
+    let known: Vec<(&Col, &weir_model::frame::Column)> = (columns.iter())
+        .filter_map(|col| Some((col, frame.columns.get(frame.place(col.name)?)?)))
+        .collect();
+    if rows.is_empty() || known.is_empty() {
+        return;
+    }
+    let heads = known.iter().map(|(col, column)| {
+        let head = head(column, col.head);
+        match column.kind {
+            Kind::Text | Kind::Flag => Column::words(head),
+            Kind::Count | Kind::Number => Column::number(head),
+        }
+    });
+    let mut table = Table::new(&heads.collect::<Vec<_>>());
+    for row in rows {
+        let cells = known.iter();
+        table.row(cells.map(|(col, column)| cell(frame, row, column, col.signed, col.empty)));
+    }
+    begin(title, text);
+    text.push_str(&table.to_string());
+}
+
+fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut String) {
+    let Some(value) = frame.place(grid.value).and_then(|at| frame.columns.get(at)) else {
+        return;
+    };
+    let pair = |row: &[Value]| -> Option<(Value, Value)> {
+        if grid.mirrored {
+            let (one, other) =
+                words(frame.cell(row, grid.rows))
+                    .split_once('+')
+                    .map(|(a, b)| {
+                        let number =
+                            |text: &str| text.parse::<u64>().map_or(text.into(), Value::from);
+                        (number(a), number(b))
+                    })?;
+            return Some((one, other));
+        }
+        let names = grid.columns.iter().map(|column| {
+            let value = frame.cell(row, column);
+            match grid.columns.len() {
+                1 => value.clone(),
+                _ => named(column, value).into(),
+            }
+        });
+        let names: Vec<Value> = names.collect();
+        let column = match names.as_slice() {
+            [one] => one.clone(),
+            several => several
+                .iter()
+                .map(words)
+                .collect::<Vec<_>>()
+                .join("\nto ")
+                .into(),
+        };
+        Some((frame.cell(row, grid.rows).clone(), column))
+    };
+    let placed: Vec<(Value, Value, &[Value])> = (rows.iter())
+        .filter_map(|row| pair(row).map(|(name, column)| (name, column, *row)))
+        .collect();
+    let distinct = |of: &dyn Fn(&(Value, Value, &[Value])) -> Value| {
+        let mut all: Vec<Value> = Vec::new();
+        for value in placed.iter().map(of) {
+            if !all.contains(&value) {
+                all.push(value);
+            }
+        }
+        if all.iter().all(Value::is_number) {
+            all.sort_by(|a, b| {
+                a.as_f64()
+                    .unwrap_or(0.0)
+                    .total_cmp(&b.as_f64().unwrap_or(0.0))
+            });
+        }
+        all
+    };
+    let (names, columns) = (distinct(&|p| p.0.clone()), distinct(&|p| p.1.clone()));
+    if names.is_empty() {
+        return;
+    }
+    let shown = |name: &Value, column: &Value| {
+        let place = placed.iter().find(|(n, c, _)| n == name && c == column);
+        place.map_or(String::new(), |(.., row)| {
+            cell(frame, row, value, false, "-")
+        })
+    };
+    let limit = |column: &Value| {
+        let of_column = placed.iter().filter(|(_, c, _)| c == column);
+        let limits = of_column.filter_map(|(.., row)| frame.number(row, "theory_limit"));
+        limits.max_by(f64::total_cmp)
+    };
+    let row_head = grid.row_title;
+    let key = |name: &Value| match grid.rows.ends_with("_bytes") {
+        true => named(grid.rows, name),
+        false => words(name),
+    };
+    let mut lines: Vec<Vec<String>> = (names.iter())
+        .map(|name| columns.iter().map(|column| shown(name, column)).collect())
+        .collect();
+    let mut keys: Vec<String> = names.iter().map(key).collect();
+    let limits: Vec<Option<f64>> = columns.iter().map(limit).collect();
+    if grid.limits && limits.iter().any(Option::is_some) {
+        keys.push("limit".into());
+        lines.push(
+            limits
+                .into_iter()
+                .map(|l| l.map_or(String::new(), figure))
+                .collect(),
+        );
+    }
+    let heads: Vec<String> = (columns.iter())
+        .map(|column| match grid.columns.first() {
+            Some(name) if name.ends_with("_bytes") => named(name, column),
+            _ => words(column),
+        })
+        .collect();
+    let first = keys
+        .iter()
+        .map(|k| k.width())
+        .max()
+        .unwrap_or(0)
+        .max(row_head.width());
+    let unit = match value.unit.as_str() {
+        "" => String::new(),
+        unit => format!(" [{unit}]"),
+    };
+    for part in parts(first, &heads, &lines) {
+        let of_part = heads.iter().skip(part.start).take(part.len());
+        let shown: Vec<Column> = std::iter::once(Column::number(row_head.to_owned()))
+            .chain(of_part.map(|head| Column::number(head.clone())))
+            .collect();
+        let mut table = Table::new(&shown);
+        for (key, line) in keys.iter().zip(&lines) {
+            let cells = line.iter().skip(part.start).take(part.len());
+            if cells.clone().any(|cell| !cell.is_empty()) {
+                table.row(std::iter::once(key.clone()).chain(cells.cloned()));
+            }
+        }
+        begin(&format!("{title}{unit}"), text);
+        text.push_str(&table.to_string());
+    }
+}
+
+/// Columns that fit next to each other.
+fn parts(first: usize, heads: &[String], lines: &[Vec<String>]) -> Vec<std::ops::Range<usize>> {
+    let wide = |at: usize| {
+        let head = heads
+            .get(at)
+            .into_iter()
+            .flat_map(|h| h.lines())
+            .map(|l| l.width());
+        let cells = lines
+            .iter()
+            .filter_map(|line| line.get(at))
+            .map(|cell| cell.width());
+        head.chain(cells).max().unwrap_or(0) + 2
+    };
+    let mut parts: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut used = usize::MAX;
+    for at in 0..heads.len() {
+        match parts.last_mut() {
+            Some(part) if used.saturating_add(wide(at)) <= width() => {
+                part.end = at + 1;
+                used += wide(at);
+            }
+            _ => {
+                parts.push(at..at + 1);
+                used = first + 2 + wide(at);
+            }
+        }
+    }
+    parts
+}
+
+/// The head of a column on one line: `mean [ns]`.
+pub fn heading(column: &weir_model::frame::Column) -> String {
+    let head = head(column, None);
+    match head.split_once('\n') {
+        Some((name, unit)) => format!("{name} [{unit}]"),
+        None => head,
+    }
+}
+
+/// A value as tables show it, without its interval.
+pub fn value(frame: &Frame, row: &[Value], column: &weir_model::frame::Column) -> String {
+    plain(column, frame.cell(row, &column.name), false)
+}
+
+/// A frame as one table of all its columns that hold something, for a document without views.
+pub fn whole(frame: &Frame) -> String {
+    let rows: Vec<&[Value]> = frame.rows.iter().map(Vec::as_slice).collect();
+    let used = frame
+        .columns
+        .iter()
+        .filter(|c| !values(frame, &rows, &c.name).is_empty());
+    let used: Vec<_> = used.collect();
+    let mut table = Table::new(
+        &used
+            .iter()
+            .map(|c| Column::words(head(c, None)))
+            .collect::<Vec<_>>(),
+    );
+    for row in rows {
+        table.row(
+            used.iter()
+                .map(|c| plain(c, frame.cell(row, &c.name), false)),
+        );
+    }
+    table.to_string()
+}

@@ -1,0 +1,209 @@
+//! Every study, a line each, and how a stored run of it is read.
+
+use schemars::schema_for;
+use serde::de::DeserializeOwned;
+use weir_lab::studies::all::All;
+use weir_lab::view::View;
+use weir_lab::{
+    About, Lab, LabError, PointSpec, Points, Severity, Study, Verdict, bandwidth, latency, loaded,
+    movement, nodes, random, share, stream, tail,
+};
+use weir_model::document::{BenchDocument, Document, Header};
+use weir_model::frame::Frame;
+
+use crate::driver::{Done, Job};
+use crate::failure::{Failure, Result};
+use crate::output::wrap;
+use crate::render;
+use crate::store::StoredRun;
+
+/// Studies of `weir bench`, in the order of its help.
+pub static BENCH: &[Entry] = &[
+    Entry::of::<latency::Latency>(),
+    Entry::of::<tail::Tail>(),
+    Entry::of::<bandwidth::Bandwidth>(),
+    Entry::of::<loaded::Loaded>(),
+    Entry::of::<random::Random>(),
+    Entry::of::<stream::Stream>(),
+    Entry::of::<movement::Movement>(),
+    Entry::of::<share::Share>(),
+    Entry::of::<nodes::Nodes>(),
+    Entry::of::<All>(),
+];
+
+/// A study whose type is forgotten.
+pub struct Entry {
+    /// Its command after the verb that it belongs to.
+    pub command: fn() -> clap::Command,
+    /// Its arguments as parsed.
+    pub parse: fn(&clap::ArgMatches) -> std::result::Result<Box<dyn AnyStudy>, clap::Error>,
+}
+
+impl Entry {
+    const fn of<S: Study<Output = Points> + 'static>() -> Self {
+        Self {
+            command: || {
+                let name = S::VERB.rsplit(' ').next().unwrap_or(S::VERB);
+                S::augment_args(clap::Command::new(name))
+            },
+            parse: |matches| Ok(Box::new(S::from_arg_matches(matches)?)),
+        }
+    }
+}
+
+/// What can be done with a study of points whose type is forgotten.
+pub trait AnyStudy: Send + Sync {
+    /// The words of the command.
+    fn verb(&self) -> &'static str;
+
+    /// See [`Job::asks`].
+    ///
+    /// # Errors
+    /// See [`Job::asks`].
+    fn asks(&self, job: &Job<'_>) -> Result<weir_lab::Notes>;
+
+    /// See [`Job::run`].
+    ///
+    /// # Errors
+    /// See [`Job::run`].
+    fn run(&self, job: &Job<'_>) -> Result<Done<Points>>;
+}
+
+impl<S: Study<Output = Points>> AnyStudy for S {
+    fn verb(&self) -> &'static str {
+        S::VERB
+    }
+
+    fn asks(&self, job: &Job<'_>) -> Result<weir_lab::Notes> {
+        job.asks(self)
+    }
+
+    fn run(&self, job: &Job<'_>) -> Result<Done<Points>> {
+        job.run(self)
+    }
+}
+
+/// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Planned {
+    #[arg(skip)]
+    plan: Vec<PointSpec>,
+}
+
+impl Planned {
+    /// These points.
+    pub fn new(plan: Vec<PointSpec>) -> Self {
+        Self { plan }
+    }
+}
+
+impl Study for Planned {
+    const VERB: &'static str = "bench sweep";
+    const SCHEMA: &'static str = BenchDocument::SCHEMA;
+    type Output = Points;
+
+    fn run(&self, lab: &Lab<'_>) -> std::result::Result<Points, LabError> {
+        Ok(Points::of(lab.measure(self.plan.clone(), &[])?))
+    }
+
+    fn answer(output: &Points, about: About<'_>) -> Vec<Verdict> {
+        All::answer(output, about)
+    }
+
+    fn views(output: &Points, about: About<'_>) -> Vec<View> {
+        All::views(output, about)
+    }
+}
+
+/// A run ready to be rendered.
+pub struct Shown {
+    /// What it was measured on, and how.
+    pub header: Header,
+    /// Its lists of rows, the main one first.
+    pub frames: Vec<Frame>,
+    /// How they are shown.
+    pub views: Vec<View>,
+    /// What they mean, the answer first.
+    pub answer: Vec<Verdict>,
+}
+
+impl Shown {
+    /// The answer with its doubts, tables of the rows, and what else they mean.
+    pub fn text(&self) -> String {
+        let (notes, doubts): (Vec<&Verdict>, Vec<&Verdict>) = self
+            .answer
+            .iter()
+            .partition(|verdict| verdict.severity == Severity::Note);
+        let line = |verdict: &Verdict, first: &str| {
+            wrap(&format!("{}: {}", verdict.about, verdict.text), first, "  ")
+        };
+        let mut text = String::new();
+        for verdict in notes.iter().take(1) {
+            text.push_str(&line(verdict, ""));
+        }
+        for verdict in doubts {
+            text.push_str(&line(verdict, "! "));
+        }
+        let tables = render::text::tables(&self.frames, &self.views);
+        if !text.is_empty() && !tables.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&tables);
+        if notes.len() > 1 {
+            text.push('\n');
+        }
+        for verdict in notes.iter().skip(1) {
+            text.push_str(&line(verdict, "- "));
+        }
+        text
+    }
+}
+
+/// A document of a study, ready to be rendered.
+pub fn shown<S: Study>(document: &Document<S::Output>) -> Shown {
+    let schema = schema_for!(S::Output).to_value();
+    let header = document.header.clone();
+    let value = serde_json::to_value(&document.output).unwrap_or_default();
+    let about = About {
+        machine: &header.machine,
+        topology: &header.topology,
+    };
+    Shown {
+        frames: Frame::all_of(&schema, &value),
+        views: S::views(&document.output, about),
+        answer: S::answer(&document.output, about),
+        header,
+    }
+}
+
+/// The document of a stored run, with what follows from its rows today.
+///
+/// # Errors
+/// This version does not read what the run holds.
+pub fn document<S: Study>(run: &StoredRun) -> Result<Document<S::Output>> {
+    let Document { header, output } = understood(run, run.parse::<Document<S::Output>>())?;
+    let records: Vec<_> = (run.records.iter())
+        .map(|record| serde_json::from_value(record.clone()))
+        .collect::<serde_json::Result<_>>()
+        .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
+    let output = S::derived(output, &records, &header.topology);
+    Ok(Document { header, output })
+}
+
+/// What a run was understood to hold.
+///
+/// # Errors
+/// It was not: this version does not read it.
+pub fn understood<D: DeserializeOwned>(
+    run: &StoredRun,
+    parsed: serde_json::Result<D>,
+) -> Result<D> {
+    parsed.map_err(|error| {
+        Failure::Request(anyhow::Error::new(error).context(format!(
+            "run {} holds a document of kind {}, written by Weir {}, that this command does not read",
+            run.summary.id,
+            run.schema(),
+            run.summary.weir
+        )))
+    })
+}
