@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::Cited;
-use super::chart::Room;
+use super::chart::{Chart, Room};
 use super::figures::Drawn;
 
 /// A chart on the page.
@@ -26,12 +26,19 @@ pub fn plate(drawn: &Drawn, runs: &[&dyn Cited]) -> Markup {
                 @for sign in chart.signs() { p { b { (sign.glyph()) } " " (sign.meaning()) } }
             }
             div class="below" {
-                details {
-                    summary { "as a table" }
-                    div class="scroll" { table { (chart.table()) } }
-                }
+                (as_table(chart.as_ref()))
                 button type="button" class="save" hidden { "save figure" }
             }
+        }
+    }
+}
+
+/// The figures of a chart as a table, folded.
+pub fn as_table(chart: &dyn Chart) -> Markup {
+    html! {
+        details {
+            summary { "as a table" }
+            div class="scroll" { table { (chart.table()) } }
         }
     }
 }

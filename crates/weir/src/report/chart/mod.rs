@@ -38,9 +38,6 @@ pub trait Chart {
     fn signs(&self) -> BTreeSet<Sign>;
 }
 
-/// Mean width of a character at the charts' letter size of 12, in SVG units.
-const CHARACTER: f64 = 6.6;
-
 /// How much room a chart has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
@@ -119,9 +116,17 @@ fn paper(room: Room, height: f64, label: &str, drawing: Markup) -> Markup {
     }
 }
 
-/// About how wide a text is drawn.
+/// About how wide a text is drawn at the charts' letter size of 12, in SVG units. Widths are those of DejaVu
+/// Sans, the widest of the common fonts.
 fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER
+    let wide = |c: char| match c {
+        ' ' | '.' | ',' | ':' | ';' | '-' | '\'' | '(' | ')' | 'f' | 'i' | 'j' | 'l' | 'r'
+        | 't' => 4.4,
+        '%' | 'm' | 'w' | 'M' | 'W' | '@' => 11.0,
+        'A'..='Z' => 8.4,
+        _ => 7.4,
+    };
+    text.chars().map(wide).sum()
 }
 
 /// A coordinate with a tenth of a pixel, which is all that can be seen.
@@ -154,10 +159,20 @@ fn mark(x: f64, y: f64, look: Look, tip: Option<&str>) -> Markup {
 /// A legend in as many rows as it needs; its markup and the height it takes.
 fn legend(room: Room, left: f64, entries: &[(String, Look)], line: bool) -> (Markup, f64) {
     const ROW: f64 = 18.0;
+    const MARK: f64 = 30.0;
+    let longest = entries.iter().map(|(name, _)| text_width(name));
+    let longest = longest.fold(0.0, f64::max);
+    // A long name takes the room of the axis too, and is condensed where that is not enough.
+    let left = if left + MARK + longest > room.width() {
+        2.0
+    } else {
+        left
+    };
+    let most = room.width() - left - MARK;
     let (mut x, mut y) = (left, 12.0);
     let mut placed = Vec::new();
     for (name, look) in entries {
-        let width = 30.0 + text_width(name);
+        let width = MARK + text_width(name);
         if x > left && x + width > room.width() {
             (x, y) = (left, y + ROW);
         }
@@ -173,7 +188,9 @@ fn legend(room: Room, left: f64, entries: &[(String, Look)], line: bool) -> (Mar
             } @else {
                 rect class={ "bar " (look.class()) } x=(px(x + 8.0)) y=(px(y - 10.0)) width="12" height="12" {}
             }
-            text class="legend" x=(px(x + 26.0)) y=(px(y)) { (name) }
+            @let condensed = (text_width(name) > most).then(|| px(most));
+            text class="legend" x=(px(x + 26.0)) y=(px(y)) textLength=[condensed]
+                lengthAdjust="spacingAndGlyphs" { (name) }
         }
     };
     (markup, height)

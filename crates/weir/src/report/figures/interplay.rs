@@ -9,6 +9,7 @@ use crate::output::{figure, percent, sentence};
 use crate::report::chart::{
     Cell, Chart, HeatChart, Look, Panel, Reach, Room, Sign, Stack, StackChart,
 };
+use crate::report::plate::as_table;
 use crate::report::{Cited as _, Section};
 
 /// The anchor of a cell's page of evidence.
@@ -155,6 +156,7 @@ pub fn behind_cells(section: &Section) -> Markup {
                             h3 { "Change by thread counts" }
                             div class="chart" { (chart.draw(Room::Wide)) (chart.draw(Room::Narrow)) }
                             figcaption { p class="origin" { (section.origin()) } }
+                            (as_table(&chart))
                         }
                         @if !cell.queues.is_empty() {
                             @let chart = queues(cell);
@@ -162,6 +164,7 @@ pub fn behind_cells(section: &Section) -> Markup {
                                 h3 { "Where requests wait" }
                                 div class="chart" { (chart.draw(Room::Wide)) (chart.draw(Room::Narrow)) }
                                 figcaption { p class="origin" { (section.origin()) } }
+                            (as_table(&chart))
                             }
                         }
                     }
