@@ -119,7 +119,7 @@ pub struct Grid {
     pub rows: &'static str,
     /// What the rows are.
     pub row_title: &'static str,
-    /// What names the columns, joined by ` to `.
+    /// What names the columns; `source` and another one are a way from the first to the second.
     pub columns: Vec<&'static str>,
     /// The figure.
     pub value: &'static str,

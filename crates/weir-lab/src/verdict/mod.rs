@@ -50,7 +50,7 @@ impl Verdict {
     }
 }
 
-/// What points mean: what they say of the machine, then which of them to trust less.
+/// What points mean: the answer, which figures to trust less, then what else they say of the machine.
 pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     let mut all = Vec::new();
     for study in studies::POINT_STUDIES {
@@ -67,6 +67,13 @@ pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     }
     // Stable, so that rules keep their order within a severity.
     all.sort_by_key(|verdict| std::cmp::Reverse(verdict.severity));
+    // The answer comes before its doubts.
+    if let Some(answer) = all
+        .iter()
+        .position(|verdict| verdict.severity == Severity::Note)
+    {
+        all[..=answer].rotate_right(1);
+    }
     all
 }
 

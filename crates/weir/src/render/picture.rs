@@ -70,14 +70,21 @@ impl Scene<'_> {
         };
         let value = self.frame.cell(row, first);
         let domain = values(self.frame, self.all, first);
-        let dashed = columns.contains(&"prefetch")
-            && self.frame.cell(row, "prefetch") == &Value::Bool(false);
+        // The second column is told by the stroke.
+        let stroke = columns
+            .get(1)
+            .map(|column| match self.frame.cell(row, column) {
+                Value::Bool(on) => usize::from(!on),
+                value => {
+                    let domain = values(self.frame, self.all, column);
+                    domain.iter().position(|known| known == value).unwrap_or(0)
+                }
+            });
         Look {
             colour: colour(first, value, &domain, self.tiers),
-            stroke: if dashed {
-                Stroke::Dashed
-            } else {
-                Stroke::Solid
+            stroke: match stroke {
+                None | Some(0) => Stroke::Solid,
+                Some(_) => Stroke::Dashed,
             },
         }
     }

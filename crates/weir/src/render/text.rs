@@ -84,12 +84,17 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
         let names: Vec<Value> = names.collect();
         let column = match names.as_slice() {
             [one] => one.clone(),
-            several => several
-                .iter()
-                .map(words)
-                .collect::<Vec<_>>()
-                .join("\nto ")
-                .into(),
+            several => {
+                // A pair of tiers is a way from the source to the other.
+                let way = grid.columns.first() == Some(&"source");
+                let joint = if way { "\nto " } else { "\n" };
+                several
+                    .iter()
+                    .map(words)
+                    .collect::<Vec<_>>()
+                    .join(joint)
+                    .into()
+            }
         };
         Some((frame.cell(row, grid.rows).clone(), column))
     };
