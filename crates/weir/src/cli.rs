@@ -46,22 +46,22 @@ pub struct Cli {
 
 /// Arguments that every verb takes.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Which machine: `host`, a platform (`emr2s+2xcxl-a@remote`), a platform file, or, to look
-    /// at, a recording (`FILE.machine`, from `weir doctor --record`).
-    ///
-    /// A platform is a server and the devices behind its CXL ports, joined by `+`; `2x` in front
-    /// of a device takes two, `@remote` behind it hangs it on the other socket. Each part may be
-    /// the path of a TOML file instead of a name that `weir platforms list` knows. `host@4k` and
-    /// `host@reserved` keep working sets in pages of 4 KiB and in reserved ones of 2 MiB; `host`
-    /// takes 2 MiB where the kernel gives them on demand.
+    /// Machine: `host`, a platform such as emr2s+cxl-a, or a file; see `weir help machines`.
     #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
     pub on: String,
-    /// How results are printed.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    /// Output: table for reading, json as docs/json.md describes, csv with a head.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     pub format: Format,
-    /// Where runs are kept [default: weir/runs.sqlite in the user's data directory].
-    #[arg(long, global = true, value_name = "PATH", env = "WEIR_STORE")]
+    /// File of runs [default: weir/runs.sqlite in the user's data directory].
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "WEIR_STORE",
+        hide_env = true
+    )]
     pub store: Option<PathBuf>,
     /// Seed of every random choice.
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
@@ -70,6 +70,21 @@ pub struct Global {
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
+
+/// What `--on` takes.
+pub const MACHINES: &str = "\
+--on MACHINE names the machine that a command uses.
+
+  host                  this machine, with pages of 2 MiB where the kernel gives
+                        them on demand
+  host@4k               this machine, working sets in pages of 4 KiB
+  host@reserved         this machine, working sets in reserved pages of 2 MiB
+  emr2s                 a model of a server; `weir platforms list` has the names
+  emr2s+cxl-a           a server with a device behind its CXL ports
+  emr2s+2xcxl-a         the same with two of the device
+  emr2s+cxl-a@remote    the same with the device on the other socket
+  ./my.toml+cxl-a       a part from a file (docs/platforms.md)
+  FILE.machine          a recording from `weir doctor --record`, to look at";
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -119,6 +134,9 @@ pub enum Verb {
     Runs(verbs::runs::Args),
     /// Write runs as one HTML page with charts.
     Report(verbs::report::Args),
+    /// Print what `--on` takes.
+    #[command(hide = true, long_about = MACHINES, help_template = "{about}\n")]
+    Machines,
     /// Print a page of the manual, for `man`.
     Man(verbs::man::Args),
     /// Print a completion script for a shell.

@@ -93,6 +93,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context),
         Verb::Report(args) => verbs::report::run(&args, &context),
+        Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args),
         Verb::Completions(args) => verbs::completions::run(&args),
     }
