@@ -25,8 +25,7 @@ base_image() { # FILE
     local file
     while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$weir")
     cp -L "$(ldd "$weir" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
-    # Its names for debuggers are three quarters of it.
-    strip --strip-debug -o "$to/bin/weir" "$weir" 2>/dev/null || cp "$weir" "$to/bin/weir"
+    cp "$weir" "$to/bin/weir"
     local module
     for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem}; do
         "$root/bin/busybox" xz -dc "$root/lib/modules/$release/kernel/drivers/$module.ko.xz" >"$to/lib/${module#*/}.ko"
