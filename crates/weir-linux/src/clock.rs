@@ -167,7 +167,7 @@ pub fn thread_nanos() -> u64 {
 pub fn doze(time: Duration) {
     let asked = libc::timespec {
         // A longer sleep ends earlier than requested.
-        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
     // SAFETY: the pointer is to a timespec on this stack, and nothing is to be written.
