@@ -49,6 +49,12 @@ pub enum Only {
     Has(&'static str),
     /// The column has none.
     Lacks(&'static str),
+    /// The column has one of these words.
+    OneOf(&'static str, &'static [&'static str]),
+    /// The column has its largest value among rows that share the values of other columns.
+    Most(&'static str, &'static [&'static str]),
+    /// The column has its least value among rows that share the values of other columns.
+    Least(&'static str, &'static [&'static str]),
 }
 
 /// A column of a table.
@@ -62,6 +68,8 @@ pub struct Col {
     pub empty: &'static str,
     /// Whether numbers carry their sign.
     pub signed: bool,
+    /// Whether a number is shown as how many bits it has set.
+    pub bits: bool,
 }
 
 /// A column by its name.
@@ -71,6 +79,7 @@ pub fn col(name: &'static str) -> Col {
         head: None,
         empty: "-",
         signed: false,
+        bits: false,
     }
 }
 
@@ -93,6 +102,13 @@ impl Col {
     #[must_use]
     pub fn signed(mut self) -> Self {
         self.signed = true;
+        self
+    }
+
+    /// The same for a mask: how many bits it has set.
+    #[must_use]
+    pub fn bits(mut self) -> Self {
+        self.bits = true;
         self
     }
 }
@@ -131,6 +147,21 @@ pub struct Grid {
     pub limits: bool,
     /// Which figures are framed.
     pub best: Best,
+    /// Whether figures carry their sign.
+    pub signed: bool,
+    /// What stands behind a figure that a condition holds for.
+    pub marks: Vec<Mark>,
+}
+
+/// A character behind some figures of a grid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// The character.
+    pub sign: &'static str,
+    /// Which rows have it.
+    pub of: Only,
+    /// What it marks, for a line below the grid.
+    pub words: &'static str,
 }
 
 /// Which figures of a grid are framed.
@@ -259,6 +290,8 @@ impl View {
             mirrored: false,
             limits: false,
             best: Best::None,
+            signed: false,
+            marks: Vec::new(),
         };
         Self::new(frame, title, Shape::Grid(grid), Medium::Both)
     }
@@ -359,6 +392,15 @@ impl View {
         self.grid_with(|grid| {
             grid.panels = columns.to_vec();
             grid.best = best;
+        })
+    }
+
+    /// A grid of changes: figures carry their sign, and these marks.
+    #[must_use]
+    pub fn changes(self, marks: Vec<Mark>) -> Self {
+        self.grid_with(|grid| {
+            grid.signed = true;
+            grid.marks = marks;
         })
     }
 

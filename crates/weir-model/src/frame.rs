@@ -37,6 +37,8 @@ pub struct Column {
     /// The column that has the half-width of the 95 % confidence interval of this one, in its unit.
     pub interval: Option<String>,
     path: Vec<String>,
+    /// The fields of a value that is written as words, each with what stands before it.
+    parts: Vec<(String, String)>,
 }
 
 /// Rows under one head.
@@ -128,6 +130,12 @@ pub fn flat(columns: &[Column], row: &Value) -> Vec<Value> {
         let at = (column.path.iter()).try_fold(row, |value, key| value.get(key));
         match at {
             None => Value::Null,
+            Some(value) if !column.parts.is_empty() => {
+                let known = (column.parts.iter()).filter_map(|(key, before)| {
+                    Some(format!("{before}{}", words(value.get(key)?)))
+                });
+                known.collect::<String>().into()
+            }
             Some(Value::Array(list)) if list.iter().all(is_scalar) => match list.as_slice() {
                 [] => Value::Null,
                 list => list.iter().map(words).collect::<Vec<_>>().join("+").into(),
@@ -178,6 +186,20 @@ impl Found<'_> {
             let target = resolve(self.root, property);
             let path = [path, std::slice::from_ref(&field)].concat();
             if target.get("properties").is_some() && target.get("oneOf").is_none() {
+                // `x-words` writes the nested value as words, in a column before those of its fields.
+                if let Some(parts) = target["x-words"].as_object() {
+                    self.columns.push(Column {
+                        name: named(&field),
+                        unit: String::new(),
+                        kind: Kind::Text,
+                        doc: self::words(&property["description"]),
+                        interval: None,
+                        path: path.clone(),
+                        parts: (parts.iter())
+                            .map(|(key, before)| (key.clone(), self::words(before)))
+                            .collect(),
+                    });
+                }
                 // `x-names: after` puts the nested name first: the mean of `ns` is `mean_ns`.
                 let after = property["x-names"] == "after";
                 let nested = |name: &str| match after {
@@ -195,6 +217,7 @@ impl Found<'_> {
                 interval: None,
                 name,
                 path,
+                parts: Vec::new(),
             });
         }
     }
@@ -279,6 +302,7 @@ pub fn with_prefix(prefix: &[(&str, Value)], frame: &Frame) -> Frame {
         doc: String::new(),
         interval: None,
         path: Vec::new(),
+        parts: Vec::new(),
     });
     let values: Vec<Value> = prefix.iter().map(|(_, value)| value.clone()).collect();
     Frame {
@@ -323,6 +347,33 @@ mod tests {
         ci95: Option<f64>,
         change_pct: f64,
         prefetch: bool,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    #[schemars(extend("x-words" = {"tier": "", "op": ":"}))]
+    struct Side {
+        tier: String,
+        op: Option<String>,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Pair {
+        /// Who.
+        victim: Side,
+    }
+
+    #[test]
+    fn a_value_with_words_is_a_column_before_its_fields() {
+        let side = |op: Option<&str>| Pair {
+            victim: Side {
+                tier: "dram".into(),
+                op: op.map(str::to_owned),
+            },
+        };
+        let frame = Frame::of("pairs", &[side(Some("ld"))]);
+        let names: Vec<&str> = frame.columns.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["victim", "victim_tier", "victim_op"]);
+        assert_eq!(frame.cell(&frame.rows[0], "victim"), "dram:ld");
     }
 
     #[derive(Serialize, JsonSchema)]

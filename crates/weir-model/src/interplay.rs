@@ -7,35 +7,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Op;
-use crate::document::{Header, Point, Steadiness};
+use crate::document::Steadiness;
 use crate::topology::TierName;
 use crate::units::{GbPerSec, Nanos};
-
-/// An `interplay` document: `weir/interplay/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct InterplayDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub header: Header,
-    /// One for each victim and aggressor, row by row.
-    pub cells: Vec<Cell>,
-    /// Every pair of thread counts behind the cells.
-    pub surface: Vec<SurfacePoint>,
-    /// What timed accesses take alone and beside each aggressor.
-    pub latencies: Vec<TimedPoint>,
-    /// Every figure that was taken, alone and beside.
-    pub points: Vec<Point>,
-}
-
-impl InterplayDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/interplay/1";
-}
 
 /// A side of a pair: an instruction or request, and the tier it goes to.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
+#[schemars(extend("x-words" = {"tier": "", "op": ":", "from": ":", "socket": "@"}))]
 pub struct TierOp {
     /// The tier.
     pub tier: TierName,
@@ -213,6 +193,7 @@ pub struct At {
 /// What an aggressor does to a victim: the change of largest magnitude over all thread counts, which
 /// is the paper's rule (CXL-Interplay §III-B).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"change_pct": "change_ci95"}))]
 pub struct Cell {
     /// Whose bandwidth it is about.
     pub victim: TierOp,

@@ -21,6 +21,7 @@ pub mod insight;
 pub mod interplay;
 pub mod latency;
 pub mod machine;
+pub mod number;
 pub mod platform;
 pub mod published;
 pub mod recover;

@@ -10,13 +10,14 @@ use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 
+use weir_lab::Study;
+use weir_lab::interplay::Interplay;
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
-use weir_model::document::{BenchDocument, ReproduceDocument, SensitivityDocument};
+use weir_model::document::{BenchDocument, Document, ReproduceDocument, SensitivityDocument};
 use weir_model::insight::{
     CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
 };
-use weir_model::interplay::InterplayDocument;
 use weir_steer::document::SteerDocument;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
@@ -399,6 +400,28 @@ pub struct Kind {
     pub json_schema: fn() -> serde_json::Value,
 }
 
+/// The document of a study.
+struct Of<S>(std::marker::PhantomData<S>);
+
+impl<S: Study> Of<S> {
+    const SCHEMA: &'static str = S::SCHEMA;
+}
+
+impl<S: Study> JsonSchema for Of<S> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        S::SCHEMA.into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = Document::<S::Output>::json_schema(generator);
+        schema.insert(
+            "description".into(),
+            format!("What `weir {}` writes.", S::VERB).into(),
+        );
+        schema
+    }
+}
+
 macro_rules! kinds {
     ($($document:ty => $written_by:literal,)*) => {
         /// Every kind of document, in the order of docs/json.md.
@@ -412,7 +435,7 @@ macro_rules! kinds {
 
 kinds! {
     BenchDocument => "weir bench",
-    InterplayDocument => "weir interplay",
+    Of<Interplay> => "weir interplay",
     ExplainDocument => "weir explain",
     CalibrateDocument => "weir calibrate",
     SlowdownModel => "the file that weir calibrate writes",

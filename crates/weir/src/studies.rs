@@ -2,6 +2,8 @@
 
 use schemars::schema_for;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use weir_lab::interplay::Interplay;
 use weir_lab::studies::all::All;
 use weir_lab::view::View;
 use weir_lab::{
@@ -9,13 +11,15 @@ use weir_lab::{
     movement, nodes, random, share, stream, tail,
 };
 use weir_model::document::{BenchDocument, Document, Header};
-use weir_model::frame::Frame;
+use weir_model::frame::{Frame, with_prefix};
 
+use crate::cli::Format;
+use crate::context::Context;
 use crate::driver::{Done, Job};
 use crate::failure::{Failure, Result};
-use crate::output::wrap;
-use crate::render;
-use crate::store::StoredRun;
+use crate::output::{print, print_text, seconds, to_json, wrap};
+use crate::render::{self, csv};
+use crate::store::{RunId, StoredRun};
 
 /// Studies of `weir bench`, in the order of its help.
 pub static BENCH: &[Entry] = &[
@@ -115,6 +119,59 @@ impl Study for Planned {
     }
 }
 
+/// Every study whose runs are stored, the most special first: runs of `interplay` were once stored as points of a
+/// bench.
+static STORED: &[Reader] = &[Reader::of::<Interplay>(), Reader::of::<Planned>()];
+
+/// How stored runs of a study are read.
+pub struct Reader {
+    holds: fn(&StoredRun) -> bool,
+    /// The run, ready to be rendered.
+    pub shown: fn(&StoredRun) -> Result<Shown>,
+    /// Its document.
+    pub json: fn(&StoredRun) -> Result<Value>,
+}
+
+impl Reader {
+    const fn of<S: Study>() -> Self {
+        Self {
+            holds: |run| run.summary.verb == S::VERB || run.schema() == S::SCHEMA,
+            shown: |run| Ok(shown::<S>(&document::<S>(run)?)),
+            json: |run| {
+                serde_json::to_value(document::<S>(run)?).map_err(|error| {
+                    anyhow::Error::new(error)
+                        .context("cannot write JSON")
+                        .into()
+                })
+            },
+        }
+    }
+}
+
+/// How a stored run is read, where it is of a study.
+pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
+    STORED.iter().find(|reader| (reader.holds)(run))
+}
+
+/// Prints what a study found, in the format that was asked for.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn show<S: Study>(context: &Context, document: &Document<S::Output>, run: RunId) -> Result<()> {
+    match context.global.format {
+        Format::Table => print_text(&shown::<S>(document).text())?,
+        Format::Json => print(&to_json(document)?)?,
+        Format::Csv => print(&csv::to_csv(&shown::<S>(document).frame(None)?)?)?,
+    }
+    if context.global.format == Format::Table {
+        let took = seconds(document.header.elapsed_s);
+        context.note(&format!(
+            "run {run} took {took}; `weir report {run}` draws it"
+        ));
+    }
+    Ok(())
+}
+
 /// A run ready to be rendered.
 pub struct Shown {
     /// What it was measured on, and how.
@@ -128,6 +185,25 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// The rows of this list, or of the main one, with the machine in front.
+    ///
+    /// # Errors
+    /// There is no list of this name.
+    pub fn frame(&self, name: Option<&str>) -> Result<Frame> {
+        let mut known = self.frames.iter();
+        let frame = known.find(|frame| name.is_none_or(|name| frame.name == name));
+        let frame = frame.ok_or_else(|| {
+            let names: Vec<&str> = self.frames.iter().map(|f| f.name.as_str()).collect();
+            Failure::request(format!(
+                "no list of rows is called `{}` here; there are {}",
+                name.unwrap_or_default(),
+                names.join(", ")
+            ))
+        })?;
+        let machine = self.header.machine.name.as_str();
+        Ok(with_prefix(&[("machine", machine.into())], frame))
+    }
+
     /// The answer with its doubts, tables of the rows, and what else they mean.
     pub fn text(&self) -> String {
         let (notes, doubts): (Vec<&Verdict>, Vec<&Verdict>) = self
@@ -181,7 +257,19 @@ pub fn shown<S: Study>(document: &Document<S::Output>) -> Shown {
 /// # Errors
 /// This version does not read what the run holds.
 pub fn document<S: Study>(run: &StoredRun) -> Result<Document<S::Output>> {
-    let Document { header, output } = understood(run, run.parse::<Document<S::Output>>())?;
+    let mut value = run.document.clone();
+    // The store has the list that was measured; the others follow from it.
+    for name in Frame::all_of(&schema_for!(S::Output).to_value(), &value)
+        .into_iter()
+        .map(|frame| frame.name)
+    {
+        if value.get(&name).is_none() {
+            value[name] = Value::Array(Vec::new());
+        }
+    }
+    let parsed = serde_json::from_value::<Document<S::Output>>(value);
+    let Document { mut header, output } = understood(run, parsed)?;
+    header.schema = S::SCHEMA.into();
     let records: Vec<_> = (run.records.iter())
         .map(|record| serde_json::from_value(record.clone()))
         .collect::<serde_json::Result<_>>()

@@ -85,6 +85,19 @@ fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     for line in table.out().lines() {
         assert!(line.width() <= 80, "{line}");
     }
+    let exported = |list: &[&str]| {
+        let all = [&["runs", "export", "last", "--as", "csv"], list].concat();
+        place.run(&all).expect(0).out()
+    };
+    for (list, rows) in [
+        (&[][..], 2),
+        (&["--frame", "surface"], 8),
+        (&["--frame", "latencies"], 2),
+    ] {
+        let csv = exported(list);
+        assert!(csv.starts_with("machine,"), "{csv}");
+        assert_eq!(csv.lines().count(), 1 + rows, "{csv}");
+    }
     let page = place.run(&["report", "last", "-o", "-"]);
     assert!(page.out().contains("Who hurts whom"));
 }

@@ -1,5 +1,7 @@
 //! From points to cells: a pair's change over thread counts, and what goes with it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use weir_model::access::Pattern;
 use weir_model::document::{Beside, Point, Record, Steadiness};
 use weir_model::interplay::{
@@ -21,19 +23,21 @@ pub struct Measured<'a> {
     pub record: &'a Record,
 }
 
-/// What points say together.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The own part of an `interplay` document: `weir/interplay/1`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Matrix {
-    /// One for each victim and aggressor, row by row in the order in which they were planned; pairs of
-    /// which nothing was measured are left out.
+    /// One for each victim and aggressor, row by row.
     pub cells: Vec<Cell>,
     /// Every pair of thread counts behind the cells.
     pub surface: Vec<SurfacePoint>,
-    /// What timed accesses take beside each aggressor.
+    /// What timed accesses take alone and beside each aggressor.
     pub latencies: Vec<TimedPoint>,
+    /// Every figure that was taken, alone and beside.
+    pub points: Vec<Point>,
 }
 
-/// The matrix that these points make.
+/// The matrix that these points make. Its cells are in the order in which pairs were planned; pairs of which nothing
+/// was measured are left out.
 pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
     let book = Book { topology, points };
     let mut pairs: Vec<(TierOp, TierOp)> = Vec::new();
@@ -46,6 +50,7 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
     }
     let mut matrix = Matrix {
         latencies: points.iter().filter_map(|p| book.timed(p.point)).collect(),
+        points: points.iter().map(|p| p.point.clone()).collect(),
         ..Matrix::default()
     };
     for (victim, aggressor) in pairs {

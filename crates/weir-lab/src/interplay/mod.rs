@@ -20,6 +20,7 @@ mod matrix;
 pub mod preset;
 mod reason;
 mod side_by_side;
+mod study;
 
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::interplay::TierOp;
@@ -33,6 +34,7 @@ use crate::{LabError, PointSpec, share};
 
 pub use co_runners::{CoRunners, pairs};
 pub use matrix::{Matrix, Measured, matrix};
+pub use study::{Interplay, sentence};
 
 /// Storage requests as CXL-Interplay §III-A puts them: `fio` with `bs=4k` and `iodepth=16`.
 pub(crate) const REQUESTS: Pattern = Pattern::Requests {

@@ -2,8 +2,6 @@
 
 mod csv;
 mod insight;
-mod interplay;
-mod number;
 mod prose;
 mod steer;
 mod table;
@@ -16,11 +14,10 @@ use crate::failure::Result;
 
 pub use self::csv::{point_rows, to_csv};
 pub use insight::{calibrate, explain, predict, tune};
-pub use interplay::{interplay, sentence};
-pub use number::{figure, percent, seconds, slower};
 pub use prose::{WIDTH, alike, width, wrap};
 pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};
+pub use weir_model::number::{figure, percent, seconds, slower};
 
 /// The values in the order in which they first occur.
 pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

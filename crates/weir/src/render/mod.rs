@@ -15,14 +15,32 @@ use crate::output::{figure, percent};
 
 /// Rows of a frame that a view shows.
 fn rows<'f>(view: &View, frame: &'f Frame) -> Vec<&'f [Value]> {
-    let holds = |row: &[Value], only: &Only| match only {
+    let all = frame.rows.iter().map(Vec::as_slice).collect();
+    view.only.iter().fold(all, |left: Vec<&[Value]>, only| {
+        let shown = left.iter().filter(|row| holds(frame, &left, row, only));
+        shown.copied().collect()
+    })
+}
+
+/// Whether a condition holds for one of these rows.
+fn holds(frame: &Frame, all: &[&[Value]], row: &[Value], only: &Only) -> bool {
+    let number = |row: &[Value], column: &str| frame.number(row, column).unwrap_or(0.0);
+    let extreme = |column: &str, alike: &[&str], beats: &dyn Fn(f64, f64) -> bool| {
+        let same = |other: &&&[Value]| {
+            (alike.iter()).all(|key| frame.cell(other, key) == frame.cell(row, key))
+        };
+        let mut others = all.iter().filter(same);
+        !others.any(|other| beats(number(other, column), number(row, column)))
+    };
+    match only {
         Only::Is(column, value) => frame.cell(row, column) == value,
         Only::Begins(column, start) => words(frame.cell(row, column)).starts_with(start),
         Only::Has(column) => !frame.cell(row, column).is_null(),
         Only::Lacks(column) => frame.cell(row, column).is_null(),
-    };
-    let shown = |row: &&[Value]| view.only.iter().all(|only| holds(row, only));
-    frame.rows.iter().map(Vec::as_slice).filter(shown).collect()
+        Only::OneOf(column, known) => known.contains(&words(frame.cell(row, column)).as_str()),
+        Only::Most(column, alike) => extreme(column, alike, &|other, own| other > own),
+        Only::Least(column, alike) => extreme(column, alike, &|other, own| other < own),
+    }
 }
 
 /// Values of the columns in `by` that occur together, in the order in which they first occur, each with its rows.

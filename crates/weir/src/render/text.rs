@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use weir_lab::view::{Col, Grid, Medium, Shape, View};
 use weir_model::frame::{Frame, Kind, words};
 
-use super::{cell, groups, head, named, plain, rows, titled, values};
+use super::{cell, groups, head, holds, named, plain, rows, titled, values};
 use crate::output::{Column, Table, figure, width, wrap};
 
 /// Every view of text, one table after the other.
@@ -51,8 +51,20 @@ fn table(title: &str, columns: &[Col], frame: &Frame, rows: &[&[Value]], text: &
     });
     let mut table = Table::new(&heads.collect::<Vec<_>>());
     for row in rows {
-        let cells = known.iter();
-        table.row(cells.map(|(col, column)| cell(frame, row, column, col.signed, col.empty)));
+        let bits = |column: &weir_model::frame::Column| {
+            Some(
+                frame
+                    .cell(row, &column.name)
+                    .as_u64()?
+                    .count_ones()
+                    .to_string(),
+            )
+        };
+        let cells = known.iter().map(|(col, column)| {
+            let bits = col.bits.then(|| bits(column)).flatten();
+            bits.unwrap_or_else(|| cell(frame, row, column, col.signed, col.empty))
+        });
+        table.row(cells);
     }
     begin(title, text);
     text.push_str(&table.to_string());
@@ -124,7 +136,9 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
     let shown = |name: &Value, column: &Value| {
         let place = placed.iter().find(|(n, c, _)| n == name && c == column);
         place.map_or(String::new(), |(.., row)| {
-            cell(frame, row, value, false, "-")
+            let marks = (grid.marks.iter()).filter(|mark| holds(frame, rows, row, &mark.of));
+            let marks: String = marks.map(|mark| mark.sign).collect();
+            cell(frame, row, value, grid.signed, "-") + &marks
         })
     };
     let limit = |column: &Value| {
@@ -181,6 +195,18 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
         }
         begin(&format!("{title}{unit}"), text);
         text.push_str(&table.to_string());
+    }
+    for mark in &grid.marks {
+        if placed
+            .iter()
+            .any(|(.., row)| holds(frame, rows, row, &mark.of))
+        {
+            text.push_str(&wrap(
+                &format!("{} marks {}", mark.sign, mark.words),
+                "",
+                "  ",
+            ));
+        }
     }
 }
 

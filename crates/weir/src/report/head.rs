@@ -1,12 +1,12 @@
 //! What stands before the figures: which machines, and what their figures mean.
 
 use maud::{Markup, html};
-use weir_lab::{Severity, Verdict};
-use weir_model::interplay::{Cell, ChangeClass};
+use weir_lab::interplay::Interplay;
+use weir_lab::{About, Severity, Study as _, Verdict};
 use weir_model::machine::MachineKind;
 
 use super::{Cited as _, Insight, Section, insight};
-use crate::output::{alike, figure, seconds, sentence};
+use crate::output::{alike, figure, seconds};
 
 /// So many verdicts of a run are in sight; more wait to be unfolded.
 const IN_SIGHT: usize = 12;
@@ -51,8 +51,7 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
             h2 { "What this means" }
             div class="columns" {
                 @for section in sections {
-                    @let document = &section.document;
-                    @let all = weir_lab::verdict::of_points(&document.points, &document.header.topology);
+                    @let all = meaning(section);
                     section {
                         h3 { (section.machine()) }
                         @let (first, more) = all.split_at(all.len().min(IN_SIGHT));
@@ -60,11 +59,7 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
                         @if !more.is_empty() {
                             details { summary { "and " (more.len()) " more" } (list(more)) }
                         }
-                        @let harmed = harmed(section);
-                        @if !harmed.is_empty() {
-                            ul class="verdicts" { @for text in &harmed { li class="doubt" { (text) } } }
-                        }
-                        @if all.is_empty() && harmed.is_empty() { p class="small" { "Nothing can be concluded from these figures." } }
+                        @if all.is_empty() { p class="small" { "Nothing can be concluded from these figures." } }
                     }
                 }
                 @for insight in insights {
@@ -80,18 +75,17 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
     }
 }
 
-/// Who is hurt, where the run is about that, the worst first.
-fn harmed(section: &Section) -> Vec<String> {
-    let cells = section
-        .interplay
-        .iter()
-        .flat_map(|document| &document.cells);
-    let mut harmed: Vec<_> = cells
-        .filter(|cell| cell.class.is_some_and(|class| class < ChangeClass::None))
-        .collect();
-    let change = |cell: &Cell| cell.change_pct.unwrap_or(0.0);
-    harmed.sort_by(|a, b| change(a).total_cmp(&change(b)));
-    harmed.into_iter().map(sentence).collect()
+/// What a run's figures mean.
+fn meaning(section: &Section) -> Vec<Verdict> {
+    let header = &section.document.header;
+    let about = About {
+        machine: &header.machine,
+        topology: &header.topology,
+    };
+    match &section.interplay {
+        Some(matrix) => Interplay::answer(matrix, about),
+        None => weir_lab::verdict::of_points(&section.document.points, about.topology),
+    }
 }
 
 fn list(verdicts: &[Verdict]) -> Markup {

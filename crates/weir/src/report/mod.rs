@@ -8,8 +8,8 @@ mod insight;
 mod page;
 mod plate;
 
+use weir_lab::interplay::Matrix;
 use weir_model::document::{BenchDocument, Point};
-use weir_model::interplay::InterplayDocument;
 use weir_model::units::Nanos;
 
 use crate::store::RunId;
@@ -41,7 +41,7 @@ pub struct Section {
     /// What it gave.
     pub document: BenchDocument,
     /// Who hurts whom, where the run is about that.
-    pub interplay: Option<InterplayDocument>,
+    pub interplay: Option<Matrix>,
     /// Every latency that was recorded for a point, with its count, shortest first; in the order of
     /// the points.
     pub latencies: Vec<Vec<(Nanos, u64)>>,

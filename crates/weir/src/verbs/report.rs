@@ -5,18 +5,20 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::Value;
+use weir_lab::Study as _;
+use weir_lab::interplay::Interplay;
 use weir_model::document::BenchDocument;
 use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 use weir_model::units::Nanos;
 use weir_steer::document::SteerDocument;
 
 use super::runs::{bench_document, load};
-use super::{calibrate, explain, interplay, predict, steer, tune};
+use super::{calibrate, explain, predict, steer, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::report::{Insight, Section, Told, page};
 use crate::store::{Store, StoredRun};
-use crate::studies::understood;
+use crate::studies::{self, understood};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -64,7 +66,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 fn newest_drawn(store: Option<&Store>) -> Result<String> {
     let runs = store.map(Store::list).transpose()?.unwrap_or_default();
     let measured =
-        |verb: &str| verb.starts_with("bench") || ["tour", interplay::VERB].contains(&verb);
+        |verb: &str| verb.starts_with("bench") || ["tour", Interplay::VERB].contains(&verb);
     let told = [
         explain::VERB,
         calibrate::VERB,
@@ -85,9 +87,10 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
 /// It holds something that is not drawn.
 pub fn section(run: &StoredRun) -> Result<Section> {
     let document: BenchDocument = bench_document(run)?;
-    let interplay = (run.summary.verb == interplay::VERB)
-        .then(|| interplay::document(run))
-        .transpose()?;
+    let interplay = (run.summary.verb == Interplay::VERB)
+        .then(|| studies::document::<Interplay>(run))
+        .transpose()?
+        .map(|document| document.output);
     Ok(Section {
         interplay,
         run: run.summary.id,

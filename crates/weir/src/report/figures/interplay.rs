@@ -1,11 +1,12 @@
 //! Who hurts whom: the matrix, and behind each cell its thread counts, queues and counters.
 
 use maud::{Markup, html};
-use weir_model::interplay::{At, Cell as Pair, InterplayDocument, Ratio, SurfacePoint};
+use weir_lab::interplay::{Matrix, sentence};
+use weir_model::interplay::{At, Cell as Pair, Ratio, SurfacePoint};
 
 use super::Drawn;
 use super::words::distinct;
-use crate::output::{figure, percent, sentence};
+use crate::output::{figure, percent};
 use crate::report::chart::{
     Cell, Chart, HeatChart, Look, Panel, Reach, Room, Sign, Stack, StackChart,
 };
@@ -39,7 +40,7 @@ pub fn interplay(section: &Section) -> Vec<Drawn> {
     drawn
 }
 
-fn matrix(section: &Section, document: &InterplayDocument) -> HeatChart {
+fn matrix(section: &Section, document: &Matrix) -> HeatChart {
     let cells = &document.cells;
     let rows = distinct(cells.iter().map(|c| &c.victim));
     let columns = distinct(cells.iter().map(|c| &c.aggressor));
@@ -48,7 +49,12 @@ fn matrix(section: &Section, document: &InterplayDocument) -> HeatChart {
             value: pair.change_pct,
             best: false,
             sign: pair.is_unstable().then_some(Sign::Noisy),
-            tip: sentence(pair),
+            tip: format!(
+                "{} beside {}: {}",
+                pair.victim,
+                pair.aggressor,
+                sentence(pair)
+            ),
             link: Some(format!("#{}", anchor(section, place))),
         };
         (&pair.victim, &pair.aggressor, cell)
@@ -175,7 +181,7 @@ pub fn behind_cells(section: &Section) -> Markup {
     }
 }
 
-fn surface(document: &InterplayDocument, cell: &Pair) -> HeatChart {
+fn surface(document: &Matrix, cell: &Pair) -> HeatChart {
     let here = |p: &&SurfacePoint| p.victim == cell.victim && p.aggressor == cell.aggressor;
     let points: Vec<&SurfacePoint> = document.surface.iter().filter(here).collect();
     let company = |p: &SurfacePoint| {

@@ -15,9 +15,9 @@ use crate::context::Context;
 use crate::driver::{Done, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
-use crate::output::{point_rows, print, print_text, seconds, to_json};
+use crate::output::{point_rows, print, print_text, to_json};
 use crate::render::csv;
-use crate::studies::{self, AnyStudy, Planned, shown};
+use crate::studies::{self, AnyStudy, Planned};
 
 use file::Earlier;
 
@@ -183,24 +183,5 @@ pub fn documents_csv<'d>(documents: impl Iterator<Item = &'d Document<Points>>) 
 /// # Errors
 /// Standard output cannot be written to.
 pub fn show(context: &Context, done: &Done<Points>) -> Result<()> {
-    let document = &done.document;
-    match context.global.format {
-        Format::Table => print_text(&table(document))?,
-        Format::Json => print(&to_json(document)?)?,
-        Format::Csv => print(&documents_csv(std::iter::once(document))?)?,
-    }
-    if context.global.format == Format::Table {
-        context.note(&format!(
-            "run {} took {}; `weir report {}` draws it",
-            done.run,
-            seconds(document.header.elapsed_s),
-            done.run
-        ));
-    }
-    Ok(())
-}
-
-/// The answer, its doubts, then tables of the figures and what else they mean.
-pub fn table(document: &Document<Points>) -> String {
-    shown::<Planned>(document).text()
+    studies::show::<Planned>(context, &done.document, done.run)
 }

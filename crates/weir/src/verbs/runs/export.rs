@@ -26,6 +26,7 @@ use crate::store::{RunId, StoredRun};
 Examples:
   weir runs export 3 --as csv -o run3.csv
   weir runs export 3 7 --as parquet -o runs.parquet --samples samples.parquet
+  weir runs export 5 --as csv --frame surface
   weir runs export last --as record | jq '.records[0].counters'")]
 pub struct Args {
     /// Numbers, `last`, or beginnings of machines' names.
@@ -34,6 +35,10 @@ pub struct Args {
     /// What to write [default: the document as JSON, or CSV with --format csv].
     #[arg(long = "as", value_enum)]
     kind: Option<Export>,
+    /// The list of rows for CSV and Parquet, such as cells, surface, latencies
+    /// or points of `interplay` [default: the document's first].
+    #[arg(long, value_name = "NAME")]
+    frame: Option<String>,
     /// The file [default: standard output].
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -77,13 +82,14 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
         };
         keep(file, &bytes)?;
     }
+    let list = args.frame.as_deref();
     let text = match kind {
-        Export::Csv => match runs.as_slice() {
-            [one] => super::as_csv(one)?,
-            several => csv::to_csv(&figure_rows(several)?)?,
-        },
+        Export::Csv => csv::to_csv(&match runs.as_slice() {
+            [one] => super::frame(one, list)?,
+            several => figure_rows(several, list)?,
+        })?,
         Export::Parquet => {
-            let bytes = to_parquet(&figure_rows(&runs)?)?;
+            let bytes = to_parquet(&figure_rows(&runs, list)?)?;
             let Some(file) = &args.output else {
                 return Err(Failure::request(
                     "Parquet is no text for a terminal; name a file with -o",
@@ -91,7 +97,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
             };
             return keep(file, &bytes);
         }
-        Export::Json => one_or_all(runs.into_iter().map(|run| run.document).collect())?,
+        Export::Json => one_or_all(runs.iter().map(super::json).collect::<Result<_>>()?)?,
         Export::Record => one_or_all(runs.into_iter().map(record).collect())?,
     };
     match &args.output {
@@ -115,10 +121,10 @@ fn one_or_all(documents: Vec<impl serde::Serialize>) -> Result<String> {
 }
 
 /// One row for each figure of runs of one kind, with the run it is of.
-fn figure_rows(runs: &[StoredRun]) -> Result<Frame> {
+fn figure_rows(runs: &[StoredRun], list: Option<&str>) -> Result<Frame> {
     let mut all: Option<Frame> = None;
     for run in runs {
-        let rows = super::main_rows(run)?;
+        let rows = super::frame(run, list)?;
         let head = &run.summary;
         let fields = |seq: usize| {
             [
@@ -139,8 +145,12 @@ fn figure_rows(runs: &[StoredRun]) -> Result<Frame> {
                 ..rows.clone()
             },
         );
-        for (at, row) in rows.rows.into_iter().enumerate() {
-            let seq = run.places.get(at).copied().unwrap_or(at);
+        for (at, row) in rows.rows.iter().cloned().enumerate() {
+            // Of the list that was measured, each row has its place in the plan.
+            let planned = (rows.name == "points")
+                .then(|| run.places.get(at))
+                .flatten();
+            let seq = planned.copied().unwrap_or(at);
             let values = fields(seq).into_iter().map(|(_, value)| value);
             own.rows.push(values.chain(row).collect());
         }

@@ -7,6 +7,7 @@ mod list;
 use std::path::Path;
 
 use clap::Subcommand;
+use serde_json::Value;
 use weir_lab::Points;
 use weir_model::document::{BenchDocument, ReproduceDocument};
 use weir_model::frame::Frame;
@@ -14,12 +15,12 @@ use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, T
 
 use weir_steer::document::SteerDocument;
 
-use super::{bench, interplay, reproduce};
+use super::reproduce;
 use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
-use crate::output::{self, alike, point_rows, print, print_text, seconds, to_json, wrap};
+use crate::output::{self, alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::store::{Store, StoredRun};
 use crate::studies::{self, Planned, understood};
@@ -84,41 +85,41 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             compare::run(args, &runs, context)
         }
         What::Resume { run, storage } => {
-            let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
+            let run = load(store.as_ref(), &path, run)?.summary.id;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
             let done = driver::resume(context, run, storage.wish())?;
-            if verb == interplay::VERB {
-                interplay::show(context, run)?;
-            } else {
-                bench::show(context, &done)?;
-            }
+            show(&Store::open(&path)?.load(run)?, context, false)?;
             done.verdict()
         }
-        What::Show { run } => {
-            let stored = load(store.as_ref(), &path, run)?;
-            if context.global.format == Format::Table {
-                return print_text(&describe(&stored)?);
-            }
-            let text = match context.global.format {
-                Format::Table => String::new(),
-                Format::Json if stored.summary.verb == interplay::VERB => {
-                    to_json(&interplay::document(&stored)?)?
-                }
-                Format::Json if stored.schema() == BenchDocument::SCHEMA => {
-                    to_json(&bench_document(&stored)?)?
-                }
-                Format::Json => to_json(&stored.document)?,
-                Format::Csv => as_csv(&stored)?,
-            };
-            print(&text)
-        }
+        What::Show { run } => show(&load(store.as_ref(), &path, run)?, context, true),
         What::Export(args) => {
             let runs = (args.runs.iter())
                 .map(|name| load(store.as_ref(), &path, name))
                 .collect::<Result<Vec<_>>>()?;
             export::run(args, runs, context)
         }
+    }
+}
+
+/// Prints a stored run, in a terminal after how it came about where that is asked for.
+fn show(run: &StoredRun, context: &Context, history: bool) -> Result<()> {
+    match context.global.format {
+        Format::Table if history => print_text(&format!("{}\n{}", describe(run), text(run)?)),
+        Format::Table => print_text(&text(run)?),
+        Format::Json => print(&to_json(&json(run)?)?),
+        Format::Csv => print(&csv::to_csv(&frame(run, None)?)?),
+    }
+}
+
+/// The document of a stored run, with what follows from it today.
+///
+/// # Errors
+/// This version does not read it.
+fn json(run: &StoredRun) -> Result<Value> {
+    match studies::reader(run) {
+        Some(reader) => (reader.json)(run),
+        None => Ok(run.document.clone()),
     }
 }
 
@@ -141,7 +142,7 @@ fn state(run: &RunLine) -> &'static str {
     if run.partial { "partial" } else { "done" }
 }
 
-fn describe(run: &StoredRun) -> Result<String> {
+fn describe(run: &StoredRun) -> String {
     let summary = &run.summary;
     let mut text = wrap(
         &format!(
@@ -180,10 +181,15 @@ fn describe(run: &StoredRun) -> Result<String> {
     for warning in alike(warnings.filter_map(|w| w.as_str())) {
         text.push_str(&wrap(&warning, "warning ", "        "));
     }
-    text.push('\n');
-    text.push_str(&match run.schema() {
-        _ if summary.verb == interplay::VERB => output::interplay(&interplay::document(run)?),
-        BenchDocument::SCHEMA => bench::table(&studies::document::<Planned>(run)?),
+    text
+}
+
+/// What a run found, as its verb prints it.
+fn text(run: &StoredRun) -> Result<String> {
+    if let Some(reader) = studies::reader(run) {
+        return Ok((reader.shown)(run)?.text());
+    }
+    Ok(match run.schema() {
         ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
         ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
@@ -195,8 +201,7 @@ fn describe(run: &StoredRun) -> Result<String> {
             "",
             "",
         ),
-    });
-    Ok(text)
+    })
 }
 
 /// The run's document, if it is a bench.
@@ -211,26 +216,23 @@ fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
     understood(run, run.parse())
 }
 
-fn as_csv(run: &StoredRun) -> Result<String> {
-    csv::to_csv(&main_rows(run)?)
-}
-
-/// The rows of a run of any kind: those of its main list, with the machine in front where they are figures of one.
+/// The rows of a run of any kind: those of one of its lists, the main one where none is named.
 ///
 /// # Errors
-/// This version does not know what it holds.
-pub fn main_rows(run: &StoredRun) -> Result<Frame> {
-    if run.schema() == BenchDocument::SCHEMA {
-        let document = bench_document(run)?;
-        return Ok(point_rows(&document.header.machine.name, &document.points));
+/// There is no such list, or this version does not know what the run holds.
+pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
+    if let Some(reader) = studies::reader(run) {
+        return (reader.shown)(run)?.frame(name);
     }
     let kind = documents::KINDS
         .iter()
         .find(|kind| kind.schema == run.schema());
     let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
-    frames.into_iter().flatten().next().ok_or_else(|| {
+    let mut frames = frames.into_iter().flatten();
+    let found = frames.find(|frame| name.is_none_or(|name| frame.name == name));
+    found.ok_or_else(|| {
         Failure::request(format!(
-            "run {} holds a document of kind {}, which has no rows; take --as json",
+            "run {} holds a document of kind {}, which has no such rows; take --as json",
             run.summary.id,
             run.schema()
         ))

@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Figures as people read them, in sentences and tables.
 
 /// A figure to about three significant digits, never in exponents: `0.91`, `24.3`, `214`, `1250`.
 pub fn figure(value: f64) -> String {

@@ -1,0 +1,322 @@
+//! `weir interplay` as a study: its arguments, what its cells mean, and how they are shown.
+
+use std::fmt::Write as _;
+
+use weir_model::access::{Op, Pattern};
+use weir_model::document::Record;
+use weir_model::interplay::{Cause, Cell, ChangeClass, TierOp};
+use weir_model::number::{figure, percent};
+use weir_model::topology::Topology;
+use weir_model::units::{Bytes, GbPerSec};
+
+use super::preset::Preset;
+use super::{CoRunners, Matrix, Measured, Options, matrix, pairs, plan};
+use crate::study::{About, Study};
+use crate::view::{Mark, Only, View, col};
+use crate::{Lab, LabError, Severity, Threads, Verdict, verdict};
+
+/// What tenants on disjoint cores do to each other.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Interplay {
+    /// Whose bandwidth is watched [default: every tier's usual tenants].
+    #[arg(long, value_delimiter = ',', value_name = "TENANT")]
+    pub victims: Vec<CoRunners>,
+    /// Who runs beside them [default: every tier's usual tenants].
+    #[arg(long, value_delimiter = ',', value_name = "TENANT")]
+    pub aggressors: Vec<CoRunners>,
+    /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
+    #[arg(long, value_delimiter = ',', value_name = "N")]
+    pub threads: Vec<Threads>,
+    /// Bytes that all threads of a tenant go through, and the timed chase
+    /// [default: enough to leave the caches].
+    #[arg(long, value_name = "SIZE", conflicts_with = "preset")]
+    pub size: Option<Bytes>,
+    /// A published case study: table3, movdir64b, ssd-writes, shared-line,
+    /// llc-fits, llc-exceeds, background, two-sockets.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["victims", "aggressors"])]
+    pub preset: Option<Preset>,
+    /// Storage requests through the page cache: the kernel copies their data,
+    /// and a thread has one under way (a model only).
+    #[arg(long)]
+    pub buffered: bool,
+    /// The largest number of threads only.
+    #[arg(long)]
+    pub quick: bool,
+    /// Why storage must not be written to, where it must not.
+    #[arg(skip)]
+    pub only_reads: Option<String>,
+}
+
+impl Interplay {
+    fn options(&self, topology: &Topology) -> Result<Options, LabError> {
+        let mut options = match self.preset {
+            Some(preset) => preset.options(topology)?,
+            None => Options {
+                pairs: pairs(topology, &self.victims, &self.aggressors)?,
+                ..Options::default()
+            },
+        };
+        if !self.threads.is_empty() {
+            options.threads = Threads::all(&self.threads);
+        }
+        if self.size.is_some() {
+            (options.working_set, options.timed_set) = (self.size, self.size);
+        }
+        options.quick |= self.quick;
+        options.buffered = self.buffered;
+        Ok(options)
+    }
+
+    /// A tenant that was named and writes to storage.
+    fn asked_to_write(&self) -> Option<&TierOp> {
+        let named = self.victims.iter().chain(&self.aggressors);
+        named
+            .filter_map(|co_runners| match co_runners {
+                CoRunners::One(tier_op) => Some(tier_op),
+                CoRunners::Tier(..) => None,
+            })
+            .find(|tier_op| writes(tier_op.op))
+    }
+}
+
+fn writes(op: Op) -> bool {
+    matches!(op, Op::RandWrite | Op::SeqWrite)
+}
+
+impl Study for Interplay {
+    const VERB: &'static str = "interplay";
+    const SCHEMA: &'static str = "weir/interplay/1";
+    type Output = Matrix;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Matrix, LabError> {
+        let mut plan = plan(lab.topology(), &self.options(lab.topology())?)?;
+        if let Some(why) = &self.only_reads {
+            if let Some(tier_op) = self.asked_to_write() {
+                return Err(LabError::Nothing(format!("{tier_op} is refused: {why}")));
+            }
+            let all = plan.len();
+            plan.retain(|spec| !spec.loads().any(|load| writes(load.op)));
+            let left_out = format!("requests that write are left out: {why}");
+            match plan.len() {
+                0 => return Err(LabError::Lacks(left_out)),
+                some if some < all => lab.warn(left_out),
+                _ => {}
+            }
+        }
+        let (mut points, mut records) = (Vec::new(), Vec::new());
+        lab.measure_each(plan, &[], &mut |mut done| {
+            // Cells are made from counters and windows; single latencies would fill the memory.
+            done.record.latency = Vec::new();
+            points.push(done.point);
+            records.push(done.record);
+        })?;
+        let output = Matrix {
+            points,
+            ..Matrix::default()
+        };
+        Ok(Self::derived(output, &records, lab.topology()))
+    }
+
+    fn answer(output: &Matrix, about: About<'_>) -> Vec<Verdict> {
+        let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
+        let cells = &output.cells;
+        let lead = lead(cells).map(|text| note("interplay".into(), text));
+        let of_points = verdict::of_points(&output.points, about.topology);
+        let doubts = (of_points.into_iter()).filter(|v| v.severity != Severity::Note);
+        let mut all: Vec<Verdict> = lead.into_iter().chain(doubts).collect();
+        let mut changed: Vec<&Cell> = (cells.iter())
+            .filter(|cell| cell.verdict.cause != Cause::Unharmed)
+            .collect();
+        changed.sort_by(|a, b| change(a).total_cmp(&change(b)));
+        for cell in changed {
+            let pair = format!("{} beside {}", cell.victim, cell.aggressor);
+            all.push(note(pair, sentence(cell)));
+        }
+        let unharmed = cells.iter().filter(|c| c.verdict.cause == Cause::Unharmed);
+        let names: Vec<String> = unharmed
+            .map(|c| format!("{} beside {}", c.victim, c.aggressor))
+            .collect();
+        if !names.is_empty() {
+            all.push(note("unharmed".into(), names.join(", ")));
+        }
+        let mut unseen: Vec<&String> = Vec::new();
+        for missing in cells.iter().flat_map(|c| &c.verdict.unseen) {
+            if !unseen.contains(&missing) {
+                unseen.push(missing);
+                all.push(note("counters".into(), missing.clone()));
+            }
+        }
+        all
+    }
+
+    fn views(output: &Matrix, _: About<'_>) -> Vec<View> {
+        const STORAGE: [&str; 4] = ["randread", "randwrite", "seqread", "seqwrite"];
+        let beside = |title: String, frame, first| {
+            let columns = vec![
+                first,
+                col("aggressor").head("beside"),
+                col(match frame {
+                    "cells" => "at_aggressor_threads",
+                    _ => "aggressor_threads",
+                })
+                .head("threads"),
+                col("ns_solo_mean").head("mean\nalone"),
+                col("ns_corun_mean").head("mean\nbeside"),
+                col("ns_solo_p99").head("p99\nalone"),
+                col("ns_corun_p99").head("p99\nbeside"),
+            ];
+            View::table(frame, title, columns)
+        };
+        let mark = |sign, of, words| Mark { sign, of, words };
+        let unsteady = Only::OneOf("steadiness", &["noisy", "bimodal", "drifting"]);
+        let title = "Bandwidth of {victim_tier} with {aggressor_tier}: change, the largest over thread counts";
+        let mut all = vec![
+            View::grid("cells", title, "victim", &["aggressor"], "change_pct")
+                .each(&["victim_tier", "aggressor_tier"])
+                .changes(vec![
+                    mark(
+                        "?",
+                        Only::Has("classes"),
+                        "a change whose interval reaches another class",
+                    ),
+                    mark("~", unsteady, "a change whose repetitions disagree"),
+                ]),
+        ];
+        let timed = [
+            ("Latency of one thread that chases pointers", "chase", false),
+            (
+                "Time to hand a line over between two cores, one way",
+                Pattern::SharedLine.name(),
+                false,
+            ),
+            (
+                "Time to hand a line over between cores of two sockets, one way",
+                Pattern::SharedLine.name(),
+                true,
+            ),
+        ];
+        const SAME: &[&str] = &["tier", "aggressor", "pattern", "socket", "across"];
+        for (title, pattern, across) in timed {
+            for (on, socket) in [
+                ("", Only::Lacks("socket")),
+                (" on socket {socket}", Only::Has("socket")),
+            ] {
+                let apart = match across {
+                    true => Only::Has("across"),
+                    false => Only::Lacks("across"),
+                };
+                let title = format!("{title}{on}");
+                let view = beside(title, "latencies", col("tier").head("in"))
+                    .each(if on.is_empty() { &[] } else { &["socket"] })
+                    .only(Only::Begins("pattern", pattern))
+                    .only(apart)
+                    .only(socket)
+                    .only(Only::Most("aggressor_threads", SAME))
+                    .only(Only::Least("aggressor_pause_ns", SAME));
+                all.push(view);
+            }
+        }
+        all.push(
+            beside(
+                "Latency of requests to storage, from submission to completion".into(),
+                "cells",
+                col("victim").head("of"),
+            )
+            .only(Only::OneOf("victim_op", &STORAGE))
+            .only(Only::Has("ns_corun_mean")),
+        );
+        if output.surface.iter().any(|p| p.at.victim_ways.is_some()) {
+            let columns = vec![
+                col("victim"),
+                col("aggressor"),
+                col("at_victim_ways")
+                    .head("victim\nways")
+                    .bits()
+                    .empty("all"),
+                col("at_aggressor_ways")
+                    .head("aggressor\nways")
+                    .bits()
+                    .empty("all"),
+                col("corun_gbps").head("victim"),
+                col("aggressor_gbps").head("aggressor"),
+            ];
+            let title = "Bandwidth by ways of the last-level cache";
+            all.push(View::table("surface", title, columns));
+        }
+        all
+    }
+
+    fn derived(output: Matrix, records: &[Record], topology: &Topology) -> Matrix {
+        let measured: Vec<Measured<'_>> = (output.points.iter().zip(records))
+            .map(|(point, record)| Measured { point, record })
+            .collect();
+        let made = matrix(topology, &measured);
+        Matrix {
+            points: output.points,
+            ..made
+        }
+    }
+}
+
+fn change(cell: &Cell) -> f64 {
+    cell.change_pct.unwrap_or(0.0)
+}
+
+/// Who loses most, as far as repetitions decide it.
+fn lead(cells: &[Cell]) -> Option<String> {
+    let loses = |cell: &&Cell| cell.class.is_some_and(|class| class < ChangeClass::None);
+    let open = |cell: &&Cell| {
+        let classes = cell.classes.iter();
+        loses(cell) && classes.max().is_some_and(|most| *most >= ChangeClass::None)
+    };
+    let known = cells
+        .iter()
+        .filter(|cell| cell.change_pct.is_some())
+        .count();
+    let undecided = cells.iter().filter(open).count();
+    let harmed: Vec<&Cell> = cells.iter().filter(|c| loses(c) && !open(c)).collect();
+    let worst = (harmed.iter()).min_by(|a, b| change(a).total_cmp(&change(b)));
+    let mut text = match worst {
+        _ if known == 0 => return None,
+        None => format!("of {known} pairs, none loses more than 5 %"),
+        Some(worst) => format!(
+            "{} loses most, {:.1} % beside {}; {} of {known} pairs lose more than 5 %",
+            worst.victim,
+            -change(worst),
+            worst.aggressor,
+            harmed.len()
+        ),
+    };
+    if undecided > 0 {
+        let _ = write!(text, ", and repetitions leave {undecided} open");
+    }
+    Some(text)
+}
+
+/// `-92.9 % (206 to 14.6 GB/s, 16 and 16 threads), deep suppression. ToR/IRQ congestion: ...`
+pub fn sentence(cell: &Cell) -> String {
+    let mut text = match (&cell.error, cell.change_pct, cell.at) {
+        (Some(error), ..) => return error.clone(),
+        (None, Some(change), Some(at)) => {
+            let gbps = |g: Option<GbPerSec>| figure(g.map_or(0.0, |g| g.get()));
+            format!(
+                "{} % ({} to {} GB/s, {} and {} threads), {}",
+                percent(change),
+                gbps(cell.solo_gbps),
+                gbps(cell.corun_gbps),
+                at.victim_threads,
+                at.aggressor_threads,
+                cell.describe_class()
+            )
+        }
+        _ => "no figure".to_owned(),
+    };
+    if cell.is_unstable() {
+        text.push_str(", repetitions disagree");
+    }
+    let _ = write!(text, ". {}", cell.verdict.cause);
+    if !cell.verdict.evidence.is_empty() {
+        let _ = write!(text, ": {}", cell.verdict.evidence.join("; "));
+    }
+    text
+}
