@@ -24,7 +24,6 @@ pub mod machine;
 pub mod number;
 pub mod platform;
 pub mod published;
-pub mod recover;
 pub mod scope;
 pub mod tenant;
 pub mod toml;

@@ -1,19 +1,17 @@
 //! Published figures: what papers print, row by row, each with the place where it stands.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml_edit::{Item, Table, TableLike};
 
-use crate::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
-use crate::recover;
+use crate::diagnostic::{Mistakes, quote};
+use crate::toml::{self, Table};
 
 pub mod measured;
 
-/// Larger files are refused unread.
-const MOST_BYTES: usize = 1 << 20;
+/// Rows that a file may have.
+const MOST_ROWS: usize = 10_000;
 
 /// The files of `published/`, compiled in.
 const FILES: &[(&str, &str)] = &[
@@ -131,86 +129,34 @@ pub fn builtin_rows() -> Vec<Published> {
 /// # Errors
 /// Every mistake in the text, at its line and column.
 pub fn parse(file: &str, text: &str) -> Result<Paper, Mistakes> {
-    let mut mistakes = Collector::new(file, text);
-    let paper = read(text, &mut mistakes);
-    mistakes.finish(paper)
+    toml::read(file, text, "a file of published figures", read)
 }
 
-const PAPER_KEYS: [&str; 7] = [
-    "paper",
-    "title",
-    "authors",
-    "published",
-    "url",
-    "transcribed",
-    "row",
-];
-
-const ROW_KEYS: [&str; 8] = [
-    "id",
-    "platform",
-    "kind",
-    "what",
-    "condition",
-    "value",
-    "unit",
-    "where",
-];
-
-fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<Paper> {
-    if text.len() > MOST_BYTES {
-        let message = "the file is larger than the 1 MiB that published figures may have";
-        mistakes.report(0..0, None, message, Some("is this the right file?".into()));
-        return None;
-    }
-    let parsed = recover::parse(text, mistakes)?;
-    let root = parsed.document.as_table();
-    let mut header = Fields::new(
-        root,
-        0..0,
-        "a paper",
-        &PAPER_KEYS,
-        parsed.is_whole,
-        mistakes,
-    );
-    let name = header.text("paper");
-    let title = header.text("title");
-    let authors = header.text("authors");
-    let published = header.text("published");
-    let url = header.text("url");
-    let transcribed = header.text("transcribed");
-
-    let mut rows = Vec::new();
+fn read(root: &Table<'_>) -> Option<Paper> {
+    let [name, title, authors, published, url, transcribed] = [
+        "paper",
+        "title",
+        "authors",
+        "published",
+        "url",
+        "transcribed",
+    ]
+    .map(|key| text(root, key));
+    let rows = root.get("row");
+    root.done("a paper");
+    let rows = rows.and_then(|field| field.tables(MOST_ROWS));
+    let paper = name.as_deref().unwrap_or_default();
     let mut ids: HashSet<String> = HashSet::new();
-    match root.get("row").map(Item::as_array_of_tables) {
-        None => {}
-        Some(None) => mistakes.report(
-            root.get("row").and_then(Item::span).unwrap_or(0..0),
-            Some("row"),
-            "`row` is not a list of tables",
-            Some("write `[[row]]` before each row".into()),
-        ),
-        Some(Some(tables)) => {
-            for table in tables {
-                let Some(row) = read_row(
-                    table,
-                    name.as_deref().unwrap_or_default(),
-                    parsed.is_whole,
-                    mistakes,
-                ) else {
-                    continue;
-                };
-                if !ids.insert(row.id.clone()) {
-                    mistakes.report(
-                        table.get("id").and_then(Item::span).unwrap_or(0..0),
-                        Some("id"),
-                        format!("the id `{}` stands twice", quote(&row.id)),
-                        None,
-                    );
-                }
-                rows.push(row);
-            }
+    let mut read = Vec::new();
+    for table in rows.iter().flatten() {
+        let Some(row) = read_row(table, paper) else {
+            continue;
+        };
+        if !ids.insert(row.id.clone()) {
+            let message = format!("the id `{}` is there twice", quote(&row.id));
+            table.wrong("id", message, None);
         }
+        read.push(row);
     }
     Some(Paper {
         name: name?,
@@ -219,134 +165,37 @@ fn read(text: &str, mistakes: &mut Collector<'_>) -> Option<Paper> {
         published: published?,
         url: url?,
         transcribed: transcribed?,
-        rows,
+        rows: read,
     })
 }
 
-fn read_row(
-    table: &Table,
-    paper: &str,
-    is_whole: bool,
-    mistakes: &mut Collector<'_>,
-) -> Option<Published> {
-    let head = table.span().unwrap_or(0..0);
-    let mut fields = Fields::new(table, head, "a row", &ROW_KEYS, is_whole, mistakes);
-    let id = fields.text("id");
-    let platform = fields.text("platform");
-    let kind = fields.kind();
-    let what = fields.text("what");
-    let condition = if table.contains_key("condition") {
-        fields.text("condition")
-    } else {
-        Some(String::new())
-    };
-    let value = fields.number("value");
-    let unit = fields.text("unit");
-    let place = fields.text("where");
+fn text(table: &Table<'_>, key: &str) -> Option<String> {
+    Some(table.need(key, "\"…\"")?.text()?.to_owned())
+}
+
+fn read_row(table: &Table<'_>, paper: &str) -> Option<Published> {
+    let [id, platform, what, unit, place] =
+        ["id", "platform", "what", "unit", "where"].map(|key| text(table, key));
+    let condition = table.get("condition");
+    let value = table.need("value", "214");
+    let kind = table.need("kind", "\"result\"");
+    table.done("a row");
+    let value = value.and_then(|field| field.number(f64::MIN..=f64::MAX));
+    let kind = kind.and_then(|field| field.word(&PublishedKind::ALL, PublishedKind::name));
     Some(Published {
-        id: id?,
+        condition: match condition {
+            Some(field) => field.text()?.to_owned(),
+            None => String::new(),
+        },
         paper: paper.to_string(),
+        id: id?,
         platform: platform?,
         kind: kind?,
         what: what?,
-        condition: condition?,
         value: value?,
         unit: unit?,
         place: place?,
     })
-}
-
-/// The keys of one table, all of them texts or numbers.
-struct Fields<'t, 'm, 'c> {
-    table: &'t dyn TableLike,
-    /// Where the table starts, for what is missing. Nothing is said to be missing from a file with
-    /// broken lines: it may be on one of them.
-    head: Range<usize>,
-    is_whole: bool,
-    mistakes: &'m mut Collector<'c>,
-}
-
-impl<'t, 'm, 'c> Fields<'t, 'm, 'c> {
-    fn new(
-        table: &'t dyn TableLike,
-        head: Range<usize>,
-        what: &str,
-        known: &[&'static str],
-        is_whole: bool,
-        mistakes: &'m mut Collector<'c>,
-    ) -> Self {
-        for (name, _) in table.iter().filter(|(name, _)| !known.contains(name)) {
-            let span = table.get_key_value(name).and_then(|(key, _)| key.span());
-            mistakes.report(
-                span.unwrap_or(0..0),
-                Some(name),
-                format!("`{}` is not a key of {what}", quote(name)),
-                did_you_mean(&closest(name, known.iter().copied())),
-            );
-        }
-        Self {
-            table,
-            head,
-            is_whole,
-            mistakes,
-        }
-    }
-
-    fn item(&mut self, key: &str) -> Option<&'t Item> {
-        let item = self.table.get(key);
-        if item.is_none() && self.is_whole {
-            let message = format!("missing key `{key}`");
-            self.mistakes
-                .report(self.head.clone(), Some(key), message, None);
-        }
-        item
-    }
-
-    fn wrong(&mut self, key: &str, item: &Item, message: String, help: Option<String>) {
-        let span = item.span().unwrap_or_else(|| self.head.clone());
-        self.mistakes.report(span, Some(key), message, help);
-    }
-
-    fn text(&mut self, key: &str) -> Option<String> {
-        let item = self.item(key)?;
-        match item.as_str().map(str::trim) {
-            Some(text) if !text.is_empty() => Some(text.to_string()),
-            Some(_) => {
-                self.wrong(key, item, format!("`{key}` is empty"), None);
-                None
-            }
-            None => {
-                self.wrong(key, item, format!("`{key}` is not text in quotes"), None);
-                None
-            }
-        }
-    }
-
-    fn number(&mut self, key: &str) -> Option<f64> {
-        let item = self.item(key)?;
-        let number = item
-            .as_float()
-            .or_else(|| item.as_integer().map(|n| n as f64))
-            .filter(|n| n.is_finite());
-        if number.is_none() {
-            let help = "write the number as printed and its unit under `unit`".into();
-            self.wrong(key, item, format!("`{key}` is not a number"), Some(help));
-        }
-        number
-    }
-
-    fn kind(&mut self) -> Option<PublishedKind> {
-        let written = self.text("kind")?;
-        let names = PublishedKind::ALL.map(PublishedKind::name);
-        let kind = PublishedKind::ALL.into_iter().find(|k| k.name() == written);
-        if let (None, Some(item)) = (kind, self.table.get("kind")) {
-            let message = format!("`{}` is no kind of row", quote(&written));
-            let help = did_you_mean(&closest(&written, names))
-                .unwrap_or_else(|| format!("known are {}", names.join(", ")));
-            self.wrong("kind", item, message, Some(help));
-        }
-        kind
-    }
 }
 
 #[cfg(test)]
@@ -401,11 +250,11 @@ unit = \"ns\"
             "missing key `title`",
             "`titel` is not a key of a paper\n --> x.toml:2:1",
             "did you mean `title`?",
-            "`authors` is not text in quotes\n --> x.toml:3:11",
-            "`results` is no kind of row\n  --> x.toml:11:8",
+            "`authors` must be text in quotes\n --> x.toml:3:11",
+            "`row.kind` cannot be `results`\n  --> x.toml:11:8",
             "did you mean `result`?",
-            "`value` is not a number\n  --> x.toml:13:9",
-            "missing key `where`\n --> x.toml:8:1",
+            "`row.value` must be a number\n  --> x.toml:13:9",
+            "missing key `row.where`\n --> x.toml:8:1",
             "6 mistakes in x.toml",
         ] {
             assert!(shown.contains(expected), "{expected:?} is not in:\n{shown}");

@@ -3,14 +3,14 @@
 //! Each getter reports its own mistake with line, column and key, and returns `None`. Reading goes on after
 //! a mistake, so that one pass reports all mistakes of a file.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
-use toml_edit::{Item, TableLike, Value};
+use toml_edit::{Document, Item, TableLike, Value};
 
 use crate::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
-use crate::recover;
 
 /// Larger files are refused unread, in bytes: every file that is read here has a few kilobytes.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -32,11 +32,12 @@ pub fn read<T>(
         mistakes.report(0..0, None, message, Some(help.into()));
         None
     } else {
-        recover::parse(text, &mistakes).and_then(|parsed| {
+        parse(text, &mistakes).and_then(|parsed| {
             read(&Table {
                 items: Some(parsed.document.as_table()),
                 span: 0..0,
                 path: String::new(),
+                asked: RefCell::default(),
                 is_whole: parsed.is_whole,
                 mistakes: &mistakes,
             })
@@ -45,12 +46,74 @@ pub fn read<T>(
     mistakes.finish(value)
 }
 
+/// A text with more broken lines than this is no TOML, and what remains of it says nothing.
+const MOST_BROKEN_LINES: usize = 5;
+
+/// A document, perhaps without some of its lines.
+#[derive(Debug)]
+struct Parsed {
+    /// What could be read, with the place of every key.
+    document: Document<String>,
+    /// Whether every line could be read; where not, what seems to be missing may be there.
+    is_whole: bool,
+}
+
+/// Parses a text. Lines that are not TOML are reported and left out.
+///
+/// `None` where too little can be read.
+fn parse(text: &str, mistakes: &Collector<'_>) -> Option<Parsed> {
+    let mut rest = text.to_string();
+    for broken in 0..=MOST_BROKEN_LINES {
+        let error = match Document::parse(rest.clone()) {
+            Ok(document) => {
+                let is_whole = broken == 0;
+                return Some(Parsed { document, is_whole });
+            }
+            Err(error) => error,
+        };
+        let span = error.span().unwrap_or(0..0);
+        let line = line_around(&rest, span.start);
+        if broken > 0 && rest[line.clone()].trim().is_empty() {
+            // Something opened and never closed: the parser complains at the end of the text.
+            return None;
+        }
+        let message = error.message().trim().replace('\n', "; ");
+        mistakes.report(
+            span,
+            None,
+            format!("this line is not valid TOML: {message}"),
+            None,
+        );
+        // As many bytes as before, so that every other place stays where it is.
+        let blank = " ".repeat(line.len());
+        rest.replace_range(line, &blank);
+    }
+    None
+}
+
+/// The line that holds this byte, without its end.
+fn line_around(text: &str, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let start = bytes[..at]
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |n| n + 1);
+    let end = bytes[at..]
+        .iter()
+        .position(|&b| b == b'\n')
+        .map_or(bytes.len(), |n| at + n);
+    start..end
+}
+
 /// A table of a file. A table that the file does not have reads as one without keys.
 #[derive(Clone)]
 pub struct Table<'d> {
     items: Option<&'d dyn TableLike>,
     span: Range<usize>,
     path: String,
+    /// The keys that were asked for.
+    asked: RefCell<Vec<String>>,
     is_whole: bool,
     mistakes: &'d Collector<'d>,
 }
@@ -109,6 +172,7 @@ impl<'d> Table<'d> {
 
     /// The value of a key, if the table has it.
     pub fn get(&self, key: &str) -> Option<Field<'d>> {
+        self.asked.borrow_mut().push(key.to_owned());
         let item = self.items?.get(key)?;
         Some(self.field(key, item))
     }
@@ -146,6 +210,13 @@ impl<'d> Table<'d> {
                 field.unknown(what, &closest(name, keys.clone()));
             }
         }
+    }
+
+    /// Reports every key that was not asked for; it comes after the last key was. `what` is what the table
+    /// describes.
+    pub fn done(&self, what: &str) {
+        let asked = self.asked.borrow();
+        self.only(what, asked.iter().map(String::as_str));
     }
 
     /// Checks that `kind` says what the file is. `what` is in words: `a workload`.
@@ -273,6 +344,7 @@ impl<'d> Field<'d> {
             items: Some(items),
             span,
             path: self.path.clone(),
+            asked: RefCell::default(),
             is_whole: self.is_whole,
             mistakes: self.mistakes,
         }
@@ -284,6 +356,16 @@ impl<'d> Field<'d> {
             Some("") => self.must_be("more than an empty text"),
             Some(text) => Some(text),
             None => self.must_be("text in quotes"),
+        }
+    }
+
+    /// A text in quotes, or a number as text.
+    pub fn text_or_number(&self) -> Option<String> {
+        match self.value() {
+            Some(Value::String(text)) => Some(text.value().clone()),
+            Some(Value::Integer(number)) => Some(number.value().to_string()),
+            Some(Value::Float(number)) => Some(number.value().to_string()),
+            _ => self.must_be("text in quotes or a number"),
         }
     }
 
@@ -299,7 +381,7 @@ impl<'d> Field<'d> {
         let within = number.filter(|n| bounds.contains(n));
         within.or_else(|| {
             let (low, high) = bounds.into_inner();
-            self.must_be(format!("a whole number from {low} to {high}"))
+            self.must_be(format!("a whole number between {low} and {high}"))
         })
     }
 
@@ -310,7 +392,7 @@ impl<'d> Field<'d> {
         let within = number.filter(|n| n.is_finite() && bounds.contains(n));
         within.or_else(|| match bounds.into_inner() {
             (f64::MIN, f64::MAX) => self.must_be("a number"),
-            (low, high) => self.must_be(format!("a number from {low} to {high}")),
+            (low, high) => self.must_be(format!("a number between {low} and {high}")),
         })
     }
 
@@ -336,11 +418,25 @@ impl<'d> Field<'d> {
             return Some(quantity);
         }
         let (low, high) = bounds.into_inner();
-        self.must_be(format!("from {low} to {high}"))
+        self.must_be(format!("between {low} and {high}, not {quantity}"))
+    }
+
+    /// A text in quotes that `read` understands. `form` says what it must be.
+    pub fn read<T, E: Display>(
+        &self,
+        form: &str,
+        read: impl FnOnce(&'d str) -> Result<T, E>,
+    ) -> Option<T> {
+        let Some(text) = self.as_text() else {
+            return self.must_be(form);
+        };
+        let read = read(text);
+        read.map_err(|why| self.must_be::<T>(format!("{form}: {}", quote(&why.to_string()))))
+            .ok()
     }
 
     /// One of some words.
-    pub fn word<T: Copy>(&self, all: &[T], name: impl Fn(T) -> &'static str) -> Option<T> {
+    pub fn word<'n, T: Copy>(&self, all: &[T], name: impl Fn(T) -> &'n str) -> Option<T> {
         let word = self.text()?;
         let found = all.iter().copied().find(|&one| name(one) == word);
         found.or_else(|| {
@@ -423,5 +519,31 @@ pub fn known(written: &str, words: &[&str]) -> String {
     match did_you_mean(&closest(written, words.iter().copied())) {
         Some(question) => format!("{question} {list}"),
         None => list,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_broken_line_is_told_and_the_others_are_read() {
+        let text = "a = 1\nb = \"open\nc = = 3\n[d\ne = 5\n";
+        let mistakes = Collector::new("x.toml", text);
+        let parsed = parse(text, &mistakes).unwrap();
+        assert!(!parsed.is_whole);
+        assert!(parsed.document.contains_key("a") && parsed.document.contains_key("e"));
+        let shown = mistakes.finish::<()>(None).unwrap_err();
+        let lines: Vec<usize> = shown.shown.iter().map(|mistake| mistake.line).collect();
+        assert_eq!(lines, [2, 3, 4]);
+    }
+
+    #[test]
+    fn what_is_no_toml_at_all_is_given_up() {
+        let text = "%PDF-1.7\n%\u{fffd}\n1 0 obj\n<< /Type >>\nendobj\nxref\ntrailer\n";
+        let mistakes = Collector::new("x.toml", text);
+        assert!(parse(text, &mistakes).is_none());
+        let found = mistakes.finish::<()>(None).unwrap_err();
+        assert!(found.shown.len() <= MOST_BROKEN_LINES + 1);
     }
 }

@@ -97,7 +97,7 @@ fn what_is_left_out_is_as_usual() {
 fn every_mistake_is_told_with_its_line_and_key() {
     for (text, line, told) in [
         ("", 1, "missing key `kind`"),
-        ("kind = \"host\"\n", 1, "does not say how to steer"),
+        ("kind = \"host\"\n", 1, "not a configuration of steering"),
         (
             "kind = \"steer\"\nwindow = \"1 s\"\n",
             2,
@@ -106,12 +106,12 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[control]\nfloor_pct = 101\n",
             3,
-            "`control.floor_pct` must be between 1 and 100",
+            "`control.floor_pct` must be a number between 1 and 100",
         ),
         (
             "kind = \"steer\"\n[control]\nwindow = 250\n",
             3,
-            "`control.window` is a time as in \"250 ms\"",
+            "`control.window` must be a time such as \"250 ms\"",
         ),
         (
             "kind = \"steer\"\n[control]\nwindow = \"1 ns\"\n",
@@ -126,13 +126,17 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[control]\ncontroller = \"wier\"\n",
             3,
-            "knows weir, miku",
+            "did you mean `weir`? known are weir, miku",
         ),
-        ("kind = \"steer\"\ncontrol = 3\n", 2, "`control` is a table"),
+        (
+            "kind = \"steer\"\ncontrol = 3\n",
+            2,
+            "`control` must be a table",
+        ),
         (
             "kind = \"steer\"\n[tenants]\nprotect = \"unit:a.service\"\n",
             3,
-            "is not a list of scopes",
+            "must be a list of scopes",
         ),
         (
             "kind = \"steer\"\n[tenants]\nprotect = [\"a\"]\n",
@@ -162,19 +166,19 @@ fn every_mistake_is_told_with_its_line_and_key() {
         (
             "kind = \"steer\"\n[metrics]\nlisten = \"here\"\n",
             3,
-            "is an address and a port",
+            "must be an address and a port",
         ),
         (
             "kind = \"steer\"\n[log]\npath = \"steer.jsonl\"\n",
             3,
-            "starts at the root",
+            "a path that starts at the root",
         ),
         (
             "kind = \"steer\"\n[log]\nmost = \"1 B\"\npath = \"/a\"\n",
             3,
-            "must be between 64 KiB and 16 GiB",
+            "between 64 KiB and 16 GiB",
         ),
-        ("kind = \"steer\"\n[control\n", 2, "this is not TOML"),
+        ("kind = \"steer\"\n[control\n", 2, "not valid TOML"),
     ] {
         let mistakes = Config::read("steer.toml", text).unwrap_err();
         let all = mistakes.to_string();
@@ -285,15 +289,15 @@ proptest! {
 #[test]
 fn a_description_of_a_machine_describes_nothing_else() {
     for (text, said) in [
-        ("kind = \"steer\"\n", "does not describe a machine"),
+        ("kind = \"steer\"\n", "not a description of a machine"),
         ("kind = \"steer-machine\"\n[tenants]\n", "not a key"),
         (
             "kind = \"steer-machine\"\n[machine]\nfrom = \"/a\"\n",
-            "names another",
+            "cannot name a third",
         ),
         (
             "kind = \"steer-machine\"\n[[machine.knee]]\nwrites = 0\n",
-            "lacks rest, residency",
+            "missing key `machine.knee.rest`",
         ),
     ] {
         let why = Known::read("machine.toml", text).unwrap_err().to_string();

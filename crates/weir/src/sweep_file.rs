@@ -8,22 +8,20 @@
 //! args = { prefetch = false, size = "256M" }
 //! ```
 //!
-//! The names are those of the flags, and the flags read the values, so that a file and a command
-//! line that say the same give the same points. Every mistake is told in one pass, with its place.
+//! The names are those of the flags, and the flags read the values. So a file and a command line that say the
+//! same give the same points.
 
 use std::error::Error as _;
-use std::ops::Range;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command, Subcommand};
-use toml_edit::{Item, TableLike, Value};
-use weir_model::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
-use weir_model::recover;
+use weir_model::diagnostic::{Mistakes, closest, did_you_mean, quote};
+use weir_model::toml::{self, Field, Table};
 
-/// A file is not longer than this.
-pub const MOST_BYTES: usize = 1 << 20;
 /// A sweep with more points than this fits no run.
 const MOST_POINTS: u64 = 16_000_000;
+/// Sweeps of a file, machines of a sweep, and values of one axis.
+const MOST_ENTRIES: usize = 100_000;
 
 /// One `[[sweep]]`: an experiment with its options.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,139 +39,84 @@ pub struct Entry<V> {
 /// # Errors
 /// Every mistake in it: file, line, column, key, and the name that was probably meant.
 pub fn read<V: Subcommand>(file: &str, text: &str) -> Result<Vec<Entry<V>>, Mistakes> {
-    let mut mistakes = Collector::new(file, text);
-    let mut entries = Vec::new();
-    if let Some(parsed) = recover::parse(text, &mut mistakes) {
-        let root = parsed.document.as_table();
-        unknown_keys(root, "", &["sweep"], &mut mistakes);
-        match root.get("sweep") {
-            None if parsed.is_whole => mistakes.report(
-                0..0,
-                Some("sweep"),
-                "the file has no sweep",
-                Some("write `[[sweep]]` and `experiment = \"…\"` below it".into()),
-            ),
-            None => {}
-            Some(item) => match item.as_array_of_tables() {
-                Some(tables) => {
-                    let experiments = V::augment_subcommands(Command::new("sweep"))
-                        .no_binary_name(true)
-                        .disable_help_flag(true)
-                        .disable_help_subcommand(true);
-                    for table in tables {
-                        let span = table.span().unwrap_or(0..0);
-                        entries.extend(entry(&experiments, table, span, &mut mistakes));
-                    }
-                }
-                None => mistakes.report(
-                    span_of(root, "sweep", item),
-                    Some("sweep"),
-                    "`sweep` is not a list of tables",
-                    Some("write `[[sweep]]` and its keys below".into()),
-                ),
-            },
+    let experiments = V::augment_subcommands(Command::new("sweep"))
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .disable_help_subcommand(true);
+    toml::read(file, text, "a sweep file", |root| {
+        let sweeps = root.get("sweep");
+        if sweeps.is_none() {
+            let help = "write `[[sweep]]` and `experiment = \"…\"` below it";
+            root.missing("sweep", help.into());
         }
-    }
-    mistakes.finish(Some(entries))
+        root.done("a sweep file");
+        let tables = sweeps?.tables(MOST_ENTRIES)?;
+        Some(
+            tables
+                .iter()
+                .filter_map(|table| entry(&experiments, table))
+                .collect(),
+        )
+    })
 }
 
-fn entry<V: Subcommand>(
-    experiments: &Command,
-    table: &dyn TableLike,
-    head: Range<usize>,
-    mistakes: &mut Collector<'_>,
-) -> Option<Entry<V>> {
-    const KEYS: [&str; 4] = ["experiment", "on", "matrix", "args"];
-    unknown_keys(table, "", &KEYS, mistakes);
-    let on = machines(table, mistakes);
-    let names: Vec<&str> = experiments
-        .get_subcommands()
-        .map(Command::get_name)
-        .collect();
-    let known = || format!("there are {}", names.join(", "));
-    let Some(item) = table.get("experiment") else {
-        mistakes.report(
-            head,
-            Some("experiment"),
-            "missing key `experiment`",
-            Some(known()),
-        );
+fn entry<V: Subcommand>(experiments: &Command, table: &Table<'_>) -> Option<Entry<V>> {
+    let on = table
+        .get("on")
+        .map_or(Some(Vec::new()), |field| machines(&field));
+    let names: Vec<&str> = (experiments.get_subcommands().map(Command::get_name)).collect();
+    let [experiment, matrix, args] = ["experiment", "matrix", "args"].map(|key| table.get(key));
+    table.done("a sweep");
+    let Some(experiment) = experiment else {
+        table.missing("experiment", format!("known are {}", names.join(", ")));
         return None;
     };
-    let span = span_of(table, "experiment", item);
-    let Some(name) = item.as_str() else {
-        let message = "`experiment` is not text in quotes";
-        mistakes.report(span, Some("experiment"), message, Some(known()));
-        return None;
-    };
-    let Some(command) = experiments.find_subcommand(name) else {
-        mistakes.report(
-            span,
-            Some("experiment"),
-            format!("no experiment is called `{}`", quote(name)),
-            did_you_mean(&closest(name, names.iter().copied())).or_else(|| Some(known())),
-        );
-        return None;
-    };
+    let name = experiment.word(&names, |name| name)?;
+    let command = experiments.find_subcommand(name)?;
     let mut reader = Reader {
         command: command.clone().no_binary_name(true),
         typed: vec![name.to_owned()],
         points: 1,
-        is_right: true,
     };
-    reader.matrix(table, mistakes);
-    reader.args(table, mistakes);
-    if let (true, Some(matrix)) = (reader.points > MOST_POINTS, table.get("matrix")) {
-        mistakes.report(
-            span_of(table, "matrix", matrix),
-            Some("matrix"),
-            format!(
-                "the matrix has {} points; no run holds more than {MOST_POINTS}",
-                reader.points
-            ),
+    let axes = matrix.as_ref().map(|field| reader.matrix(field));
+    let args = args.map(|field| reader.args(&field, matrix.as_ref()));
+    if axes == Some(None) || args == Some(None) {
+        return None;
+    }
+    if let (true, Some(matrix)) = (reader.points > MOST_POINTS, matrix) {
+        let points = reader.points;
+        matrix.report(
+            format!("the matrix has {points} points; no run holds more than {MOST_POINTS}"),
             Some("split it, or leave values out".into()),
         );
         return None;
     }
-    if !reader.is_right {
-        return None;
-    }
     let matches = experiments.clone().try_get_matches_from(&reader.typed);
     match matches.and_then(|matches| V::from_arg_matches(&matches)) {
-        Ok(experiment) => Some(Entry {
+        Ok(found) => Some(Entry {
             on: on?,
-            experiment,
+            experiment: found,
             typed: reader.typed,
         }),
         Err(error) => {
-            mistakes.report(span, Some("experiment"), reason(&error), None);
+            experiment.report(reason(&error), None);
             None
         }
     }
 }
 
 /// The machines of `on`: a name or a list of names. `None` after a mistake.
-fn machines(table: &dyn TableLike, mistakes: &mut Collector<'_>) -> Option<Vec<String>> {
-    let Some(item) = table.get("on") else {
-        return Some(Vec::new());
-    };
-    let names: Option<Vec<String>> = match (item.as_str(), item.as_array()) {
-        (Some(name), _) => Some(vec![name.to_owned()]),
-        (_, Some(list)) => (list.iter())
-            .map(|v| v.as_str().map(str::to_owned))
-            .collect(),
-        _ => None,
-    };
-    if let Some(names) = names.filter(|names| !names.is_empty()) {
-        return Some(names);
+fn machines(field: &Field<'_>) -> Option<Vec<String>> {
+    if field.as_text().is_some() {
+        return Some(vec![field.text()?.to_owned()]);
     }
-    mistakes.report(
-        span_of(table, "on", item),
-        Some("on"),
-        "`on` names no machine",
-        Some("write `on = \"host\"` or `on = [\"emr2s+cxl-a\", \"spr2s\"]`".into()),
-    );
-    None
+    let names = field.texts("machine names", MOST_ENTRIES)?;
+    match names.is_empty() {
+        true => field.must_be(
+            "at least one machine: `on = \"host\"` or `on = [\"emr2s+cxl-a\", \"spr2s\"]`",
+        ),
+        false => Some(names),
+    }
 }
 
 /// Turns the keys of one sweep into the flags of its experiment.
@@ -182,154 +125,77 @@ struct Reader {
     typed: Vec<String>,
     /// Points that the matrix asks for on each machine, as far as it says.
     points: u64,
-    is_right: bool,
 }
 
 impl Reader {
-    /// Lists of values; the points are every combination.
-    fn matrix(&mut self, table: &dyn TableLike, mistakes: &mut Collector<'_>) {
-        let Some(axes) = self.section(table, "matrix", mistakes) else {
-            return;
-        };
-        for (name, item) in axes.iter() {
-            let key = format!("matrix.{name}");
-            let Some(flag) = self.flag(axes, name, &key, mistakes) else {
-                continue;
-            };
-            let span = span_of(axes, name, item);
-            if !matches!(flag.get_action(), ArgAction::Append) {
-                self.wrong(
-                    mistakes,
-                    span,
-                    &key,
-                    format!("`{name}` takes one value, not a list"),
-                    Some(format!("write it in `args = {{ {name} = … }}`")),
-                );
-                continue;
-            }
-            let Some(list) = item.as_array() else {
-                self.wrong(
-                    mistakes,
-                    span,
-                    &key,
-                    format!("`{name}` is not a list"),
-                    Some(format!("write `{name} = [ … ]`")),
-                );
-                continue;
-            };
-            if list.is_empty() {
-                self.wrong(
-                    mistakes,
-                    span,
-                    &key,
-                    format!("`{name}` is an empty list: no point is left"),
-                    Some("leave the key out for the experiment's own values".into()),
-                );
-                continue;
-            }
-            let mut count = 0_u64;
-            for value in list {
-                count += self.value(&flag, value, &key, mistakes);
-            }
-            self.points = self.points.saturating_mul(count.max(1));
-        }
+    /// Lists of values; the points are every combination. `None` after a mistake.
+    fn matrix(&mut self, field: &Field<'_>) -> Option<()> {
+        let axes = field.table()?.fields();
         if axes.is_empty() {
-            let span = table
-                .get("matrix")
-                .map_or(0..0, |item| span_of(table, "matrix", item));
-            self.wrong(
-                mistakes,
-                span,
-                "matrix",
-                "the matrix is empty".into(),
-                Some("leave it out for the experiment's own values".into()),
-            );
+            let help = "leave it out for the experiment's own values";
+            field.report("the matrix is empty", Some(help.into()));
+            return None;
         }
+        let mut is_right = true;
+        for (name, axis) in axes {
+            let count = self.axis(name, &axis);
+            is_right &= count.is_some();
+            self.points = self.points.saturating_mul(count.unwrap_or(1));
+        }
+        is_right.then_some(())
     }
 
-    /// Single values, and switches.
-    fn args(&mut self, table: &dyn TableLike, mistakes: &mut Collector<'_>) {
-        let Some(args) = self.section(table, "args", mistakes) else {
-            return;
-        };
-        let matrix = table.get("matrix").and_then(Item::as_table_like);
-        for (name, item) in args.iter() {
-            let key = format!("args.{name}");
-            let span = span_of(args, name, item);
-            if matrix.is_some_and(|matrix| matrix.contains_key(name)) {
-                self.wrong(
-                    mistakes,
-                    span,
-                    &key,
-                    format!("`{name}` is in the matrix too"),
-                    Some("say it once".into()),
-                );
-                continue;
-            }
-            let Some(flag) = self.flag(args, name, &key, mistakes) else {
-                continue;
-            };
-            let is_switch = matches!(flag.get_action(), ArgAction::SetTrue);
-            match item.as_value() {
-                Some(value) if is_switch => match value.as_bool() {
-                    // A flag `--no-NAME` switches off what `NAME = false` does.
-                    Some(on) => {
-                        let long = flag.get_long().unwrap_or_default();
-                        if on == (long == flag_name(name)) {
-                            self.typed.push(format!("--{long}"));
-                        }
-                    }
-                    None => self.wrong(
-                        mistakes,
-                        span,
-                        &key,
-                        format!("`{name}` is neither true nor false"),
-                        None,
-                    ),
-                },
-                Some(value) => {
-                    self.value(&flag, value, &key, mistakes);
-                }
-                None => self.wrong(
-                    mistakes,
-                    span,
-                    &key,
-                    format!("`{name}` is not a value"),
-                    None,
-                ),
-            }
+    /// Adds the values of one axis; returns how many they are.
+    fn axis(&mut self, name: &str, axis: &Field<'_>) -> Option<u64> {
+        let flag = self.flag(name, axis)?;
+        if !matches!(flag.get_action(), ArgAction::Append) {
+            let help = format!("write it in `args = {{ {name} = … }}`");
+            axis.report(format!("`{name}` takes one value, not a list"), Some(help));
+            return None;
         }
+        let values = axis.list("values", MOST_ENTRIES)?;
+        if values.is_empty() {
+            axis.report(
+                format!("`{name}` is an empty list: no point is left"),
+                Some("leave the key out for the experiment's own values".into()),
+            );
+            return None;
+        }
+        let counts: Vec<Option<u64>> = values.iter().map(|v| self.value(&flag, v)).collect();
+        counts.into_iter().sum()
     }
 
-    fn section<'t>(
-        &mut self,
-        table: &'t dyn TableLike,
-        name: &str,
-        mistakes: &mut Collector<'_>,
-    ) -> Option<&'t dyn TableLike> {
-        let item = table.get(name)?;
-        let section = item.as_table_like();
-        if section.is_none() {
-            let span = span_of(table, name, item);
-            self.wrong(
-                mistakes,
-                span,
-                name,
-                format!("`{name}` is not a table"),
-                Some(format!("write `{name} = {{ … }}`")),
-            );
+    /// Single values, and switches. `None` after a mistake.
+    fn args(&mut self, field: &Field<'_>, matrix: Option<&Field<'_>>) -> Option<()> {
+        let matrix = matrix.and_then(Field::as_table);
+        let mut is_right = true;
+        for (name, value) in field.table()?.fields() {
+            if matrix.as_ref().is_some_and(|matrix| matrix.has(name)) {
+                let message = format!("`{name}` is in the matrix too");
+                value.report(message, Some("write it once".into()));
+                is_right = false;
+                continue;
+            }
+            is_right &= self.arg(name, &value).is_some();
         }
-        section
+        is_right.then_some(())
+    }
+
+    fn arg(&mut self, name: &str, value: &Field<'_>) -> Option<()> {
+        let flag = self.flag(name, value)?;
+        if !matches!(flag.get_action(), ArgAction::SetTrue) {
+            return self.value(&flag, value).map(|_| ());
+        }
+        // A flag `--no-NAME` switches off what `NAME = false` does.
+        let long = flag.get_long().unwrap_or_default();
+        if value.flag()? == (long == flag_name(name)) {
+            self.typed.push(format!("--{long}"));
+        }
+        Some(())
     }
 
     /// The flag of a key: `--NAME`, or `--no-NAME` for what is on unless switched off.
-    fn flag(
-        &mut self,
-        table: &dyn TableLike,
-        name: &str,
-        key: &str,
-        mistakes: &mut Collector<'_>,
-    ) -> Option<Arg> {
+    fn flag(&self, name: &str, field: &Field<'_>) -> Option<Arg> {
         let wanted = flag_name(name);
         let long = |arg: &Arg| arg.get_long().map(str::to_owned);
         let found = (self.command.get_arguments())
@@ -344,65 +210,32 @@ impl Reader {
             .collect();
         let help = did_you_mean(&closest(name, names.iter().map(String::as_str)))
             .unwrap_or_else(|| format!("it has {}", names.join(", ")));
-        let span = (table.get_key_value(name))
-            .and_then(|(key, _)| key.span())
-            .unwrap_or(0..0);
-        let message = format!(
-            "experiment `{}` has no option `{}`",
-            self.command.get_name(),
-            quote(name)
-        );
-        self.wrong(mistakes, span, key, message, Some(help));
+        let experiment = self.command.get_name();
+        let message = format!("experiment `{experiment}` has no option `{}`", quote(name));
+        field.report_key(message, Some(help));
         None
     }
 
-    /// Adds a value that the flag can read; returns for how many points along its axis it stands.
-    fn value(&mut self, flag: &Arg, value: &Value, key: &str, mistakes: &mut Collector<'_>) -> u64 {
-        let span = value.span().unwrap_or(0..0);
-        let text = match value {
-            Value::String(text) => text.value().clone(),
-            Value::Integer(number) => number.value().to_string(),
-            Value::Float(number) => number.value().to_string(),
-            _ => {
-                let message = "this is neither text in quotes nor a number".to_owned();
-                self.wrong(mistakes, span, key, message, None);
-                return 0;
-            }
-        };
+    /// Adds a value that the flag can read; returns for how many points along its axis it is.
+    fn value(&mut self, flag: &Arg, field: &Field<'_>) -> Option<u64> {
+        let text = field.text_or_number()?;
         if text.contains(',') {
             let message = format!("`{}` is more than one value", quote(&text));
-            let help = Some("write each in quotes of its own".into());
-            self.wrong(mistakes, span, key, message, help);
-            return 0;
+            field.report(message, Some("write each in its own quotes".into()));
+            return None;
         }
         let typed = format!("--{}={text}", flag.get_long().unwrap_or_default());
         if let Err(error) = self.command.clone().try_get_matches_from([&typed]) {
-            let message = reason(&error);
-            self.wrong(mistakes, span, key, message, None);
-            return 0;
+            field.report(reason(&error), None);
+            return None;
         }
         self.typed.push(typed);
         let range = text.split_once("..").and_then(|(from, to)| {
             let from: u64 = from.trim().parse().ok()?;
-            to.trim_start_matches('=')
-                .trim()
-                .parse::<u64>()
-                .ok()?
-                .checked_sub(from)
+            let to: u64 = to.trim_start_matches('=').trim().parse().ok()?;
+            to.checked_sub(from)
         });
-        range.map_or(1, |more| more.saturating_add(1))
-    }
-
-    fn wrong(
-        &mut self,
-        mistakes: &mut Collector<'_>,
-        span: Range<usize>,
-        key: &str,
-        message: String,
-        help: Option<String>,
-    ) {
-        self.is_right = false;
-        mistakes.report(span, Some(key), message, help);
+        Some(range.map_or(1, |more| more.saturating_add(1)))
     }
 }
 
@@ -411,26 +244,7 @@ fn flag_name(key: &str) -> String {
     key.replace('_', "-")
 }
 
-fn unknown_keys(table: &dyn TableLike, prefix: &str, known: &[&str], mistakes: &mut Collector<'_>) {
-    for (name, _) in table.iter().filter(|(name, _)| !known.contains(name)) {
-        let span = (table.get_key_value(name)).and_then(|(key, _)| key.span());
-        mistakes.report(
-            span.unwrap_or(0..0),
-            Some(&format!("{prefix}{name}")),
-            format!("`{}` is not a key of a sweep file", quote(name)),
-            did_you_mean(&closest(name, known.iter().copied()))
-                .or_else(|| Some(format!("here may stand {}", known.join(", ")))),
-        );
-    }
-}
-
-/// Where a value stands, or its key where that is not known.
-fn span_of(table: &dyn TableLike, name: &str, item: &Item) -> Range<usize> {
-    let key = || (table.get_key_value(name)).and_then(|(key, _)| key.span());
-    item.span().or_else(key).unwrap_or(0..0)
-}
-
-/// What a flag says of a value it cannot read, in one line.
+/// The reason why a flag cannot read a value, in one line.
 fn reason(error: &clap::Error) -> String {
     if let Some(source) = error.source() {
         return source.to_string();

@@ -10,7 +10,6 @@ mod formula;
 mod groups;
 mod library;
 mod read;
-mod rules;
 mod spelling;
 
 use std::collections::BTreeMap;
@@ -21,7 +20,6 @@ pub use evaluate::{Amount, Amounts, Meaning};
 pub use formula::{Formula, Sign};
 pub use groups::{Budget, groups};
 pub use library::EventLibrary;
-pub use read::MOST_BYTES;
 pub use spelling::{Spelled, Spelling};
 
 use crate::counters::Counter;

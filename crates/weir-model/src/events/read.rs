@@ -1,290 +1,75 @@
-//! One file of events, with every mistake at its place.
+//! Reading a table of events: the vendor's events, and what each portable counter is made of.
 
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use toml_edit::{Item, TableLike, Value};
+use super::{Confidence, Counted, CpuMatch, Event, EventTable, Formula, Rule};
+use crate::counters::Counter;
+use crate::diagnostic::{Mistakes, closest, did_you_mean, quote};
+use crate::toml::{self, Field, Table};
 
-use super::{CpuMatch, Event, EventTable};
-use crate::diagnostic::{Collector, Mistakes, closest, did_you_mean, quote};
-use crate::recover;
-
-/// Larger files are refused unread: a table has a few kilobytes.
-pub const MOST_BYTES: usize = 1 << 20;
-
-const HEADER: [&str; 7] = [
-    "title",
-    "short",
-    "cpus",
-    "source",
-    "counters_per_thread",
-    "events",
-    "counters",
-];
+/// Entries that a list of names, processors or formulas may have.
+const MOST: usize = 256;
 
 /// Reads a table.
 pub(super) fn table(file: &str, text: &str) -> Result<EventTable, Mistakes> {
-    let mut mistakes = Collector::new(file, text);
-    let table = Reader {
-        mistakes: &mut mistakes,
-    }
-    .file(file, text);
-    mistakes.finish(table)
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let name = name.strip_suffix(".toml").unwrap_or(name);
+    toml::read(file, text, "a table of events", |root| read(name, root))
 }
 
-pub(super) struct Reader<'m, 't> {
-    pub(super) mistakes: &'m mut Collector<'t>,
+fn read(name: &str, root: &Table<'_>) -> Option<EventTable> {
+    let title = need_text(root, "title");
+    let source = need_text(root, "source");
+    let short = root.need("short", "[\"spr\"]");
+    let cpus = root.need(
+        "cpus",
+        "[{ vendor = \"…\", family = 6, models = \"0x8f\" }]",
+    );
+    let per_thread = root.need("counters_per_thread", "4");
+    let events = (root.need("events", "{ … }")).map(|field| read_events(&field));
+    let events = events.unwrap_or_default();
+    let rules = (root.need("counters", "{ … }")).map(|field| read_rules(&field, &events));
+    root.done("a table of events");
+    let cpus = cpus.and_then(|field| field.tables(MOST));
+    let cpus = cpus.unwrap_or_default();
+    Some(EventTable {
+        name: name.to_owned(),
+        short: (short.and_then(|field| field.texts("names", MOST))).unwrap_or_default(),
+        cpus: cpus.iter().filter_map(read_cpu).collect(),
+        counters_per_thread: per_thread?.whole(1..=64)? as u32,
+        events,
+        rules: rules?,
+        title: title?,
+        source: source?,
+    })
 }
 
-impl Reader<'_, '_> {
-    fn file(&mut self, file: &str, text: &str) -> Option<EventTable> {
-        if text.len() > MOST_BYTES {
-            self.wrong(
-                0..0,
-                "",
-                "the file is larger than the 1 MiB of a table of events",
-            );
-            return None;
-        }
-        let parsed = recover::parse(text, self.mistakes)?;
-        let root: &dyn TableLike = parsed.document.as_table();
-        self.only(root, "", &HEADER);
-        let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-        let name = name.strip_suffix(".toml").unwrap_or(name);
-        let events = self.events(root);
-        let rules = self.rules(root, &events);
-        if parsed.is_whole {
-            for key in HEADER.iter().filter(|key| !root.contains_key(key)) {
-                self.wrong(0..0, key, &format!("missing key `{key}`"));
-            }
-        }
-        Some(EventTable {
-            name: name.to_owned(),
-            title: self.text(root, "title", "")?,
-            short: self.short(root),
-            cpus: self.cpus(root),
-            source: self.text(root, "source", "")?,
-            counters_per_thread: self.number(root, "counters_per_thread", "", 1, 64)? as u32,
-            events,
-            rules,
-        })
-    }
+fn need_text(table: &Table<'_>, key: &str) -> Option<String> {
+    Some(table.need(key, "\"…\"")?.text()?.to_owned())
+}
 
-    fn short(&mut self, root: &dyn TableLike) -> Vec<String> {
-        let Some(item) = root.get("short") else {
-            return Vec::new();
-        };
-        let names: Option<Vec<String>> = item.as_array().and_then(|list| {
-            let names = list.iter().map(|name| name.as_str().map(str::to_owned));
-            names.collect()
-        });
-        names.unwrap_or_else(|| {
-            self.wrong(at(item), "short", "`short` is not a list of names");
-            Vec::new()
-        })
-    }
-
-    fn cpus(&mut self, root: &dyn TableLike) -> Vec<CpuMatch> {
-        let Some(item) = root.get("cpus") else {
-            return Vec::new();
-        };
-        let tables: Vec<&dyn TableLike> = match item.as_array() {
-            Some(list) => list
-                .iter()
-                .filter_map(Value::as_inline_table)
-                .map(|table| table as &dyn TableLike)
-                .collect(),
+fn read_cpu(table: &Table<'_>) -> Option<CpuMatch> {
+    let vendor = need_text(table, "vendor");
+    let family = table.need("family", "6");
+    let models = table.need("models", "\"0x10-0x1f, 0x60\"");
+    let steppings = table.get("steppings");
+    table.done("a processor");
+    Some(CpuMatch {
+        vendor: vendor?,
+        family: family?.whole(0..=0xffff)? as u32,
+        models: ranges(&models?)?,
+        steppings: match steppings {
+            Some(field) => ranges(&field)?,
             None => Vec::new(),
-        };
-        if tables.is_empty() {
-            self.wrong(at(item), "cpus", "`cpus` is not a list of processors");
-        }
-        tables
-            .into_iter()
-            .filter_map(|table| {
-                self.only(table, "cpus", &["vendor", "family", "models", "steppings"]);
-                Some(CpuMatch {
-                    vendor: self.text(table, "vendor", "cpus")?,
-                    family: self.number(table, "family", "cpus", 0, 0xffff)? as u32,
-                    models: self.ranges(table, "models", "cpus")?,
-                    steppings: match table.contains_key("steppings") {
-                        true => self.ranges(table, "steppings", "cpus")?,
-                        false => Vec::new(),
-                    },
-                })
-            })
-            .collect()
-    }
-
-    fn events(&mut self, root: &dyn TableLike) -> BTreeMap<String, Event> {
-        let mut events = BTreeMap::new();
-        for (name, item) in self.section(root, "events") {
-            let path = format!("events.{name}");
-            let Some(table) = item.as_table_like() else {
-                self.wrong(
-                    at(item),
-                    &path,
-                    "an event is written `{ pmu = \"cpu\", event = 0xd1 }`",
-                );
-                continue;
-            };
-            let spelled = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
-            if name.is_empty() || !name.chars().all(spelled) {
-                self.wrong(
-                    at(item),
-                    &path,
-                    "an event's name has letters, digits, `.` and `_`",
-                );
-            }
-            if let Some(event) = self.event(name, table, &path) {
-                events.insert(name.to_owned(), event);
-            }
-        }
-        events
-    }
-
-    fn event(&mut self, name: &str, table: &dyn TableLike, path: &str) -> Option<Event> {
-        let pmu = self.text(table, "pmu", path)?;
-        let mut event = Event {
-            name: name.to_owned(),
-            pmu,
-            fields: BTreeMap::new(),
-            fixed: false,
-            on: None,
-        };
-        for (key, item) in table.iter() {
-            match key {
-                "pmu" => {}
-                "fixed" => match item.as_bool() {
-                    Some(fixed) => event.fixed = fixed,
-                    None => self.wrong(at(item), path, "`fixed` is true or false"),
-                },
-                "on" => {
-                    event.on = self.ranges(table, "on", path)?.into_iter().next();
-                }
-                _ if key.chars().all(|c| c.is_ascii_lowercase() || c == '_') => {
-                    let value = self.number(table, key, path, 0, i64::MAX)?;
-                    event.fields.insert(key.to_owned(), value as u64);
-                }
-                _ => self.wrong(
-                    at(item),
-                    path,
-                    &format!("`{}` is no field of an encoding", quote(key)),
-                ),
-            }
-        }
-        if event.fields.contains_key("event") {
-            return Some(event);
-        }
-        self.wrong(0..0, path, &format!("`{path}` has no `event`"));
-        None
-    }
-
-    /// The entries of a section.
-    pub(super) fn section<'r>(
-        &mut self,
-        root: &'r dyn TableLike,
-        name: &str,
-    ) -> Vec<(&'r str, &'r Item)> {
-        match root.get(name).map(|item| (item, item.as_table_like())) {
-            Some((_, Some(table))) => table.iter().collect(),
-            Some((item, None)) => {
-                self.wrong(
-                    at(item),
-                    name,
-                    &format!("`{name}` is a section: `[{name}]`"),
-                );
-                Vec::new()
-            }
-            None => Vec::new(),
-        }
-    }
-
-    /// Reports every key that does not belong into a table.
-    pub(super) fn only(&mut self, table: &dyn TableLike, path: &str, keys: &[&str]) {
-        for (key, item) in table.iter().filter(|(key, _)| !keys.contains(key)) {
-            let place = table.get_key_value(key).and_then(|(key, _)| key.span());
-            self.mistakes.report(
-                place.unwrap_or_else(|| at(item)),
-                Some(&join(path, key)),
-                format!("`{}` is not a key here", quote(key)),
-                did_you_mean(&closest(key, keys.iter().copied())),
-            );
-        }
-    }
-
-    pub(super) fn text(&mut self, table: &dyn TableLike, key: &str, path: &str) -> Option<String> {
-        let path = join(path, key);
-        let Some(item) = table.get(key) else {
-            // A missing key of the header is reported with the others.
-            if path != key {
-                self.wrong(0..0, &path, &format!("`{path}` is missing"));
-            }
-            return None;
-        };
-        match item.as_str().map(str::trim).filter(|text| !text.is_empty()) {
-            Some(text) => Some(text.to_owned()),
-            None => {
-                self.wrong(at(item), &path, &format!("`{path}` is not text in quotes"));
-                None
-            }
-        }
-    }
-
-    pub(super) fn number(
-        &mut self,
-        table: &dyn TableLike,
-        key: &str,
-        path: &str,
-        low: i64,
-        high: i64,
-    ) -> Option<i64> {
-        let path = join(path, key);
-        let item = table.get(key)?;
-        let number = item.as_integer().filter(|n| (low..=high).contains(n));
-        if number.is_none() {
-            let message = format!("`{path}` is not a whole number from {low} to {high}");
-            self.wrong(at(item), &path, &message);
-        }
-        number
-    }
-
-    /// `"0x10-0x1f, 0x60"`: numbers and ranges, at least one.
-    fn ranges(
-        &mut self,
-        table: &dyn TableLike,
-        key: &str,
-        path: &str,
-    ) -> Option<Vec<RangeInclusive<u32>>> {
-        let text = self.text(table, key, path)?;
-        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
-        if ranges.is_none() {
-            let path = join(path, key);
-            let span = table.get(key).map_or(0..0, at);
-            self.wrong(
-                span,
-                &path,
-                &format!("`{path}` is not a list such as `\"0x10-0x1f, 0x60\"`"),
-            );
-        }
-        ranges
-    }
-
-    pub(super) fn wrong(&mut self, span: Range<usize>, key: &str, message: &str) {
-        let key = (!key.is_empty()).then_some(key);
-        self.mistakes.report(span, key, message, None);
-    }
+        },
+    })
 }
 
-fn join(path: &str, key: &str) -> String {
-    match path {
-        "" => key.to_owned(),
-        _ => format!("{path}.{key}"),
-    }
-}
-
-pub(super) fn at(item: &Item) -> Range<usize> {
-    item.span().unwrap_or(0..0)
+/// `"0x10-0x1f, 0x60"`: numbers and ranges, at least one.
+fn ranges(field: &Field<'_>) -> Option<Vec<RangeInclusive<u32>>> {
+    let ranges: Option<Vec<_>> = field.text()?.split(',').map(range).collect();
+    ranges.or_else(|| field.must_be("a list such as `\"0x10-0x1f, 0x60\"`"))
 }
 
 /// `0x10-0x1f`, or one number.
@@ -299,4 +84,165 @@ fn range(text: &str) -> Option<RangeInclusive<u32>> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let (low, high) = (number(low)?, number(high)?);
     (low <= high).then_some(low..=high)
+}
+
+fn read_events(section: &Field<'_>) -> BTreeMap<String, Event> {
+    let events = section.table().map(|table| table.fields());
+    let events = events.unwrap_or_default().into_iter();
+    events
+        .filter_map(|(name, field)| Some((name.to_owned(), read_event(name, &field)?)))
+        .collect()
+}
+
+fn read_event(name: &str, field: &Field<'_>) -> Option<Event> {
+    let Some(table) = field.as_table() else {
+        return field.must_be("an event such as `{ pmu = \"cpu\", event = 0xd1 }`");
+    };
+    let is_possible = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    if name.is_empty() || !name.chars().all(is_possible) {
+        field.report(
+            "an event's name has only letters, digits, `.` and `_`",
+            None,
+        );
+    }
+    let mut event = Event {
+        name: name.to_owned(),
+        pmu: need_text(&table, "pmu")?,
+        fields: BTreeMap::new(),
+        fixed: false,
+        on: None,
+    };
+    table.need("event", "0xd1")?;
+    for (key, field) in table.fields() {
+        match key {
+            "pmu" => {}
+            "fixed" => event.fixed = field.flag()?,
+            "on" => event.on = ranges(&field)?.into_iter().next(),
+            _ if key.chars().all(|c| c.is_ascii_lowercase() || c == '_') => {
+                let value = field.whole(0..=i64::MAX)?;
+                event.fields.insert(key.to_owned(), value as u64);
+            }
+            _ => field.unknown("an event", &[]),
+        }
+    }
+    Some(event)
+}
+
+fn read_rules(section: &Field<'_>, events: &BTreeMap<String, Event>) -> BTreeMap<Counter, Rule> {
+    let mut rules = BTreeMap::new();
+    let Some(table) = section.table() else {
+        return rules;
+    };
+    let is_hardware = |counter: &Counter| !counter.is_software();
+    for (name, field) in table.fields() {
+        let Some(counter) = Counter::named(name).filter(is_hardware) else {
+            let names = Counter::ALL.iter().map(|counter| counter.name());
+            field.report(
+                format!("`{}` is not a counter of the hardware", quote(name)),
+                did_you_mean(&closest(name, names)),
+            );
+            continue;
+        };
+        if let Some(rule) = read_rule(&field, events) {
+            rules.insert(counter, rule);
+        }
+    }
+    for counter in Counter::ALL.iter().copied().filter(is_hardware) {
+        if !table.has(counter.name()) {
+            section.report(
+                format!("there is no entry for `{counter}`"),
+                Some(format!(
+                    "write `\"{counter}\" = {{ missing = \"…\" }}` if it cannot be counted"
+                )),
+            );
+        }
+    }
+    rules
+}
+
+fn read_rule(field: &Field<'_>, events: &BTreeMap<String, Event>) -> Option<Rule> {
+    if field.as_text().is_some() {
+        return Some(Rule::Counted(Counted {
+            formula: read_formula(field, events)?,
+            or: Vec::new(),
+            divided_by: 1,
+            mean_of_units: false,
+            confidence: Confidence::High,
+            why: None,
+        }));
+    }
+    let Some(table) = field.as_table() else {
+        return field.must_be("a formula, or `{ missing = \"…\" }`");
+    };
+    if let Some(missing) = table.get("missing") {
+        table.done("a counter that is `missing`");
+        return Some(Rule::Missing(missing.text()?.to_owned()));
+    }
+    let [is, or, divided_by, mean_of_units, confidence, why] = [
+        "is",
+        "or",
+        "divided_by",
+        "mean_of_units",
+        "confidence",
+        "why",
+    ]
+    .map(|key| table.get(key));
+    table.done("a counter");
+    let Some(is) = is else {
+        field.report(
+            format!("`{}` has neither `is` nor `missing`", field.path()),
+            None,
+        );
+        return None;
+    };
+    let confidence = match confidence {
+        Some(field) => field.word(&Confidence::ALL, Confidence::name)?,
+        None => Confidence::High,
+    };
+    let why = match why {
+        Some(field) => Some(field.text()?.to_owned()),
+        None => None,
+    };
+    if why.is_none() && confidence != Confidence::High {
+        let message = format!("`{}` is not certain, but has no `why`", field.path());
+        field.report(message, None);
+    }
+    let or = or.and_then(|field| field.list("formulas", MOST));
+    Some(Rule::Counted(Counted {
+        formula: read_formula(&is, events)?,
+        or: (or.iter().flatten())
+            .filter_map(|field| read_formula(field, events))
+            .collect(),
+        divided_by: match divided_by {
+            Some(field) => field.whole(1..=1 << 20)? as u64,
+            None => 1,
+        },
+        mean_of_units: match mean_of_units {
+            Some(field) => field.flag()?,
+            None => false,
+        },
+        confidence,
+        why,
+    }))
+}
+
+fn read_formula(field: &Field<'_>, events: &BTreeMap<String, Event>) -> Option<Formula> {
+    let formula = field.read("a formula such as `\"A + B\"`", Formula::parse)?;
+    let known: Vec<&Event> = (formula.terms().filter_map(|(_, name)| events.get(name))).collect();
+    if let Some(strange) = known.iter().find(|event| event.pmu != known[0].pmu) {
+        let message = format!("another unit counts `{}`", quote(&strange.name));
+        field.report(message, None);
+    }
+    let names = formula.terms().map(|(_, name)| name);
+    let unknown: Vec<&str> = names.filter(|name| !events.contains_key(*name)).collect();
+    for name in &unknown {
+        field.report(
+            format!("no event is called `{}`", quote(name)),
+            did_you_mean(&closest(name, events.keys().map(String::as_str))),
+        );
+    }
+    match unknown.is_empty() {
+        true => Some(formula),
+        false => None,
+    }
 }

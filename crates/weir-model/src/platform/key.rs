@@ -113,7 +113,7 @@ impl Key {
         match (scalar, self.bounds, self.kind.words()) {
             (Scalar::Number(n), Some((low, high)), _) if !(low..=high).contains(n) => Some((
                 format!("`{path}` cannot be {}", shown(*n)),
-                format!("it must be from {} to {}", shown(low), shown(high)),
+                format!("it must be between {} and {}", shown(low), shown(high)),
             )),
             (Scalar::Word(word), _, Some(words)) if !words.contains(&word.as_str()) => Some((
                 format!(

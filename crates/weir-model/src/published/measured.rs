@@ -10,11 +10,9 @@ use std::ops::Range;
 use crate::access::Op;
 use crate::diagnostic::{Collector, Mistakes, quote};
 use crate::platform::{MeasuredLog, Platform};
+use crate::toml::MOST_BYTES;
 use crate::topology::TierName;
 use crate::units::{GbPerSec, Gigahertz, Nanos};
-
-/// Larger files are refused unread.
-const MOST_BYTES: usize = 1 << 20;
 
 /// The logs that come with Weir.
 const FILES: &[(&str, &str)] = &[
@@ -170,12 +168,12 @@ pub fn builtin(log: &MeasuredLog, clock: Gigahertz) -> Vec<Curve> {
 /// # Errors
 /// Every mistake in the text, at its line and column.
 pub fn parse(file: &str, text: &str, clock: Gigahertz) -> Result<Vec<Curve>, Mistakes> {
-    let mut mistakes = Collector::new(file, text);
-    let curves = read(text, clock, &mut mistakes);
+    let mistakes = Collector::new(file, text);
+    let curves = read(text, clock, &mistakes);
     mistakes.finish(curves)
 }
 
-fn read(text: &str, clock: Gigahertz, mistakes: &mut Collector<'_>) -> Option<Vec<Curve>> {
+fn read(text: &str, clock: Gigahertz, mistakes: &Collector<'_>) -> Option<Vec<Curve>> {
     if text.len() > MOST_BYTES {
         let help = Some("is this the right file?".into());
         mistakes.report(
@@ -251,7 +249,7 @@ impl<'t> Iterator for Lines<'t> {
 struct Row<'t, 'm, 'c> {
     fields: Vec<(&'t str, Range<usize>)>,
     columns: &'m [&'m str],
-    mistakes: &'m mut Collector<'c>,
+    mistakes: &'m Collector<'c>,
 }
 
 impl<'t, 'm, 'c> Row<'t, 'm, 'c> {
@@ -259,7 +257,7 @@ impl<'t, 'm, 'c> Row<'t, 'm, 'c> {
         line: &'t str,
         start: usize,
         columns: &'m [&'m str],
-        mistakes: &'m mut Collector<'c>,
+        mistakes: &'m Collector<'c>,
     ) -> Option<Self> {
         let mut at = start;
         let fields: Vec<(&str, Range<usize>)> = line

@@ -6,7 +6,7 @@ mod write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use weir_model::diagnostic::{Collector, Mistakes};
+use weir_model::diagnostic::Mistakes;
 use weir_model::units::{Bytes, Nanos};
 
 use crate::calibrate::Calibration;
@@ -182,9 +182,7 @@ impl Known {
     /// # Errors
     /// Every mistake, with its line and key.
     pub fn read(file: &str, text: &str) -> Result<Self, Mistakes> {
-        let mut mistakes = Collector::new(file, text);
-        let known = read::read_machine(text, &mut mistakes);
-        mistakes.finish(Some(known))
+        read::read_machine(file, text)
     }
 
     /// The known values as a file that [`Known::read`] can read.
@@ -278,9 +276,7 @@ impl Config {
     /// # Errors
     /// Every mistake, with its line and key.
     pub fn read(file: &str, text: &str) -> Result<Self, Mistakes> {
-        let mut mistakes = Collector::new(file, text);
-        let config = read::read(text, &mut mistakes);
-        mistakes.finish(Some(config))
+        read::read(file, text)
     }
 
     /// The loopback address for metrics if the file only switches them on.

@@ -1,367 +1,271 @@
-//! Reads the file and collects every mistake.
-
-mod knee;
-mod tenants;
+//! Reading the file.
 
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use toml_edit::{Item, TableLike, Value};
-use weir_model::diagnostic::{Collector, closest, did_you_mean, quote};
-use weir_model::recover;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::diagnostic::Mistakes;
+use weir_model::toml::{self, Field, Table};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::{Config, Known, LogConfig, Probing};
-use crate::limit::Share;
+use super::{Automatic, Config, Known, LogConfig, Probing, contradiction};
+use crate::knee::Knee;
+use crate::limit::{Grain, Share};
 use crate::registry::Policy;
+use crate::scope::Scope;
 
-/// A larger file is not a configuration.
-const MOST_BYTES: usize = 1 << 20;
+/// What the files are, in messages.
+const WHAT: &str = "a steering file";
+/// Scopes that a list may have.
+const MOST_SCOPES: usize = 1024;
+/// Mixes of reads and writes that may be known of a machine.
+const MOST_KNEES: usize = 64;
 
-/// The keys of each table.
-const TABLES: [(&str, &[&str]); 8] = [
-    (
-        "",
-        &[
-            "kind", "control", "tenants", "machine", "log", "status", "metrics", "journal",
-        ],
-    ),
-    (
-        "control",
-        &[
-            "controller",
-            "window",
-            "period",
-            "floor_pct",
-            "dwell",
-            "silence",
-            "isolated_cores",
-            "probe",
-        ],
-    ),
-    (
-        "tenants",
-        &[
-            "protect",
-            "restrain",
-            "automatic",
-            "exclude",
-            "slow_pct",
-            "least",
-        ],
-    ),
-    (
-        "machine",
-        &[
-            "from",
-            "measured",
-            "digest",
-            "fast",
-            "fast_loaded",
-            "slow",
-            "slow_read",
-            "slow_write",
-            "knee",
-        ],
-    ),
-    ("log", &["path", "most", "keep"]),
-    ("status", &["socket"]),
-    ("metrics", &["listen", "anywhere"]),
-    ("journal", &["folder"]),
-];
+const MILLISECOND: Nanos = Nanos(1e6);
 
-/// Reads a file. A missing or wrong value becomes the default; a wrong one is reported.
-pub(super) fn read(text: &str, mistakes: &mut Collector<'_>) -> Config {
-    let mut config = Config::default();
-    if text.len() > MOST_BYTES {
-        mistakes.report(0..0, None, "the file is larger than 1 MiB", None);
-        return config;
-    }
-    let Some(parsed) = recover::parse(text, mistakes) else {
-        return config;
-    };
-    let root: &dyn TableLike = parsed.document.as_table();
-    let mut file = File {
-        root,
-        is_whole: parsed.is_whole,
-        mistakes,
-    };
-    file.refuse_others(&TABLES);
-    file.expect_kind("steer", "this is not a steering file");
-    file.control(&mut config);
-    file.tenants(&mut config);
-    config.known = file.machine();
-    file.places(&mut config);
-    config
+/// Reads a configuration. What it leaves out has its usual value.
+pub(super) fn read(file: &str, text: &str) -> Result<Config, Mistakes> {
+    toml::read(file, text, WHAT, |root| {
+        let mut config = Config::default();
+        let kind = root.expect_kind("steer", "a configuration of steering");
+        control(&root.section("control"), &mut config);
+        tenants(&root.section("tenants"), &mut config);
+        config.known = machine(&root.section("machine"));
+        log(&root.section("log"), &mut config);
+        let status = root.section("status");
+        set(&mut config.socket, path(&status, "socket"));
+        status.done(WHAT);
+        let journal = root.section("journal");
+        set(&mut config.journal, path(&journal, "folder"));
+        journal.done(WHAT);
+        let listen = metrics(&root.section("metrics"));
+        let usual = root.has("metrics").then(Config::usual_metrics);
+        config.metrics = listen.or(usual);
+        root.done(WHAT);
+        kind.map(|()| config)
+    })
 }
 
-/// Reads the values of a machine from a file of its own.
-pub(super) fn read_machine(text: &str, mistakes: &mut Collector<'_>) -> Known {
-    if text.len() > MOST_BYTES {
-        mistakes.report(0..0, None, "the file is larger than 1 MiB", None);
-        return Known::default();
+/// Reads what is known of a machine, from a file of its own.
+pub(super) fn read_machine(file: &str, text: &str) -> Result<Known, Mistakes> {
+    toml::read(file, text, WHAT, |root| {
+        let kind = root.expect_kind("steer-machine", "a description of a machine");
+        let table = root.section("machine");
+        let known = machine(&table);
+        root.done(WHAT);
+        if known.from.is_some() {
+            let message = "this file is named by another, and cannot name a third";
+            table.wrong("from", message, None);
+        }
+        kind.map(|()| known)
+    })
+}
+
+/// Puts a value that the file has in place of the usual one.
+fn set<T>(usual: &mut T, read: Option<T>) {
+    if let Some(read) = read {
+        *usual = read;
     }
-    let Some(parsed) = recover::parse(text, mistakes) else {
-        return Known::default();
-    };
-    let mut file = File {
-        root: parsed.document.as_table(),
-        is_whole: parsed.is_whole,
-        mistakes,
-    };
-    let [.., machine, _, _, _, _] = TABLES;
-    file.refuse_others(&[("", &["kind", "machine"]), machine]);
-    file.expect_kind("steer-machine", "this file does not describe a machine");
-    let known = file.machine();
-    if known.from.is_some() {
-        let message = "a file that is named by another cannot name a third".to_owned();
-        file.report(0..0, "machine.from", message, None);
+}
+
+fn time(field: &Field<'_>, low: Nanos, high: Nanos) -> Option<Nanos> {
+    field.quantity_within("a time such as \"250 ms\"", low..=high)
+}
+
+/// A path that starts at the root: a service has no folder of its own.
+fn path(table: &Table<'_>, key: &str) -> Option<PathBuf> {
+    let field = table.get(key)?;
+    let text = field.text()?;
+    match text.starts_with('/') {
+        true => Some(PathBuf::from(text)),
+        false => field.must_be("a path that starts at the root, since a service has no folder"),
     }
+}
+
+fn control(table: &Table<'_>, config: &mut Config) {
+    let [
+        policy,
+        window,
+        period,
+        floor,
+        dwell,
+        silence,
+        isolated,
+        probe,
+    ] = [
+        "controller",
+        "window",
+        "period",
+        "floor_pct",
+        "dwell",
+        "silence",
+        "isolated_cores",
+        "probe",
+    ]
+    .map(|key| table.get(key));
+    table.done(WHAT);
+    let window = window.and_then(|f| time(&f, MILLISECOND * 10.0, MILLISECOND * 6e4));
+    set(&mut config.window, window);
+    // The period that `cpu.max` takes.
+    let period = period.and_then(|f| time(&f, MILLISECOND, MILLISECOND * 1e3));
+    set(&mut config.period, period);
+    let policy = policy.and_then(|f| f.word(&Policy::ALL, Policy::name));
+    set(&mut config.policy, policy);
+    let isolated = isolated.and_then(|f| f.number(0.01..=4096.0));
+    set(&mut config.isolated, isolated);
+    let probe = probe.and_then(|f| f.word(&Probing::ALL, Probing::name));
+    set(&mut config.probe, probe);
+    let floor = floor.and_then(|f| f.number(1.0..=100.0));
+    set(&mut config.bounds.floor, floor.map(percent));
+    let dwell = dwell.and_then(|f| f.whole(0..=1000));
+    set(&mut config.bounds.dwell, dwell.map(|n| n as u32));
+    let silence = silence.and_then(|f| f.whole(1..=1000));
+    set(&mut config.bounds.silence, silence.map(|n| n as u32));
+}
+
+fn percent(percent: f64) -> Share {
+    Share::of(percent / 100.0)
+}
+
+fn tenants(table: &Table<'_>, config: &mut Config) {
+    let [protect, restrain, exclude] =
+        ["protect", "restrain", "exclude"].map(|key| scopes(table, key));
+    let [asked, slow, least] = ["automatic", "slow_pct", "least"].map(|key| table.get(key));
+    table.done(WHAT);
+    let protected = protect.iter().map(|scope| (scope, "protected"));
+    let restrained = restrain.iter().map(|scope| (scope, "restrained"));
+    let all: Vec<_> = protected.chain(restrained).collect();
+    for (i, ((scope, field), what)) in all.iter().enumerate() {
+        let earlier = all[..i]
+            .iter()
+            .find(|((other, _), _)| scope.overlaps(other));
+        if let Some(((other, _), of_other)) = earlier {
+            field.report(contradiction(scope, what, other, of_other), None);
+        }
+    }
+    for (scope, field) in &exclude {
+        if !matches!(scope, Scope::Cgroup(_)) {
+            let message = "only control groups can be excluded, as cgroup:/PATH";
+            field.report(message, None);
+        }
+    }
+    let only =
+        |scopes: Vec<(Scope, Field<'_>)>| scopes.into_iter().map(|(scope, _)| scope).collect();
+    let mut automatic = Automatic {
+        exclude: only(exclude),
+        ..Automatic::default()
+    };
+    let slow = slow.and_then(|f| f.number(1.0..=100.0));
+    set(&mut automatic.slow, slow.map(percent));
+    let least = least.and_then(|f| f.quantity("a size such as \"64 MiB\""));
+    set(&mut automatic.least, least);
+    let asked = asked.and_then(|f| f.flag());
+    config.automatic = asked.unwrap_or(false).then_some(automatic);
+    config.protect = only(protect);
+    config.restrain = only(restrain);
+}
+
+/// The scopes of a list, each with its place.
+fn scopes<'d>(table: &Table<'d>, key: &str) -> Vec<(Scope, Field<'d>)> {
+    let list = table
+        .get(key)
+        .and_then(|field| field.list("scopes", MOST_SCOPES));
+    let scope = |field: Field<'d>| Some((field.read("a scope", Scope::from_str)?, field));
+    list.into_iter().flatten().filter_map(scope).collect()
+}
+
+fn machine(table: &Table<'_>) -> Known {
+    let residency = |key| time(&table.get(key)?, Nanos(1.0), MILLISECOND);
+    let words = |key| Some(table.get(key)?.text()?.to_owned());
+    let knees = table.get("knee").and_then(|field| field.tables(MOST_KNEES));
+    let mut knees: Vec<Knee> = knees.iter().flatten().filter_map(knee).collect();
+    knees.sort_by(|a, b| a.writes.total_cmp(&b.writes));
+    let known = Known {
+        from: path(table, "from"),
+        measured: words("measured"),
+        digest: words("digest"),
+        fast: residency("fast"),
+        fast_loaded: residency("fast_loaded"),
+        slow: residency("slow"),
+        slow_read: residency("slow_read"),
+        slow_write: residency("slow_write"),
+        knees,
+    };
+    table.done(WHAT);
     known
 }
 
-struct File<'p, 't> {
-    root: &'p dyn TableLike,
-    is_whole: bool,
-    mistakes: &'p mut Collector<'t>,
+fn knee(table: &Table<'_>) -> Option<Knee> {
+    let [writes, rest, residency, gives, units] = [
+        ("writes", "0.5"),
+        ("rest", "\"120 ns\""),
+        ("residency", "\"250 ns\""),
+        ("gives", "\"24.1 GB/s\""),
+        ("units", "4"),
+    ]
+    .map(|(key, example)| table.need(key, example));
+    let [much, grain, step] = ["much", "grain", "step"].map(|key| table.get(key));
+    table.done("a knee");
+    let step = step.and_then(|f| f.number(0.001..=1.0)).map(Share::of);
+    let grain = match grain {
+        Some(field) => match (field.word(&["time", "wide", "narrow"], |name| name)?, step) {
+            ("time", _) => Grain::Time,
+            ("wide", Some(step)) => Grain::Wide(step),
+            ("narrow", Some(step)) => Grain::Narrow(step),
+            _ => {
+                table.missing(
+                    "step",
+                    "add `step = 0.1`, the step of the bandwidth allocation".into(),
+                );
+                return None;
+            }
+        },
+        None => Grain::Time,
+    };
+    let units_of = |field: Field<'_>| field.number(0.001..=4096.0);
+    let bandwidths = GbPerSec(f64::MIN_POSITIVE)..=GbPerSec(1e5);
+    Some(Knee {
+        writes: writes?.number(0.0..=1.0)?,
+        rest: time(&rest?, Nanos(1.0), MILLISECOND)?,
+        residency: time(&residency?, Nanos(1.0), MILLISECOND)?,
+        gives: gives?.quantity_within("a bandwidth such as \"24.1 GB/s\"", bandwidths)?,
+        units: units_of(units?)?,
+        much: match much {
+            Some(field) => Some(units_of(field)?),
+            None => None,
+        },
+        grain,
+    })
 }
 
-impl<'p> File<'p, '_> {
-    fn table(&self, name: &str) -> Option<&'p dyn TableLike> {
-        if name.is_empty() {
-            return Some(self.root);
-        }
-        self.root.get(name)?.as_table_like()
-    }
-
-    fn report(&mut self, span: Range<usize>, key: &str, message: String, help: Option<String>) {
-        self.mistakes.report(span, Some(key), message, help);
-    }
-
-    fn refuse_others(&mut self, tables: &[(&str, &[&str])]) {
-        for &(name, keys) in tables {
-            if let Some(item) = self.root.get(name)
-                && item.as_table_like().is_none()
-            {
-                let span = item.span().unwrap_or(0..0);
-                let message = format!("`{name}` is a table");
-                self.report(span, name, message, Some(format!("write `[{name}]`")));
-            }
-            let Some(table) = self.table(name) else {
-                continue;
-            };
-            for (key, item) in table.iter() {
-                if keys.contains(&key) {
-                    continue;
-                }
-                let span = table.get_key_value(key).and_then(|(key, _)| key.span());
-                let span = span.or(item.span()).unwrap_or(0..0);
-                let path = path(name, key);
-                let message = format!("`{}` is not a key of a steering file", quote(&path));
-                let help = did_you_mean(&closest(key, keys.iter().copied()));
-                self.report(span, &path, message, help);
-            }
-        }
-    }
-
-    fn expect_kind(&mut self, kind: &str, other: &str) {
-        let help = Some(format!("write `kind = \"{kind}\"`"));
-        match self.root.get("kind").map(Item::as_str) {
-            Some(Some(known)) if known == kind => {}
-            Some(_) => {
-                let span = self.root.get("kind").and_then(Item::span).unwrap_or(0..0);
-                self.report(span, "kind", other.into(), help);
-            }
-            None if self.is_whole => self.report(0..0, "kind", "missing key `kind`".into(), help),
-            None => {}
-        }
-    }
-
-    /// A value, read by `read`; `None` if it is missing or wrong.
-    fn value<T>(
-        &mut self,
-        table: &str,
-        key: &str,
-        read: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<T> {
-        self.value_in(self.table(table)?, table, key, read)
-    }
-
-    /// The same, in one of several tables of a name.
-    fn value_in<T>(
-        &mut self,
-        of: &dyn TableLike,
-        table: &str,
-        key: &str,
-        read: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Option<T> {
-        let item = of.get(key)?;
-        let read = match item.as_value() {
-            Some(value) => read(value),
-            None => Err("is a table, not a value".into()),
-        };
-        match read {
-            Ok(value) => Some(value),
-            Err(why) => {
-                let path = path(table, key);
-                let span = item.span().unwrap_or(0..0);
-                self.report(span, &path, format!("`{path}` {why}"), None);
-                None
-            }
-        }
-    }
-
-    fn time(&mut self, table: &str, key: &str, low: Nanos, high: Nanos) -> Option<Nanos> {
-        self.value(table, key, |value| {
-            let time: Nanos = quantity(value, "a time as in \"250 ms\"")?;
-            if (low..=high).contains(&time) {
-                return Ok(time);
-            }
-            Err(format!("must be between {low} and {high}"))
-        })
-    }
-
-    fn number(&mut self, table: &str, key: &str, low: f64, high: f64) -> Option<f64> {
-        self.value(table, key, |value| {
-            let number = value.as_float().or(value.as_integer().map(|n| n as f64));
-            let number = number.ok_or("is not a number")?;
-            if (low..=high).contains(&number) {
-                return Ok(number);
-            }
-            Err(format!("must be between {low} and {high}, not {number}"))
-        })
-    }
-
-    fn path(&mut self, table: &str, key: &str) -> Option<PathBuf> {
-        self.value(table, key, |value| match value.as_str() {
-            Some(text) if text.starts_with('/') => Ok(PathBuf::from(text)),
-            Some(_) => Err("must be an absolute path: a service has no working folder".into()),
-            None => Err("is not a path in quotes".into()),
-        })
-    }
-
-    fn control(&mut self, config: &mut Config) {
-        let policy = self.value("control", "controller", |value| {
-            let name = value.as_str().ok_or("is not text in quotes")?;
-            Policy::named(name).ok_or_else(|| {
-                let names = Policy::ALL.map(Policy::name);
-                format!("knows {}, and not `{}`", names.join(", "), quote(name))
-            })
-        });
-        let millisecond = Nanos(1e6);
-        let window = self.time("control", "window", millisecond * 10.0, millisecond * 6e4);
-        // The range that `cpu.max` accepts.
-        let period = self.time("control", "period", millisecond, millisecond * 1e3);
-        let floor = self.number("control", "floor_pct", 1.0, 100.0);
-        let dwell = self.number("control", "dwell", 0.0, 1000.0);
-        let silence = self.number("control", "silence", 1.0, 1000.0);
-        let isolated = self.number("control", "isolated_cores", 0.01, 4096.0);
-        let probe = self.value("control", "probe", |value| {
-            let name = value.as_str().ok_or("is not text in quotes")?;
-            Probing::named(name).ok_or_else(|| {
-                let names = Probing::ALL.map(Probing::name);
-                format!("knows {}, and not `{}`", names.join(", "), quote(name))
-            })
-        });
-        config.policy = policy.unwrap_or(config.policy);
-        config.window = window.unwrap_or(config.window);
-        config.period = period.unwrap_or(config.period);
-        config.isolated = isolated.unwrap_or(config.isolated);
-        config.probe = probe.unwrap_or(config.probe);
-        let bounds = &mut config.bounds;
-        bounds.floor = floor.map_or(bounds.floor, |percent| Share::of(percent / 100.0));
-        bounds.dwell = dwell.map_or(bounds.dwell, |n| n as u32);
-        bounds.silence = silence.map_or(bounds.silence, |n| n as u32);
-    }
-
-    fn machine(&mut self) -> Known {
-        let words = |value: &Value| {
-            let text = value.as_str().map(str::to_owned);
-            text.ok_or_else(|| "is not text in quotes".into())
-        };
-        let mut residency = |key| self.time("machine", key, Nanos(1.0), Nanos(1e6));
-        let known = Known {
-            fast: residency("fast"),
-            fast_loaded: residency("fast_loaded"),
-            slow: residency("slow"),
-            slow_read: residency("slow_read"),
-            slow_write: residency("slow_write"),
-            ..Known::default()
-        };
-        Known {
-            from: self.path("machine", "from"),
-            measured: self.value("machine", "measured", words),
-            digest: self.value("machine", "digest", words),
-            knees: knee::all(self),
-            ..known
-        }
-    }
-
-    fn places(&mut self, config: &mut Config) {
-        let log = self.path("log", "path");
-        let most = self.value("log", "most", |value| {
-            let most: Bytes = quantity(value, "a size as in \"16 MiB\"")?;
-            match (Bytes::kib(64)..=Bytes::gib(16)).contains(&most) {
-                true => Ok(most),
-                false => Err("must be between 64 KiB and 16 GiB".into()),
-            }
-        });
-        let keep = self.number("log", "keep", 0.0, 100.0);
-        config.log = log.map(|path| {
-            let usual = LogConfig::at(path);
-            LogConfig {
-                most: most.unwrap_or(usual.most),
-                keep: keep.map_or(usual.keep, |n| n as u32),
-                path: usual.path,
-            }
-        });
-        let socket = self.path("status", "socket");
-        config.socket = socket.unwrap_or_else(|| config.socket.clone());
-        let folder = self.path("journal", "folder");
-        config.journal = folder.unwrap_or_else(|| config.journal.clone());
-        self.metrics(config);
-    }
-
-    fn metrics(&mut self, config: &mut Config) {
-        let anywhere = self.value("metrics", "anywhere", |value| {
-            value.as_bool().ok_or_else(|| "is not true or false".into())
-        });
-        let anywhere = anywhere.unwrap_or(false);
-        let listen = self.value("metrics", "listen", |value| {
-            let text = value.as_str().ok_or("is not an address in quotes")?;
-            let address: SocketAddr = (text.parse()).map_err(|_| {
-                format!(
-                    "is an address and a port as in \"127.0.0.1:9464\", not `{}`",
-                    quote(text)
-                )
-            })?;
-            if address.ip().is_loopback() || anywhere {
-                return Ok(address);
-            }
-            Err("can be reached from other machines; add `anywhere = true` to allow that".into())
-        });
-        let asked = self.root.get("metrics").is_some();
-        config.metrics = listen.or(asked.then(Config::usual_metrics));
-    }
+fn log(table: &Table<'_>, config: &mut Config) {
+    let path = path(table, "path");
+    let most = table.get("most").and_then(|field| {
+        let sizes = Bytes::kib(64)..=Bytes::gib(16);
+        field.quantity_within("a size such as \"16 MiB\"", sizes)
+    });
+    let keep = table.get("keep").and_then(|field| field.whole(0..=100));
+    table.done(WHAT);
+    config.log = path.map(LogConfig::at).map(|mut log| {
+        set(&mut log.most, most);
+        set(&mut log.keep, keep.map(|n| n as u32));
+        log
+    });
 }
 
-/// A size of memory.
-fn size(value: &Value) -> Result<Bytes, String> {
-    quantity(value, "a size as in \"64 MiB\"")
-}
-
-fn path(table: &str, key: &str) -> String {
-    if table.is_empty() {
-        return key.to_owned();
+fn metrics(table: &Table<'_>) -> Option<SocketAddr> {
+    let anywhere = table.get("anywhere").and_then(|field| field.flag());
+    let listen = table.get("listen");
+    table.done(WHAT);
+    let listen = listen?;
+    let form = "an address and a port such as \"127.0.0.1:9464\"";
+    let address = listen.read(form, SocketAddr::from_str)?;
+    if address.ip().is_loopback() || anywhere == Some(true) {
+        return Some(address);
     }
-    format!("{table}.{key}")
-}
-
-fn quantity<Q: FromStr<Err: std::fmt::Display>>(value: &Value, form: &str) -> Result<Q, String> {
-    let text = value.as_str().ok_or_else(|| format!("is {form}"))?;
-    quote(text)
-        .parse()
-        .map_err(|why| format!("is {form}: {why}"))
+    listen.report(
+        "other machines can reach this address",
+        Some("add `anywhere = true` to allow that".into()),
+    );
+    None
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use weir_lab::{Notes, Points};
+use weir_model::toml::MOST_BYTES;
 
 use super::{Args, Picked, show_all};
 use crate::context::Context;
@@ -12,7 +13,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::{Plan, RunId, Store};
 use crate::studies::Planned;
-use crate::sweep_file::{self, Entry, MOST_BYTES};
+use crate::sweep_file::{self, Entry};
 
 /// The verb of such runs in the store.
 const VERB: &str = "bench sweep";
@@ -119,7 +120,7 @@ fn read_file(path: &Path) -> Result<String> {
         let length = std::fs::metadata(path)?.len();
         anyhow::ensure!(
             length <= MOST_BYTES as u64,
-            "it is longer than {MOST_BYTES} bytes, and so is no sweep file"
+            "a sweep file has at most {MOST_BYTES} bytes"
         );
         Ok(std::fs::read_to_string(path)?)
     };
