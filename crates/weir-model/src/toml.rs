@@ -300,8 +300,12 @@ impl<'d> Field<'d> {
 
     /// Reports what the value must be: `a path in quotes`. Returns `None`, the value of a getter that failed.
     pub fn must_be<T>(&self, what: impl Display) -> Option<T> {
-        self.report(format!("`{}` must be {what}", quote(&self.path)), None);
+        self.report(self.needs(what), None);
         None
+    }
+
+    fn needs(&self, what: impl Display) -> String {
+        format!("`{}` must be {what}", quote(&self.path))
     }
 
     /// Reports that the key does not belong here; `meant` are the keys that are close.
@@ -398,13 +402,8 @@ impl<'d> Field<'d> {
 
     /// A quantity in quotes. `form` says how it is written: `a time such as "250 ms"`.
     pub fn quantity<Q: FromStr<Err: Display>>(&self, form: &str) -> Option<Q> {
-        let Some(text) = self.as_text() else {
-            return self.must_be(form);
-        };
         // The text comes back in the message: keep it short and printable.
-        let read = quote(text).parse();
-        read.map_err(|why| self.must_be::<Q>(format!("{form}: {why}")))
-            .ok()
+        self.read(form, |text| quote(text).parse())
     }
 
     /// A quantity in quotes within bounds.
@@ -431,7 +430,7 @@ impl<'d> Field<'d> {
             return self.must_be(form);
         };
         let read = read(text);
-        read.map_err(|why| self.must_be::<T>(format!("{form}: {}", quote(&why.to_string()))))
+        read.map_err(|why| self.report(self.needs(form), Some(why.to_string())))
             .ok()
     }
 
