@@ -82,21 +82,18 @@ fn groups<'f>(
     whole.into_iter().map(of_key).collect()
 }
 
-/// Distinct values of a column: numbers in their order, words in the order in which they occur.
+/// Distinct values of a column, as [`distinct`].
 fn values(frame: &Frame, rows: &[&[Value]], column: &str) -> Vec<Value> {
-    let mut all: Vec<Value> = Vec::new();
-    for row in rows {
-        let value = frame.cell(row, column);
-        if !value.is_null() && !all.contains(value) {
-            all.push(value.clone());
-        }
-    }
+    let all = rows.iter().map(|row| frame.cell(row, column).clone());
+    distinct(all.filter(|value| !value.is_null()))
+}
+
+/// Distinct values: numbers in their order, words in the order in which they first occur.
+fn distinct(values: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut all = crate::output::distinct(values);
     if all.iter().all(Value::is_number) {
-        all.sort_by(|a, b| {
-            a.as_f64()
-                .unwrap_or(0.0)
-                .total_cmp(&b.as_f64().unwrap_or(0.0))
-        });
+        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+        all.sort_by(|a, b| number(a).total_cmp(&number(b)));
     }
     all
 }

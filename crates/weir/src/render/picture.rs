@@ -4,7 +4,7 @@ use serde_json::Value;
 use weir_lab::view::{Axis, Bars, Best, Grid, Lines, Medium, Shape, View};
 use weir_model::frame::{Column, Frame, words};
 
-use super::{colour, groups, interval, named, plain, rows, titled, values};
+use super::{colour, distinct, groups, interval, named, plain, rows, titled, values};
 use crate::output::figure;
 use crate::report::Drawn;
 use crate::report::chart::{
@@ -392,26 +392,17 @@ impl Scene<'_> {
             let best = grid.best == Best::OfPair && figure.is_some_and(|figure| figure >= most);
             filled.push((down, across, cell(heading.trim_start().to_owned(), best)));
         }
-        let distinct = |of: &dyn Fn(&(Value, Value, Cell)) -> Value, column: &str| {
-            let mut all: Vec<Value> = Vec::new();
-            for value in filled.iter().map(of) {
-                if !all.contains(&value) {
-                    all.push(value);
-                }
+        let sorted = |values: Vec<Value>, column: &str| {
+            let mut values = values;
+            if matches!(column, "tier" | "source") {
+                values.sort_by_key(|v| self.tiers.iter().position(|t| *t == words(v)));
             }
-            if all.iter().all(Value::is_number) {
-                all.sort_by(|a, b| {
-                    a.as_f64()
-                        .unwrap_or(0.0)
-                        .total_cmp(&b.as_f64().unwrap_or(0.0))
-                });
-            } else if matches!(column, "tier" | "source") {
-                all.sort_by_key(|v| self.tiers.iter().position(|t| *t == words(v)));
-            }
-            all
+            values
         };
-        let downs = distinct(&|f| f.0.clone(), grid.rows);
-        let acrosses = distinct(&|f| f.1.clone(), grid.columns[0]);
+        let downs = distinct(filled.iter().map(|(down, ..)| down.clone()));
+        let acrosses = distinct(filled.iter().map(|(_, across, _)| across.clone()));
+        let downs = sorted(downs, grid.rows);
+        let acrosses = sorted(acrosses, grid.columns[0]);
         let mut cells: Vec<Vec<Option<Cell>>> = vec![vec![None; acrosses.len()]; downs.len()];
         for (down, across, cell) in filled {
             let (row, column) = (

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use weir_lab::view::{Col, Grid, Medium, Shape, View};
 use weir_model::frame::{Frame, Kind, words};
 
-use super::{cell, groups, head, holds, named, plain, rows, titled, values};
+use super::{cell, distinct, groups, head, holds, named, plain, rows, titled, values};
 use crate::output::{Column, Table, figure, width, wrap};
 
 /// Every view of text, one table after the other.
@@ -113,23 +113,8 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
     let placed: Vec<(Value, Value, &[Value])> = (rows.iter())
         .filter_map(|row| pair(row).map(|(name, column)| (name, column, *row)))
         .collect();
-    let distinct = |of: &dyn Fn(&(Value, Value, &[Value])) -> Value| {
-        let mut all: Vec<Value> = Vec::new();
-        for value in placed.iter().map(of) {
-            if !all.contains(&value) {
-                all.push(value);
-            }
-        }
-        if all.iter().all(Value::is_number) {
-            all.sort_by(|a, b| {
-                a.as_f64()
-                    .unwrap_or(0.0)
-                    .total_cmp(&b.as_f64().unwrap_or(0.0))
-            });
-        }
-        all
-    };
-    let (names, columns) = (distinct(&|p| p.0.clone()), distinct(&|p| p.1.clone()));
+    let names = distinct(placed.iter().map(|(name, ..)| name.clone()));
+    let columns = distinct(placed.iter().map(|(_, column, _)| column.clone()));
     if names.is_empty() {
         return;
     }
