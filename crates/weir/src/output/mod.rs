@@ -33,7 +33,7 @@ pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 /// Prints tables and sentences, in plain ASCII where the locale is not UTF-8.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_text(text: &str) -> Result<()> {
     match prose::is_utf8() {
         true => print(text),
