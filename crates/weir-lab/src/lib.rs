@@ -1,21 +1,18 @@
 //! Experiments that run on any [`Machine`](weir_model::machine::Machine), simulated or real.
 //!
-//! An experiment is four steps with data between them, one module each:
+//! A [`study`] is a file: its arguments, what it asks of the [`lab`], its rows, what they mean, and its [`view`]s.
+//! Behind an ask are these steps, with data between them:
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | [`plan`] | topology and options | what points to measure |
+//! | [`plan`] | topology and arguments | what points to measure |
 //! | [`record`] | a machine and one point | raw samples and counters |
-//! | [`study`] | the record | a figure, its interval, theory beside it |
+//! | [`figure`] | the record | a figure, its interval, its limit by theory |
 //! | [`verdict`] | the points | what they mean, in words |
 //!
-//! Each experiment plans its own points: [`latency`], [`tail`], [`bandwidth`], [`loaded`], [`random`],
-//! [`stream`], [`movement`], [`share`]; [`all`] is every one of them. [`interplay`] sets tenants beside each other,
-//! [`mod@workload`] runs described programs.
-//!
-//! [`run`] takes a plan through the first three, points side by side where the testbed allows it;
-//! [`run_rounds`] does so several times over, and says how the repetitions agree ([`steadiness`]).
-//! [`reproduce`] does the same for published figures.
+//! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs.
+//! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
+//! does the same for published figures.
 //!
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.

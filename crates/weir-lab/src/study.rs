@@ -1,6 +1,6 @@
 //! A study: arguments, what it asks of a machine, typed rows, what they mean, and how they are shown.
 //!
-//! Adding one is a file here, a line in [`studies`](crate::studies), and a test. Progress, the run store, resuming,
+//! Adding one is a file here, a line in [`studies`], and a test. Progress, the run store, resuming,
 //! tables, CSV, Parquet, JSON, the schema and the report come from the driver and read [`Study::Output`].
 
 use schemars::JsonSchema;
