@@ -1,7 +1,7 @@
-//! What it costs to look at tenants of this host: `steer-cost WINDOWS PAGES PROBE GROUP…` watches control
-//! groups in windows of 250 ms, their pages at least each PAGES windows (0 for never), times loads if PROBE is
-//! 1, holds nobody, and prints the processor time that each 60 windows took: at first pages are looked at more
-//! often than later.
+//! Measures the cost of observing tenants of this host: `steer-cost WINDOWS PAGES PROBE GROUP…` watches
+//! control groups in windows of 250 ms, and their pages at least every PAGES windows (0 for never). It times
+//! loads if PROBE is 1, and limits no tenant. It prints the processor time of each 60 windows: at first,
+//! pages are read more often than later.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use weir_model::units::Nanos;
 /// A clock tick of proc(5): hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Windows that a figure is of.
+/// Windows of one figure.
 const CHUNK: u32 = 60;
 
 fn main() -> ExitCode {

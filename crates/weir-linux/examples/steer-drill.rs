@@ -1,13 +1,13 @@
-//! Holds tenants of this host by every means it has and lets them go, and may be killed on the way:
-//! what the guests of `tests/vm` are steered with.
+//! Limits tenants of this host by every actuator that it has, and removes the limits; it may be killed on the
+//! way. The guests of `tests/vm` are steered with it.
 //!
 //! ```text
-//! steer-drill JOURNAL restore             put back what the journal says
-//! steer-drill JOURNAL hold SCOPE...       hold, say what was written, wait for a line, let go
+//! steer-drill JOURNAL restore             restore what the journal says
+//! steer-drill JOURNAL hold SCOPE...       limit, print what was written, wait for a line, release
 //! steer-drill JOURNAL kill N SCOPE...     the same without waiting, killed at the Nth moment
 //! ```
 //!
-//! Exit codes: 0 done; 1 something could not be put back or seen; 2 the request was wrong.
+//! Exit codes: 0 done; 1 something could not be restored or observed; 2 the request was wrong.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -102,7 +102,7 @@ fn steer(journal: &Path, scopes: &[&str], after: Option<usize>) -> Done {
     Err((1, not.join("\n")))
 }
 
-/// Scopes that begin with `=` are protected and only looked at.
+/// Scopes that begin with `=` are protected and only observed.
 fn config(scopes: &[&str]) -> Result<HostConfig, String> {
     let tenant = |text: &&str| {
         let scope = text.strip_prefix('=').unwrap_or(text);
@@ -123,7 +123,7 @@ fn config(scopes: &[&str]) -> Result<HostConfig, String> {
     })
 }
 
-/// Every means, of every tenant that may be held; one is let go and taken again.
+/// Every actuator, for every tenant that may be limited; one limit is removed and set again.
 fn hold(host: &mut Host) {
     let tenants = host.tenants().iter().filter(|t| t.is_restrained());
     let names: Vec<String> = tenants.map(|t| t.name().to_owned()).collect();

@@ -1,4 +1,5 @@
-//! Every recorded machine is read as its golden file says. `WEIR_BLESS=1 cargo test` rewrites them.
+//! Every recorded machine gives the content of its golden file. `WEIR_BLESS=1 cargo test` rewrites the golden
+//! files.
 
 mod machines;
 
@@ -17,7 +18,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-/// What a machine was read as, in lines that a person can check.
+/// The result for a machine, in lines that a person can check.
 fn render(view: &HostView) -> String {
     let mut text = String::new();
     match view.topology() {
@@ -176,7 +177,7 @@ fn this_machine_has_local_memory_and_a_core() {
 /// The machine that is broken file by file.
 static VICTIM: LazyLock<Tree> = LazyLock::new(|| machines::tree("spr2s-cxl"));
 
-/// How the victim is read with one file changed.
+/// The result for the victim with one file changed.
 fn read_with(path: &str, junk: &str) -> String {
     let mut tree = VICTIM.clone();
     tree.set(path, junk);
@@ -194,8 +195,7 @@ fn a_list_of_online_nodes_that_names_none_says_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A file of a good machine is replaced by anything: local memory is still found, and nothing
-    /// panics.
+    /// A file of a good machine is replaced by anything: local memory is still found, and nothing panics.
     #[test]
     fn one_broken_file_breaks_nothing_else(entry in 0usize..10_000, junk in ".{0,60}") {
         let files: Vec<String> = VICTIM.files();

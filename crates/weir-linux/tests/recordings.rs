@@ -1,5 +1,5 @@
-//! Recordings: what is refused and where, that one is read as the machine it was made from, and
-//! what the doctor says of those that are kept.
+//! Recordings: what is refused and where, that a recording gives the same results as its machine, and what
+//! the doctor says of the stored ones.
 
 mod machines;
 
@@ -97,7 +97,7 @@ fn a_recording_is_read_as_the_machine_that_it_was_made_from() {
         let made = recording::make(&root, &["a note".to_owned()]);
         let again = Root::recorded(recording::parse(&name, &made.text).unwrap());
         assert_eq!(said(&again), said(&root), "{name}");
-        // Making one of it changes nothing more.
+        // A recording of a recording changes nothing more.
         let second = recording::make(&again, &["a note".to_owned()]);
         assert_eq!(second.text, made.text, "{name}");
     }
@@ -110,7 +110,7 @@ fn this_machine_is_read_from_its_recording_as_it_is() {
     let recorded = Root::recorded(recording::parse("live", &made.text).unwrap());
     let (here, there) = (said(&live), said(&recorded));
     assert_eq!((here.0, here.1, here.2), (there.0, there.1, there.2));
-    // Others come and go meanwhile.
+    // Other programs start and end in the meantime.
     let steady = |d: Diagnosis| {
         let name = |rule: &String| rule != "other_load";
         let findings = d.findings.into_iter().filter(|f| f.rule != "other_load");
@@ -215,7 +215,7 @@ fn the_doctor_finds_what_each_machine_was_made_to_show() {
     assert_eq!(bad.count(), 0, "{:?}", well.findings);
 }
 
-/// From devdax mode, from no region and from offline blocks, the way back is one command.
+/// From devdax mode, from no region and from offline blocks, one command leads back.
 #[test]
 fn memory_that_cannot_be_used_has_its_command() {
     let commands = |changes: &[(&str, &str)]| {

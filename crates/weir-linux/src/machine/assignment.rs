@@ -1,4 +1,4 @@
-//! From tenants to one job for each thread, with everything refused that cannot run.
+//! From tenants to one job for each thread; a tenant that cannot run is refused.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,26 @@ use crate::root::Reading;
 use crate::topology::list;
 use crate::topology::node::NODES;
 
-/// What one thread is to do.
+/// The job of one thread.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
-    /// Which tenant's thread it is.
+    /// Its tenant.
     pub tenant: usize,
-    /// Where it is pinned.
+    /// The processor to which it is pinned.
     pub cpu: u32,
     pub kernel: Kernel,
-    /// The loop where lines are loaded along with those that the instruction touches.
+    /// The loop, if lines are loaded together with those of the instruction.
     pub rounds: Option<Rounds>,
-    /// Who does the work instead of the core, and how it is asked to.
+    /// The accelerator that does the work instead of the core, and how it is used.
     pub offload: Option<(WorkQueue, Style)>,
     pub pattern: Pattern,
     pub timing: Timing,
     pub pause: Nanos,
-    /// Memory that the instruction touches, then memory that is loaded along with it.
+    /// Memory of the instruction, then memory that is loaded together with it.
     pub memory: Vec<Need>,
     pub pages: Pages,
     pub seed: u64,
-    /// Which turn of how many is this thread's, where a line is shared.
+    /// The position of this thread among those that share a line, if a line is shared.
     pub turn: Option<Turn>,
 }
 
@@ -50,16 +50,16 @@ pub(super) struct Need {
     pub shares: Vec<Share>,
 }
 
-/// Whose turn it is on a shared line.
+/// A position on a shared line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn {
-    /// This thread's place among all.
+    /// This thread's position.
     pub place: usize,
-    /// All threads.
+    /// The number of threads.
     pub of: usize,
 }
 
-/// What all tenants of a run are to do.
+/// The jobs of all tenants of a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
     /// One job for each core of each tenant of memory.
@@ -68,7 +68,7 @@ pub(super) struct Work {
     pub requests: Vec<Request>,
 }
 
-/// What each tenant is to do.
+/// The job of each tenant.
 pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Work, MachineError> {
     if tenants.is_empty() {
         return Err(MachineError::Request("there is no tenant to start".into()));
@@ -150,7 +150,7 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
     Ok(work)
 }
 
-/// Checks that a tenant may have its cores, and that nobody else has.
+/// Checks that a tenant may use its cores, and that no other tenant has them.
 fn take_cores<'t>(
     host: &HostParts,
     tenant: &'t Tenant,
@@ -255,7 +255,7 @@ fn check_pace(stream: &Stream) -> Result<(), String> {
     Ok(())
 }
 
-/// The work queue that a tenant's copies go to, if it has an accelerator make them.
+/// The work queue of a tenant's copies, if an accelerator makes them.
 fn offload(
     host: &HostParts,
     stream: &Stream,
@@ -383,7 +383,7 @@ fn shares(
     }
 }
 
-/// Checks that every node has room for what is to be allocated on it.
+/// Checks that every node has enough free memory for its allocations.
 pub(super) fn check_free_memory<'a>(
     host: &HostParts,
     jobs: impl Iterator<Item = &'a Job>,
@@ -434,7 +434,7 @@ pub(super) fn check_free_memory<'a>(
     Ok(())
 }
 
-/// Checks that a node still has memory: a CXL device may have gone since the machine was looked at.
+/// Checks that a node still has memory: a CXL device may have gone since discovery.
 fn check_there(host: &HostParts, node: Option<u32>, tier: &TierName) -> Result<(), MachineError> {
     let Some(node) = node else { return Ok(()) };
     let path = format!("{NODES}/has_memory");
@@ -469,7 +469,7 @@ fn reserved(host: &HostParts, node: Option<u32>) -> Result<Bytes, MachineError> 
     }
 }
 
-/// The tier that an array's pages are on, for messages.
+/// The tier of an array's pages, for messages.
 pub(super) fn tiers_of(need: &Need) -> String {
     let names: Vec<String> = need
         .shares

@@ -1,4 +1,4 @@
-//! What the cores count for each thread of a run, and the kernel for it.
+//! The counters of each thread of a run: of its core, and of the kernel.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,8 +8,8 @@ use weir_model::events::{Budget, EventTable, groups};
 use crate::perf::{self, Session, Target};
 use crate::root::Root;
 
-/// What says most of a load, the most first. Only as many are counted as there are counters: to
-/// take turns on them would need a timer beside the measurement.
+/// The most informative counters of a load, in order. Only as many are counted as the processor has counters:
+/// multiplexing would need a timer during the measurement.
 const WANTED: [Counter; 12] = [
     Counter::Cycles,
     Counter::Instructions,
@@ -25,14 +25,14 @@ const WANTED: [Counter; 12] = [
     Counter::StallsMemAny,
 ];
 
-/// What disturbs a load and is counted at no cost.
+/// Disturbances of a load that are counted at no cost.
 const KERNELS: [Counter; 3] = [
     Counter::PageFaults,
     Counter::ContextSwitches,
     Counter::CpuMigrations,
 ];
 
-/// What a thread of a run counts, in words of the processor's table if there is one.
+/// The events of each thread of a run, encoded by the processor's table if there is one.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     table: Option<Arc<EventTable>>,
@@ -40,7 +40,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// As much as fits onto the counters at once.
+    /// As many as fit onto the counters at once.
     pub fn of(root: &Root, table: Option<EventTable>) -> Self {
         let mut counters = Vec::new();
         if let Some(table) = &table {
@@ -60,26 +60,26 @@ impl Plan {
     }
 }
 
-/// The counters of one thread: opened by itself, read by whoever runs it.
+/// The counters of one thread: the thread opens them, the run reads them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts(Arc<Mutex<Option<(Session, Plan)>>>);
 
 impl Counts {
-    /// Opens the plan's events for the thread that calls.
+    /// Opens the plan's events for the calling thread.
     pub fn open(&self, root: &Root, plan: &Plan) {
         let table = plan.table.as_deref();
         let session = Session::open(root, table, &plan.counters, &[Target::ThisThread]);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((session, plan.clone()));
     }
 
-    /// What was counted until now does not count.
+    /// Counts before this moment are not used.
     pub fn begin(&self) {
         if let Some((session, _)) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             session.start();
         }
     }
 
-    /// What was counted since.
+    /// The counts since then.
     pub fn end(&self) -> CounterSet {
         match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some((session, plan)) => {

@@ -32,8 +32,8 @@ fn reads(lines: u32, per: u32, dataflow: Dataflow) -> Option<Reads> {
     })
 }
 
-/// Runs a tenant and looks at it until it did something, which on a machine full of other tests
-/// takes more than one window.
+/// Runs a tenant and observes it until it did something; on a machine full of other tests this takes more
+/// than one window.
 fn run(
     machine: &mut dyn Machine,
     tenant: Tenant,
@@ -42,7 +42,7 @@ fn run(
     machine.start(&[tenant])?;
     let mut seen = machine.observe(Nanos(ms * 1e6))?;
     for _ in 0..100 {
-        // Beside other work a window may hold nothing, or nothing that was not disturbed.
+        // With other work on the machine, a window may have no samples, or only disturbed ones.
         let TenantProgress {
             accesses, latency, ..
         } = &seen.tenants[0];
@@ -147,8 +147,8 @@ fn single_hops_take_as_long_as_hops_in_a_row() {
                 }
             }
         }
-        // Loose: what is held is that no fence, timer or ring is left in the figure, nor too much
-        // taken out of it.
+        // A loose bound: the test is that no fence, timer or ring is left in the figure, and that not too
+        // much is subtracted.
         if (least[1] / least[0] - 1.0).abs() < 0.35 {
             return;
         }
@@ -354,7 +354,7 @@ fn tenants_of_storage_are_refused_what_they_cannot_do() {
         assert!(matches!(error, MachineError::Request(_)), "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
-    // Where no storage was named, it is a capability that lacks.
+    // Without named storage, the capability is missing.
     let plain = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
     let error = plain.open(1).unwrap().start(&[reads]).unwrap_err();
     assert!(matches!(error, MachineError::Missing { .. }), "{error}");

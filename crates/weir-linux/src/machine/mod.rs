@@ -1,5 +1,5 @@
-//! This server as a [`Machine`]: tenants are threads that run one instruction each, pinned, on
-//! memory whose place the kernel confirmed.
+//! This server as a [`Machine`]: tenants are pinned threads that run one instruction each, on memory whose
+//! placement the kernel confirmed.
 
 mod assignment;
 mod counting;
@@ -42,21 +42,21 @@ use crate::topology::{self, HostView};
 use counting::Plan;
 use worker_pool::WorkerPool;
 
-/// How long a thread may be gone before that is noticed.
+/// How long until the loss of a thread is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// How to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Which pages working sets are made of.
+    /// The page size of working sets.
     pub pages: Pages,
-    /// The widest vector instructions to use; `None` for the widest that the processor carries out
-    /// whole.
+    /// The widest vector instructions to use; `None` for the widest that the processor executes at full
+    /// width.
     pub widest: Option<Isa>,
     /// Length of windows and warm-ups, as a multiple of the usual: 0.25 for a quick look, 4 for a
     /// careful one.
     pub budget: f64,
-    /// Storage that requests may be put to.
+    /// Storage that may take requests.
     pub storage: Option<Wish>,
 }
 
@@ -80,9 +80,9 @@ struct HostParts {
     identity: Identity,
     capabilities: Vec<Capability>,
     policy: Policy,
-    /// The storage that was named.
+    /// The storage that the user named.
     storage: Option<Storage>,
-    /// The prefetchers' switches, or why they are out of reach.
+    /// The switches of the prefetchers, or why they are not available.
     prefetchers: Result<Switches, Unavailable>,
     /// Groups of threads that may use a part of the cache, or why there are none.
     resctrl: Result<Resctrl, Unavailable>,
@@ -90,7 +90,7 @@ struct HostParts {
     counters: CounterSet,
     /// What is counted for each thread.
     counted: Plan,
-    /// Memory of the last run, which the next one often wants again.
+    /// Memory of the last run, which the next one can often reuse.
     kept: Mutex<Vec<Region>>,
 }
 
@@ -100,10 +100,10 @@ pub struct LinuxTestbed {
 }
 
 impl LinuxTestbed {
-    /// Looks at the machine below `root`. A recorded machine can be looked at, but not loaded.
+    /// Reads the machine below `root`. A recorded machine can be read, but not loaded.
     ///
     /// # Errors
-    /// Not even one processor and one memory node could be found, or an option makes no sense.
+    /// No processor or no memory node could be found, or an option makes no sense.
     pub fn new(root: Root, options: Options) -> Result<Self, MachineError> {
         if !(options.budget.is_finite() && options.budget > 0.0) {
             return Err(MachineError::Request(format!(
@@ -134,7 +134,7 @@ impl LinuxTestbed {
         }
         let resctrl = Resctrl::find(&root);
         if let (true, Ok(resctrl)) = (root.is_live(), &resctrl) {
-            // What cannot be removed now may be by somebody with more rights; making a group says so.
+            // Groups that cannot be removed now may need more privileges; making a group reports that.
             let _ = resctrl.sweep();
         }
         let host = HostParts {
@@ -214,7 +214,7 @@ impl Machine for LinuxMachine {
             Goal::Latency => (20.0, 20.0),
             Goal::Bandwidth | Goal::Requests => (30.0, 40.0),
         };
-        // Below a few milliseconds, one slice of another thread fills a window.
+        // Below a few milliseconds, one time slice of another thread fills a window.
         let scaled = |ms: f64| Nanos((ms * self.host.options.budget).max(4.0) * 1e6);
         Pacing {
             warm_up: scaled(warm_up),
@@ -354,12 +354,12 @@ impl Machine for LinuxMachine {
 
 impl Drop for LinuxMachine {
     fn drop(&mut self) {
-        // Whoever forgot to stop has no use for the notes.
+        // A caller that did not stop the run does not read the notes.
         let _ = self.stop();
     }
 }
 
-/// The cores' counters summed over tenants, where all of them have one; the rest with its reason.
+/// The cores' counters summed over tenants, if all of them have a value; the others with their reasons.
 fn together(reasons: &CounterSet, tenants: &[TenantProgress]) -> CounterSet {
     let mut sum = CounterSet::default();
     // Requests to storage are not made by threads of this program.

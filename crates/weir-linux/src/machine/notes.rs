@@ -1,4 +1,4 @@
-//! What a run has to say beside its figures.
+//! The notes of a run.
 
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::capability::Unavailable;
@@ -15,10 +15,10 @@ use crate::kernels::chase::WINDOW_PAGES;
 use crate::prefetch::SwitchedPrefetchers;
 use crate::topology::list;
 
-/// A thread that had its processor for less of the time was disturbed.
+/// A thread with less of its processor's time was disturbed.
 const UNDISTURBED: f64 = 0.98;
 
-/// How the run is made, and what speaks against it before it has begun.
+/// The conditions of the run, and the reasons known at its start to trust it less.
 pub(super) fn at_start(
     host: &HostParts,
     tenants: &[Tenant],
@@ -106,7 +106,7 @@ pub(super) fn at_start(
     notes
 }
 
-/// What the prefetchers did: conditions and warnings.
+/// The state of the prefetchers: conditions and warnings.
 fn describe_prefetchers(
     host: &HostParts,
     tenant: &Tenant,
@@ -136,7 +136,7 @@ fn describe_prefetchers(
         ),
         Ok(None) => (vec![], vec![]),
         Err(why) => match pattern {
-            // None has an order that a prefetcher could follow.
+            // None of them has an order that a prefetcher could follow.
             Pattern::Chase {
                 locality: Locality::Random,
             }
@@ -241,7 +241,7 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
     }
 }
 
-/// Whether a thread shared its processor with something else, and what was done about it.
+/// Whether a thread shared its processor with other work, and what was done about it.
 pub(super) fn at_end(notes: &mut RunNotes, done: &Done) {
     let LeftOut {
         preempted,

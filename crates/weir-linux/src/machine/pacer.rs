@@ -1,4 +1,4 @@
-//! Pauses between lines, kept by the processor's counter.
+//! Pauses between lines, timed by the processor's counter.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,20 +6,20 @@ use weir_model::units::Nanos;
 
 use crate::clock::Clock;
 
-/// Most lines between two pauses: few enough that what memory sees is a steady stream.
+/// Most lines between two pauses: few enough that memory sees a steady stream.
 const BLOCK_LINES: f64 = 16.0;
-/// A pause shorter than this is mostly the reading of the counter, so that lines share one.
+/// In a shorter pause most of the time is the reading of the counter, so lines share one.
 const SHORTEST: Nanos = Nanos(200.0);
 
-/// Keeps a thread busy elsewhere after each few lines.
+/// Pauses a thread after every few lines.
 #[derive(Debug, Clone)]
 pub(super) struct Pacer {
     clock: Clock,
-    /// Ticks that each line calls for.
+    /// Ticks of pause for each line.
     per_line: f64,
     /// Lines between two pauses.
     block: usize,
-    /// Ticks called for and not spent; less than zero where the last pause took too long.
+    /// Ticks of pause that are due; below zero if the last pause took too long.
     owed: f64,
 }
 
@@ -36,7 +36,7 @@ impl Pacer {
         }
     }
 
-    /// Lines to touch before the next pause, where `usual` are touched without one.
+    /// Lines before the next pause, if `usual` lines are the number without pauses.
     pub fn lines(&self, usual: usize) -> usize {
         if self.per_line > 0.0 {
             usual.min(self.block)
@@ -45,8 +45,8 @@ impl Pacer {
         }
     }
 
-    /// Rests for what `lines` lines call for, or until the stop flag is up. What one rest is too
-    /// long the next is shorter. The counter is read without fences: accesses under way go on.
+    /// Pauses for `lines` lines, or until the stop flag is set. If one pause is too long, the next is
+    /// shorter. The counter is read without fences: outstanding accesses continue.
     #[inline(always)]
     pub fn rest(&mut self, lines: usize, stop: &AtomicBool) {
         if self.per_line > 0.0 {
@@ -62,7 +62,7 @@ impl Pacer {
         while spent < self.owed && !stop.load(Ordering::Relaxed) {
             spent = self.clock.glance().saturating_sub(began) as f64;
         }
-        // A thread that lost its processor meanwhile does not make up for it in a burst.
+        // A thread that lost its processor in the meantime does not make up for it in a burst.
         self.owed = (self.owed - spent).max(-called);
     }
 }
@@ -95,7 +95,7 @@ mod tests {
             pacer.rest(2, &stop);
         }
         let took = clock.time(clock.stop() - began);
-        // Never less; how much more is the machine's affair.
+        // Never less; how much more depends on the machine.
         assert!(took.get() >= 0.98 * 2e6, "{took}");
     }
 

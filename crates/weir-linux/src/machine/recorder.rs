@@ -1,4 +1,4 @@
-//! Where a thread's counts and latencies go while it runs.
+//! The counts and latencies of a running thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,16 @@ use weir_model::units::Nanos;
 use super::timer::Timer;
 use crate::pin;
 
-/// A sample of many accesses that took longer than this is looked into: was something else on the
-/// processor?
+/// A sample of many accesses that took longer than this is checked: did something else run on the processor?
 const SUSPECT: Nanos = Nanos(50_000.0);
-/// The same for a sample of one access, in which a short stay of somebody else weighs more.
+/// The same for a sample of one access, on which a short interruption has more effect.
 const SUSPECT_ALONE: Nanos = Nanos(3_000.0);
-/// Samples that are kept before they are recorded, so that the distribution's memory does not
-/// disturb the measured lines between any two of them.
+/// Samples that are kept before they are recorded, so that the memory of the distribution does not disturb
+/// the measured lines after each sample.
 const RING: usize = 256;
 
-/// What a thread tells while it runs. Alone on its cache lines, two of them for the prefetcher
-/// that fetches pairs.
+/// The progress of a thread while it runs. Alone on its cache lines, two of them because a prefetcher fetches
+/// pairs.
 #[repr(align(128))]
 pub(super) struct Progress {
     pub lines: AtomicU64,
@@ -35,13 +34,13 @@ impl Progress {
     }
 
     pub fn add(&self, lines: usize) {
-        // One writer, so that a load and a store do.
+        // There is only one writer, so a load and a store are enough.
         let before = self.lines.load(Ordering::Relaxed);
         self.lines.store(before + lines as u64, Ordering::Relaxed);
     }
 
-    /// Takes what was recorded and leaves an empty distribution; the new one is made before the
-    /// lock is taken, so that the thread is not held up.
+    /// Takes the recorded distribution and leaves an empty one; the new one is made before the lock is taken,
+    /// so that the thread is not delayed.
     pub fn take_latencies(&self) -> LatencyHistogram {
         let mut latencies = LatencyHistogram::new();
         let mut shared = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,14 +53,14 @@ impl Progress {
 /// Samples that say nothing about memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// The kernel gave the processor to somebody else meanwhile.
+    /// The kernel ran something else on the processor.
     pub preempted: u64,
     /// The clock ran backwards.
     pub backwards: u64,
 }
 
-/// Writes samples down, except those in which the kernel gave the processor to somebody else, or
-/// the clock ran backwards: what they tell is no latency of memory.
+/// Records samples, except those in which the kernel ran something else on the processor, or the clock ran
+/// backwards: they are no latency of memory.
 pub(super) struct Recorder<'a> {
     progress: &'a Progress,
     timer: Timer,
@@ -98,8 +97,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Samples of one access each: `sample` gives when one began and ended, `Ring::SIZE` times.
-    /// They are kept in a ring of 2 KiB, and recorded when it is full.
+    /// Samples of one access each: `sample` returns when one began and ended, `Ring::SIZE` times. They are
+    /// kept in a ring of 2 KiB, and recorded when it is full.
     #[inline(always)]
     pub fn record_each(&mut self, mut sample: impl FnMut() -> (u64, u64)) {
         let mut ring = [0; RING];
@@ -118,7 +117,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// How long a sample took, unless it says nothing about memory.
+    /// The duration of a sample, unless it says nothing about memory.
     #[inline(always)]
     fn sound(&mut self, began: u64, ended: u64, limit: u64) -> Option<u64> {
         match ended.checked_sub(began) {
@@ -194,7 +193,7 @@ mod tests {
     fn a_long_sample_stays_where_nobody_else_ran() {
         let progress = Progress::new();
         let mut recorder = Recorder::new(&progress, timer(0.0));
-        // Preempted between the two readings of the kernel's count at most now and then.
+        // A preemption between the two readings of the kernel's count is rare.
         for _ in 0..100 {
             recorder.record(0, 60_000, 1);
         }

@@ -1,4 +1,4 @@
-//! Tenants of storage in a run: which requests they put, and what became of them.
+//! Tenants of storage in a run: their requests, and the results.
 
 use weir_model::access::Pattern;
 use weir_model::capability::Feature;
@@ -14,16 +14,16 @@ use crate::topology::list;
 /// The requests of one tenant, before they begin.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    /// Whose they are.
+    /// The tenant.
     pub tenant: usize,
     load: Load,
 }
 
 impl Request {
-    /// What a tenant asks of storage, its part of it behind all of `before`.
+    /// The requests of a tenant; its part of the storage comes after the parts of `before`.
     ///
     /// # Errors
-    /// It asks for what storage cannot do, or there is no storage.
+    /// The request is impossible for storage, or there is no storage.
     pub fn of(
         host: &HostParts,
         index: usize,
@@ -77,7 +77,7 @@ impl Request {
                 tenant: tenant.name.clone(),
                 op: stream.op,
                 cores: tenant.cores.clone(),
-                // Whole requests, so that every part begins where one may.
+                // Whole requests, so that every part begins at a valid offset.
                 set: Bytes(set - set % block),
                 offset: before.iter().map(|r| r.load.end()).max().unwrap_or(0),
                 block: bytes,
@@ -97,7 +97,7 @@ fn no_such_tier(host: &HostParts, name: &TierName) -> MachineError {
     MachineError::no_such_tier(name, &host.topology)
 }
 
-/// Requests under way.
+/// Running requests.
 #[derive(Default)]
 pub(super) struct Requests {
     all: Vec<Member>,
@@ -109,9 +109,9 @@ struct Member {
     running: Running,
     /// Bytes when the window began.
     began_at: u64,
-    /// What requests had taken when the window began; `None` where that is not known.
+    /// Latencies of requests when the window began; `None` if they are not known.
     times: Option<Times>,
-    /// Why it is no longer asked what requests took.
+    /// Why latencies are no longer read.
     silent: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Requests {
         })
     }
 
-    /// Waits until the requests of all flow.
+    /// Waits until the requests of all tenants run.
     pub fn await_flow(&mut self) -> Result<(), MachineError> {
         self.all.iter_mut().try_for_each(|m| m.running.await_flow())
     }
@@ -153,8 +153,8 @@ impl Requests {
         self.all.iter().flat_map(of).collect()
     }
 
-    /// Asks what requests took until now, where the end of another window did not tell. That takes
-    /// a few milliseconds, and so comes before a window and not in it.
+    /// Reads the latencies until now, unless the end of another window did. This takes a few milliseconds, so
+    /// it is done before a window and not in it.
     pub fn before_window(&mut self) {
         for member in &mut self.all {
             if member.times.is_none() {
@@ -163,7 +163,7 @@ impl Requests {
         }
     }
 
-    /// What happened until now does not count.
+    /// Counts before this moment are not used.
     pub fn begin_window(&mut self) -> Result<(), MachineError> {
         for member in &mut self.all {
             member.began_at = member.running.bytes()?;
@@ -171,12 +171,12 @@ impl Requests {
         Ok(())
     }
 
-    /// Whether all are still at work.
+    /// Whether all of them still run.
     pub fn check(&mut self) -> Result<(), MachineError> {
         self.all.iter_mut().try_for_each(|m| m.running.check())
     }
 
-    /// Adds what each did since the window began.
+    /// Adds the counts of each since the window began.
     pub fn end_window(&self, tenants: &mut [TenantProgress]) -> Result<(), MachineError> {
         for member in &self.all {
             let bytes = member.running.bytes()?.saturating_sub(member.began_at);
@@ -188,7 +188,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Adds what the requests of each took since [`before_window`](Self::before_window).
+    /// Adds the latencies of each since [`before_window`](Self::before_window).
     pub fn after_window(&mut self, tenants: &mut [TenantProgress]) {
         for member in &mut self.all {
             let Some(before) = member.times.take() else {
@@ -202,7 +202,7 @@ impl Requests {
         }
     }
 
-    /// Ends all of them; the first that had failed is told, and none stays.
+    /// Stops all of them; the first failure is returned, and none remains.
     pub fn end(self, notes: &mut RunNotes) -> Result<(), MachineError> {
         let mut lost = None;
         for member in self.all {

@@ -1,4 +1,4 @@
-//! One line that several threads take turns on.
+//! One line on which several threads alternate.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use super::recorder::Recorder;
 use crate::clock::Clock;
 use crate::memory::{Pages, Policy, Region};
 
-/// Looks at the line between two looks at the stop flag.
+/// Reads of the line between two reads of the stop flag.
 const LOOKS: usize = 64;
 
 /// The line, which all threads of a tenant share.
@@ -41,8 +41,8 @@ impl SharedLine {
         unsafe { AtomicU64::from_ptr(self.region.base().cast()) }
     }
 
-    /// Takes this thread's turns until the stop flag is up. The first of the threads records how
-    /// long `rounds` rounds of all threads took, by hand-over.
+    /// Takes this thread's turns until the stop flag is set. The first of the threads records how long
+    /// `rounds` rounds of all threads took, by hand-over.
     pub fn take_turns(
         &self,
         turn: Turn,
@@ -53,7 +53,7 @@ impl SharedLine {
     ) {
         let (word, of) = (self.word(), turn.of as u64);
         let mut next = turn.place as u64;
-        // What the last run of this tenant left does not count.
+        // The state that the last run of this tenant left does not count.
         let mut began = None;
         let mut round = 0;
         while wait(word, next, stop) {
@@ -70,15 +70,15 @@ impl SharedLine {
                 }
                 round += 1;
             }
-            // Nobody else's turn: this cannot fail.
+            // It is this thread's turn: this cannot fail.
             let _ = word.compare_exchange(next, next + 1, Ordering::AcqRel, Ordering::Relaxed);
             next += of;
         }
     }
 }
 
-/// Looks at the line until it says `turn`; `false` if the stop flag came up first. Without the
-/// processor's hint for waiting, which takes longer than a hand-over.
+/// Reads the line until it contains `turn`; `false` if the stop flag was set first. Without the processor's
+/// hint for waiting, which takes longer than a hand-over.
 #[inline(always)]
 fn wait(word: &AtomicU64, turn: u64, stop: &AtomicBool) -> bool {
     loop {

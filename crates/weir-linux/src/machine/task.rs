@@ -1,4 +1,4 @@
-//! The loop of one thread: its instruction in its order of lines, until told to stop.
+//! The loop of one thread: its instruction in its order of lines, until it is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +19,9 @@ use crate::kernels::{self, Blocks, Data, Kernel, LINE, Random, chase};
 use crate::memory::Region;
 use crate::root::Root;
 
-/// Lines between two looks at the stop flag: 64 KiB, some microseconds of traffic.
+/// Lines between two reads of the stop flag: 64 KiB, some microseconds of traffic.
 const CHUNK_LINES: usize = 1024;
-/// Time that one sample of a chase should last, so that reading the clock is a small part of it.
+/// The duration of one sample of a chase, so that reading the clock is a small part of it.
 const SAMPLE: Nanos = Nanos(2000.0);
 /// Fewest and most hops in a sample.
 const HOPS: (usize, usize) = (32, 4096);
@@ -30,18 +30,18 @@ const QUIET: Nanos = Nanos(1000.0);
 /// Rounds of turns on a shared line in one sample.
 const ROUNDS_OF_TURNS: usize = 16;
 
-/// How a thread times, found out before the start.
+/// How a thread times, decided before the start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Timed {
     /// Not at all.
     Nothing,
     /// A sample is the mean of some hops.
     Hops { hops: usize, timer: Timer },
-    /// Each hop by itself.
+    /// Each hop alone.
     Hop { timer: Timer },
     /// One flushed line at a time.
     Single { timer: Timer },
-    /// So many flushed lines at once; a sample is their time over their number.
+    /// Several flushed lines at once; a sample is their time divided by their number.
     Burst { lines: usize, timer: Timer },
     /// A sample is the mean of some hand-overs.
     SharedLine { handovers: usize, timer: Timer },
@@ -101,21 +101,21 @@ enum Work {
     },
 }
 
-/// How a loop ended.
+/// The result of a loop.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// Samples that were left out.
     pub left_out: LeftOut,
-    /// Why it ended before it was told to, and whether something may still write to its memory.
+    /// Why it ended early, and whether something may still write to its memory.
     pub failure: Option<(String, bool)>,
 }
 
 impl Task {
-    /// The task of a job on memory of its own: first what its instruction touches, then what is
-    /// loaded along with it.
+    /// The task of a job on memory of its own: first the memory of its instruction, then the memory that is
+    /// loaded together with it.
     ///
     /// # Errors
-    /// The accelerator that is to do the work cannot be had.
+    /// The accelerator is not available.
     pub fn of(job: &Job, regions: &[Region], root: &Root) -> Result<Self, MachineError> {
         let lacks = || MachineError::System {
             what: format!("the loop of the thread on CPU {}", job.cpu),
@@ -123,7 +123,7 @@ impl Task {
         };
         let region = regions.first().ok_or_else(lacks)?;
         let wanted = job.memory.first().ok_or_else(lacks)?.bytes;
-        // Not more than was asked for, though the region is rounded up to whole pages.
+        // Not more than was requested, though the region is rounded up to whole pages.
         let lines = (wanted.min(region.bytes()).get() as usize / LINE).max(1);
         let work = match (job.rounds, job.pattern) {
             _ if job.offload.is_some() => {
@@ -276,7 +276,7 @@ impl Task {
             };
         }
         let timer = Timer::alone(clock);
-        // How many hops make a sample: one pass over a part of the chain tells their length.
+        // The number of hops in a sample: one pass over a part of the chain shows their length.
         let trial = HOPS.1 / 8;
         let began = clock.start();
         // SAFETY: `first` is a line of the chain.
@@ -290,7 +290,7 @@ impl Task {
         }
     }
 
-    /// What its samples are.
+    /// The kind of its samples.
     pub fn timed(&self) -> Timed {
         match &self.work {
             Work::Sequential
@@ -316,7 +316,7 @@ impl Task {
         }
     }
 
-    /// Repeats the loop until the stop flag is up; says how it ended.
+    /// Repeats the loop until the stop flag is set; returns its result.
     pub fn repeat(self, progress: &Progress, stop: &AtomicBool) -> Ended {
         let Self {
             kernel,
@@ -417,8 +417,8 @@ impl Task {
                 let (mut line, clock) = (first, timer.clock);
                 let recorder = recorder.insert(Recorder::new(progress, timer));
                 while goes_on() {
-                    // The first hops after samples were recorded may meet what that disturbed.
-                    // SAFETY: `line` is a line of the chain, here and below.
+                    // The first hops after samples were recorded may be slowed by the recording. SAFETY:
+                    // `line` is a line of the chain, here and below.
                     line = unsafe { kernels::hops(line, 1) };
                     recorder.record_each(|| {
                         pacer.rest(1, stop);
@@ -434,8 +434,8 @@ impl Task {
                 let recorder = recorder.insert(Recorder::new(progress, timer));
                 while goes_on() {
                     let line = base.wrapping_add(random.below(lines) * LINE);
-                    // SAFETY: the line is one of the region's. Reading it first brings the
-                    // translation in, so that the access and no page walk is timed.
+                    // SAFETY: the line is one of the region's. Reading it first brings the translation in, so
+                    // that the access is timed without a page walk.
                     let began = unsafe {
                         line.cast::<u64>().read_volatile();
                         kernels::flush(line);
@@ -455,7 +455,7 @@ impl Task {
                 let clock = timer.clock;
                 let recorder = recorder.insert(Recorder::new(progress, timer));
                 let mut chosen = vec![base; burst];
-                // Each from a part of its own, so that no two are the same line.
+                // Each thread starts in a part of its own, so that no two access the same line.
                 let part = lines / burst;
                 while goes_on() {
                     for (n, line) in chosen.iter_mut().enumerate() {
@@ -489,7 +489,7 @@ impl Task {
                 from,
                 count,
             } => {
-                // Read and written, a line counts twice.
+                // A line that is read and written counts twice.
                 let done = |bytes: u64| progress.add(2 * bytes as usize / LINE);
                 // SAFETY: both arrays hold `count` blocks, were filled, and are this thread's own.
                 failure = unsafe { copier.copy(from, base, count, stop, done) }.err();
@@ -502,7 +502,7 @@ impl Task {
     }
 }
 
-/// Lets a flush's write-back get through.
+/// Waits for the write-back of a flush.
 fn rest(clock: Clock) {
     let began = clock.start();
     while clock.time(clock.start().saturating_sub(began)) < QUIET {

@@ -30,7 +30,7 @@ fn request(error: &MachineError) -> bool {
     matches!(error, MachineError::Request(_))
 }
 
-/// The first window in which every tenant did something: other tests may have the processors for whole
+/// The first window in which every tenant did something: other tests may use the processors for whole
 /// windows.
 fn at_work(machine: &mut dyn Machine, window: Nanos) -> Observation {
     for _ in 0..100 {
@@ -66,7 +66,7 @@ fn every_instruction_moves_bytes_at_a_rate_that_memory_can_have() {
             } else {
                 0.5
             };
-            // Other tests may have the processor for whole windows.
+            // Other tests may use the processor for whole windows.
             let mut rate = 0.0;
             for _ in 0..50 {
                 let seen = machine.observe(Nanos(20e6)).unwrap();
@@ -122,7 +122,7 @@ fn latencies_come_with_their_conditions() {
             latency.merge(seen.tenants[0].latency.as_ref().unwrap());
         }
         let notes = machine.stop().unwrap();
-        // An access alone may be shorter than a step of the clock: most, but never all.
+        // A single access may be shorter than a step of the clock: most may be, but never all.
         let (mean, slow) = (latency.mean().get(), latency.quantile(0.99).get());
         assert!(
             mean < 100_000.0 && slow > 0.3,
@@ -430,7 +430,7 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
         cores: vec![core],
         ..Tenant::on_first_cores(Op::Ld, pattern, &TierName::dram(), 1, Bytes::mib(2))
     };
-    // The one dies when it runs, the other when it finds out what its timer costs.
+    // One thread dies when it runs, the other when it measures the cost of its timer.
     for (pattern, when) in [
         (Pattern::Sequential, "during the run"),
         (Pattern::FlushedLine, "before it was ready"),
@@ -496,7 +496,8 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     };
     assert_eq!(machine.act(&off).unwrap().applied, off);
     assert_eq!(now(), 0x23);
-    // Others may have had the processor, which is said too; of the prefetchers there is nothing to say.
+    // Other programs may have used the processor, which is also noted; there is nothing to note about the
+    // prefetchers.
     let notes = machine.stop().unwrap();
     assert!(
         !notes.warnings.iter().any(|w| w.contains("prefetch")),
@@ -515,7 +516,7 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     );
     assert_eq!(now(), 0x20);
 
-    // A run that cannot start, and a machine that nobody stopped, leave nothing behind.
+    // A run that cannot start, and a machine that is never stopped, leave nothing behind.
     let greedy = quiet
         .clone()
         .with_stream(|s| s.working_set = Bytes::gib(1 << 20));
@@ -526,7 +527,7 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     drop(machine);
     assert_eq!(now(), 0x20);
 
-    // Off before, and so off for somebody who wants them on: that is said.
+    // They were off before, and stay off for a tenant that wants them on: that is noted.
     registers(folder.path(), &[cpu], MSR, 0x3);
     let mut machine = testbed.open(1).unwrap();
     machine.start(&[loud]).unwrap();
@@ -555,7 +556,7 @@ fn each_tenants_cores_are_counted_or_say_why_not() {
     let seen = at_work(machine.as_mut(), Nanos(20e6));
     machine.stop().unwrap();
     let counters = &seen.tenants[0].counters;
-    // Its pages were in place before the window began, and its thread stays where it is.
+    // Its pages existed before the window began, and its thread stays on its processor.
     match counters.get(Counter::PageFaults) {
         Ok(faults) => assert!(faults < 100, "{faults}"),
         Err(why) => assert!(!why.reason.is_empty()),

@@ -1,33 +1,33 @@
-//! What reading the clock costs, found out on the spot.
+//! The cost of reading the clock, measured on the same processor.
 
 use weir_model::units::Nanos;
 
 use crate::clock::Clock;
 use crate::kernels;
 
-/// Readings that tell what the timer itself costs.
+/// Readings that measure the cost of the timer.
 const READINGS: usize = 2001;
-/// Hops that tell what one takes in the first-level cache.
+/// Hops that measure the cost of a hop in the first-level cache.
 const L1_HOPS: usize = 4096;
 
-/// A clock and what it costs to time something with it.
+/// A clock and the cost of timing with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Timer {
     pub clock: Clock,
-    /// What is to be subtracted from a time.
+    /// The cost that is subtracted from a time.
     pub cost: Nanos,
-    /// Within which nine in ten readings of that cost lie.
+    /// The range of nine in ten readings of that cost.
     pub spread: (Nanos, Nanos),
     /// The smallest difference between two readings.
     pub step: Nanos,
 }
 
 impl Timer {
-    /// Takes `nothing`, a reading in ticks of everything around an access without the access, some
-    /// thousand times.
+    /// Calls `nothing`, a reading in ticks of everything around an access without the access, some thousand
+    /// times.
     ///
-    /// The cost is the mean without the tenth at either end, and not the median: that would be one
-    /// of the clock's own steps, which are 10 ns on some machines.
+    /// The cost is the mean without the tenth at either end, and not the median: that would be one of the
+    /// clock's own steps, which are 10 ns on some machines.
     pub fn of(clock: Clock, mut nothing: impl FnMut() -> u64) -> Self {
         let mut readings: Vec<u64> = (0..READINGS).map(|_| nothing()).collect();
         readings.sort_unstable();
@@ -57,13 +57,13 @@ impl Timer {
         })
     }
 
-    /// Takes what surrounds a hop without the hop: a hop on a line that points at itself, and so
-    /// lies in the first-level cache, less what such a hop takes among its like.
+    /// Measures what surrounds a hop without the hop: a hop on a line that points at itself, and so is in the
+    /// first-level cache, minus the cost of such a hop in a chain of them.
     pub fn around_a_hop(clock: Clock) -> Self {
         let mut own: *mut u8 = std::ptr::null_mut();
         let itself: *mut *mut u8 = &raw mut own;
         let mut line: *mut u8 = itself.cast();
-        // SAFETY: the pointer is on this stack, and nobody else knows it.
+        // SAFETY: the pointer is on this stack, and nothing else uses it.
         unsafe { itself.write(line) };
         let timer = Self::of(clock, || {
             let began = clock.start();
@@ -82,7 +82,7 @@ impl Timer {
         timer.less(clock.time(best.unwrap_or(0)) / L1_HOPS as f64)
     }
 
-    /// The same with some of the cost given back: a part of it is what was to be timed.
+    /// The same with a part of the cost returned, because that part belongs to the timed access.
     pub fn less(self, part: Nanos) -> Self {
         Self {
             cost: (self.cost - part).max(Nanos(0.0)),
@@ -90,12 +90,12 @@ impl Timer {
         }
     }
 
-    /// A number of ticks as time, without what the timer cost, and never negative.
+    /// A number of ticks as time, without the cost of the timer, and never negative.
     pub fn net(&self, ticks: u64) -> Nanos {
         (self.clock.time(ticks) - self.cost).max(Nanos(0.0))
     }
 
-    /// In words, for the record of a run.
+    /// In words, for the notes of a run.
     pub fn describe(&self) -> String {
         format!(
             "timer {:.1} (90 % of readings {:.1} to {:.1}), subtracted; steps of {:.1}",

@@ -1,5 +1,5 @@
-//! The last-level cache divided between the tenants of a run, a resctrl group for each tenant that
-//! may not use all of it.
+//! The last-level cache divided between the tenants of a run, with a resctrl group for each tenant that may
+//! not use all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::HostParts;
 use crate::resctrl::{Group, Resctrl};
 use crate::root::Root;
 
-/// The groups of a run. They go with it.
+/// The groups of a run, removed with it.
 #[derive(Debug, Default)]
 pub(super) struct Ways {
     groups: BTreeMap<usize, Group>,
 }
 
 impl Ways {
-    /// Makes a group for each tenant that has ways of its own. No thread is in it yet.
+    /// Makes a group for each tenant that has ways of its own. It has no threads yet.
     ///
     /// # Errors
-    /// The cache cannot be divided here, or not so.
+    /// The cache cannot be divided, or not in this way.
     pub fn divide(host: &HostParts, tenants: &[Tenant]) -> Result<(Self, RunNotes), MachineError> {
         let (mut ways, mut notes) = (Self::default(), RunNotes::default());
         for (index, tenant) in tenants.iter().enumerate() {
@@ -47,8 +47,8 @@ impl Ways {
         Ok((ways, notes))
     }
 
-    /// Gives a tenant these ways, in every instance of the cache that its cores use, and says which
-    /// it has now.
+    /// Gives a tenant these ways, in every instance of the cache that its cores use, and returns the ways
+    /// that it has now.
     ///
     /// # Errors
     /// As [`divide`](Self::divide).
@@ -100,7 +100,7 @@ impl Ways {
         Ok(u32::try_from(applied).unwrap_or(u32::MAX))
     }
 
-    /// Puts a thread into its tenant's group, if that has one.
+    /// Puts a thread into its tenant's group, if the tenant has one.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -168,10 +168,10 @@ mod tests {
         assert_eq!(found.get(Resource::L3, 1), Some(0xf0));
         assert_eq!(found.get(Resource::L3, 0), Some(0xffff));
         ways.take(0, 77).unwrap();
-        // Whoever has no ways of its own stays where it was.
+        // A tenant without ways of its own stays in its group.
         ways.take(1, 78).unwrap();
         assert_eq!(fake.threads(&name), [77]);
-        // Again under way: the same group, other ways.
+        // During a run: the same group, other ways.
         assert_eq!(ways.apply(&resctrl, &root, 0, &[2, 3], 0x3), Ok(0x3));
         assert_eq!(fake.groups(), [name.as_str()]);
         ways.end().unwrap();
@@ -205,7 +205,7 @@ mod tests {
             assert!(error.reason.contains(said), "{error}");
             assert!(fake.groups().is_empty());
         }
-        // Holes are no matter on AMD.
+        // Masks with holes are valid on AMD.
         let fake = Fake::amd();
         let mut ways = Ways::default();
         let applied = ways.apply(&fake.resctrl(), &fake.root(), 0, &[0], 0b101);
@@ -226,7 +226,7 @@ mod tests {
         let resctrl = Resctrl::find(&root).unwrap();
         let error = resctrl.last_level().unwrap_err();
         assert!(error.reason.contains("does not allocate"), "{error}");
-        // A recording can be read, and not be told anything.
+        // A recording can be read, but not written.
         let error = resctrl.make_group().unwrap_err();
         assert!(error.reason.contains("recorded machine"), "{error}");
     }

@@ -1,5 +1,4 @@
-//! One thread of a tenant: gets its memory, waits for the start, and repeats its loop until told to
-//! stop.
+//! One thread of a tenant: it gets its memory, waits for the start, and repeats its loop until it is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,20 +17,20 @@ use crate::clock::{self, Clock, Moment};
 use crate::memory::Region;
 use crate::pin::{self, Pinned};
 
-/// What a thread says once its memory is in place.
+/// The report of a thread when its memory is in place.
 pub(super) struct Ready {
     pub tenant: usize,
-    /// Its number, as the kernel has it.
+    /// Its number in the kernel.
     pub thread: u32,
     pub bytes: Bytes,
     pub verified: bool,
-    /// The size of the pages of what its instruction touches, in words, and of what it loads along
-    /// with that.
+    /// The page sizes, in words: of the memory of its instruction, and of the memory that is loaded together
+    /// with it.
     pub pages: Vec<String>,
     pub timed: Timed,
 }
 
-/// What a thread leaves behind.
+/// The result of a thread.
 pub(super) struct Done {
     pub cpu: u32,
     pub regions: Vec<Region>,
@@ -40,29 +39,28 @@ pub(super) struct Done {
     pub elapsed: Nanos,
     /// Timed samples that were left out.
     pub left_out: LeftOut,
-    /// Whether its loop went on until it was told to stop, and the clocks of its processor together.
+    /// Whether its loop ran until it was stopped, and the clocks of its processor agreed.
     pub sound: Result<(), String>,
     /// Whether every page is still where it was when the run began.
     pub placed: Result<(), MachineError>,
 }
 
-/// Everything that a thread is given.
+/// The inputs of a thread.
 pub(super) struct Worker {
     pub job: Job,
     pub host: Arc<HostParts>,
     pub progress: Arc<Progress>,
     pub stop: Arc<AtomicBool>,
-    /// What its core counts for it.
+    /// The counters of its core.
     pub counts: Counts,
-    /// The line that its tenant's threads share, where they do.
+    /// The line that its tenant's threads share, if they share one.
     pub shared: Option<Arc<SharedLine>>,
 }
 
 impl Worker {
-    /// Gets ready, waits for `go`, and runs until told to stop; `None` if the run never began.
+    /// Gets ready, waits for `go`, and runs until it is stopped; `None` if the run never began.
     ///
-    /// Takes `ready` to itself and lets it go before it waits, so that a thread that dies on the
-    /// way is noticed.
+    /// Owns `ready` and drops it before it waits, so that a thread that dies on the way is noticed.
     pub fn work(
         self,
         kept: Vec<Option<Region>>,
@@ -72,7 +70,7 @@ impl Worker {
         let (pinned, regions, task) = match self.prepare(kept) {
             Ok(prepared) => prepared,
             Err(error) => {
-                // Nobody listens any more only if another thread failed first.
+                // The receiver has gone only if another thread failed first.
                 let _ = ready.send(Err(error));
                 return None;
             }
@@ -91,7 +89,7 @@ impl Worker {
             timed: task.timed(),
         }));
         drop(ready);
-        // A closed gate means that another thread could not get ready.
+        // A closed channel means that another thread could not get ready.
         told.ok().and_then(|()| go.recv().ok())?;
 
         let clock = Clock::best();
@@ -103,7 +101,7 @@ impl Worker {
             clock::raw_nanos().saturating_sub(began),
         );
         let mut regions = match &ended.failure {
-            // Whoever may still write to this memory must not meet its next owner.
+            // An accelerator that may still write to this memory must not reach its next owner.
             Some((_, true)) => {
                 std::mem::forget(regions);
                 Vec::new()
@@ -111,7 +109,7 @@ impl Worker {
             _ => regions,
         };
         let sound = Moment::now(clock).check_since(moment, clock);
-        // Memory that goes offline, a changed cpuset and a daemon all move pages under a run.
+        // Memory that goes offline, a changed cpuset or a daemon may move pages during a run.
         let mut placed = regions.iter_mut().map(|r| r.verify(&self.host.policy));
         let placed = placed.find(Result::is_err).unwrap_or(Ok(()));
         let done = Done {

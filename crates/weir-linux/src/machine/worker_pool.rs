@@ -1,4 +1,4 @@
-//! The threads of a run, from the moment when all of them are ready until the last has gone.
+//! The threads of a run, from the moment when all of them are ready until the last has ended.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use super::{HostParts, notes};
 use crate::memory::Region;
 use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
 
-/// What is said of a thread that is gone.
+/// The reason for a thread that has ended.
 const ENDED: &str = "it ended during the run";
 
 /// One thread as the run sees it.
@@ -36,7 +36,7 @@ struct Member {
     began_at: u64,
 }
 
-/// What is asked of a tenant at every window.
+/// The facts of a tenant that every window needs.
 struct TenantFacts {
     name: String,
     cores: Vec<u32>,
@@ -54,14 +54,14 @@ pub(super) struct WorkerPool {
     requests: Requests,
     /// Parts of the last-level cache.
     ways: Ways,
-    /// Every thread that is at work, with its tenant.
+    /// Every running thread, with its tenant.
     threads: Vec<(usize, u32)>,
     notes: RunNotes,
 }
 
 impl WorkerPool {
-    /// Starts every thread, waits until all have their memory, and lets them go together. If one
-    /// cannot get ready, none runs.
+    /// Starts every thread, waits until all have their memory, and starts their loops together. If one cannot
+    /// get ready, none runs.
     pub fn assemble(
         work: Work,
         tenants: &[Tenant],
@@ -74,7 +74,7 @@ impl WorkerPool {
         assignment::check_free_memory(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
         let (ways, of_ways) = Ways::divide(host, tenants)?;
-        // They take longest to get ready, and end by themselves if the run does not begin.
+        // They take longest to get ready, and end themselves if the run does not begin.
         let mut requests = Requests::start(host, &work.requests)?;
 
         let prefetchers = hold_prefetchers(host, tenants);
@@ -118,7 +118,7 @@ impl WorkerPool {
             }
             gates.push(gate);
         }
-        // With the last sender gone, the channel ends when the last thread has spoken.
+        // Without the last sender, the channel ends when the last thread has reported.
         drop(tell);
         let mut ready: Vec<Ready> = Vec::with_capacity(members.len());
         for report in &told {
@@ -157,17 +157,17 @@ impl WorkerPool {
             let take = |&(tenant, thread): &(usize, u32)| ways.take(tenant, thread);
             threads.iter().try_for_each(take)
         });
-        // Threads whose gate is dropped never begin.
+        // Threads whose channel is dropped never begin.
         if let Err(error) = flowing {
             drop(gates);
             for member in members {
-                // What it would say is that it never began.
+                // It would only report that it never began.
                 let _ = member.thread.join();
             }
             return Err(error);
         }
         for gate in gates {
-            // A thread that is gone is found at the end of the first window.
+            // An ended thread is found at the end of the first window.
             let _ = gate.send(());
         }
         Ok(Self {
@@ -182,10 +182,11 @@ impl WorkerPool {
         })
     }
 
-    /// Gives a tenant these ways of the last-level cache until the run ends, and says which it has.
+    /// Gives a tenant these ways of the last-level cache until the run ends, and returns the ways that it
+    /// has.
     ///
     /// # Errors
-    /// There is no such tenant, or the cache cannot be divided so.
+    /// There is no such tenant, or the cache cannot be divided in this way.
     pub fn set_ways(
         &mut self,
         host: &HostParts,
@@ -236,7 +237,7 @@ impl WorkerPool {
         Ok(running)
     }
 
-    /// What happened until now does not count.
+    /// Counts before this moment are not used.
     ///
     /// # Errors
     /// Requests to storage cannot be counted.
@@ -250,10 +251,10 @@ impl WorkerPool {
         self.requests.begin_window()
     }
 
-    /// Whether every thread and every process is still there.
+    /// Whether every thread and every process still runs.
     ///
     /// # Errors
-    /// One is not: which, and whose it was.
+    /// One does not: which one, and its tenant.
     pub fn check(&mut self) -> Result<(), MachineError> {
         match self.members.iter().find(|m| m.thread.is_finished()) {
             Some(member) => Err(self.failed(member.tenant, member.cpu, ENDED)),
@@ -269,7 +270,7 @@ impl WorkerPool {
         }
     }
 
-    /// What each tenant did since the window began.
+    /// The counts of each tenant since the window began.
     pub fn end_window(&mut self) -> Result<Vec<TenantProgress>, MachineError> {
         self.check()?;
         let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
@@ -297,14 +298,13 @@ impl WorkerPool {
         Ok(tenants)
     }
 
-    /// Adds to what each tenant did what takes too long to ask for while the window's time runs: the
-    /// latencies of requests to storage.
+    /// Adds to the counts of each tenant what takes too long to read during the window: the latencies of
+    /// requests to storage.
     pub fn after_window(&mut self, tenants: &mut [TenantProgress]) {
         self.requests.after_window(tenants);
     }
 
-    /// Stops every thread and waits for it. Fails if a thread or a page was not to its end what it
-    /// was at the start.
+    /// Stops every thread and waits for it. Fails if a thread or a page is not what it was at the start.
     pub fn dismiss(mut self) -> Result<(RunNotes, Vec<Region>), MachineError> {
         self.stop.store(true, Ordering::Relaxed);
         let mut notes = std::mem::take(&mut self.notes);
@@ -386,7 +386,7 @@ fn shared_lines(
     Ok(lines)
 }
 
-/// Memory of the last run for each array that it serves; the rest goes back to the kernel.
+/// Memory of the last run for each array that can use it; the rest is freed.
 fn take_kept(host: &HostParts, jobs: &[Job]) -> Vec<Vec<Option<Region>>> {
     let mut kept = std::mem::take(&mut *host.kept.lock().unwrap_or_else(PoisonError::into_inner));
     let mut serve = |job: &Job, need: &Need| {

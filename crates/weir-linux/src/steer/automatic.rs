@@ -1,9 +1,9 @@
-//! Who could be a tenant where nobody was named: control groups by where their pages lie.
+//! Automatic tenants: control groups, chosen by the nodes of their pages.
 //!
-//! A candidate is the highest control group that has processes of its own. Who has a good part of its pages
-//! on the slow tier may be held, and whoever has less is protected. Pages are not traffic: a group whose cold
-//! pages were demoted looks like one that works on the slow tier, which is why the part is configured and the
-//! system's own groups are left out.
+//! A candidate is the highest control group that has processes of its own. A candidate with a large part of
+//! its pages on the slow tier may be limited, any other is protected. Pages are not traffic: a group with
+//! demoted cold pages looks like one that works on the slow tier. Therefore the part is configured and the
+//! system's own groups are excluded.
 
 use weir_model::units::Bytes;
 
@@ -12,35 +12,35 @@ use super::scope::{Scope, groups_in};
 use super::sensors::residency;
 use crate::root::Root;
 
-/// Groups of the system's own, which are nobody's tenants unless they are named.
+/// Groups of the system, which are never tenants unless they are named.
 const SYSTEM: [&str; 2] = ["/init.scope", "/system.slice"];
-/// Groups that Weir itself made.
+/// Groups that Weir made.
 const OURS: &str = "weir-steer-";
-/// Groups below one another are not looked through beyond this depth, nor beyond so many.
+/// The largest depth of groups, and the largest number of groups, that are searched.
 const DEEPEST: usize = 16;
 const MOST: usize = 1 << 14;
 
-/// What makes a control group a tenant.
+/// The rules that make a control group a tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     /// The nodes of the slow tier.
     pub slow_nodes: Vec<u32>,
-    /// The part of a group's pages on the slow tier from which on it may be held.
+    /// The least part of a group's pages on the slow tier for which it may be limited.
     pub slow_share: f64,
-    /// Groups with less memory are left alone.
+    /// Groups with less memory are never tenants.
     pub least: Bytes,
-    /// Groups that are left alone, with all below them: paths below the mount.
+    /// Excluded groups, with all below them: paths below the mount.
     pub exclude: Vec<String>,
-    /// Candidates beyond so many are left alone, the smallest first.
+    /// The most candidates; the smallest are dropped first.
     pub most: usize,
 }
 
-/// A control group that could be a tenant, and what it would be.
+/// A control group that could be a tenant, and its role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// Its path below the mount.
     pub group: String,
-    /// Whether it may be held; protected otherwise.
+    /// Whether it may be limited; protected otherwise.
     pub restrain: bool,
     /// Its pages on the slow tier.
     pub slow: Bytes,
@@ -49,12 +49,12 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The scope that names it.
+    /// Its scope.
     pub fn scope(&self) -> Scope {
         Scope::Group(self.group.clone())
     }
 
-    /// What it would be and why, in words.
+    /// Its role and the reason, in words.
     pub fn why(&self) -> String {
         let percent = 100.0 * self.slow.get() as f64 / self.all.get().max(1) as f64;
         let role = match self.restrain {
@@ -113,14 +113,14 @@ fn candidate(root: &Root, rules: &Rules, group: String) -> Option<Candidate> {
     })
 }
 
-/// Whether a group has processes of its own, and not only below it.
+/// Whether a group has processes of its own, and not only in groups below it.
 fn has_processes(root: &Root, group: &str) -> bool {
     let text = root.text(&file(&format!("{MOUNT}{group}"), "cgroup.procs"));
-    // Of a threaded group it cannot be read; its processes are those of the group above.
+    // The list of a threaded group cannot be read; its processes belong to the group above.
     text.known().is_some_and(|text| !text.trim().is_empty())
 }
 
-/// The group that this process is in, below the mount.
+/// The group of this process, below the mount.
 fn own_group(root: &Root) -> Option<String> {
     let path = super::scope::group_of(root, &Scope::Process(std::process::id())).ok()?;
     path.strip_prefix(MOUNT).map(str::to_owned)
@@ -135,7 +135,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A group with a process and so many MiB on nodes 0 and 1.
+    /// A group with a process and with memory in MiB on nodes 0 and 1.
     fn group(machine: &Machine, path: &str, process: u32, on: [u64; 2]) {
         let mut above = String::new();
         for name in path.trim_start_matches('/').split('/') {

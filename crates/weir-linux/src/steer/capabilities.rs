@@ -1,4 +1,4 @@
-//! What a host lacks to be steered, and what each loss costs.
+//! What a host lacks for steering, and the effect of each loss.
 
 use weir_model::capability::{Capability, Feature, Unavailable};
 
@@ -10,11 +10,11 @@ use super::sensors::traffic;
 use super::sensors::uncore::Uncore;
 use crate::root::Root;
 
-/// What is lost where loads are timed in place of the Tables of Requests.
+/// The effect of timed loads in place of the Tables of Requests.
 const BY_PROBE: &str = "loads from the fast tier are timed instead: that it is slow is seen, but not who \
     fills the Table of Requests, nor how busy the slow tier is; holds are tried, and are narrower";
 
-/// What it offers and what it lacks.
+/// The capabilities of the host, present and missing.
 pub(super) fn all(
     root: &Root,
     config: &HostConfig,

@@ -1,69 +1,69 @@
-//! What is steered, and within which bounds.
+//! The tenants, and the bounds of steering.
 
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::actuators::Actuator;
 use super::scope::Scope;
 
-/// A tenant as it is asked for.
+/// A requested tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantScope {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whom it means.
+    /// Its processes.
     pub scope: Scope,
-    /// Whether it may be held. Nobody else is ever touched.
+    /// Whether it may be limited. No other tenant is ever changed.
     pub restrain: bool,
 }
 
-/// Whether loads of this program's own from the fast tier are timed.
+/// Whether this program times loads of its own from the fast tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Probing {
-    /// Where the Tables of Requests are not counted.
+    /// Only if the Tables of Requests are not counted.
     Auto,
-    /// In any case.
+    /// Always.
     Always,
     /// Never.
     #[default]
     Never,
 }
 
-/// What is steered, and within which bounds.
+/// The tenants, and the bounds of steering.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostConfig {
     /// The tenants.
     pub tenants: Vec<TenantScope>,
-    /// By what they may be held.
+    /// The actuators that may be used.
     pub actuators: Vec<Actuator>,
-    /// Whether a process that shares its control group with others may be put into one of its own,
-    /// below that, for as long as it is steered.
+    /// Whether a process that shares its control group with others may be moved into a group of its own,
+    /// below that group, while it is steered.
     pub own_groups: bool,
     /// Whether monitoring groups may be made, to count each tenant's bytes.
     pub monitor: bool,
-    /// Whether what holds for the whole machine may be changed: the weights of interleaving.
+    /// Whether settings of the whole machine may be changed: the weights of interleaving.
     pub machine_wide: bool,
-    /// The part of its processors' time, bandwidth and clock that a tenant keeps, whatever is asked.
+    /// The part of its processors' time, bandwidth and clock that a tenant always keeps.
     pub floor: f64,
-    /// The least time between two changes of one tenant by one means, unless to let go.
+    /// The least time between two changes of one tenant by one actuator, unless a limit is removed.
     pub dwell: Nanos,
-    /// All of the memory bandwidth, where resctrl counts in MB/s.
+    /// The full memory bandwidth, if resctrl counts in MB/s.
     pub full: Option<GbPerSec>,
     /// The nodes of the slow tier.
     pub slow_nodes: Vec<u32>,
-    /// The node of the fast tier, where the kernel knows nodes.
+    /// The node of the fast tier, if the kernel knows nodes.
     pub fast_node: Option<u32>,
     /// Whether loads from it are timed.
     pub probe: Probing,
-    /// Whether accesses are sampled with their addresses, where the hardware does that.
+    /// Whether accesses are sampled with their addresses, if the hardware supports it.
     pub sample: bool,
-    /// Windows from one look at a tenant's pages to the next, where they stay where they are; 0 for none. Pages
-    /// that move are looked at more often.
+    /// Windows from one reading of a tenant's pages to the next, if the pages do not move; 0 for none. Pages
+    /// that move are read more often.
     pub look_at_pages: u32,
 }
 
 impl Default for HostConfig {
-    /// Nobody; every means but the clock and the cache; a hundredth is kept; ten changes a second; nothing is
-    /// timed.
+    /// No tenants; every actuator except the clock and the cache; a floor of a hundredth; ten changes a
+    /// second; no loads are timed.
     fn default() -> Self {
         Self {
             tenants: Vec::new(),

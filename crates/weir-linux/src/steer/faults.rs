@@ -1,4 +1,4 @@
-//! Whatever ends the program, and wherever: the machine ends as it was found, byte for byte.
+//! However and wherever the program ends, the machine is restored byte for byte.
 
 use std::sync::LazyLock;
 
@@ -16,20 +16,20 @@ use super::restore::Cause;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 
-/// One thing that happens.
+/// One event.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Weir holds a tenant or lets it go.
+    /// Weir limits a tenant or removes its limit.
     Act(Action),
-    /// Weir sets weights, or puts them back.
+    /// Weir sets weights, or restores them.
     Weights(Option<[(u32, u8); 2]>),
-    /// Somebody else sets a quota.
+    /// Another program sets a quota.
     Quota(&'static str, u64),
-    /// A group goes with all that is in it, and may come again.
+    /// A group disappears with everything in it, and may come again.
     Vanish(bool),
-    /// A thread of tenant `a` begins, in the group that it is in.
+    /// A thread of tenant `a` starts, in the tenant's group.
     Begin,
-    /// A thread of tenant `a` is moved elsewhere by somebody.
+    /// Another program moves a thread of tenant `a`.
     Move,
     /// The disk is full from now on.
     Full,
@@ -56,8 +56,8 @@ fn config() -> HostConfig {
     }
 }
 
-/// A program that lives for a while: it takes up what was left, steers, and ends as it may. What
-/// others do goes on when it has ended. Says what it could not put back, if it came to that.
+/// A program that lives for a while: it restores what was left, steers, and ends in some way. Other programs
+/// go on after its end. Returns what it could not restore, if it came to that.
 fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Option<Vec<Cause>> {
     let storage = Box::new(paper.held_by(life));
     let root = machine.root(life);
@@ -66,7 +66,7 @@ fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Opti
     let mut host = host.and_then(Result::ok);
     for event in events {
         match (event, &mut host) {
-            // What is refused is refused.
+            // A refusal has no effect.
             (Event::Act(action), Some(host)) => drop(host.act(action)),
             (Event::Weights(weights), Some(host)) => {
                 drop(host.interleave(weights.as_ref().map(|w| w.as_slice())));
@@ -79,7 +79,7 @@ fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Opti
     Some(host?.release().into_iter().map(|not| not.cause).collect())
 }
 
-/// What is done by somebody else.
+/// An event caused by another program.
 fn others_do(machine: &Machine, event: &Event) {
     match event {
         Event::Quota(group, period) => {
@@ -138,7 +138,7 @@ fn ways(tenant: &str, mask: u32) -> Event {
     Event::Act(Action::CacheWays { tenant, mask })
 }
 
-/// Every means, taken, changed and in part let go.
+/// Every actuator, set, changed and in part removed.
 fn history() -> Vec<Event> {
     vec![
         cores("a", Some(2)),
@@ -163,7 +163,7 @@ fn a_machine_that_is_let_go_is_as_it_was() {
     let not = live(&machine, &paper, &life, &history()).unwrap();
     assert_eq!(not, []);
     assert_eq!(differences(&before, &machine.tree()), [""; 0]);
-    // And while it was held it was not.
+    // During the limit it was different.
     assert!(life.taken() > 80, "{}", life.taken());
     assert!(paper.text().contains("a.slice/a/cpuset.cpus"));
 }
@@ -205,7 +205,7 @@ fn nothing_is_changed_that_could_not_be_written_down() {
     let (paper, life) = (Paper::default(), Life::default());
     let mut events = history();
     events.insert(0, Event::Full);
-    // The monitoring groups were made before the disk was full, and go.
+    // The monitoring groups were made before the disk was full, and are removed.
     let not = live(&machine, &paper, &life, &events).unwrap();
     assert_eq!(not, []);
     assert_eq!(differences(&before, &machine.tree()), [""; 0]);
@@ -309,7 +309,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the machine is to be in the end: as at the beginning, but for what others did to it.
+/// The expected final machine: as at the beginning, except changes by other programs.
 fn without_weir(events: &[Event]) -> Machine {
     let machine = Machine::new();
     events.iter().for_each(|event| others_do(&machine, event));
@@ -331,7 +331,7 @@ proptest! {
         let expected = without_weir(&events).tree();
         prop_assert_eq!(differences(&expected, &machine.tree()), [""; 0]);
 
-        // The same, ended somewhere, with a restore that is ended too.
+        // The same, ended at some step, with a restore that ends early too.
         let (machine, paper) = (Machine::new(), Paper::default());
         let life = Life::until(Some(end.index(whole.taken())));
         live(&machine, &paper, &life, &events);

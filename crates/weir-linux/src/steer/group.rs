@@ -8,7 +8,7 @@ use super::scope::groups_in;
 use crate::root::Root;
 use crate::topology::list;
 
-/// Where the kernel's documentation has version 2 mounted.
+/// The mount point of version 2 in the kernel's documentation.
 pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 
 /// Whether a path is a control group.
@@ -76,18 +76,18 @@ fn numbers_below(root: &Root, group: &str, name: &str) -> Vec<u32> {
     all
 }
 
-/// Whether the kernel says that nothing is below a group, which costs less than to look.
+/// Whether the kernel reports no groups below a group, which costs less than a listing.
 fn has_none_below(root: &Root, group: &str) -> bool {
     let stat = root.text(&file(group, "cgroup.stat"));
     let is_none = |text: &String| text.lines().any(|line| line == "nr_descendants 0");
     stat.known().is_some_and(is_none)
 }
 
-/// The processors that a group may run on now: its own, or those of the nearest group above that
-/// says (`cpuset.cpus.effective`), or all.
+/// The processors that a group may use now: its own, or those of the nearest group above with a list
+/// (`cpuset.cpus.effective`), or all.
 ///
 /// # Errors
-/// The kernel does not say, or says what is no list.
+/// The kernel does not say, or the list is invalid.
 pub(crate) fn processors(root: &Root, group: &str) -> Result<Vec<u32>, Unavailable> {
     let mut at = Some(group);
     while let Some(group) = at {
@@ -101,10 +101,10 @@ pub(crate) fn processors(root: &Root, group: &str) -> Result<Vec<u32>, Unavailab
     list::parse(online.get()?)
 }
 
-/// Whether a group has a controller, or may be given it.
+/// Whether a group has a controller, or can get it.
 ///
 /// # Errors
-/// The kernel has none of the name.
+/// The kernel has no controller of the name.
 pub(crate) fn may_have(root: &Root, group: &str, controller: &str) -> Result<(), Unavailable> {
     let text = root.text(&file(MOUNT, "cgroup.controllers"));
     let all = text.get()?;

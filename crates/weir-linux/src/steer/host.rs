@@ -1,4 +1,4 @@
-//! This host, for a controller: tenants seen window by window, and held.
+//! This host, for a controller: tenants are observed window by window, and limited.
 
 mod tenants;
 
@@ -28,10 +28,10 @@ use crate::root::Root;
 /// Why a host is not steered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum HostError {
-    /// The request makes no sense here; each reason with what to do.
+    /// The request makes no sense here; each reason with advice.
     #[error("{}", .0.join("\n"))]
     Refused(Vec<String>),
-    /// What it takes is not there.
+    /// Something required is missing.
     #[error("{0}")]
     Missing(Unavailable),
     /// The journal.
@@ -58,19 +58,19 @@ pub struct Host {
 }
 
 impl Host {
-    /// Finds the tenants, takes the journal of a folder, and puts back what an earlier process left.
-    /// Without a folder it is a dry run: nothing is ever written.
+    /// Finds the tenants, takes the journal of a folder, and restores what an earlier process left. Without a
+    /// folder it is a dry run: nothing is ever written.
     ///
     /// # Errors
-    /// A scope names nothing, scopes overlap, or no means is left for a tenant that is to be held:
-    /// each with what to do. Another process steers this host.
+    /// A scope names nothing, scopes overlap, or a tenant that may be limited has no actuator: each with
+    /// advice. Another process steers this host.
     pub fn open(
         root: &Root,
         config: HostConfig,
         library: &EventLibrary,
         journal: Option<&Path>,
     ) -> Result<(Self, Restored), HostError> {
-        // What an earlier process left may be in the way of what is looked for.
+        // Changes that an earlier process left may hide what is searched.
         let (writes, restored) = match journal {
             Some(folder) => {
                 let (writes, restored) = JournalledWrites::open(root, folder)?;
@@ -81,8 +81,8 @@ impl Host {
         Ok((Self::with(root, config, library, writes)?, restored))
     }
 
-    /// As [`Host::open`], with somebody who is told of every record that is in the journal and of
-    /// every write: a test ends the program there.
+    /// As [`Host::open`], with an observer of every record in the journal and of every write: a test ends the
+    /// program there.
     ///
     /// # Errors
     /// As [`Host::open`].
@@ -143,7 +143,8 @@ impl Host {
         Ok(host)
     }
 
-    /// Makes what is needed to see and hold tenants; what cannot be made is missed later, and said.
+    /// Makes what is needed to observe and limit tenants; a part that cannot be made is reported later as
+    /// missing.
     fn settle(&mut self) {
         let Self {
             root,
@@ -166,16 +167,16 @@ impl Host {
         &self.tenants
     }
 
-    /// The step in which a tenant's bandwidth can be allocated, of all of it; none if it cannot be held
-    /// by that.
+    /// The step of a tenant's bandwidth allocation, as a share of all; `None` if it cannot be limited by
+    /// that.
     pub fn allocation_step(&self, tenant: &Tenant) -> Option<f64> {
         let scale = super::actuators::allocation::scale(&self.root, self.config.full).ok()?;
         let step = scale.step.max(1) as f64 / scale.all;
         tenant.can(Actuator::Bandwidth).then_some(step)
     }
 
-    /// The clocks that a tenant's processors can be bounded to, the highest first; none if it cannot
-    /// be held by that.
+    /// The clocks to which a tenant's processors can be limited, the highest first; none if it cannot be
+    /// limited by that.
     pub fn clocks(&self, tenant: &Tenant) -> Vec<Gigahertz> {
         if tenant.can(Actuator::Clock) {
             super::actuators::clock::clocks(&self.root, tenant.cpus())
@@ -184,7 +185,7 @@ impl Host {
         }
     }
 
-    /// The shortest that loads from the fast tier take now.
+    /// The shortest latency of loads from the fast tier now.
     ///
     /// # Errors
     /// They cannot be timed.
@@ -205,20 +206,20 @@ impl Host {
         self.probe.is_ok()
     }
 
-    /// What this host offers and what it lacks.
+    /// The capabilities of this host, present and missing.
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
     }
 
-    /// Waits until a window has passed since the last one, and says what was seen in it.
+    /// Waits until a window has passed since the last one, and returns its observation.
     pub fn observe(&mut self, window: Nanos) -> HostObservation {
         let began = self.last.unwrap_or_else(Instant::now);
         self.wait(began, window, &|| false);
         self.look(began)
     }
 
-    /// The same, unless somebody wants it to end meanwhile: asked whenever a signal comes, or loads are
-    /// timed. Nothing is lost of a window that was broken off.
+    /// The same, unless a stop is requested in the meantime: `asked` is called whenever a signal comes, or
+    /// loads are timed. An interrupted window loses nothing.
     pub fn observe_unless(
         &mut self,
         window: Nanos,
@@ -228,7 +229,7 @@ impl Host {
         self.wait(began, window, ended).then(|| self.look(began))
     }
 
-    /// Waits for the end of a window, and times loads on the way; whether it has come.
+    /// Waits for the end of a window, and times loads in the meantime; returns whether the end has come.
     fn wait(&mut self, began: Instant, window: Nanos, ended: &dyn Fn() -> bool) -> bool {
         let length = Duration::from_nanos(window.get().max(0.0) as u64);
         let parts = if self.probe.is_ok() { BURSTS } else { 1 };
@@ -249,7 +250,7 @@ impl Host {
         !ended()
     }
 
-    /// What was seen since a window began.
+    /// The observation since a window began.
     fn look(&mut self, began: Instant) -> HostObservation {
         let now = Instant::now();
         let window = Nanos(now.duration_since(began).as_nanos() as f64);
@@ -279,7 +280,7 @@ impl Host {
         }
     }
 
-    /// Looks at the pages of whoever was never looked at, and of one who is due: no window pays for all.
+    /// Reads the pages of tenants that were never read, and of one that is due: no window pays for all.
     fn look_at_pages(&mut self) {
         let rarest = u64::from(self.config.look_at_pages);
         if rarest == 0 {
@@ -296,11 +297,11 @@ impl Host {
         }
     }
 
-    /// Holds a tenant, or lets it go, and says what is in force.
+    /// Limits a tenant, or removes its limit, and returns the limit in force.
     ///
     /// # Errors
-    /// There is no such tenant, it may not be held, it may not be held by this, or the kernel
-    /// refused: the reason. What was not refused stands.
+    /// There is no such tenant, it may not be limited, it has no such actuator, or the kernel refused: the
+    /// reason. Whatever was not refused stays in force.
     pub fn act(&mut self, action: &Action) -> Result<Applied, Unavailable> {
         let Some(writes) = &self.writes else {
             return Err(Unavailable::because("this is a dry run"));
@@ -329,8 +330,8 @@ impl Host {
         })
     }
 
-    /// Sets the weights by which pages are interleaved over nodes, for the whole machine; none puts
-    /// back what they were.
+    /// Sets the weights by which pages are interleaved over nodes, for the whole machine; `None` restores the
+    /// earlier weights.
     ///
     /// # Errors
     /// That was not allowed, the kernel has no such weights, or it refused.
@@ -358,12 +359,12 @@ impl Host {
         }
     }
 
-    /// What was written since the last call, requested and applied, also what was refused.
+    /// The writes since the last call, requested and applied, including refused ones.
     pub fn take_writes(&mut self) -> Vec<Wrote> {
         std::mem::take(&mut self.wrote)
     }
 
-    /// Puts everything back, and says what could not be.
+    /// Restores everything, and returns what could not be restored.
     pub fn release(&mut self) -> Vec<NotPutBack> {
         for tenant in &mut self.tenants {
             tenant.forget();
@@ -371,7 +372,7 @@ impl Host {
         self.releaser().release()
     }
 
-    /// A way to put everything back from another thread.
+    /// A way to restore everything from another thread.
     pub fn releaser(&self) -> Release {
         Release(self.writes.clone())
     }
@@ -379,7 +380,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Whoever wants to know what could not be put back calls `release`.
+        // Callers that need to know what could not be restored call `release`.
         let _: Vec<Cause> = self.release().into_iter().map(|not| not.cause).collect();
     }
 }

@@ -1,4 +1,5 @@
-//! A host of files: who is found, what is refused, what is in force, and who else changed what.
+//! A host of files: which tenants are found, what is refused, what is in force, and changes by other
+//! programs.
 
 use std::sync::LazyLock;
 use std::sync::mpsc::channel;
@@ -139,7 +140,7 @@ fn what_is_asked_for_and_what_is_in_force_are_two_things() {
         "{applied:?}"
     );
 
-    // A quota that it has already is not widened, and a share is of the cores that are left.
+    // An existing quota is not widened, and a share is of the remaining cores.
     host.act(&time(b, 0.9)).unwrap();
     assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "30000 10000\n");
     host.act(&time(a, 0.5)).unwrap();
@@ -148,7 +149,7 @@ fn what_is_asked_for_and_what_is_in_force_are_two_things() {
     assert_eq!(machine.text(&format!("{A}/cpu.max")), "10000 10000\n");
     assert_eq!(machine.text(&format!("{A}/cpuset.cpus")), "0-1\n");
 
-    // The floor, and the least that the kernel takes.
+    // The floor, and the minimum of the kernel.
     host.act(&time(a, 0.0)).unwrap();
     assert_eq!(machine.text(&format!("{A}/cpu.max")), "1000 10000\n");
 
@@ -425,7 +426,7 @@ fn a_loop_that_stands_still_lets_go_from_another_thread() {
         now.get("/sys/fs/cgroup/b/cpu.max"),
         before.get("/sys/fs/cgroup/b/cpu.max")
     );
-    // It comes to itself, and may hold again.
+    // It runs again, and may set limits again.
     watchdog.turn();
     host.act(&time("cgroup:/b", 0.4)).unwrap();
     host.act(&bandwidth).unwrap();
@@ -459,7 +460,7 @@ fn tenants_that_nobody_named_come_and_go() {
     host.retire(1);
     assert!(!host.observe(Nanos(0.0)).tenants[1].busy);
     host.act(&time("cgroup:/shared", 0.25)).unwrap_err();
-    // Another has its place, and it comes back in a place of its own.
+    // Another tenant has its position, and it comes back in a new position.
     assert_eq!(adopt(&mut host, "cgroup:/a.slice/a", Some(1)), Ok(1));
     assert_eq!(adopt(&mut host, "cgroup:/shared", None), Ok(2));
     assert!(

@@ -1,6 +1,5 @@
-//! The system's weights of interleaving, changed for a time by whoever measures with them: through the same
-//! journal as everything that is steered, so that `weir steer restore` puts them back where a measurement was
-//! killed.
+//! The system's weights of interleaving, changed for a measurement: through the same journal as all of
+//! steering, so that `weir steer restore` restores them if a measurement was killed.
 
 use std::path::Path;
 
@@ -10,10 +9,10 @@ use super::actuators::{KernelAccess, weights};
 use super::journalled_writes::{JournalError, JournalledWrites, Restored};
 use crate::root::Root;
 
-/// Weights of nodes that are ours for now; dropping puts back what was there.
+/// Weights of nodes, changed for a time; a drop restores the earlier weights.
 ///
-/// They are one setting of the whole system, and hold for pages that any program under weighted interleave
-/// gets meanwhile.
+/// They are one setting of the whole system, and apply to pages that any program under weighted interleave
+/// gets in the meantime.
 #[derive(Debug)]
 pub struct Interleaving(JournalledWrites);
 
@@ -26,12 +25,12 @@ impl Interleaving {
         weights::find(root)
     }
 
-    /// Sets the weight of each of some nodes, from 1 to 255, with the journal of a folder; and says what an
-    /// earlier process had left changed.
+    /// Sets the weight of each of some nodes, from 1 to 255, with the journal of a folder; also returns what
+    /// an earlier process had left changed.
     ///
     /// # Errors
-    /// The kernel has none, does not let this user set them, or another process steers this host; nothing has
-    /// changed then.
+    /// The kernel has no weights, does not let this user set them, or another process steers this host;
+    /// nothing has changed then.
     pub fn set(
         root: &Root,
         journal: &Path,
@@ -72,10 +71,10 @@ impl Interleaving {
         )))
     }
 
-    /// Puts back what was there.
+    /// Restores the earlier weights.
     ///
     /// # Errors
-    /// Something could not be put back; the rest is all the same, and the journal keeps it.
+    /// A weight could not be restored; the others are restored all the same, and the journal keeps it.
     pub fn restore(mut self) -> Result<(), Unavailable> {
         let not: Vec<String> = self.0.release().iter().map(ToString::to_string).collect();
         if not.is_empty() {
@@ -87,7 +86,7 @@ impl Interleaving {
 
 impl Drop for Interleaving {
     fn drop(&mut self) {
-        // Whoever wants to know what could not be put back calls `restore`.
+        // Callers that need to know what could not be restored call `restore`.
         self.0.release();
     }
 }
@@ -123,7 +122,7 @@ mod tests {
             assert_eq!(machine.text(&format!("{FOLDER}/auto")), "false\n");
             held.restore().unwrap();
             assert_eq!(differences(&before, &machine.tree()), [""; 0]);
-            // The second is refused, and so the first must go.
+            // The second is refused, so the first must be undone.
             for wrong in [(1, 256), (1, 0), (7, 1)] {
                 hold(&machine, &whole, &paper, &[(0, 9), wrong]).unwrap_err();
                 assert_eq!(differences(&before, &machine.tree()), [""; 0]);

@@ -1,4 +1,4 @@
-//! The only way to change anything: found, said on disk, written, read back.
+//! The only way to change anything: read the value, record it on disk, write, read back.
 
 use std::path::Path;
 
@@ -10,20 +10,20 @@ use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, put_
 use crate::process::started;
 use crate::root::Root;
 
-/// A value that was written, or was not.
+/// A value that was written, or was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wrote {
     /// The file.
     pub path: String,
-    /// What it said.
+    /// Its content before.
     pub before: String,
-    /// What was asked for.
+    /// The requested content.
     pub requested: String,
-    /// What it says now, read back; or why it is as before.
+    /// Its content now, read back; or why it is as before.
     pub applied: Result<String, Unavailable>,
 }
 
-/// Why a host cannot be steered, or a journal not be replayed.
+/// Why a host cannot be steered, or a journal cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Another process steers this host.
@@ -32,33 +32,33 @@ pub enum JournalError {
     /// The journal cannot be read or written.
     #[error("the journal in {folder}: {why}")]
     Failed {
-        /// Where.
+        /// The folder.
         folder: String,
-        /// What failed.
+        /// The error.
         why: String,
     },
 }
 
-/// What was put back of what an earlier process had changed.
+/// What was restored of an earlier process's changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// Files and folders that are as they were found, and were not before.
+    /// Files and folders that were restored.
     pub put_back: Vec<String>,
-    /// What is not as it was found, and why.
+    /// What could not be restored, and why.
     pub not: Vec<NotPutBack>,
-    /// What else is to be known: a reboot, a damaged journal.
+    /// Other facts: a reboot, a damaged journal.
     pub notes: Vec<String>,
 }
 
 impl Restored {
-    /// Whether everything is as it was found, or is left to somebody else for a reason.
+    /// Whether everything is restored, or is left to another program for a reason.
     pub fn is_whole(&self) -> bool {
         let refused = |not: &NotPutBack| matches!(not.cause, Cause::Refused { .. });
         !self.not.iter().any(refused)
     }
 }
 
-/// The journal and the machine, changed together.
+/// The journal and the machine, which are changed together.
 #[derive(Debug)]
 pub(crate) struct JournalledWrites {
     root: Root,
@@ -66,7 +66,7 @@ pub(crate) struct JournalledWrites {
 }
 
 impl JournalledWrites {
-    /// Takes the journal of a folder, puts back what it says, and begins anew.
+    /// Takes the journal of a folder, restores its changes, and begins a new one.
     pub fn open(root: &Root, folder: &Path) -> Result<(Self, Restored), JournalError> {
         let storage = journal::take(folder).map_err(|error| match error {
             NotOurs::Kept(why) => JournalError::Kept(why),
@@ -91,7 +91,7 @@ impl JournalledWrites {
         Ok((Self { root, journal }, restored))
     }
 
-    /// Has somebody told of every record and write from now on.
+    /// Sets the observer of every record and write from now on.
     pub fn watch(&mut self, watch: Option<Watch>) {
         self.journal.watch(watch);
     }
@@ -160,7 +160,7 @@ impl JournalledWrites {
         Ok(found)
     }
 
-    /// Makes a folder of the kernel's, with a file that lists its members.
+    /// Makes a folder in a file system of the kernel, with a file that lists its members.
     pub fn make(&mut self, path: &str, members: &str) -> Result<(), Unavailable> {
         if self.root.exists(path) {
             return Err(Unavailable::because(format!("{path} is there already")));
@@ -179,7 +179,7 @@ impl JournalledWrites {
         Ok(())
     }
 
-    /// Writes a value in a folder that was made here, and reads it back: it goes with the folder.
+    /// Writes a value in a folder that was made here, and reads it back: it disappears with the folder.
     pub fn set_own(&mut self, path: &str, text: &str) -> Wrote {
         let before = self.root.text(path).known().cloned().unwrap_or_default();
         let write = || {
@@ -202,7 +202,7 @@ impl JournalledWrites {
         }
     }
 
-    /// Moves threads into a folder that was made here, and says how many are in it.
+    /// Moves threads into a folder that was made here, and returns how many are in it.
     pub fn take(&mut self, to: &str, from: &str, ids: &[u32]) -> Result<usize, Unavailable> {
         let Some(folder) = self.journal.changes().folder(to) else {
             let why = format!("{to} is no folder that was made here");
@@ -237,18 +237,18 @@ impl JournalledWrites {
         Ok(moved)
     }
 
-    /// Whether a folder was made here, and stands.
+    /// Whether a folder was made here, and still exists.
     pub fn has_made(&self, path: &str) -> bool {
         self.journal.changes().folder(path).is_some()
     }
 
-    /// What a value said before anything was written to it, if it stands changed.
+    /// The content of a file before the first write, if it is changed.
     pub fn before(&self, path: &str) -> Option<&str> {
         let value = self.journal.changes().value(path);
         value.map(|value| value.before.as_str())
     }
 
-    /// Puts one value or folder back.
+    /// Restores one value or folder.
     pub fn put_back(&mut self, path: &str) -> Vec<NotPutBack> {
         let Some(active) = self.journal.changes().get(path) else {
             return Vec::new();
@@ -262,7 +262,8 @@ impl JournalledWrites {
         outcome.not
     }
 
-    /// Puts everything back, the last change first. What the kernel refuses stays in the journal.
+    /// Restores everything, the last change first. Changes whose restoration the kernel refuses stay in the
+    /// journal.
     pub fn release(&mut self) -> Vec<NotPutBack> {
         let paths: Vec<String> = (self.journal.changes().backwards())
             .map(|active| active.path().to_owned())
@@ -279,8 +280,8 @@ impl JournalledWrites {
     }
 }
 
-/// Takes out what is as it was found after all: files that would not take what they said before, or
-/// have gone, with a folder or controller of ours.
+/// Removes the results that are as before after all: files that did not accept their earlier content, or
+/// disappeared, with a folder or controller of Weir.
 fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<String> {
     let is_well = |not: &NotPutBack| match not.cause {
         Cause::Refused { .. } => !root.exists(&not.path),
@@ -293,15 +294,15 @@ fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<
     gone
 }
 
-/// Puts back what the journal in a folder says. Every start does the same.
+/// Restores what the journal in a folder says. Every start does the same.
 ///
 /// # Errors
-/// A daemon is at work, or the journal cannot be read or written.
+/// A daemon is running, or the journal cannot be read or written.
 pub fn restore(root: &Root, folder: &Path) -> Result<Restored, JournalError> {
     Ok(JournalledWrites::open(root, folder)?.1)
 }
 
-/// Puts back what an earlier process left; with what the kernel refused, which still stands.
+/// Restores what an earlier process left; returns also what the kernel refused, which is still in force.
 fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), String> {
     let mut restored = Restored::default();
     if let Some(form) = left.form {
@@ -345,7 +346,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     Ok((restored, active))
 }
 
-/// Whether a file says already what is asked of it.
+/// Whether a file already has the requested content.
 fn is_said(path: &str, now: &str, text: &str) -> bool {
     if !is_controllers(path) {
         return now == text;
@@ -356,7 +357,7 @@ fn is_said(path: &str, now: &str, text: &str) -> bool {
     })
 }
 
-/// The kernel's name for the time between two boots.
+/// The kernel's id of this boot.
 fn boot(root: &Root) -> String {
     let id = root.text("/proc/sys/kernel/random/boot_id");
     id.known().cloned().unwrap_or_default()

@@ -12,7 +12,7 @@ use super::journalled_writes::{JournalError, JournalledWrites, restore};
 use crate::control::Control;
 use crate::root::Root;
 
-/// Files that say what was written to them.
+/// Files that contain what was written to them.
 #[derive(Debug)]
 struct Files(PathBuf);
 
@@ -56,8 +56,8 @@ fn furnish(folder: &Path) {
     }
 }
 
-/// The variable by which this test starts itself as the process that is killed: its folder, and
-/// after how many moments.
+/// The variable by which this test starts itself as the process that is killed: its folder, and the number of
+/// moments before it ends.
 const CHILD: &str = "WEIR_TEST_KILLED_AFTER";
 
 fn steer(folder: &Path, after: usize) {

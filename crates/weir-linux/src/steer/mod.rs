@@ -1,27 +1,26 @@
-//! Steering this host: who presses on which tier, what holds them back, and how everything comes
-//! back as it was.
+//! Steering this host: which tenants load which tier, how they are limited, and how everything is restored.
 //!
-//! | module | is |
+//! | module | content |
 //! |---|---|
-//! | [`scope`] | whom: a control group, a systemd unit, a container, a process |
-//! | [`automatic`] | whom, where nobody was named: control groups by where their pages lie |
+//! | [`scope`] | a tenant's processes: a control group, a systemd unit, a container, a process |
+//! | [`automatic`] | automatic tenants: control groups, chosen by the nodes of their pages |
 //! | [`group`] | the control group (version 2) behind a scope |
-//! | `journal` | what was there before, on disk before anything is changed |
-//! | `journalled_writes` | the only way to change anything: found, said on disk, written, read back |
-//! | `release` | putting everything back from another thread |
-//! | [`mod@restore`] | putting back what stands changed, or saying exactly what could not be |
-//! | [`actuators`] | by what a tenant is held, a file for each |
-//! | [`sensors`] | what is looked at, a file for each source |
-//! | [`tenant`] | a tenant: found by its scope, seen, held |
-//! | [`config`] | what is steered, and within which bounds |
-//! | [`observation`] | what is seen in a window, of the machine and of each tenant |
-//! | [`host`] | this host for a controller: tenants seen window by window, and held |
-//! | `capabilities` | what a host lacks to be steered, and what each loss costs |
-//! | [`interleaving`] | the weights of interleaving, held for a measurement |
-//! | [`watchdog`] | a loop that stands still lets go |
+//! | `journal` | the earlier values, on disk before anything is changed |
+//! | `journalled_writes` | the only way to change anything: read, record on disk, write, read back |
+//! | `release` | restoring everything from another thread |
+//! | [`mod@restore`] | restoring the changes in force, or reporting exactly what could not be restored |
+//! | [`actuators`] | the actuators, a file for each |
+//! | [`sensors`] | the sensors, a file for each source |
+//! | [`tenant`] | a tenant: found by its scope, observed, limited |
+//! | [`config`] | the tenants, and the bounds of steering |
+//! | [`observation`] | the observation of a window, of the machine and of each tenant |
+//! | [`host`] | this host for a controller: tenants observed window by window, and limited |
+//! | `capabilities` | what a host lacks for steering, and the effect of each loss |
+//! | [`interleaving`] | the weights of interleaving, changed for a measurement |
+//! | [`watchdog`] | removes all limits if the loop stops |
 //!
-//! Nothing outside of the scopes given is changed, but for the controllers of the groups above them
-//! (`cgroup.subtree_control`), which are put back too.
+//! Nothing outside of the given scopes is changed, except the controllers of the groups above them
+//! (`cgroup.subtree_control`), which are restored too.
 
 pub mod actuators;
 pub mod automatic;

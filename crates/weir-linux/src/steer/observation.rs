@@ -1,4 +1,4 @@
-//! What is seen in a window.
+//! The observation of a window.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use weir_model::units::{GbPerSec, Nanos};
 use super::sensors::busy::Ran;
 use super::sensors::residency::Residency;
 
-/// What is seen of a tenant in a window.
+/// The observation of a tenant in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantObservation {
-    /// Processors that it has when nobody holds it.
+    /// Processors that it has without a limit.
     pub cores: u32,
     /// What it ran.
     pub ran: Result<Ran, Unavailable>,
-    /// Whether that is anything; a tenant that cannot be seen is taken to be at work.
+    /// Whether it ran at all; a tenant that cannot be observed counts as busy.
     pub busy: bool,
     /// Bytes to and from memory, of all tiers.
     pub drew: Result<GbPerSec, Unavailable>,
-    /// On which nodes the lines were that samples saw it touch, 64 bytes for each.
+    /// The nodes of the lines that samples saw it access, 64 bytes for each.
     pub touched: Result<Residency, Unavailable>,
-    /// Where its pages lie, when they were last looked at.
+    /// The nodes of its pages, when they were last read.
     pub pages: Result<Arc<Residency>, Unavailable>,
 }
 
-/// What is seen in a window.
+/// The observation of a window.
 #[derive(Debug, Clone)]
 pub struct HostObservation {
-    /// How long it was.
+    /// Its length.
     pub window: Nanos,
-    /// What the machine counted.
+    /// The counts of the machine.
     pub counters: CounterSet,
-    /// How long loads of this program's own from the fast tier took.
+    /// The latency of this program's own loads from the fast tier.
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants, in the order in which they were given.
     pub tenants: Vec<TenantObservation>,

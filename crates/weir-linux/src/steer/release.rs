@@ -1,4 +1,4 @@
-//! Putting everything back from another thread.
+//! Restoring everything from another thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,25 +8,24 @@ use weir_model::capability::Unavailable;
 use super::journalled_writes::JournalledWrites;
 use super::restore::NotPutBack;
 
-/// Puts everything back from another thread, such as a watchdog's.
+/// Restores everything from another thread, such as a watchdog's.
 #[derive(Debug, Clone)]
 pub struct Release(pub(super) Option<Arc<Mutex<JournalledWrites>>>);
 
 impl Release {
-    /// Puts everything back, and says what could not be. Whoever holds the machine meanwhile finds
-    /// its values changed by somebody else, and leaves them.
+    /// Restores everything, and returns what could not be restored. A thread that still uses the machine
+    /// finds its values changed by another program, and leaves them.
     pub fn release(&self) -> Vec<NotPutBack> {
         self.0
             .as_ref()
             .map_or_else(Vec::new, |writes| lock(writes).release())
     }
 
-    /// The same, but gives up where another thread does not let go of the journal for so long:
-    /// a write that the kernel does not answer. Ending the process, and restoring, is all that is
-    /// left then.
+    /// The same, but gives up if another thread does not release the journal for this long, because the
+    /// kernel does not answer a write. Then only ending the process, and restoring, is left.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// The reason.
     pub fn release_within(&self, patience: Duration) -> Result<Vec<NotPutBack>, Unavailable> {
         let Some(writes) = &self.0 else {
             return Ok(Vec::new());
@@ -51,7 +50,7 @@ impl Release {
     }
 }
 
-/// A ledger is whole between any two of its calls, also where a caller panicked.
+/// The journal is consistent between any two calls, also after a panic of a caller.
 pub(super) fn lock(writes: &Mutex<JournalledWrites>) -> MutexGuard<'_, JournalledWrites> {
     writes.lock().unwrap_or_else(PoisonError::into_inner)
 }

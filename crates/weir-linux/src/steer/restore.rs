@@ -1,8 +1,8 @@
-//! Putting back what stands changed, or saying exactly what could not be.
+//! Restoring the changes in force, or reporting exactly what could not be restored.
 //!
-//! A file that says neither what was found nor what Weir wrote was changed by somebody else
-//! meanwhile, and is left to them. A folder that has gone took its values with it, also where another
-//! of its name has come: its number tells (of a control group, its id).
+//! A file that contains neither the earlier value nor Weir's was changed by another program in the meantime,
+//! and is left to it. A folder that disappeared took its values with it, even if another of its name has
+//! come: its inode number shows that (for a control group, its id).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::journal::{ActiveChange, Folder, Task, Value};
 use crate::process::{leader, started};
 use crate::root::{Reading, Root};
 
-/// Where what is steered lies. A journal that names anything else is not obeyed.
+/// The folders of what is steered. A journal that names anything else is not replayed.
 const OURS: [&str; 4] = [
     "/sys/fs/cgroup/",
     "/sys/fs/resctrl/",
@@ -23,43 +23,42 @@ const OURS: [&str; 4] = [
     "/sys/kernel/mm/mempolicy/weighted_interleave/",
 ];
 
-/// How often a folder is emptied before it is given up: threads begin while others leave.
+/// How often a folder is emptied before the attempt is given up: threads start while others leave.
 const TURNS: usize = 8;
 
-/// Why something is not as it was found.
+/// Why something is not as before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum Cause {
-    /// It is there no longer, and its value went with it.
+    /// It does not exist any more, and its value went with it.
     Gone,
-    /// Somebody else changed it meanwhile, and it is left to them.
+    /// Another program changed it in the meantime, and it is left to that program.
     Changed {
-        /// What it says.
+        /// Its content.
         found: String,
     },
-    /// It was being written when Weir ended, and said something that may be somebody else's. It has
-    /// been put back.
+    /// It was being written when Weir ended, and its content may be another program's. It was restored.
     Uncertain {
-        /// What it said.
+        /// Its content.
         found: String,
     },
     /// The kernel refused. The journal keeps it.
     Refused {
-        /// What was said.
+        /// The error.
         why: String,
     },
-    /// The journal names it, but it is nothing that Weir steers.
+    /// The journal names it, but it is not something that Weir steers.
     Foreign,
 }
 
-/// Something that is not as it was found, and why.
+/// Something that is not as before, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotPutBack {
     /// The file or folder.
     pub path: String,
-    /// What it said before Weir, or where threads were.
+    /// Its content before Weir, or the list in which threads were.
     pub before: String,
-    /// Why it does not now.
+    /// Why it is different now.
     #[serde(flatten)]
     pub cause: Cause,
 }
@@ -86,14 +85,14 @@ impl fmt::Display for NotPutBack {
     }
 }
 
-/// What became of one thing.
+/// The result of one restoration.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Whether anything was written.
     pub touched: bool,
-    /// Whether the journal may forget it.
+    /// Whether the journal may drop it.
     pub settled: bool,
-    /// What is to be said.
+    /// The report.
     pub not: Vec<NotPutBack>,
 }
 
@@ -119,7 +118,7 @@ impl Outcome {
     }
 }
 
-/// Makes one thing as it was found.
+/// Restores one change.
 pub(crate) fn put_back(root: &Root, active: &ActiveChange) -> Outcome {
     let path = active.path();
     if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
@@ -131,13 +130,13 @@ pub(crate) fn put_back(root: &Root, active: &ActiveChange) -> Outcome {
     }
 }
 
-/// Whether the kernel may make another value of what is written: it rounds a clock to one that the
-/// processor has. All other files that are steered say what was written, or refuse it.
+/// Whether the kernel may change a written value: it rounds a clock to one that the processor has. All other
+/// steered files contain what was written, or refuse it.
 fn is_rounded(path: &str) -> bool {
     path.ends_with("/scaling_max_freq")
 }
 
-/// Whether a file says what was written to it, or what the kernel by itself makes of that.
+/// Whether a file contains what was written to it, or the kernel's own form of that.
 pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
     ours == now || path.ends_with("/cpu.max") && time::is_scaled(ours, now)
 }
@@ -149,7 +148,7 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         || value.folder.is_none() || root.number_of(folder_of(path)) == value.folder;
     let now = match root.text(path) {
         Reading::Known(now) => now,
-        // It has gone with a controller, without which a group has no list either.
+        // It disappeared with a controller, without which a group has no list either.
         Reading::Absent(_) if before.is_empty() && is_same_folder() => return Outcome::well(false),
         Reading::Absent(_) => return told(Cause::Gone),
         Reading::Unreadable(why) => return told(Cause::Refused { why: why.reason }),
@@ -177,11 +176,11 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         not = told(cause).not;
     }
     let refused = |why: String| Outcome::told(true, path, before, Cause::Refused { why });
-    // The kernel takes no empty write, and an empty line for nothing.
+    // The kernel accepts no empty write, and treats an empty line as nothing.
     if let Err(error) = root.write(path, &format!("{before}\n")) {
         let why = format!("writing that again: {error}");
         if let Some(all) = widest(root, value) {
-            // What was refused is said in any case.
+            // A refusal is always reported.
             let _ = root.write(path, &format!("{all}\n"));
         }
         return refused(why);
@@ -196,21 +195,21 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
     }
 }
 
-/// Of the processors of a group that had no list of its own: all that the group above has. What cannot
-/// be put back is at least made as wide as this.
+/// The processors of a group that had no list of its own: all that the group above has. A list that cannot be
+/// restored is at least made this wide.
 fn widest(root: &Root, value: &Value) -> Option<String> {
     let group = value.path.strip_suffix("/cpuset.cpus")?;
     let all = root.text(&format!("{}/cpuset.cpus.effective", folder_of(group)));
     all.known().filter(|_| value.before.is_empty()).cloned()
 }
 
-/// Whether a file says which controllers the groups below have: `+NAME` and `-NAME` are written to
-/// it, and names are read.
+/// Whether a file lists the controllers of the groups below: `+NAME` and `-NAME` are written to it, and names
+/// are read.
 pub(crate) fn is_controllers(path: &str) -> bool {
     path.ends_with("/cgroup.subtree_control")
 }
 
-/// Takes away the controllers that were not there before, and that nobody else can have added.
+/// Removes the controllers that were not there before, and that no other program can have added.
 fn controllers_back(root: &Root, value: &Value, now: &str) -> Outcome {
     let Value { path, before, .. } = value;
     let has = |text: &str, name: &str| text.split_whitespace().any(|known| known == name);
@@ -261,7 +260,7 @@ fn folder_back(root: &Root, folder: &Folder) -> Outcome {
         not.clear();
         for id in ids {
             let Some(home) = home_of(root, folder, &homes, id) else {
-                // Whoever came by itself goes where the kernel puts those without a group.
+                // A thread without a recorded group goes where the kernel puts threads without a group.
                 continue;
             };
             match move_to(root, home, id) {
@@ -280,7 +279,7 @@ fn folder_back(root: &Root, folder: &Folder) -> Outcome {
             break;
         }
         if path.starts_with("/sys/fs/resctrl/") {
-            // Those that begin now go with the folder.
+            // Threads that start now disappear with the folder.
             break;
         }
     }
@@ -299,8 +298,7 @@ fn folder_back(root: &Root, folder: &Folder) -> Outcome {
     }
 }
 
-/// Moves a thread to a list. Into a monitoring group of resctrl's it comes by way of the group that
-/// this is a part of.
+/// Moves a thread to a list. It reaches a monitoring group of resctrl by way of the group that contains it.
 fn move_to(root: &Root, list: &str, id: u32) -> io::Result<()> {
     let text = format!("{id}\n");
     if let Some((above, _)) = list.split_once("/mon_groups/") {
@@ -309,8 +307,8 @@ fn move_to(root: &Root, list: &str, id: u32) -> io::Result<()> {
     root.write(list, &text)
 }
 
-/// The file that listed a thread before. One that began in the folder belongs where its process, or
-/// whoever was moved with it, came from.
+/// The file that listed a thread before. A thread that started in the folder belongs to the list from which
+/// its process, or a thread that was moved with it, came.
 fn home_of<'f>(
     root: &Root,
     folder: &'f Folder,

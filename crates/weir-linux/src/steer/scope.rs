@@ -1,4 +1,4 @@
-//! Whom: a control group, a systemd unit, a container, or a process.
+//! The processes of a tenant: a control group, a systemd unit, a container, or a process.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use weir_model::capability::Unavailable;
 use super::group::{MOUNT, is_group};
 use crate::root::Root;
 
-/// Groups below one another are not looked through beyond this depth, nor beyond so many.
+/// The largest depth of groups, and the largest number of groups, that are searched.
 const DEEPEST: usize = 16;
 const MOST: usize = 1 << 16;
 
-/// The shortest part of a container's number that names it, as its tools print it.
+/// The shortest part of a container's number that identifies it, as its tools print it.
 const LEAST_DIGITS: usize = 12;
 
-/// Whose memory traffic is meant.
+/// The processes of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// A control group, by its path below the mount: `/system.slice/db.service`.
     Group(String),
-    /// A unit of systemd's, by its name: `db.service`.
+    /// A unit of systemd, by its name: `db.service`.
     Unit(String),
     /// A container, by its number or the first twelve digits of it.
     Container(String),
@@ -81,8 +81,7 @@ fn is_no_name(part: &str) -> bool {
     matches!(part, "" | "." | "..") || part.contains('\n')
 }
 
-/// The path of the group that a scope names, below the mount of version 2; of a process, the group
-/// that it is in.
+/// The path of the group of a scope, below the mount of version 2; for a process, its group.
 ///
 /// # Errors
 /// There is none, or more than one.
@@ -129,8 +128,8 @@ pub(crate) fn group_of(root: &Root, scope: &Scope) -> Result<String, Unavailable
     }
 }
 
-/// Whether a group's name is that of a container: its number as a whole word, as Docker, containerd,
-/// CRI-O and Podman have it (`docker-0123….scope`), and not that of its monitor.
+/// Whether a group's name is that of a container: its number as a whole word, as Docker, containerd, CRI-O
+/// and Podman write it (`docker-0123….scope`), and not that of its monitor.
 fn is_container(name: &str, number: &str) -> bool {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     !name.contains("conmon")
@@ -141,7 +140,7 @@ fn is_container(name: &str, number: &str) -> bool {
         })
 }
 
-/// The one group of a name; of groups below one another, the one above.
+/// The only group of a name; of nested groups, the outer one.
 fn one(
     root: &Root,
     is_it: impl Fn(&str) -> bool,
@@ -172,7 +171,7 @@ fn one(
     }
 }
 
-/// The names of the groups right below one.
+/// The names of the groups directly below one.
 pub(crate) fn groups_in(root: &Root, path: &str) -> Vec<String> {
     let names = root.list(path);
     let names = names.known().map_or(&[][..], Vec::as_slice);

@@ -1,10 +1,10 @@
-//! A loop that stands still lets go: another thread watches it.
+//! Another thread watches the loop and removes all limits if the loop stops.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Watches a loop that tells of every turn.
+/// Watches a loop that reports every turn.
 #[derive(Debug)]
 pub struct Watchdog {
     turns: Option<Sender<()>>,
@@ -12,10 +12,10 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches: where no turn is told of for so long, `stalled` is called, once until the next turn.
+    /// Watches: if no turn is reported for this long, `stalled` is called, once until the next turn.
     ///
     /// # Errors
-    /// No thread can be had.
+    /// No thread can be started.
     pub fn start(
         patience: Duration,
         mut stalled: impl FnMut() + Send + 'static,
@@ -48,7 +48,7 @@ impl Watchdog {
     /// The loop has made a turn.
     pub fn turn(&self) {
         if let Some(turns) = &self.turns {
-            // A watchdog that has gone watches nobody.
+            // A watchdog that was dropped watches nothing.
             let _ = turns.send(());
         }
     }

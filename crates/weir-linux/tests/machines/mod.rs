@@ -1,4 +1,4 @@
-//! The recorded machines beside this file. Each says at its head what it was made from.
+//! The recorded machines in this folder. The head of each says what it was made from.
 
 use std::fs;
 use std::path::{Path, PathBuf};

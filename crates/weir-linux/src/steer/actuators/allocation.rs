@@ -1,8 +1,8 @@
 //! Bandwidth and cache ways: a resctrl group of the tenant's own, with its threads in it (kernel
 //! documentation, filesystems/resctrl).
 //!
-//! Where the processor can bound the bandwidth of slow memory by itself (AMD's SMBA), that is what is
-//! bounded. A thread that begins later is in the group of the thread that began it.
+//! If the processor can limit the bandwidth of slow memory separately (AMD's SMBA), that limit is used. A new
+//! thread starts in the group of the thread that created it.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use crate::steer::group;
 
 const MOUNT: &str = "/sys/fs/resctrl";
 
-/// What a bandwidth is in, of 100 %.
+/// The scale of a bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     pub resource: Resource,
-    /// The value for all of it.
+    /// The value of 100 %.
     pub all: f64,
     pub least: u64,
-    /// What values are rounded to.
+    /// The step to which values are rounded.
     pub step: u64,
 }
 
-/// By what bandwidth can be bounded here.
+/// The resource by which bandwidth can be limited here.
 ///
 /// # Errors
-/// By nothing; or resctrl counts in MB/s and nobody said how many are all.
+/// There is none; or resctrl counts in MB/s and the full bandwidth is not configured.
 pub(crate) fn scale(root: &Root, full: Option<GbPerSec>) -> Result<Scale, Unavailable> {
     let resctrl = Resctrl::find(root)?;
     let schemata = resctrl.schemata("")?;
@@ -80,7 +80,7 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Makes one; `number` tells it from others of this process.
+    /// Makes one; `number` separates it from other groups of this process.
     pub fn make(access: &mut KernelAccess<'_>, number: usize) -> Result<Self, Unavailable> {
         let path = format!("{MOUNT}/{}", own_name(access.root, number));
         access.writes.make(&path, "tasks").map_err(|why| {
@@ -100,8 +100,7 @@ impl Own {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Takes in the threads of a control group that are not in yet, each remembered with the group
-    /// that it was in.
+    /// Moves in the threads of a control group that are not in yet; the earlier group of each is recorded.
     pub fn gather(&self, access: &mut KernelAccess<'_>, of: &str) -> Result<(), Unavailable> {
         let lists = lists(access.root);
         let mut from: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -119,7 +118,7 @@ impl Own {
         Ok(())
     }
 
-    /// Sets a resource of every domain, and says what the least of them has.
+    /// Sets a resource in every domain, and returns the smallest value of a domain.
     pub fn set(
         &self,
         access: &mut KernelAccess<'_>,
@@ -142,10 +141,10 @@ impl Own {
     }
 }
 
-/// Makes a monitoring group for the threads of a control group, and says its path.
+/// Makes a monitoring group for the threads of a control group, and returns its path.
 ///
 /// # Errors
-/// A thread is in a group of somebody's, which counts its bytes already; or the kernel refuses.
+/// A thread is in a group of another program, which already counts its bytes; or the kernel refuses.
 pub(crate) fn make_monitor(
     access: &mut KernelAccess<'_>,
     number: usize,
@@ -165,14 +164,14 @@ pub(crate) fn make_monitor(
     Ok(path)
 }
 
-/// A name that no other process gives a group.
+/// A name that no other process gives to a group.
 fn own_name(root: &Root, number: usize) -> String {
     let process = std::process::id();
     let start = started(root, process).unwrap_or(0);
     format!("weir-steer-{process}-{start}-{number}")
 }
 
-/// Bounds a group's bandwidth to so many percent of the scale; says how many it has.
+/// Limits a group's bandwidth to this percentage of the scale; returns the percentage in force.
 pub(crate) fn bandwidth(
     access: &mut KernelAccess<'_>,
     own: &Own,
@@ -184,7 +183,7 @@ pub(crate) fn bandwidth(
     Ok((found as f64 / scale.all * 100.0).round() as u32)
 }
 
-/// Bounds the ways that a group's lines fill; says which it has.
+/// Limits the ways that a group's lines fill; returns the ways in force.
 pub(crate) fn ways(
     access: &mut KernelAccess<'_>,
     own: &Own,
@@ -199,7 +198,7 @@ pub(crate) fn ways(
     Ok(found)
 }
 
-/// The list of every thread that is in a group other than the first, as resctrl has it.
+/// The list of every thread in a group other than the default group, as resctrl has it.
 fn lists(root: &Root) -> BTreeMap<u32, String> {
     let mut all = BTreeMap::new();
     let mut read = |folder: &str, deeper: bool| {
@@ -209,7 +208,7 @@ fn lists(root: &Root) -> BTreeMap<u32, String> {
             let text = root.text(&path);
             let Some(text) = text.known() else { continue };
             for thread in text.lines().filter_map(|line| line.trim().parse().ok()) {
-                // A monitoring group's threads are in the list of the group above too.
+                // A thread of a monitoring group is also in the list of the group above.
                 if deeper || !all.contains_key(&thread) {
                     all.insert(thread, path.clone());
                 }

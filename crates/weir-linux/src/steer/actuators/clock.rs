@@ -12,7 +12,7 @@ use crate::topology::list;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The policies of some processors, if they are of no others.
+/// The policies of some processors, if they include no other processors.
 ///
 /// # Errors
 /// A processor has none, or shares it with processors that are not among these.
@@ -38,8 +38,8 @@ pub(crate) fn policies(root: &Root, cpus: &[u32]) -> Result<Vec<String>, Unavail
     Ok(all.into_iter().collect())
 }
 
-/// The clocks that some processors can be bounded to, the highest first; where the kernel lists none,
-/// both ends of their range.
+/// The clocks to which some processors can be limited, the highest first; if the kernel lists none, both ends
+/// of their range.
 pub(crate) fn clocks(root: &Root, cpus: &[u32]) -> Vec<Gigahertz> {
     let Ok(policies) = policies(root, cpus) else {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn clocks(root: &Root, cpus: &[u32]) -> Vec<Gigahertz> {
         .collect()
 }
 
-/// Bounds the clock of some processors, and says what the fastest of them may have now.
+/// Limits the clock of some processors, and returns the limit of the fastest of them.
 pub(crate) fn limit(
     access: &mut KernelAccess<'_>,
     cpus: &[u32],
@@ -89,7 +89,7 @@ pub(crate) fn limit(
     Ok(Gigahertz(fastest as f64 / 1e6))
 }
 
-/// Lets the clocks run as they did.
+/// Restores the clocks.
 pub(crate) fn let_go(access: &mut KernelAccess<'_>, cpus: &[u32]) -> Result<(), Unavailable> {
     let mut result = Ok(());
     for policy in policies(access.root, cpus)? {

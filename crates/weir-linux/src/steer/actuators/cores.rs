@@ -1,8 +1,8 @@
 //! Cores: `cpuset.cpus` of a control group.
 //!
-//! The kernel takes no empty list for a group with tasks in it (ENOSPC), though groups begin with
-//! one. A list that was empty comes back by taking away the controller that Weir gave the group; where
-//! the group had the controller before, its cores are not touched.
+//! The kernel accepts no empty list for a group with tasks in it (ENOSPC), though groups begin with one. An
+//! empty list is restored by removing the controller that Weir gave to the group; if the group had the
+//! controller before, its cores are not changed.
 
 use weir_model::capability::Unavailable;
 
@@ -11,9 +11,9 @@ use crate::root::Root;
 use crate::steer::group::{self, file};
 use crate::topology::list;
 
-/// Lets a group run on the first so many of the processors that it had, and says on which it may.
+/// Limits a group to the first `count` of the processors that it had, and returns the processors in force.
 ///
-/// A processor that has gone since (unplugged) is not counted among them.
+/// A processor that was unplugged since then is not counted.
 pub(crate) fn limit(
     access: &mut KernelAccess<'_>,
     group: &str,
@@ -40,11 +40,11 @@ pub(crate) fn limit(
         )));
     }
     access.set(&path, &list::format(&first))?;
-    // What is in force is what the groups above leave of it.
+    // The groups above may reduce the list in force.
     group::processors(access.root, group)
 }
 
-/// Lets a group run wherever the groups above it may.
+/// Lets a group run wherever the groups above may.
 pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), Unavailable> {
     let path = file(group, "cpuset.cpus");
     match (access.writes.before(&path), group::above(group)) {
@@ -56,10 +56,10 @@ pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), U
     }
 }
 
-/// Whether a list that is changed could be put back.
+/// Whether a changed list could be restored.
 ///
 /// # Errors
-/// It is empty, and would not be taken empty again.
+/// It is empty, and the kernel would not accept an empty list.
 pub(crate) fn may_be_empty_again(root: &Root, group: &str) -> Result<(), Unavailable> {
     let path = file(group, "cpuset.cpus");
     let events = root.text(&file(group, "cgroup.events"));

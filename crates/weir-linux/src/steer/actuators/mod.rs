@@ -1,15 +1,14 @@
-//! By what a tenant is held: one file for each means.
+//! The actuators: one file for each.
 //!
-//! | file | means |
+//! | file | actuator |
 //! |---|---|
 //! | `time` | processor time: `cpu.max`, period included |
 //! | `cores` | processors: `cpuset.cpus` |
 //! | `allocation` | bandwidth and cache ways: a resctrl group of the tenant's own |
 //! | `clock` | the clock of its processors: `scaling_max_freq` |
-//! | `weights` | how pages are interleaved over nodes, for the whole machine |
+//! | `weights` | the interleaving of pages over nodes, for the whole machine |
 //!
-//! Each takes what is asked for, keeps within the floors, writes through the ledger and says what is
-//! in force.
+//! Each takes a request, keeps the floors, writes through the journal and returns the value in force.
 
 pub(super) mod allocation;
 pub(super) mod clock;
@@ -25,7 +24,7 @@ use weir_model::capability::Unavailable;
 use super::journalled_writes::{JournalledWrites, Wrote};
 use crate::root::Root;
 
-/// By what a tenant may be held.
+/// The means by which a tenant may be limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actuator {
@@ -33,7 +32,7 @@ pub enum Actuator {
     Cores,
     /// Processor time (`cpu.max`).
     ProcessorTime,
-    /// Bandwidth allocation (resctrl, MBA; SMBA where the processor has it).
+    /// Bandwidth allocation (resctrl, MBA; SMBA if the processor has it).
     Bandwidth,
     /// Ways of the last-level cache (resctrl, CAT).
     CacheWays,
@@ -42,7 +41,7 @@ pub enum Actuator {
 }
 
 impl Actuator {
-    /// Every means.
+    /// Every actuator.
     pub const ALL: [Actuator; 5] = [
         Actuator::Cores,
         Actuator::ProcessorTime,
@@ -69,7 +68,7 @@ impl fmt::Display for Actuator {
     }
 }
 
-/// The machine, its journal, and what was written since somebody asked.
+/// The machine, its journal, and the writes since they were last read.
 #[derive(Debug)]
 pub(super) struct KernelAccess<'h> {
     pub root: &'h Root,
@@ -78,7 +77,7 @@ pub(super) struct KernelAccess<'h> {
 }
 
 impl KernelAccess<'_> {
-    /// Writes a value and says what it is now.
+    /// Writes a value and returns the value in force.
     pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
         let wrote = self.writes.set(path, text);
         let applied = wrote.applied.clone();
@@ -86,7 +85,7 @@ impl KernelAccess<'_> {
         applied
     }
 
-    /// Writes a value in a folder of our own.
+    /// Writes a value in a folder that Weir made.
     pub fn set_own(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
         let wrote = self.writes.set_own(path, text);
         let applied = wrote.applied.clone();
@@ -94,7 +93,7 @@ impl KernelAccess<'_> {
         applied
     }
 
-    /// Puts a value back, if it was changed.
+    /// Restores a value, if it was changed.
     pub fn put_back(&mut self, path: &str) -> Result<(), Unavailable> {
         let Some(before) = self.writes.before(path).map(str::to_owned) else {
             return Ok(());

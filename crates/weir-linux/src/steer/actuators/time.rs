@@ -1,5 +1,5 @@
-//! Processor time: `cpu.max` of a control group, a quota and the period after which it is given anew
-//! (kernel documentation, admin-guide/cgroup-v2, and scheduler/sched-bwc for the least of both).
+//! Processor time: `cpu.max` of a control group, a quota and its period (kernel documentation,
+//! admin-guide/cgroup-v2; scheduler/sched-bwc for the minimum of both).
 
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
@@ -7,11 +7,11 @@ use weir_model::units::Nanos;
 use super::KernelAccess;
 use crate::steer::group::{self, file};
 
-/// The kernel refuses less (`min_cfs_quota_period`) and periods beyond a second.
+/// The kernel refuses smaller values (`min_cfs_quota_period`) and periods beyond a second.
 const LEAST: u64 = 1_000;
 const LONGEST: u64 = 1_000_000;
 
-/// A quota in a period, both in microseconds; no quota is all of it.
+/// A quota in a period, both in microseconds; no quota means all of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub quota: Option<u64>,
@@ -33,12 +33,12 @@ impl Quota {
         quota().ok_or_else(|| Unavailable::because(format!("`{text}` is no quota and period")))
     }
 
-    /// Processors' worth of time; `None` for no bound.
+    /// Processors' worth of time; `None` for no limit.
     pub fn processors(&self) -> Option<f64> {
         self.quota.map(|quota| quota as f64 / self.period as f64)
     }
 
-    /// So many processors' worth of time in each period, and no more than there was before.
+    /// This many processors' worth of time in each period, and no more than before.
     pub fn of(processors: f64, period: Nanos, before: Quota) -> Self {
         let period = ((period.get() / 1e3).round() as u64).clamp(LEAST, LONGEST);
         let processors = before
@@ -52,9 +52,8 @@ impl Quota {
     }
 }
 
-/// Whether the kernel has made one text of another: where its timer cannot keep up with a short
-/// period it doubles period and quota, and says `period too short, scaling up` in its log
-/// (`sched_cfs_period_timer`).
+/// Whether the kernel has changed one text to another: if its timer cannot keep up with a short period, it
+/// doubles period and quota, and writes `period too short, scaling up` to its log (`sched_cfs_period_timer`).
 pub(crate) fn is_scaled(ours: &str, now: &str) -> bool {
     let (Ok(ours), Ok(now)) = (Quota::parse(ours), Quota::parse(now)) else {
         return false;
@@ -62,7 +61,7 @@ pub(crate) fn is_scaled(ours: &str, now: &str) -> bool {
     let (Some(quota), Some(scaled)) = (ours.quota, now.quota) else {
         return false;
     };
-    // From the least period to the longest it doubles ten times at most.
+    // From the shortest period to the longest it doubles at most ten times.
     (1..=10).any(|n| {
         quota.checked_mul(1 << n) == Some(scaled)
             && ours.period.checked_mul(1 << n) == Some(now.period)
@@ -78,7 +77,7 @@ impl std::fmt::Display for Quota {
     }
 }
 
-/// Gives a group a share of the time of some processors, and says which share it has.
+/// Gives a group a share of the time of some processors, and returns the share in force.
 pub(crate) fn limit(
     access: &mut KernelAccess<'_>,
     group: &str,
@@ -101,7 +100,7 @@ pub(crate) fn limit(
     Ok(found.processors().map_or(1.0, |p| (p / all).min(1.0)))
 }
 
-/// Lets a group have the time that it had.
+/// Restores the time of a group.
 pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), Unavailable> {
     access.put_back(&file(group, "cpu.max"))
 }

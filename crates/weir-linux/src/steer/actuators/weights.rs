@@ -1,5 +1,5 @@
-//! How pages are interleaved over nodes: `/sys/kernel/mm/mempolicy/weighted_interleave/nodeN`, which
-//! holds for every task of the machine that asks for weighted interleaving (kernel documentation,
+//! The weights of interleaving: `/sys/kernel/mm/mempolicy/weighted_interleave/nodeN`, which apply to every
+//! task of the machine that uses weighted interleaving (kernel documentation,
 //! ABI/testing/sysfs-kernel-mm-mempolicy-weighted-interleave).
 
 use weir_model::capability::Unavailable;
@@ -27,13 +27,13 @@ pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Gives nodes their weights, and says what they have.
+/// Sets the weights of nodes, and returns the weights in force.
 pub(crate) fn set(
     access: &mut KernelAccess<'_>,
     weights: &[(u32, u8)],
 ) -> Result<Vec<(u32, u8)>, Unavailable> {
     find(access.root)?;
-    // Where the kernel makes the weights itself (Linux 6.16), a weight that is written ends that.
+    // If the kernel computes the weights itself (Linux 6.16), writing a weight ends that.
     let auto = format!("{FOLDER}/auto");
     if access.root.exists(&auto) {
         access.set(&auto, "false")?;
@@ -49,7 +49,7 @@ pub(crate) fn set(
     weights.iter().map(one).collect()
 }
 
-/// Lets every node have the weight that it had.
+/// Restores the weight of every node.
 pub(crate) fn let_go(access: &mut KernelAccess<'_>) -> Result<(), Unavailable> {
     let nodes = access.root.numbered(FOLDER, "node");
     let nodes = nodes.known().map_or(&[][..], Vec::as_slice);

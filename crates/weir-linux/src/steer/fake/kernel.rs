@@ -1,4 +1,4 @@
-//! The kernel's rules for what is written to its files.
+//! The kernel's rules for writes to its files.
 
 use std::fs;
 use std::io;
@@ -47,7 +47,7 @@ impl Kernel {
             .collect()
     }
 
-    /// Gives a group the files of the controllers that the one above passes on, and takes the others.
+    /// Gives a group the files of the controllers that the group above passes on, and removes the others.
     fn furnish(&self, group: &str) {
         let (above, _) = group.rsplit_once('/').unwrap();
         let has = self.text(&format!("{above}/cgroup.subtree_control"));
@@ -67,7 +67,7 @@ impl Kernel {
         self.settle(group);
     }
 
-    /// The processors that are left of those that a group asks for.
+    /// The processors of a group's list that the groups above allow.
     fn settle(&self, group: &str) {
         let effective = format!("{group}/cpuset.cpus.effective");
         if !self.real(&format!("{group}/cpuset.cpus")).exists() {
@@ -143,8 +143,8 @@ impl Kernel {
         }
     }
 
-    /// The lists of all groups of resctrl's; those of monitoring groups come last, since a thread is
-    /// in one only if it is in the group above.
+    /// The lists of all groups of resctrl; those of monitoring groups come last, since a thread is in one
+    /// only if it is in the group above.
     pub fn lists_of_resctrl(&self) -> Vec<String> {
         let mut all = vec!["/sys/fs/resctrl/tasks".to_owned()];
         for folder in ["/sys/fs/resctrl", "/sys/fs/resctrl/mon_groups"] {
@@ -222,14 +222,14 @@ impl Kernel {
                 groups.push(group.to_owned());
                 let mut lists = groups.iter().map(|g| format!("{g}/cgroup.threads"));
                 if cpus.is_empty() && lists.any(|list| !self.text(&list).is_empty()) {
-                    // Also where it was empty: nobody writes that.
+                    // Also if it was empty: an empty value is never written.
                     return Err(io::Error::from_raw_os_error(libc::ENOSPC));
                 }
                 self.keep(path, &list::format(&cpus))?;
                 self.settle(group);
                 Ok(())
             }
-            // Whole hundreds of MHz, but for what was set by hand at the start.
+            // Whole hundreds of MHz, except a value that was set by hand at the start.
             "scaling_max_freq" => match text.parse::<u64>() {
                 Ok(3_450_000) => self.keep(path, text),
                 Ok(khz) => self.keep(path, &(khz / 100_000 * 100_000).max(800_000).to_string()),
@@ -247,11 +247,11 @@ impl Kernel {
         }
     }
 
-    /// A write is made or not; there is no half of one.
+    /// A write is made completely or not at all.
     fn step(&self, does: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         match self.life.step() {
             Step::Whole => does(),
-            // The kernel obeys, and nobody is there any more to hear it.
+            // The kernel accepts the write, but the program has already ended.
             Step::Half => does().and_then(|()| Err(ended())),
             Step::Never => Err(ended()),
         }

@@ -1,5 +1,5 @@
-//! A machine for tests: files in a folder, and the kernel's rules for what is written to them.
-//! Control groups (version 2), cpufreq, weights of interleaving; resctrl is [`crate::resctrl::fake`].
+//! A machine for tests: files in a folder, and the kernel's rules for writes to them. Control groups (version
+//! 2), cpufreq, weights of interleaving; resctrl is [`crate::resctrl::fake`].
 
 mod kernel;
 mod paper;
@@ -21,7 +21,7 @@ pub(super) use paper::{Life, Paper};
 const CPU: &str = "/sys/devices/system/cpu";
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
-/// A machine with four processors, two groups of tenants, and one of somebody else.
+/// A machine with four processors, two groups of tenants, and one group of another program.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     resctrl: fake::Fake,
@@ -86,12 +86,12 @@ impl Machine {
         }
     }
 
-    /// The machine in the hands of a program.
+    /// The machine as a program sees it.
     pub fn root(&self, life: &Life) -> Root {
         Root::at(self.resctrl.folder()).obeyed_by(Arc::new(self.kernel(life)))
     }
 
-    /// What somebody else writes.
+    /// A write by another program.
     pub fn write(&self, path: &str, text: &str) {
         self.kernel(&Life::default()).write(path, text).unwrap();
     }
@@ -104,7 +104,7 @@ impl Machine {
         fs::create_dir_all(self.real(&format!("/proc/{id}/task/{id}"))).unwrap();
     }
 
-    /// A thread begins another, which is wherever it is itself.
+    /// A thread starts another, in its own groups.
     pub fn fork(&self, id: u32, new: u32) {
         self.begin(new);
         self.put(&format!("/proc/{new}/status"), &format!("Tgid:\t{id}\n"));
@@ -127,7 +127,7 @@ impl Machine {
         self.write(&path, &id.to_string());
     }
 
-    /// Somebody removes a group with all that is in it.
+    /// Another program removes a group with everything in it.
     pub fn vanish(&self, group: &str) {
         let path = format!("{MOUNT}{group}");
         for id in super::group::threads(&self.root(&Life::default()), &path) {
@@ -136,7 +136,7 @@ impl Machine {
         fs::remove_dir_all(self.real(&path)).unwrap();
     }
 
-    /// Somebody makes it anew.
+    /// Another program makes it again.
     pub fn make(&self, group: &str) {
         let kernel = self.kernel(&Life::default());
         kernel.make_folder(&format!("{MOUNT}{group}")).unwrap();

@@ -1,12 +1,12 @@
-//! A program that ends at some step, and what it wrote down.
+//! A program that ends at some step, and its journal.
 
 use std::io;
 use std::sync::{Arc, Mutex};
 
 use crate::steer::journal::Storage;
 
-/// How many more steps the program makes before it ends: a record of the journal is one, and a write
-/// to the kernel.
+/// How many more steps the program makes before it ends; a step is a record of the journal, or a write to the
+/// kernel.
 #[derive(Debug, Clone, Default)]
 pub(in crate::steer) struct Life(Arc<Mutex<Left>>);
 
@@ -18,14 +18,14 @@ struct Left {
 }
 
 impl Life {
-    /// One that ends at a step, counted from 0; or never.
+    /// A program that ends at a step, counted from 0; or never.
     pub fn until(steps: Option<usize>) -> Self {
         let life = Self::default();
         life.0.lock().unwrap().steps = steps;
         life
     }
 
-    /// Whether this step is made, and whether it is the last, in the middle of which it ends.
+    /// Whether this step is made, and whether it is the last, in the middle of which the program ends.
     pub(super) fn step(&self) -> Step {
         let mut left = self.0.lock().unwrap();
         let at = left.taken;
@@ -46,7 +46,7 @@ impl Life {
     }
 }
 
-/// How far a step came.
+/// How far a step went.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Whole,
@@ -66,7 +66,7 @@ pub(in crate::steer) struct Paper {
 }
 
 impl Paper {
-    /// The same paper in another's hands.
+    /// The same journal for another program.
     pub fn held_by(&self, life: &Life) -> Self {
         Self {
             text: Arc::clone(&self.text),
@@ -110,7 +110,7 @@ impl Storage for Paper {
         if self.is_full() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        // Before the new one has its name, and after.
+        // Before the new one has its name, and after that.
         for named in [false, true] {
             if named {
                 *self.text.lock().unwrap() = bytes.to_vec();

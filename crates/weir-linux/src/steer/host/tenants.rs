@@ -1,4 +1,4 @@
-//! Tenants that come and go while a host is steered.
+//! Tenants that start and end while a host is steered.
 
 use weir_model::capability::Unavailable;
 
@@ -9,10 +9,10 @@ use crate::steer::release::lock;
 use crate::steer::tenant::Tenant;
 
 impl Host {
-    /// Takes one more tenant in, in the last place or in that of one that has gone, and says where.
+    /// Adds a tenant, in the last position or in that of one that has ended, and returns the position.
     ///
     /// # Errors
-    /// It cannot be found or held, or overlaps another.
+    /// It cannot be found or limited, or overlaps another.
     pub fn adopt(
         &mut self,
         asked: TenantScope,
@@ -44,8 +44,8 @@ impl Host {
         Ok(number)
     }
 
-    /// A tenant is none any more: it is not looked at, and its group may be another's. What it is held to is
-    /// let go before.
+    /// Retires a tenant: it is not observed any more, and its group may belong to another. The caller has
+    /// removed its limits before.
     pub fn retire(&mut self, tenant: usize) {
         if let Some(tenant) = self.tenants.get_mut(tenant) {
             tenant.retire();

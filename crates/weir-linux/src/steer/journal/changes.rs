@@ -1,13 +1,13 @@
-//! What stands changed, by the records of a journal.
+//! The changes in force, by the records of a journal.
 
 use super::record::{Record, Task};
 
-/// Something that was changed and is to be as it was.
+/// A change that must be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ActiveChange {
     /// A file's value.
     Value(Value),
-    /// A folder of the kernel's.
+    /// A folder in a file system of the kernel.
     Folder(Folder),
 }
 
@@ -15,13 +15,13 @@ pub(crate) enum ActiveChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Value {
     pub path: String,
-    /// The number of its folder when it was found.
+    /// The inode number of its folder when it was found.
     pub folder: Option<u64>,
-    /// What it said.
+    /// The value before.
     pub before: String,
-    /// What it said when it was last written, as read back.
+    /// The value when it was last written, as read back.
     pub ours: Option<String>,
-    /// What was about to be written when the journal ended.
+    /// The value that was about to be written when the journal ended.
     pub pending: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Folder {
     pub path: String,
     /// The file in it that lists its members.
     pub members: String,
-    /// Who is in it, and the file that listed them before.
+    /// Its members, and the file that listed them before.
     pub moved: Vec<(String, Vec<Task>)>,
 }
 
@@ -44,12 +44,12 @@ impl ActiveChange {
     }
 }
 
-/// All that stands changed, in the order in which it was.
+/// All changes in force, in the order in which they were made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes(Vec<ActiveChange>);
 
 impl Changes {
-    /// What the records of a journal leave, and who began the last part of it.
+    /// The changes in force after the records of a journal.
     pub fn replay(records: &[Record]) -> Self {
         let mut changes = Self::default();
         for record in records {
@@ -58,7 +58,7 @@ impl Changes {
         changes
     }
 
-    /// Takes one more record in.
+    /// Applies one more record.
     pub fn note(&mut self, record: &Record) {
         match record {
             Record::Began { .. } => {}
@@ -91,7 +91,7 @@ impl Changes {
                 if let Some(value) = self.value_mut(path) {
                     value.pending = None;
                 }
-                // Nothing of it was ever written.
+                // No value of Weir was ever written.
                 self.0.retain(
                     |s| !matches!(s, ActiveChange::Value(v) if v.path == *path && v.ours.is_none()),
                 );
@@ -110,7 +110,7 @@ impl Changes {
                     folder.moved.push((from.clone(), tasks.clone()));
                 }
             }
-            // A folder that was made took along what was in it.
+            // A folder that was made took its content with it.
             Record::Back { path } => {
                 let was_in = |active: &ActiveChange| {
                     let rest = active.path().strip_prefix(path.as_str());
@@ -121,7 +121,7 @@ impl Changes {
         }
     }
 
-    /// Records that leave the same.
+    /// The fewest records with the same result.
     pub fn records(&self) -> Vec<Record> {
         let mut records = Vec::new();
         for active in &self.0 {
@@ -158,12 +158,12 @@ impl Changes {
         records
     }
 
-    /// The values and folders, the last first: what came later may rest on what came before.
+    /// The values and folders, the last first: a later change may depend on an earlier one.
     pub fn backwards(&self) -> impl Iterator<Item = &ActiveChange> {
         self.0.iter().rev()
     }
 
-    /// What was changed at a path.
+    /// The change at a path.
     pub fn get(&self, path: &str) -> Option<&ActiveChange> {
         self.0.iter().find(|active| active.path() == path)
     }

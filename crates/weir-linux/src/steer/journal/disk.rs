@@ -1,4 +1,4 @@
-//! Where a journal lies: a file in a folder, with another that says who keeps it.
+//! The files of a journal: one in a folder, and another that names its owner.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// A file that grows at its end, or is replaced as a whole.
 pub(crate) trait Storage: std::fmt::Debug + Send {
-    /// All of it; nothing where there is none yet.
+    /// All bytes; none if there is no file yet.
     fn read(&mut self) -> io::Result<Vec<u8>>;
 
-    /// Puts bytes at its end, and `sync` says whether they are to be on disk when this returns.
-    /// Where that fails the file is as it was.
+    /// Appends bytes; with `sync` they are on disk when this returns. After a failure the file is as before.
     fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<()>;
 
-    /// Makes these bytes all of it, on disk: whoever comes later finds either the old or the new.
+    /// Replaces all bytes, on disk: a later reader finds either the old or the new ones.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -22,11 +21,11 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
 pub(crate) struct Disk {
     folder: PathBuf,
     file: Option<File>,
-    /// Held for as long as this is.
+    /// The lock, held as long as this value lives.
     lock: File,
 }
 
-/// Why a folder cannot be had.
+/// Why a folder is not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotOurs {
     /// Another process keeps the journal.
@@ -40,7 +39,7 @@ pub(crate) enum NotOurs {
 const JOURNAL: &str = "journal";
 
 impl Disk {
-    /// Takes a folder, which is made if it is not there.
+    /// Takes a folder, which is made if it does not exist.
     ///
     /// # Errors
     /// Another process has it, or a call failed.
@@ -69,7 +68,7 @@ impl Disk {
                 return Err(failed("locking")(error.into()));
             };
             let mut who = String::new();
-            // Whoever locks it may not have signed yet.
+            // The process with the lock may not have signed yet.
             let _ = lock.read_to_string(&mut who);
             let who = who.trim();
             let who = if who.is_empty() { "another one" } else { who };
@@ -98,7 +97,7 @@ impl Disk {
 }
 
 impl Drop for Disk {
-    /// A child that is being started has a copy of the file until it is another program, and the lock would
+    /// A child that is being started has a copy of the file until it executes its program, and the lock would
     /// last as long.
     fn drop(&mut self) {
         let _ = self.lock.unlock();

@@ -1,15 +1,15 @@
-//! The journal: what was there before, on disk before anything is changed.
+//! The journal: the earlier values, on disk before anything is changed.
 //!
-//! | file | idea |
+//! | file | content |
 //! |---|---|
-//! | `record` | one line: a checksum, and what is about to happen or has happened |
-//! | `disk` | where it lies, and who keeps it |
-//! | `active` | what stands changed, by the records |
+//! | `record` | one line: a checksum, and what will happen or has happened |
+//! | `disk` | the files, and their owner |
+//! | `changes` | the changes in force, by the records |
 //!
-//! Records are put at the end. One that says what is about to happen is on disk (`fdatasync`) before
-//! it happens, so that whatever ends the program, the journal knows at least as much as the
-//! machine. Half a record at the end is one whose change never began. A journal that has grown is
-//! written anew beside the old one and takes its place at once.
+//! Records are appended. A record of a coming change is on disk (`fdatasync`) before the change. So however
+//! the program ends, the journal knows at least as much as the machine. Half a record at the end belongs to a
+//! change that never began. A journal that has grown is rewritten into a second file, which replaces it in
+//! one step.
 
 mod changes;
 mod disk;
@@ -24,7 +24,7 @@ pub(crate) use changes::{ActiveChange, Changes, Folder, Value};
 pub(crate) use disk::{Disk, NotOurs, Storage};
 pub(crate) use record::{FORM, Record, Task};
 
-/// A journal longer than this is written anew, unless half of it still stands.
+/// A longer journal is rewritten, unless half of it is still in force.
 const LONGEST: usize = 1 << 18;
 
 /// A moment at which a program may end; a test ends it there.
@@ -32,11 +32,11 @@ const LONGEST: usize = 1 << 18;
 pub enum Moment {
     /// A record is in the journal.
     Recorded,
-    /// The kernel has obeyed, which is not in the journal yet.
+    /// The kernel has accepted a write, which is not in the journal yet.
     Written,
 }
 
-/// Told of every moment.
+/// Called at every moment.
 pub(crate) struct Watch(pub Box<dyn FnMut(Moment) + Send>);
 
 impl std::fmt::Debug for Watch {
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// An open journal and what stands changed by it.
+/// An open journal and the changes in force by it.
 #[derive(Debug)]
 pub(crate) struct Journal {
     storage: Box<dyn Storage>,
@@ -53,28 +53,28 @@ pub(crate) struct Journal {
     began: Record,
     changes: Changes,
     length: usize,
-    /// From which length on it is written anew.
+    /// The length from which on it is rewritten.
     most: usize,
 }
 
-/// What an earlier process left behind.
+/// The journal of an earlier process.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
-    /// The boot that it ran in, where it is known.
+    /// The boot in which it ran, if it is known.
     pub boot: Option<String>,
-    /// What stands changed since.
+    /// Its changes that are still in force.
     pub changes: Changes,
-    /// Lines that say nothing, though whole ones follow.
+    /// Lines that are damaged, although whole ones follow.
     pub damaged: Vec<usize>,
-    /// A form that is not ours.
+    /// A foreign form.
     pub form: Option<u32>,
 }
 
 impl Left {
-    /// Reads what a journal says.
+    /// Reads a journal.
     ///
     /// # Errors
-    /// It is there and cannot be read.
+    /// It exists and cannot be read.
     pub fn read(storage: &mut dyn Storage) -> io::Result<Self> {
         let (records, damaged) = record::parse(&storage.read()?);
         let began = records.iter().rev().find_map(|record| match record {
@@ -92,7 +92,7 @@ impl Left {
 }
 
 impl Journal {
-    /// Begins a journal in the place of whatever was there, with what still stands changed.
+    /// Begins a journal that replaces the earlier one, with the changes still in force.
     ///
     /// # Errors
     /// It cannot be written.
@@ -116,15 +116,15 @@ impl Journal {
         })
     }
 
-    /// What stands changed.
+    /// The changes in force.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// Says what is about to happen. When this returns well it is on disk.
+    /// Records a coming change. When this returns without an error, the record is on disk.
     ///
     /// # Errors
-    /// It cannot be written: what was about to happen must not.
+    /// It cannot be written: the change must not be made.
     pub fn ahead(&mut self, record: &Record) -> Result<(), Unavailable> {
         self.put(record, true).map_err(|error| {
             Unavailable::because(format!(
@@ -133,10 +133,11 @@ impl Journal {
         })
     }
 
-    /// Says what has happened. Where that cannot be written the journal knows that it was about to.
+    /// Records a change that was made. If this cannot be written, the journal still has the record from
+    /// before the change.
     pub fn after(&mut self, record: &Record) {
         let _ = self.put(record, false);
-        // What became of it is known here, whatever is on disk.
+        // The result is known here, whatever is on disk.
         self.changes.note(record);
     }
 
@@ -157,7 +158,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Has somebody told of every moment from now on.
+    /// Sets the observer of every moment from now on.
     pub fn watch(&mut self, watch: Option<Watch>) {
         self.watch = watch;
     }
@@ -178,7 +179,7 @@ fn whole(began: &Record, changes: &Changes) -> String {
         .collect()
 }
 
-/// The folder's journal, for whoever holds its lock.
+/// The folder's journal, for the process with its lock.
 pub(crate) fn take(folder: &Path) -> Result<Box<dyn Storage>, NotOurs> {
     Ok(Box::new(Disk::take(folder)?))
 }

@@ -1,49 +1,48 @@
-//! One line of the journal: a checksum, and what is about to happen or has happened.
+//! One line of the journal: a checksum, and what will happen or has happened.
 
 use serde::{Deserialize, Serialize};
 
-/// The form of the records below. A journal of another form is not replayed, and that is said.
+/// The form of the records below. A journal of another form is not replayed, and this is reported.
 pub(crate) const FORM: u32 = 1;
 
-/// A thread, and when it began: numbers come again.
+/// A thread, and when it began: numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Its number.
     pub id: u32,
-    /// When it began, in clock ticks since the machine did (proc(5), field 22 of `stat`).
+    /// When it began, in clock ticks since the machine started (proc(5), field 22 of `stat`).
     pub start: u64,
 }
 
-/// What is about to happen to the machine, or what became of it. Whatever is about to happen is on
-/// disk before it does.
+/// A coming change of the machine, or its result. A coming change is on disk before it happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(crate) enum Record {
-    /// A process began to keep this journal.
+    /// A process took ownership of this journal.
     Began {
         /// [`FORM`].
         form: u32,
-        /// The kernel's name for this time between two boots.
+        /// The kernel's id of this boot.
         boot: String,
         /// The process, and when it began.
         owner: Task,
     },
-    /// A value is about to be written.
+    /// A value will be written.
     Writing {
         /// The file.
         path: String,
-        /// The number of its folder: another folder of the same name is another thing.
+        /// The inode number of its folder: another folder of the same name is another thing.
         folder: Option<u64>,
-        /// What it said before anything was written to it.
+        /// Its content before the first write.
         before: String,
-        /// What is about to be written.
+        /// The text to write.
         text: String,
     },
     /// It was written.
     Wrote {
         /// The file.
         path: String,
-        /// What it says now.
+        /// Its content now.
         found: String,
     },
     /// It was not written; the kernel refused.
@@ -51,25 +50,25 @@ pub(crate) enum Record {
         /// The file.
         path: String,
     },
-    /// A folder of the kernel's is about to be made.
+    /// A folder in a file system of the kernel will be made.
     Making {
-        /// Which; no other process makes one of this name.
+        /// Its path; no other process makes a folder of this name.
         path: String,
         /// The file in it that lists its members.
         members: String,
     },
-    /// Threads are about to be moved into a folder that was made.
+    /// Threads will be moved into a folder that was made.
     Moving {
         /// The folder.
         to: String,
         /// The file that lists them now.
         from: String,
-        /// Which.
+        /// The threads.
         tasks: Vec<Task>,
     },
-    /// A value or folder is as it was found.
+    /// A value or folder is restored.
     Back {
-        /// Which.
+        /// Its path.
         path: String,
     },
 }
@@ -82,7 +81,7 @@ impl Record {
         format!("{:08x} {text}\n", checksum(text.as_bytes()))
     }
 
-    /// The record of a line without its end; `None` where it is torn or damaged.
+    /// The record of a line without its end; `None` if it is torn or damaged.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?;
         let (sum, text) = line.split_at_checked(8)?;
@@ -94,13 +93,13 @@ impl Record {
     }
 }
 
-/// What a journal's bytes say, and which of its lines say nothing.
+/// The records in a journal's bytes, and the lines that are damaged.
 pub(crate) fn parse(bytes: &[u8]) -> (Vec<Record>, Vec<usize>) {
     let (mut records, mut damaged) = (Vec::new(), Vec::new());
     let mut lines = bytes.split(|&b| b == b'\n').enumerate().peekable();
     while let Some((number, line)) = lines.next() {
-        // What comes after the last end of a line was being written when the writer ended, before
-        // anything was done about it.
+        // Bytes after the last end of a line were being written when the writer ended, before the change was
+        // made.
         if lines.peek().is_none() {
             break;
         }

@@ -1,5 +1,5 @@
-//! Whether a tenant had anything to run: the time that its control group or process ran, and the time
-//! that its quota kept it from running.
+//! Whether a tenant had anything to run: the time that its control group or process ran, and the time that
+//! its quota stopped it.
 
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
@@ -8,22 +8,22 @@ use super::open_file::OpenFile;
 use crate::root::Root;
 use crate::steer::group::file;
 
-/// A clock tick of proc(5), which user space is told in hundredths of a second on every processor
-/// that Weir knows (`USER_HZ`).
+/// A clock tick of proc(5), which user space sees in hundredths of a second on every processor that Weir
+/// supports (`USER_HZ`).
 const TICK: u64 = 10_000_000;
 
-/// Running less than this part of one processor is nothing to hold or protect: timers and threads that
-/// wake to look for work.
+/// Less than this part of one processor does not count as running: timers and threads that wake to look for
+/// work.
 const LEAST: f64 = 0.01;
 
-/// Time that a tenant ran and was kept from running, in nanoseconds.
+/// Time that a tenant ran and was stopped, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Time {
     ran: u64,
     kept: u64,
 }
 
-/// Where a tenant's time is read.
+/// The source of a tenant's time.
 #[derive(Debug)]
 enum Of {
     Group,
@@ -38,17 +38,17 @@ pub(crate) struct Busy {
     last: Option<Time>,
 }
 
-/// What a tenant ran in a window.
+/// The running of a tenant in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ran {
     /// Processor time.
     pub time: Nanos,
-    /// Time that its quota kept it from running, summed over processors.
+    /// Time that its quota stopped it, summed over processors.
     pub throttled: Nanos,
 }
 
 impl Ran {
-    /// Whether that is anything, in a window of this length.
+    /// Whether it counts as running, in a window of this length.
     pub fn is_busy(&self, window: Nanos) -> bool {
         self.throttled > Nanos(0.0) || self.time > window * LEAST
     }
@@ -71,7 +71,7 @@ impl Busy {
         }
     }
 
-    /// What it ran since the last window.
+    /// The running since the last window.
     ///
     /// # Errors
     /// It has gone, or this is the first window.
@@ -88,7 +88,7 @@ impl Busy {
         let (now, Some(last)) = (now?, last) else {
             return Err(Unavailable::because("it is seen for the first time"));
         };
-        // Another thing of the same name begins at zero.
+        // A new group or process of the same name begins at zero.
         let since = |now: u64, last: u64| Nanos(now.saturating_sub(last) as f64);
         Ok(Ran {
             time: since(now.ran, last.ran),
@@ -97,7 +97,7 @@ impl Busy {
     }
 }
 
-/// `cpu.stat`: `usage_usec 123` and `throttled_usec 4`, the latter where the group has a quota.
+/// `cpu.stat`: `usage_usec 123` and `throttled_usec 4`, the latter if the group has a quota.
 fn of_group(text: &str) -> Option<Time> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

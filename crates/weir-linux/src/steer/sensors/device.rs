@@ -1,5 +1,5 @@
-//! What CXL devices count of themselves: `cxl_pmu_memN.M` (Linux 6.5, drivers/perf/cxl_pmu.c; CXL 3.0
-//! tables 3-46 and 13-5). The events that the kernel names are taken, in its encoding.
+//! The counters of CXL devices: `cxl_pmu_memN.M` (Linux 6.5, drivers/perf/cxl_pmu.c; CXL 3.0 tables 3-46 and
+//! 13-5). The events that the kernel names are used, in its encoding.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::topology::list;
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// Lines towards the host and away from it, in the kernel's words; partial writes are lines too.
+/// Lines towards the host and away from it, by the kernel's names; partial writes are lines too.
 const EVENTS: [(Counter, &[&str]); 2] = [
     (Counter::CxlRxMemData, &["s2m_drs_memdata"]),
     (
@@ -24,14 +24,14 @@ const EVENTS: [(Counter, &[&str]); 2] = [
     ),
 ];
 
-/// The events of all devices that say what crossed, opened.
+/// The open events of all devices for lines that crossed.
 #[derive(Debug)]
 pub(crate) struct Devices {
     events: Vec<(Counter, Open, Reading)>,
     names: Vec<String>,
 }
 
-/// An event of a device, as it would be opened.
+/// An event of a device before it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub device: String,
@@ -68,7 +68,7 @@ impl Devices {
         &self.names
     }
 
-    /// Adds what crossed since the last window, where the processor has not counted it.
+    /// Adds the lines that crossed since the last window, if the processor has not counted them.
     pub fn window(&mut self, set: &mut CounterSet) {
         let mut sums: BTreeMap<Counter, Result<u64, String>> = BTreeMap::new();
         for (counter, open, last) in &mut self.events {
@@ -101,7 +101,7 @@ impl Devices {
 /// The events of all devices.
 ///
 /// # Errors
-/// There is none, or what sysfs says of one makes no sense.
+/// There is none, or the files of one are invalid.
 pub(crate) fn find(root: &Root) -> Result<Vec<Named>, Unavailable> {
     let names = root.list(DEVICES);
     let names = names.known().map_or(&[][..], Vec::as_slice);
@@ -117,7 +117,7 @@ pub(crate) fn find(root: &Root) -> Result<Vec<Named>, Unavailable> {
         for (counter, words) in EVENTS {
             for word in words {
                 let text = root.text(&format!("{folder}/events/{word}"));
-                // A device counts what it chose to.
+                // A device implements the events that it chooses.
                 let Some(text) = text.known() else { continue };
                 let fields = fields(text).ok_or_else(|| {
                     Unavailable::because(format!("{device} names {word} as `{text}`"))

@@ -1,16 +1,16 @@
-//! What is seen of this host in a window.
+//! The sensors of this host.
 //!
-//! | file | what is seen | where it is not had |
+//! | file | reading | without it |
 //! |---|---|---|
-//! | `uncore` | Tables of Requests, ingress queues, bytes by tier | backlog is not seen: nobody can be held by it |
-//! | `device` | lines across each CXL device, by itself | the processor's count of them, if it has one |
-//! | `traffic` | bytes of each tenant (MBM) | whose bytes they are is not told |
-//! | `touched` | which memory a tenant touches, by samples (PEBS, IBS) | where its pages lie, used or not |
-//! | `residency` | on which nodes a tenant's pages lie | who can press on the slow tier is what was configured |
-//! | `probe` | how long loads of this program's own from the fast tier take | it is opened where the uncore is not counted; without it nobody is held by what is seen |
-//! | `busy` | time that a tenant ran, or was kept from it | nothing: every kernel tells |
+//! | `uncore` | Tables of Requests, ingress queues, bytes by tier | backlog is not seen, so no tenant can be limited by it |
+//! | `device` | lines across each CXL device, counted by the device | the processor's count of them, if it has one |
+//! | `traffic` | bytes of each tenant (MBM) | the bytes of tenants cannot be separated |
+//! | `touched` | the memory that a tenant accesses, by samples (PEBS, IBS) | the nodes of its pages, used or not |
+//! | `residency` | the nodes of a tenant's pages | the configuration says which tenants can load the slow tier |
+//! | `probe` | the latency of this program's own loads from the fast tier | used if the uncore is not counted; without it no tenant is limited by readings |
+//! | `busy` | time that a tenant ran, or was stopped | always available |
 //!
-//! What is not had is a capability with its cost, said at the start.
+//! A missing sensor is a missing capability with its effect, reported at the start.
 
 pub(super) mod busy;
 pub(super) mod device;

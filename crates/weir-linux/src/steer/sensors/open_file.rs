@@ -1,4 +1,4 @@
-//! A file that is read again and again, and so stays open.
+//! A file that is read often, and therefore stays open.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use weir_model::capability::Unavailable;
 
 use crate::root::Root;
 
-/// No file that is read each window is longer.
+/// The longest file that is read each window.
 const LONGEST: usize = 1 << 16;
 
 /// A kernel's file, opened once.
@@ -26,17 +26,17 @@ impl OpenFile {
         }
     }
 
-    /// Its text, in a buffer that is used again.
+    /// Its text, in a reused buffer.
     ///
     /// # Errors
-    /// It cannot be read, or what it is about has gone.
+    /// It cannot be read, or its group or process has gone.
     pub fn read<'b>(
         &mut self,
         root: &Root,
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b str, Unavailable> {
         let length = self.fill(root, buffer).map_err(|error| {
-            // A control group that was made anew has other files under the same names.
+            // A control group that was made again has other files under the same names.
             self.file = None;
             Unavailable::because(format!("{}: {error}", self.path))
         })?;
@@ -44,7 +44,7 @@ impl OpenFile {
             .map_err(|_| Unavailable::because(format!("{} does not hold text", self.path)))
     }
 
-    /// Reads it into the buffer, and says how much of that it is.
+    /// Reads it into the buffer, and returns the number of bytes.
     fn fill(&mut self, root: &Root, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let file = match &self.file {
             Some(file) => file,

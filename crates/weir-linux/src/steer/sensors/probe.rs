@@ -1,9 +1,9 @@
-//! How long a load from the fast tier takes: dependent loads of this program's own, of lines that it has just
+//! The latency of a load from the fast tier: dependent loads of this program's own, of lines that it has just
 //! flushed, in short bursts spread over each window.
 //!
-//! It is what can be seen where no counter is had. It shows that the fast tier is slow; whose requests are in
-//! the way, and how long those for the slow tier stay, it does not. A window costs [`BURSTS`] times
-//! [`LOADS`] flushes and loads, and as many wake-ups as bursts.
+//! It is the only reading without counters. It shows that the fast tier is slow; it does not show whose
+//! requests cause that, nor how long those for the slow tier stay. A window costs [`BURSTS`] times [`LOADS`]
+//! flushes and loads, and one wake-up per burst.
 
 use weir_model::capability::Unavailable;
 use weir_model::machine::MachineError;
@@ -17,19 +17,19 @@ use crate::pin::{self, Pinned};
 use crate::root::Root;
 use crate::topology::list;
 
-/// Bursts in a window: who is held by processor time runs for a part of each period, and one burst would see
-/// either that part or the other.
+/// Bursts in a window: a tenant that is limited by processor time runs for a part of each period, and one
+/// burst would see either that part or the other.
 pub(crate) const BURSTS: u32 = 8;
 /// Loads of a burst, each of which waits for the one before.
 const LOADS: usize = 32;
-/// Bursts of which the shortest is told.
+/// Bursts of which the shortest is returned.
 const TRIES: u32 = 64;
 /// From one line of the chain to its neighbour: beyond the pair of lines that processors fetch together.
 const APART: usize = 4 * LINE;
-/// A burst has to take longer than this for each load: a line that came from a cache was not flushed.
+/// A burst must take longer than this for each load: a line from a cache was not flushed.
 const SHORTEST: Nanos = Nanos(1.0);
 
-/// A chain of pointers on the fast tier, and what its loads took in this window.
+/// A chain of pointers on the fast tier, and the latencies of its loads in this window.
 #[derive(Debug)]
 pub(crate) struct Probe {
     /// The memory of the chains, which `chains` point into.
@@ -39,15 +39,15 @@ pub(crate) struct Probe {
     next: usize,
     clock: Clock,
     bursts: Vec<Nanos>,
-    /// Keeps this thread beside the memory.
+    /// Keeps this thread near the memory.
     _beside: Option<Pinned>,
 }
 
 impl Probe {
-    /// Memory on the node of the fast tier, and the calling thread on its processors.
+    /// Memory on the node of the fast tier, with the calling thread on its processors.
     ///
     /// # Errors
-    /// The memory cannot be had there, or this thread not be brought there.
+    /// The memory is not available there, or this thread cannot be moved there.
     pub fn open(root: &Root, node: Option<u32>) -> Result<Self, Unavailable> {
         let told = |error: MachineError| Unavailable::because(error.to_string());
         let share = Share {
@@ -76,7 +76,7 @@ impl Probe {
                     region.base().wrapping_add(here),
                     region.base().wrapping_add(to),
                 );
-                // SAFETY: both are lines of the region, aligned, which nobody else refers to.
+                // SAFETY: both are lines of the region, aligned, and not used by anything else.
                 unsafe { here.cast::<*mut u8>().write(to) };
             }
         }
@@ -90,7 +90,7 @@ impl Probe {
         })
     }
 
-    /// One burst. One that the kernel broke off does not count.
+    /// One burst. A burst that the kernel interrupted does not count.
     pub fn burst(&mut self) {
         let chain = &self.chains[self.next % self.chains.len()];
         self.next += 1;
@@ -117,7 +117,7 @@ impl Probe {
     /// The shortest of many bursts, now.
     ///
     /// # Errors
-    /// Every one of them was broken off.
+    /// Every one of them was interrupted.
     pub fn shortest(&mut self) -> Result<Nanos, Unavailable> {
         let mut shortest: Option<Nanos> = None;
         for _ in 0..TRIES {
@@ -130,7 +130,8 @@ impl Probe {
         shortest.ok_or_else(broken_off)
     }
 
-    /// The mean of this window's bursts but the longest, in which the processor may have been elsewhere.
+    /// The mean of this window's bursts without the longest, in which the processor may have done something
+    /// else.
     ///
     /// # Errors
     /// There were too few.
@@ -184,7 +185,7 @@ mod tests {
             probe.burst();
         }
         let seen = probe.window().unwrap();
-        // From a line in a near cache to a machine that is emulated.
+        // From a line in a near cache to an emulated machine.
         assert!((1.0..1e6).contains(&seen.get()), "{seen}");
         assert!(probe.window().is_err(), "what was told is gone");
     }

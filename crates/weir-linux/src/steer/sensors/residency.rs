@@ -1,8 +1,8 @@
-//! On which nodes a tenant's pages lie: who can press on the slow tier at all.
+//! The nodes of a tenant's pages: they show which tenants can load the slow tier at all.
 //!
-//! A control group's `memory.numa_stat` costs next to nothing; where it is not had (no memory
-//! controller, or a process in a group of others), `numa_maps` of each process is read, for which the
-//! kernel walks its page tables. Neither tells pages that are used from pages that lie there.
+//! A control group's `memory.numa_stat` costs almost nothing. If it is not available (no memory controller,
+//! or a process in a group of others), `numa_maps` of each process is read, for which the kernel walks its
+//! page tables. Neither separates used pages from unused ones.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use weir_model::units::Bytes;
 use crate::root::Root;
 use crate::steer::group::{self, file};
 
-/// No more than so many processes of one tenant are looked at, and so much of each.
+/// The most processes of a tenant that are read, and the most bytes of each.
 const MOST: usize = 64;
 const LONGEST: u64 = 1 << 20;
 
@@ -21,7 +21,7 @@ const LONGEST: u64 = 1 << 20;
 pub struct Residency(BTreeMap<u32, u64>);
 
 impl Residency {
-    /// What lies on some nodes.
+    /// Bytes on some nodes.
     pub fn on(&self, nodes: &[u32]) -> Bytes {
         let on = |node: &&u32| nodes.contains(node);
         Bytes(
@@ -33,17 +33,17 @@ impl Residency {
         )
     }
 
-    /// All of it.
+    /// All bytes.
     pub fn total(&self) -> Bytes {
         Bytes(self.0.values().sum())
     }
 
-    /// The nodes that hold any, and how much.
+    /// The nodes that hold any, and the bytes.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Bytes)> + '_ {
         self.0.iter().map(|(&node, &bytes)| (node, Bytes(bytes)))
     }
 
-    /// Whether as much lies on each node as of another, give or take a sixteenth of all.
+    /// Whether each node has as many bytes as in another residency, within a sixteenth of all.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let most = self.total().get().max(other.total().get()) / 16;
         let of = |all: &Self, node| all.0.get(&node).copied().unwrap_or(0);
@@ -59,7 +59,7 @@ impl Residency {
     }
 }
 
-/// Where the pages of a control group are, by its own count; else by its processes' maps.
+/// The nodes of a control group's pages, by its own count; otherwise by its processes' maps.
 ///
 /// # Errors
 /// Neither can be read.
@@ -71,7 +71,7 @@ pub(crate) fn of_group(root: &Root, group: &str) -> Result<Residency, Unavailabl
     of_processes(root, &group::processes(root, group))
 }
 
-/// Where the pages of some processes are.
+/// The nodes of some processes' pages.
 ///
 /// # Errors
 /// No map can be read.

@@ -1,6 +1,7 @@
-//! Which memory a tenant touches: accesses that the hardware samples, by the node of their physical address.
+//! The memory that a tenant accesses: accesses that the hardware samples, by the node of their physical
+//! address.
 //!
-//! Pages that merely lie on the slow tier say nothing here, unlike in [`super::residency`].
+//! Unused pages on the slow tier do not count here, unlike in [`super::residency`].
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use crate::root::Root;
 use crate::steer::scope::{Scope, group_of};
 use crate::topology::{list, node::NODES};
 
-/// Processes of a window that are looked up at most.
+/// The most processes of a window that are looked up.
 const MOST: usize = 256;
 
 /// Sampled accesses of all processors.
@@ -22,15 +23,16 @@ const MOST: usize = 256;
 pub(crate) struct Touched {
     sampler: Sampler,
     blocks: Blocks,
-    /// Of each process, lines touched by node.
+    /// For each process, lines accessed by node.
     seen: HashMap<u32, Residency>,
 }
 
 impl Touched {
-    /// Has accesses sampled on every processor.
+    /// Opens sampling on every processor.
     ///
     /// # Errors
-    /// The hardware samples none with addresses, the kernel refuses, or does not say which memory is where.
+    /// The hardware samples no addresses, or the kernel refuses, or does not say which memory is on which
+    /// node.
     pub fn open(root: &Root) -> Result<Self, Unavailable> {
         let blocks = Blocks::of(root)?;
         let source = source(root)?;
@@ -44,7 +46,7 @@ impl Touched {
         })
     }
 
-    /// What was touched since the last window, a line for each sample: by each of some control groups with
+    /// The lines accessed since the last window, one for each sample: for each of some control groups with
     /// those below it, in their order.
     pub fn window(&mut self, root: &Root, groups: &[&str]) -> Vec<Residency> {
         let Self {
@@ -82,7 +84,7 @@ impl Touched {
     }
 }
 
-/// Which physical memory is on which node, in the kernel's blocks (ABI/testing/sysfs-devices-memory).
+/// The node of physical memory, by the kernel's blocks (ABI/testing/sysfs-devices-memory).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Blocks {
     /// Bytes of a block.
@@ -115,7 +117,7 @@ impl Blocks {
         Ok(Self { size, nodes })
     }
 
-    /// The node of an address; none where it was not told, or lies in no memory.
+    /// The node of an address; `None` if it was not recorded, or is in no memory.
     fn node(&self, physical: u64) -> Option<u32> {
         let block = physical.checked_div(self.size).filter(|_| physical > 0)?;
         let place = self.nodes.binary_search_by_key(&block, |&(block, _)| block);

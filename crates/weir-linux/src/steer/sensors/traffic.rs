@@ -12,7 +12,7 @@ use crate::root::Root;
 /// Whether this processor counts bytes by group.
 ///
 /// # Errors
-/// Why not, and what to do.
+/// Why not, with advice.
 pub(crate) fn find(root: &Root) -> Result<(), Unavailable> {
     crate::resctrl::Resctrl::find(root)?;
     let features = root.text("/sys/fs/resctrl/info/L3_MON/mon_features");
@@ -33,7 +33,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    /// Those of a group, given by its path.
+    /// The bytes of a group, given by its path.
     pub fn of(root: &Root, group: &str) -> Self {
         let folder = format!("{group}/mon_data");
         let names = root.list(&folder);
@@ -46,10 +46,10 @@ impl Moved {
         }
     }
 
-    /// What moved since the last window.
+    /// The bytes moved since the last window.
     ///
     /// # Errors
-    /// A count cannot be had, went backwards, or this is the first window.
+    /// A count is not available, went backwards, or this is the first window.
     pub fn window(
         &mut self,
         root: &Root,
@@ -74,7 +74,7 @@ impl Moved {
         let mut sum = 0_u64;
         for domain in &mut self.domains {
             let text = domain.read(root, buffer)?.trim();
-            // `Unavailable` right after a counter was given to the group, `Error` where it failed.
+            // `Unavailable` directly after a counter was assigned to the group, `Error` if that failed.
             let bytes: u64 = text
                 .parse()
                 .map_err(|_| Unavailable::because(format!("its count of bytes says `{text}`")))?;

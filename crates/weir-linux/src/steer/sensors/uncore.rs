@@ -1,4 +1,4 @@
-//! What the uncore counts: the controller's sight.
+//! The counters of the uncore, for the controller's readings.
 
 use weir_model::capability::{Capability, Feature};
 use weir_model::counters::{Counter, CounterSet};
@@ -8,8 +8,8 @@ use super::device::Devices;
 use crate::perf::{self, Session};
 use crate::root::Root;
 
-/// In this order: what is divided by one another is in one group, and so counted at the same time.
-/// Occupancy is counted by one counter of a unit only, so that groups take turns.
+/// In this order: counters that are divided by one another are in one group, and so counted at the same time.
+/// Only one counter of a unit can count occupancy, so groups are multiplexed.
 const WANTED: [Counter; 11] = [
     Counter::TorInsertsIa,
     Counter::TorOccupancyIa,
@@ -24,7 +24,7 @@ const WANTED: [Counter; 11] = [
     Counter::CxlTxMemData,
 ];
 
-/// The uncore's counters, open.
+/// The open counters of the uncore.
 #[derive(Debug)]
 pub(crate) struct Uncore {
     session: Option<Session>,
@@ -34,7 +34,7 @@ pub(crate) struct Uncore {
 }
 
 impl Uncore {
-    /// Opens what there is.
+    /// Opens the counters that exist.
     pub fn open(root: &Root, library: &EventLibrary) -> Self {
         let mut capabilities = Vec::new();
         let missing = |why: String, remedy: &str| {
@@ -87,7 +87,7 @@ impl Uncore {
         }
     }
 
-    /// What it offers and what it lacks.
+    /// Its capabilities, present and missing.
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
     }
@@ -97,7 +97,7 @@ impl Uncore {
         (self.capabilities.iter()).any(|known| known.feature == Feature::UncorePmu && known.present)
     }
 
-    /// What was counted since the last window.
+    /// The counts since the last window.
     pub fn window(&mut self) -> CounterSet {
         let mut set = match &mut self.session {
             Some(session) => Session::counters(self.table.as_ref(), &session.window(), true),

@@ -1,4 +1,4 @@
-//! Tenants by their scopes; all that is wrong with a request is said at once.
+//! Finds tenants by their scopes; all mistakes of a request are reported at once.
 
 use weir_model::capability::Unavailable;
 
@@ -11,7 +11,7 @@ use crate::steer::host::HostError;
 use crate::steer::scope::{Scope, group_of};
 use crate::steer::sensors::busy::Busy;
 
-/// What is wrong with a request, all of it at once.
+/// All mistakes of a request.
 #[derive(Debug, Default)]
 pub(in crate::steer) struct Refusals(Vec<String>);
 
@@ -29,7 +29,7 @@ impl Refusals {
 }
 
 impl Tenant {
-    /// Finds every tenant that is asked for.
+    /// Finds every requested tenant.
     pub(in crate::steer) fn find_all(
         root: &Root,
         config: &HostConfig,
@@ -56,7 +56,7 @@ impl Tenant {
         all
     }
 
-    /// Finds one more, beside others; the one whose number it has makes room for it.
+    /// Finds one more tenant, with the others known; it replaces the one with its number.
     pub(in crate::steer) fn find_beside(
         root: &Root,
         config: &HostConfig,
@@ -144,7 +144,7 @@ impl Tenant {
         })
     }
 
-    /// Whether it and another could not be told apart, and one of them is to be held.
+    /// Whether it and another could not be separated, and one of them may be limited.
     fn overlaps(&self, other: &Self) -> Option<String> {
         if !self.restrain && !other.restrain {
             return None;
@@ -153,7 +153,7 @@ impl Tenant {
         if let (Scope::Process(a), Scope::Process(b)) = both {
             return (a == b).then(|| format!("process {a} is also tenant `{}`", self.name));
         }
-        // Of a process that is not alone in its group no more is meant than itself.
+        // For a process that shares its group, only the process itself is meant.
         let is_one = |t: &Self| matches!(t.scope, Scope::Process(_)) && !t.alone;
         let of = |t: &Self| match &t.moves {
             Some((_, from)) => from.clone(),
@@ -175,7 +175,7 @@ impl Tenant {
     }
 }
 
-/// Whether a means can hold a group here.
+/// Whether an actuator can limit a group here.
 fn available(
     root: &Root,
     config: &HostConfig,

@@ -1,4 +1,4 @@
-//! A tenant of this host: found by its scope (`find`), seen, held.
+//! A tenant of this host: found by its scope (`find`), observed, limited.
 
 mod find;
 
@@ -30,11 +30,11 @@ pub struct Tenant {
     name: String,
     scope: Scope,
     restrain: bool,
-    /// The group that is seen, and held if it may be.
+    /// The group that is observed, and limited if it may be.
     group: String,
-    /// A process that is to be put into a group of its own, and the group that it is in.
+    /// A process that will be moved into a group of its own, and its present group.
     moves: Option<(u32, String)>,
-    /// Whether the group is all its own.
+    /// Whether the group belongs to it alone.
     alone: bool,
     cpus: Vec<u32>,
     actuator: Vec<(Actuator, Result<(), Unavailable>)>,
@@ -48,19 +48,19 @@ pub struct Tenant {
     retired: bool,
 }
 
-/// When a tenant's pages are looked at again, and how many windows after the last time.
+/// When a tenant's pages are read again, and how many windows after the last time.
 #[derive(Debug, Clone, Copy)]
 struct PageScan {
     due: u64,
     after: u64,
 }
 
-/// From one look to the next it is so many times as long.
+/// The factor from one interval to the next.
 const RARER: u64 = 8;
 
 impl PageScan {
-    /// The next one after a look in window `now`. Pages that stay where they are are looked at more and more
-    /// rarely: of who has just begun they come still, and most stay for good.
+    /// The next reading after one in window `now`. Pages that do not move are read less and less often: pages
+    /// of a new tenant still move, and most pages later stay for good.
     fn next(last: Option<Self>, stayed: bool, now: u64, rarest: u64) -> Self {
         let after = match last {
             Some(look) if stayed => (look.after * RARER).min(rarest),
@@ -71,13 +71,13 @@ impl PageScan {
     }
 }
 
-/// To what a tenant is held now.
+/// The limits of a tenant now.
 #[derive(Debug, Default)]
 struct ActiveLimit {
     cores: Option<u32>,
     time: Option<(f64, Nanos)>,
     own: Option<allocation::Own>,
-    /// When it was last changed, by means.
+    /// When it was last changed, by actuator.
     last: Vec<(Actuator, Instant)>,
 }
 
@@ -87,7 +87,7 @@ impl Tenant {
         &self.name
     }
 
-    /// Whom it means.
+    /// Its scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -97,28 +97,28 @@ impl Tenant {
         &self.group
     }
 
-    /// The processors that it may run on when nobody holds it.
+    /// The processors that it may use without a limit.
     pub fn cpus(&self) -> &[u32] {
         &self.cpus
     }
 
-    /// By what it can be held, or why not.
+    /// Its actuators, or why it has none.
     pub fn actuator(&self) -> &[(Actuator, Result<(), Unavailable>)] {
         &self.actuator
     }
 
-    /// Whether it can be held by this.
+    /// Whether it can be limited by this.
     pub fn can(&self, actuator: Actuator) -> bool {
         let mut means_of = self.actuator.iter();
         means_of.any(|(known, allowed)| *known == actuator && allowed.is_ok())
     }
 
-    /// Whether it may be held at all.
+    /// Whether it may be limited at all.
     pub fn is_restrained(&self) -> bool {
         self.restrain
     }
 
-    /// Makes the groups that it takes to see and hold it.
+    /// Makes the groups that are needed to observe and limit it.
     pub(super) fn settle(
         &mut self,
         root: &Root,
@@ -144,31 +144,31 @@ impl Tenant {
         }
     }
 
-    /// Counts its bytes in a monitoring group, where none of its threads is in a group of somebody's.
+    /// Counts its bytes in a monitoring group, if none of its threads is in a group of another program.
     fn monitor(&self, access: &mut KernelAccess<'_>) -> Result<Moved, Unavailable> {
         traffic::find(access.root)?;
         let path = allocation::make_monitor(access, self.number, &self.group)?;
         Ok(Moved::of(access.root, &path))
     }
 
-    /// It is none any more.
+    /// It is no tenant any more.
     pub(super) fn retire(&mut self) {
         self.retired = true;
         let due = u64::MAX;
         self.look = Some(PageScan { due, after: 1 });
     }
 
-    /// Whether it is none any more.
+    /// Whether it is no tenant any more.
     pub(super) fn is_retired(&self) -> bool {
         self.retired
     }
 
-    /// The window in which its pages are to be looked at again; none before the first time.
+    /// The window in which its pages will be read again; `None` before the first time.
     pub(super) fn due(&self) -> Option<u64> {
         self.look.map(|look| look.due)
     }
 
-    /// Looks where its pages are, in window `now`, and at least once in `rarest`.
+    /// Reads the nodes of its pages, in window `now`, and at least once in `rarest` windows.
     pub(super) fn look_at_pages(&mut self, root: &Root, now: u64, rarest: u64) {
         let pages = match self.scope {
             Scope::Process(process) => residency::of_processes(root, &[process]),
@@ -206,7 +206,7 @@ impl Tenant {
         };
         let busy = ran.as_ref().map_or(true, |ran| ran.is_busy(window));
         if busy && !self.was_busy {
-            // Whoever begins something may have its pages elsewhere.
+            // A tenant that starts something may have its pages elsewhere.
             self.look = self.look.map(|look| PageScan { due: 0, ..look });
         }
         self.was_busy = busy;
@@ -220,7 +220,7 @@ impl Tenant {
         }
     }
 
-    /// What was put back behind its back.
+    /// A value that was restored by another thread.
     pub(super) fn forget(&mut self) {
         self.held = ActiveLimit::default();
     }
@@ -318,7 +318,7 @@ impl Tenant {
         }
     }
 
-    /// Cores that it may run on now.
+    /// Cores that it may use now.
     fn running(&self) -> u32 {
         let all = u32::try_from(self.cpus.len()).unwrap_or(u32::MAX);
         self.held.cores.unwrap_or(all)
@@ -326,7 +326,7 @@ impl Tenant {
 
     /// Its group of resctrl, made when it is first needed.
     fn own(&mut self, access: &mut KernelAccess<'_>) -> Result<allocation::Own, Unavailable> {
-        // A watchdog may have put it back.
+        // A watchdog may have restored it.
         if let Some(own) = (self.held.own.as_ref()).filter(|own| access.writes.has_made(own.path()))
         {
             return Ok(own.clone());
@@ -336,7 +336,7 @@ impl Tenant {
         Ok(self.held.own.insert(own).clone())
     }
 
-    /// Whether it may be changed by some means now.
+    /// Whether it may be changed by an actuator now.
     fn permit(
         &mut self,
         actuator: Actuator,
@@ -345,7 +345,7 @@ impl Tenant {
     ) -> Result<(), Unavailable> {
         let allowed = self.actuator.iter().find(|(known, _)| *known == actuator);
         if let Some((_, Err(why))) = allowed {
-            // What cannot be held is free already.
+            // A tenant that cannot be limited is free already.
             return if free { Ok(()) } else { Err(why.clone()) };
         }
         let now = Instant::now();
@@ -374,7 +374,7 @@ impl Tenant {
     }
 }
 
-/// Whether nobody else runs on some processors.
+/// Whether no other tenant uses some processors.
 fn alone_on(root: &Root, cpus: &[u32], others: &[Vec<u32>]) -> Result<(), Unavailable> {
     let online = root.text("/sys/devices/system/cpu/online");
     let online = list::parse(online.get()?)?;
@@ -391,8 +391,8 @@ fn alone_on(root: &Root, cpus: &[u32], others: &[Vec<u32>]) -> Result<(), Unavai
     Ok(())
 }
 
-/// Puts a process into a group of its own, below the one that it is in: threaded, so that its memory
-/// stays with that group, and no other process has to move.
+/// Moves a process into a group of its own, below its present group: threaded, so that its memory stays with
+/// that group, and no other process must move.
 fn own_group(
     access: &mut KernelAccess<'_>,
     process: u32,
@@ -405,7 +405,7 @@ fn own_group(
     access.set_own(&file(own, "cgroup.type"), "threaded")?;
     let given = group::give(access.root, access.writes, own, "cpu")?;
     access.wrote.extend(given);
-    // Threads begin while others move.
+    // Threads start while others move.
     for _ in 0..8 {
         let all = access.root.list(&format!("/proc/{process}/task"));
         let all = all.get()?.iter().filter_map(|name| name.parse().ok());
