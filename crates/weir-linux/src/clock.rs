@@ -145,8 +145,8 @@ impl Moment {
         let (share, least) = TOLERANCE;
         if (counted.get() - raw.get()).abs() > share * raw.get() + least {
             return Err(format!(
-                "the processor's counter went on by {counted} while CLOCK_MONOTONIC_RAW went on by \
-                 {raw}: one of them stepped, or the counter changed its rate"
+                "the processor's counter advanced by {counted} while CLOCK_MONOTONIC_RAW advanced by \
+                 {raw}: one of them stepped, or the rate of the counter changed"
             ));
         }
         Ok(())

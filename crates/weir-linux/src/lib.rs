@@ -17,7 +17,7 @@
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("weir-linux reads sysfs and procfs, and so builds for Linux only");
+compile_error!("weir-linux reads sysfs and procfs, so it builds only for Linux");
 
 pub mod clock;
 mod control;

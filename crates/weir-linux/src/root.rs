@@ -290,7 +290,7 @@ impl Root {
 
     fn control(&self) -> io::Result<&dyn Control> {
         let control = self.control.as_deref();
-        control.ok_or_else(|| io::Error::other("a recorded machine cannot be told what to do"))
+        control.ok_or_else(|| io::Error::other("a recorded machine accepts no writes"))
     }
 
     /// The same files, with a handler for writes.

@@ -105,7 +105,7 @@ fn tails_worsen_with_company_on_a_device_and_hardly_on_dram() {
                 let ns = tail(machine, tier, corun);
                 assert!(
                     ns > 0.9 * longest,
-                    "{machine}, {corun} beside on {tier}: {ns:.0} after {longest:.0} ns"
+                    "{machine}, {corun} other threads on {tier}: {ns:.0} after {longest:.0} ns"
                 );
                 longest = longest.max(ns);
             }

@@ -169,10 +169,10 @@ fn alone(
             parties,
         };
         let mut machine = testbed.open(options.seed)?;
-        let mut nobody = Policy::free();
+        let mut free = Policy::free();
         let steps = run_phases(
             machine.as_mut(),
-            nobody.as_mut(),
+            free.as_mut(),
             &[phase],
             options.window,
             options.quota_period,

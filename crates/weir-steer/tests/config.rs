@@ -95,7 +95,7 @@ fn what_is_left_out_is_as_usual() {
 /// Each mistake alone: the text of the file, and the expected message, with its line.
 #[test]
 fn every_mistake_is_told_with_its_line_and_key() {
-    for (text, line, told) in [
+    for (text, line, expected) in [
         ("", 1, "missing key `kind`"),
         ("kind = \"host\"\n", 1, "not a configuration of steering"),
         (
@@ -182,7 +182,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
     ] {
         let mistakes = Config::read("steer.toml", text).unwrap_err();
         let all = mistakes.to_string();
-        assert!(all.contains(told), "{text:?}:\n{all}");
+        assert!(all.contains(expected), "{text:?}:\n{all}");
         let found = mistakes.shown.iter().any(|m| m.line == line);
         assert!(found, "line {line} of {text:?}:\n{all}");
     }

@@ -252,8 +252,8 @@ proptest! {
             prop_assert_eq!(&decision, &second.observe(&window));
             let units = decision.limits[1].units(fluid.slow_cores);
             prop_assert!(units >= 0.01 * f64::from(fluid.slow_cores) * 0.999, "{units}");
-            let told = probe.is_some_and(|p| p > 0.0 && p < 1e6);
-            silent = if told { 0 } else { silent + 1 };
+            let has_probe = probe.is_some_and(|p| p > 0.0 && p < 1e6);
+            silent = if has_probe { 0 } else { silent + 1 };
             prop_assert!(silent < 3 || decision.limits[1].is_free(), "{decision:?}");
         }
     }

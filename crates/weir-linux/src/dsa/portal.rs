@@ -97,7 +97,7 @@ impl Portal {
 
 impl Drop for Portal {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `open` with this length, and nobody refers to it.
+        // SAFETY: the mapping was made by `open` with this length, and nothing else refers to it.
         unsafe { libc::munmap(self.page.as_ptr().cast(), PORTAL_BYTES) };
     }
 }

@@ -66,12 +66,12 @@ impl Style {
         }
         if in_flight == 0 || in_flight > queue.size {
             return Err(format!(
-                "{in_flight} submissions under way are not from 1 to the {} of {name}",
+                "{in_flight} outstanding submissions are not from 1 to the {} of {name}",
                 queue.size
             ));
         }
         if !queue.shared && threads > 1 {
-            return Err(format!("{name} is dedicated, and so serves one thread"));
+            return Err(format!("{name} is dedicated, so it serves only one thread"));
         }
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Copier {
             }
             looks = looks.wrapping_add(1);
             if looks.is_multiple_of(4096) && patience.elapsed() > PATIENCE {
-                return Err(format!("the accelerator said nothing for {PATIENCE:?}"));
+                return Err(format!("the accelerator did not answer for {PATIENCE:?}"));
             }
         };
         slot.under_way = false;

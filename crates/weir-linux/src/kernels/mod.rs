@@ -335,7 +335,7 @@ pub fn select(op: Op, widest: Option<Isa>) -> Result<Kernel, MachineError> {
 fn widest_family(widest: Option<Isa>) -> Result<Isa, MachineError> {
     let have = families();
     if let Some(wanted) = widest.filter(|isa| !have.contains(isa)) {
-        let reason = format!("{wanted} was asked for, but this processor has {have:?}");
+        let reason = format!("{wanted} was requested, but this processor has {have:?}");
         return Err(match wanted {
             Isa::Avx512 => missing(Feature::Avx512, reason),
             Isa::Avx2 => missing(Feature::Avx2, reason),
@@ -346,7 +346,7 @@ fn widest_family(widest: Option<Isa>) -> Result<Isa, MachineError> {
 }
 
 fn no_instruction(op: Op) -> MachineError {
-    MachineError::Request(format!("`{op}` is no instruction of the core"))
+    MachineError::Request(format!("`{op}` is not an instruction of the core"))
 }
 
 fn missing(feature: Feature, reason: String) -> MachineError {

@@ -43,8 +43,8 @@ pub(super) fn whole() -> Isa {
     if __cpuid(0x8000_0000).eax < OPTIMISATIONS {
         return widest;
     }
-    let told = __cpuid(OPTIMISATIONS).eax;
-    let halves = told >> 2 & 1 == 1 && told >> 3 & 1 == 0;
+    let width_bits = __cpuid(OPTIMISATIONS).eax;
+    let halves = width_bits >> 2 & 1 == 1 && width_bits >> 3 & 1 == 0;
     if halves {
         widest.min(Isa::Avx2)
     } else {

@@ -165,7 +165,7 @@ fn take_cores<'t>(
             Some(_) => {}
         }
         if let Some(other) = taken.insert(cpu, &tenant.name) {
-            return Err(format!("CPU {cpu} is taken by `{other}`"));
+            return Err(format!("tenant `{other}` already uses CPU {cpu}"));
         }
     }
     Ok(())
@@ -188,12 +188,12 @@ fn check_pattern(stream: &Stream, threads: usize) -> Result<(), String> {
     }
     match stream.pattern {
         timed if timed.is_timed() && stream.reads.is_some() => Err(format!(
-            "{} is timed, and nothing is loaded along with it",
+            "{} is timed, so no other lines can be loaded with it",
             timed.name()
         )),
         Pattern::FlushedBurst { lines } if !(1..=Pattern::MOST_IN_BURST).contains(&lines) => {
             Err(format!(
-                "a burst of {lines} lines; between 1 and {} there may be",
+                "a burst of {lines} lines; a burst has between 1 and {} lines",
                 Pattern::MOST_IN_BURST
             ))
         }
@@ -201,7 +201,7 @@ fn check_pattern(stream: &Stream, threads: usize) -> Result<(), String> {
             "a shared line is handed over by cas, not by {}",
             stream.op
         )),
-        Pattern::SharedLine if threads < 2 => Err("a line is shared by two cores at least".into()),
+        Pattern::SharedLine if threads < 2 => Err("a shared line needs at least two cores".into()),
         Pattern::Requests { .. } if !stream.op.is_storage() => Err(format!(
             "requests go to a storage device; {} is an instruction",
             stream.op
@@ -217,7 +217,7 @@ fn check_pattern(stream: &Stream, threads: usize) -> Result<(), String> {
             ))
         }
         Pattern::Chase { .. } if stream.op != Op::Ld => Err(format!(
-            "a pointer chase is made of loads, not of {}",
+            "a pointer chase consists of loads, not of {}",
             stream.op
         )),
         Pattern::Chase { .. } if lines > u64::from(u32::MAX) => Err(format!(
@@ -242,15 +242,15 @@ fn check_pattern(stream: &Stream, threads: usize) -> Result<(), String> {
 fn check_pace(stream: &Stream) -> Result<(), String> {
     let pause = stream.pause;
     if !(pause.get().is_finite() && pause.get() >= 0.0) {
-        return Err(format!("a pause of {pause} is none"));
+        return Err(format!("{pause} is not a valid pause"));
     }
     let never = match stream.pattern {
-        Pattern::SharedLine => "a shared line is handed on at once",
-        Pattern::Descriptors { .. } => "an accelerator is kept busy",
+        Pattern::SharedLine => "a shared line is passed on at once",
+        Pattern::Descriptors { .. } => "an accelerator is always busy",
         _ => return Ok(()),
     };
     if pause.get() > 0.0 {
-        return Err(format!("{never}; there is nowhere to pause"));
+        return Err(format!("{never}, so it cannot pause"));
     }
     Ok(())
 }
@@ -281,7 +281,7 @@ fn offload(
     }
     if stream.working_set.get() / 2 < bytes.get() {
         return Err(MachineError::Request(format!(
-            "a working set of {} holds no two blocks of {bytes}",
+            "a working set of {} is smaller than two blocks of {bytes}",
             stream.working_set
         )));
     }

@@ -107,7 +107,7 @@ impl LinuxTestbed {
     pub fn new(root: Root, options: Options) -> Result<Self, MachineError> {
         if !(options.budget.is_finite() && options.budget > 0.0) {
             return Err(MachineError::Request(format!(
-                "a budget of {} is no multiple; 1 is the usual",
+                "a budget of {} is not valid; the usual value is 1",
                 options.budget
             )));
         }
@@ -228,12 +228,12 @@ impl Machine for LinuxMachine {
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
         if self.pool.is_some() {
             return Err(MachineError::Request(
-                "a run is under way; stop it before the next".into(),
+                "a run is in progress; stop it before the next".into(),
             ));
         }
         if !self.host.root.is_live() {
             return Err(MachineError::Request(
-                "a recorded machine can be looked at, but not loaded".into(),
+                "a recorded machine can be read, but not loaded".into(),
             ));
         }
         let is_program = |tenant: &&Tenant| matches!(tenant.work, Work::Program(_));
@@ -252,12 +252,12 @@ impl Machine for LinuxMachine {
     fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
         let Some(pool) = &mut self.pool else {
             return Err(MachineError::Request(
-                "no run is under way; start one before observing".into(),
+                "no run is in progress; start one before observing".into(),
             ));
         };
         if !(window.get().is_finite() && window.get() > 0.0) {
             return Err(MachineError::Request(format!(
-                "a window of {window} is none"
+                "{window} is not a valid window"
             )));
         }
         let clock = Clock::best();
@@ -300,7 +300,7 @@ impl Machine for LinuxMachine {
                 let switches = switches.map_err(|why| missing(why.clone()))?;
                 let Some(pool) = &mut self.pool else {
                     return Err(MachineError::Request(
-                        "no run is under way; start one before switching its prefetchers".into(),
+                        "no run is in progress; start one before switching its prefetchers".into(),
                     ));
                 };
                 let applied = pool
@@ -317,7 +317,7 @@ impl Machine for LinuxMachine {
             Action::CacheWays { ref tenant, mask } => {
                 let Some(pool) = &mut self.pool else {
                     return Err(MachineError::Request(
-                        "no run is under way; start one before dividing the cache".into(),
+                        "no run is in progress; start one before dividing the cache".into(),
                     ));
                 };
                 let applied = pool.set_ways(&self.host, tenant, mask)?;
@@ -333,7 +333,7 @@ impl Machine for LinuxMachine {
             | Action::ProcessorTime { .. }
             | Action::Clock { .. }
             | Action::Bandwidth { .. } => Err(MachineError::Request(
-                "measuring threads of this machine are not held back; regulation acts on control groups".into(),
+                "measuring threads of this machine are not limited; regulation acts on control groups".into(),
             )),
         }
     }
@@ -381,7 +381,7 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
             .iter()
             .find(|c| c.feature == feature && !c.present);
         Unavailable::because(missing.map_or_else(
-            || format!("there is a {unit} PMU, but this is not counted beside a load"),
+            || format!("there is a {unit} PMU, but this is not counted during a load"),
             |c| c.detail.clone(),
         ))
     };

@@ -69,7 +69,7 @@ pub(super) fn at_start(
             ));
         }
         if stream.op != Op::Ld && stream.op != Op::Cas {
-            say("stored words differ and none is zero".into());
+            say("stored words differ and are not zero".into());
         }
         if let Some(text) = describe_pattern(stream.pattern) {
             say(text);
@@ -91,7 +91,7 @@ pub(super) fn at_start(
                 Err(why) => why.reason,
                 Ok(()) => "the kernel shows no nodes".to_owned(),
             };
-            warn(format!("where the pages lie is not verified: {why}"));
+            warn(format!("the placement of the pages is not verified: {why}"));
         }
         let (conditions, warnings) =
             describe_prefetchers(host, tenant, stream.pattern, prefetchers);
@@ -153,7 +153,7 @@ fn describe_prefetchers(
             } => (
                 vec![format!("prefetchers on ({why})")],
                 vec![format!(
-                    "the prefetchers stayed on ({why}): some hops find their line fetched already"
+                    "the prefetchers stayed on ({why}): some hops find their line already fetched"
                 )],
             ),
             _ => (vec![], vec![format!("the prefetchers stayed on: {why}")]),
@@ -194,7 +194,8 @@ fn describe_timed(timed: Timed) -> Vec<String> {
             timer,
         ),
         Timed::Single { timer } => (
-            "each access timed alone, its translation fetched before, with a fence".to_owned(),
+            "each access timed alone, with its translation fetched before, and with a fence"
+                .to_owned(),
             timer,
         ),
         Timed::Burst { lines, timer } => (
@@ -231,7 +232,7 @@ fn describe_pattern(pattern: Pattern) -> Option<String> {
             Some("lines drawn at random, flushed before each access".to_owned())
         }
         Pattern::FlushedBurst { .. } => Some(
-            "lines drawn at random, each from a part of its own, all flushed before each burst"
+            "lines drawn at random, each from a separate part, all flushed before each burst"
                 .to_owned(),
         ),
         Pattern::SharedLine => Some(
@@ -262,7 +263,7 @@ pub(super) fn at_end(notes: &mut RunNotes, done: &Done) {
     let share = (done.on_cpu / done.elapsed.get().max(1.0)).get();
     if share < UNDISTURBED {
         notes.warnings.push(format!(
-            "the thread on CPU {} had its processor {:.0} % of the time: something else ran there",
+            "the thread on CPU {} had its processor {:.0} % of the time: another program ran there",
             done.cpu,
             share * 100.0
         ));

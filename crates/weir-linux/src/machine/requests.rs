@@ -221,8 +221,8 @@ impl Member {
         if self.silent.is_some() {
             return None;
         }
-        let told = self.running.times();
-        told.map_err(|why| self.silent = Some(why.reason)).ok()
+        let times = self.running.times();
+        times.map_err(|why| self.silent = Some(why.reason)).ok()
     }
 }
 

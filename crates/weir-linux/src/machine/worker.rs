@@ -78,7 +78,7 @@ impl Worker {
         self.counts.open(&self.host.root, &self.host.counted);
         let shared = self.shared.as_ref().map(|line| line.region());
         let all = || regions.iter().chain(shared);
-        let told = ready.send(Ok(Ready {
+        let sent = ready.send(Ok(Ready {
             tenant: self.job.tenant,
             thread: pin::thread(),
             bytes: all().map(Region::bytes).sum(),
@@ -90,7 +90,7 @@ impl Worker {
         }));
         drop(ready);
         // A closed channel means that another thread could not get ready.
-        told.ok().and_then(|()| go.recv().ok())?;
+        sent.ok().and_then(|()| go.recv().ok())?;
 
         let clock = Clock::best();
         let moment = Moment::now(clock);

@@ -79,12 +79,12 @@ impl WorkerPool {
 
         let prefetchers = hold_prefetchers(host, tenants);
         let stop = Arc::new(AtomicBool::new(false));
-        let (tell, told) = mpsc::channel();
+        let (report_to, reports) = mpsc::channel();
         let mut members = Vec::with_capacity(jobs.len());
         let mut gates: Vec<SyncSender<()>> = Vec::with_capacity(jobs.len());
         let mut failed = None;
         for (job, kept) in jobs.iter().zip(&mut kept) {
-            let (tell, kept) = (tell.clone(), std::mem::take(kept));
+            let (report_to, kept) = (report_to.clone(), std::mem::take(kept));
             let (gate, go) = mpsc::sync_channel(1);
             let progress = Arc::new(Progress::new());
             let counts = Counts::default();
@@ -98,7 +98,7 @@ impl WorkerPool {
             };
             let spawned = std::thread::Builder::new()
                 .name(format!("weir-cpu{}", job.cpu))
-                .spawn(move || worker.work(kept, tell, &go));
+                .spawn(move || worker.work(kept, report_to, &go));
             match spawned {
                 Ok(thread) => members.push(Member {
                     tenant: job.tenant,
@@ -119,9 +119,9 @@ impl WorkerPool {
             gates.push(gate);
         }
         // Without the last sender, the channel ends when the last thread has reported.
-        drop(tell);
+        drop(report_to);
         let mut ready: Vec<Ready> = Vec::with_capacity(members.len());
-        for report in &told {
+        for report in &reports {
             match report {
                 Ok(report) => ready.push(report),
                 Err(error) => failed = failed.or(Some(error)),

@@ -350,7 +350,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `allocate` with this length, and nobody refers to it.
+        // SAFETY: the mapping was made by `allocate` with this length, and nothing else refers to it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -389,7 +389,7 @@ fn map(length: usize, unit: usize, pages: Pages) -> io::Result<NonNull<u8>> {
     let skipped = start.align_offset(unit).min(slack);
     for (offset, bytes) in [(0, skipped), (skipped + length, slack - skipped)] {
         if bytes > 0 {
-            // SAFETY: both ends of the mapping that was just made and that nobody knows yet.
+            // SAFETY: both ends of the mapping that was just made and that nothing uses yet.
             unsafe { libc::munmap(start.wrapping_add(offset).cast(), bytes) };
         }
     }

@@ -48,13 +48,13 @@ impl ProgramPolicy {
     /// # Errors
     /// The kernel refuses the policy, or the program does not start.
     pub fn around<T>(&self, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-        let told =
+        let failed =
             |what: &str, error: io::Error| io::Error::new(error.kind(), format!("{what}: {error}"));
         let mut thread =
-            policy::ThreadPolicy::save().map_err(|error| told("get_mempolicy", error))?;
+            policy::ThreadPolicy::save().map_err(|error| failed("get_mempolicy", error))?;
         thread.set(self.mode, &self.nodes).map_err(|error| {
             let what = format!("set_mempolicy ({}) to nodes {:?}", self.name, self.nodes);
-            told(&what, error)
+            failed(&what, error)
         })?;
         start()
     }

@@ -77,7 +77,7 @@ fn a_region_is_filled_with_words_that_differ() {
     let region =
         Region::allocate(Bytes::mib(3), Pages::Base, &[share(0, 1)], &Policy::probe()).unwrap();
     let words = region.bytes().get() as usize / 8;
-    // SAFETY: the region is mapped and was filled; nobody writes to it now.
+    // SAFETY: the region is mapped and was filled; nothing writes to it now.
     let words = unsafe { std::slice::from_raw_parts(region.base().cast::<u64>(), words) };
     assert!(words.iter().all(|&word| word != 0));
     let mut sample: Vec<u64> = words.iter().step_by(97).copied().collect();

@@ -256,8 +256,8 @@ mod tests {
             prop_assert_eq!(seen.pages(), pages.len() as u64);
             let right = pages.iter().filter(|(p, f)| i64::from(*p) == i64::from(*f)).count();
             prop_assert_eq!(seen.misplaced, (pages.len() - right) as u64);
-            let told: u64 = seen.found.values().chain(seen.refused.values()).sum();
-            prop_assert_eq!(told, seen.pages());
+            let reported: u64 = seen.found.values().chain(seen.refused.values()).sum();
+            prop_assert_eq!(reported, seen.pages());
         }
     }
 }

@@ -97,12 +97,12 @@ impl Open {
             ..
         } = *source;
         let attributes = Attributes::sampling(encoded, every, WANTED, precise);
-        let whom = match target {
+        let pid_and_cpu = match target {
             Target::ThisThread | Target::Children => (0, -1),
             Target::Task(pid) => (i64::from(pid), -1),
             Target::Cpu(cpu) => (-1, i64::from(cpu)),
         };
-        Self::with(&attributes, whom, leader)
+        Self::with(&attributes, pid_and_cpu, leader)
     }
 
     fn with(
@@ -126,7 +126,7 @@ impl Open {
         };
         let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0);
         match fd {
-            // SAFETY: the kernel just gave this descriptor to us, and nobody else knows it.
+            // SAFETY: the kernel just gave this descriptor to us, and nothing else knows it.
             Some(fd) => Ok(Self(unsafe { File::from_raw_fd(fd) })),
             None => Err(io::Error::last_os_error()),
         }

@@ -96,7 +96,7 @@ impl Tree {
                 Ok(())
             }
             (Some(Entry::Folder(_)), Entry::Folder(_)) => Ok(()),
-            (Some(_), _) => Err(format!("{path} is there already")),
+            (Some(_), _) => Err(format!("{path} already exists")),
         }
     }
 

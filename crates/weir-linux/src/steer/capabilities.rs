@@ -35,7 +35,7 @@ pub(super) fn all(
         Err(why) => Capability::missing(
             Feature::BandwidthMonitoring,
             why.reason,
-            "whose bytes are whose is not told; tenants are held alike",
+            "the bytes of tenants cannot be separated; all get the same limit",
             "mount -t resctrl resctrl /sys/fs/resctrl, on a processor with MBM",
         ),
     });
@@ -73,7 +73,7 @@ pub(super) fn of_samples(touched: &Result<Touched, Unavailable>) -> Capability {
         Err(why) => Capability::missing(
             Feature::CorePmu,
             why.reason.clone(),
-            "who touches the slow tier is told by where pages lie, used or not",
+            "the pages on the slow tier, used or not, show which tenants use it",
             "a bare-metal host with PEBS or IBS, and CAP_PERFMON",
         ),
     }

@@ -27,9 +27,9 @@ pub fn version_2(root: &Root) -> Result<(), Unavailable> {
     }
     let unified = format!("{MOUNT}/unified/cgroup.controllers");
     let why = if root.exists(&unified) {
-        "control groups of version 2 are mounted without controllers beside those of version 1; boot with systemd.unified_cgroup_hierarchy=1"
+        "control groups of version 2 are mounted without controllers, together with those of version 1; boot with systemd.unified_cgroup_hierarchy=1"
     } else if root.exists(&format!("{MOUNT}/cpu")) || root.exists(&format!("{MOUNT}/cpu,cpuacct")) {
-        "control groups are of version 1 here, whose limits cannot be put back exactly; boot with systemd.unified_cgroup_hierarchy=1 (cgroup_no_v1=all without systemd)"
+        "control groups are of version 1 here, whose limits cannot be restored exactly; boot with systemd.unified_cgroup_hierarchy=1 (cgroup_no_v1=all without systemd)"
     } else {
         "no control groups are mounted; as root: mount -t cgroup2 cgroup2 /sys/fs/cgroup"
     };
@@ -110,7 +110,7 @@ pub(crate) fn may_have(root: &Root, group: &str, controller: &str) -> Result<(),
     let all = text.get()?;
     if group == MOUNT {
         return Err(Unavailable::because(
-            "the root of all control groups is the whole machine, and cannot be held",
+            "the root of all control groups is the whole machine, and cannot be limited",
         ));
     }
     if all.split_whitespace().any(|name| name == controller) {

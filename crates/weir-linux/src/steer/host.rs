@@ -113,7 +113,7 @@ impl Host {
         let probe = match config.probe {
             Probing::Never => Err(Unavailable::because("it was not asked for")),
             Probing::Auto if uncore.counts_tables() => Err(Unavailable::because(
-                "the Tables of Requests are counted, which tell more",
+                "the Tables of Requests are counted, which give more information",
             )),
             Probing::Auto | Probing::Always => Probe::open(root, config.fast_node),
         };
@@ -307,7 +307,7 @@ impl Host {
             return Err(Unavailable::because("this is a dry run"));
         };
         let name = action.tenant().ok_or_else(|| {
-            Unavailable::because("only tenants are steered, and not the machine as a whole")
+            Unavailable::because("only tenants are steered, not the machine as a whole")
         })?;
         let others: Vec<Vec<u32>> = (self.tenants.iter())
             .filter(|tenant| tenant.name() != name)
@@ -341,7 +341,7 @@ impl Host {
     ) -> Result<Vec<(u32, u8)>, Unavailable> {
         if !self.config.machine_wide {
             return Err(Unavailable::because(
-                "the weights of interleaving hold for the whole machine, and it was not allowed to change them",
+                "the weights of interleaving apply to the whole machine, and changing them was not allowed",
             ));
         }
         let Some(writes) = &self.writes else {

@@ -37,8 +37,9 @@ impl Interleaving {
         weights: &[(u32, u32)],
     ) -> Result<(Self, Restored), Unavailable> {
         weights::find(root)?;
-        let told = |error: JournalError| Unavailable::because(format!("{error}; it takes root"));
-        let (writes, restored) = JournalledWrites::open(root, journal).map_err(told)?;
+        let unavailable =
+            |error: JournalError| Unavailable::because(format!("{error}; this needs root"));
+        let (writes, restored) = JournalledWrites::open(root, journal).map_err(unavailable)?;
         Ok((Self::on(root, writes, weights)?, restored))
     }
 
@@ -51,9 +52,7 @@ impl Interleaving {
         let byte = |&(node, weight): &(u32, u32)| {
             let fits = u8::try_from(weight).ok().filter(|&weight| weight > 0);
             let fits = fits.map(|weight| (node, weight));
-            fits.ok_or_else(|| {
-                Unavailable::because(format!("a weight is 1 to 255, and so not {weight}"))
-            })
+            fits.ok_or_else(|| Unavailable::because(format!("a weight is 1 to 255, not {weight}")))
         };
         let wanted = weights.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
         let mut held = Self(writes);
@@ -67,7 +66,7 @@ impl Interleaving {
             return Ok(held);
         }
         Err(Unavailable::because(format!(
-            "the kernel made {found:?} of the weights {wanted:?}"
+            "the kernel changed the weights {wanted:?} to {found:?}"
         )))
     }
 

@@ -86,7 +86,7 @@ impl JournalledWrites {
             start: started(root, owner).unwrap_or(0),
         };
         let journal = Journal::begin(storage, boot, owner, active)
-            .map_err(|error| format!("it cannot be written, and so nothing is changed: {error}"))?;
+            .map_err(|error| format!("it cannot be written, so nothing is changed: {error}"))?;
         let root = root.clone();
         Ok((Self { root, journal }, restored))
     }
@@ -121,7 +121,7 @@ impl JournalledWrites {
         if let Some(known) = self.journal.changes().value(path) {
             if known.folder != folder {
                 return Err(Unavailable::because(format!(
-                    "{path} is another than it was: its folder was made anew, and is left alone"
+                    "the folder of {path} was removed and made again, so it is not changed"
                 )));
             }
             let ours = [&known.ours, &known.pending];
@@ -131,7 +131,7 @@ impl JournalledWrites {
                 .any(|ours| is_ours(path, ours, &now));
             if !ours && !is_controllers(path) {
                 return Err(Unavailable::because(format!(
-                    "somebody else made {path} `{now}` meanwhile, and so it is left alone"
+                    "another program changed {path} to `{now}` in the meantime, so it is not changed"
                 )));
             }
             before.clone_from(&known.before);
@@ -163,7 +163,7 @@ impl JournalledWrites {
     /// Makes a folder in a file system of the kernel, with a file that lists its members.
     pub fn make(&mut self, path: &str, members: &str) -> Result<(), Unavailable> {
         if self.root.exists(path) {
-            return Err(Unavailable::because(format!("{path} is there already")));
+            return Err(Unavailable::because(format!("{path} already exists")));
         }
         self.journal.ahead(&Record::Making {
             path: path.to_owned(),
@@ -184,7 +184,7 @@ impl JournalledWrites {
         let before = self.root.text(path).known().cloned().unwrap_or_default();
         let write = || {
             if self.journal.changes().folder(folder_of(path)).is_none() {
-                let why = format!("{path} is in no folder that was made here");
+                let why = format!("{path} is not in a folder that was made here");
                 return Err(Unavailable::because(why));
             }
             self.root
@@ -205,7 +205,7 @@ impl JournalledWrites {
     /// Moves threads into a folder that was made here, and returns how many are in it.
     pub fn take(&mut self, to: &str, from: &str, ids: &[u32]) -> Result<usize, Unavailable> {
         let Some(folder) = self.journal.changes().folder(to) else {
-            let why = format!("{to} is no folder that was made here");
+            let why = format!("{to} is not a folder that was made here");
             return Err(Unavailable::because(why));
         };
         let members = format!("{to}/{}", folder.members);
@@ -314,7 +314,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     if !left.damaged.is_empty() {
         let lines: Vec<String> = left.damaged.iter().map(usize::to_string).collect();
         restored.notes.push(format!(
-            "lines {} of the journal are damaged; what they said is not known",
+            "lines {} of the journal are damaged; their content is not known",
             lines.join(", ")
         ));
     }
@@ -322,7 +322,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
         let changes: Vec<&str> = left.changes.backwards().map(|s| s.path()).collect();
         if !changes.is_empty() {
             restored.notes.push(format!(
-                "the machine was started anew since; what was changed went with it: {}",
+                "the machine was rebooted since; its changes are gone: {}",
                 changes.join(", ")
             ));
         }

@@ -42,7 +42,7 @@ impl Release {
                 }
                 Err(std::sync::TryLockError::WouldBlock) => {
                     return Err(Unavailable::because(
-                        "a write to the kernel has not come back; end the process and restore",
+                        "a write to the kernel has not returned; end the process and restore",
                     ));
                 }
             }

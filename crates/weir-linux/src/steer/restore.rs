@@ -67,19 +67,22 @@ impl fmt::Display for NotPutBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, before, .. } = self;
         match &self.cause {
-            Cause::Gone => write!(f, "{path} is gone, and `{before}` with it"),
+            Cause::Gone => write!(
+                f,
+                "{path} does not exist any more, so `{before}` was not restored"
+            ),
             Cause::Changed { found } => write!(
                 f,
-                "{path} was `{before}`; somebody else made it `{found}`, and so it is left"
+                "{path} was `{before}`; another program changed it to `{found}`, so it is not changed"
             ),
             Cause::Uncertain { found } => write!(
                 f,
-                "{path} was being written when Weir ended and said `{found}`; it is `{before}` again"
+                "{path} was being written when Weir ended and was `{found}`; it is `{before}` again"
             ),
             Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
             Cause::Foreign => write!(
                 f,
-                "{path} is in the journal, but is nothing that Weir steers; left alone"
+                "{path} is in the journal, but Weir does not steer it; it is not changed"
             ),
         }
     }
@@ -105,7 +108,7 @@ impl Outcome {
         }
     }
 
-    fn told(touched: bool, path: &str, before: &str, cause: Cause) -> Self {
+    fn not_restored(touched: bool, path: &str, before: &str, cause: Cause) -> Self {
         Self {
             touched,
             settled: !matches!(cause, Cause::Refused { .. }),
@@ -122,7 +125,7 @@ impl Outcome {
 pub(crate) fn put_back(root: &Root, active: &ActiveChange) -> Outcome {
     let path = active.path();
     if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
-        return Outcome::told(false, path, "", Cause::Foreign);
+        return Outcome::not_restored(false, path, "", Cause::Foreign);
     }
     match active {
         ActiveChange::Value(value) => value_back(root, value),
@@ -143,18 +146,18 @@ pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
 
 fn value_back(root: &Root, value: &Value) -> Outcome {
     let Value { path, before, .. } = value;
-    let told = |cause| Outcome::told(false, path, before, cause);
+    let not_restored = |cause| Outcome::not_restored(false, path, before, cause);
     let is_same_folder =
         || value.folder.is_none() || root.number_of(folder_of(path)) == value.folder;
     let now = match root.text(path) {
         Reading::Known(now) => now,
         // It disappeared with a controller, without which a group has no list either.
         Reading::Absent(_) if before.is_empty() && is_same_folder() => return Outcome::well(false),
-        Reading::Absent(_) => return told(Cause::Gone),
-        Reading::Unreadable(why) => return told(Cause::Refused { why: why.reason }),
+        Reading::Absent(_) => return not_restored(Cause::Gone),
+        Reading::Unreadable(why) => return not_restored(Cause::Refused { why: why.reason }),
     };
     if !is_same_folder() {
-        return told(Cause::Gone);
+        return not_restored(Cause::Gone);
     }
     if is_controllers(path) {
         return controllers_back(root, value, &now);
@@ -170,12 +173,12 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         .any(|ours| is_ours(path, ours, &now))
     {
         if value.pending.is_none() || !is_rounded(path) {
-            return told(Cause::Changed { found: now });
+            return not_restored(Cause::Changed { found: now });
         }
         let cause = Cause::Uncertain { found: now };
-        not = told(cause).not;
+        not = not_restored(cause).not;
     }
-    let refused = |why: String| Outcome::told(true, path, before, Cause::Refused { why });
+    let refused = |why: String| Outcome::not_restored(true, path, before, Cause::Refused { why });
     // The kernel accepts no empty write, and treats an empty line as nothing.
     if let Err(error) = root.write(path, &format!("{before}\n")) {
         let why = format!("writing that again: {error}");
@@ -190,7 +193,7 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
             not,
             ..Outcome::well(true)
         },
-        Ok(found) => refused(format!("writing that again made it `{found}`")),
+        Ok(found) => refused(format!("writing that again changed it to `{found}`")),
         Err(why) => refused(why.reason),
     }
 }
@@ -233,7 +236,7 @@ fn controllers_back(root: &Root, value: &Value, now: &str) -> Outcome {
         Ok(()) => Outcome::well(true),
         Err(error) => {
             let why = format!("writing `{}`: {error}", text.join(" "));
-            Outcome::told(true, path, before, Cause::Refused { why })
+            Outcome::not_restored(true, path, before, Cause::Refused { why })
         }
     }
 }
@@ -286,7 +289,7 @@ fn folder_back(root: &Root, folder: &Folder) -> Outcome {
     if let Err(error) = root.remove_folder(path) {
         let why = format!("removing it: {error}");
         not.push(
-            Outcome::told(true, path, "not there", Cause::Refused { why })
+            Outcome::not_restored(true, path, "not there", Cause::Refused { why })
                 .not
                 .remove(0),
         );

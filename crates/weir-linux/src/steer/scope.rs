@@ -49,30 +49,32 @@ impl FromStr for Scope {
             )))
         };
         let Some((kind, what)) = text.split_once(':') else {
-            return wrong("does not say what it names");
+            return wrong("has no name after the kind");
         };
         match kind {
             "cgroup" => {
                 let path = what.strip_prefix(MOUNT).unwrap_or(what);
                 let path = path.trim_end_matches('/');
                 if !path.starts_with('/') || path.split('/').skip(1).any(is_no_name) {
-                    return wrong("is no path of a group below the root of all");
+                    return wrong("is not the path of a group below the root");
                 }
                 Ok(Scope::Group(path.to_owned()))
             }
-            "unit" if is_no_name(what) || what.contains('/') => wrong("is no unit's name"),
+            "unit" if is_no_name(what) || what.contains('/') => wrong("is not the name of a unit"),
             "unit" => Ok(Scope::Unit(what.to_owned())),
             "container" => {
                 if what.len() < LEAST_DIGITS || !what.bytes().all(|b| b.is_ascii_hexdigit()) {
-                    return wrong("is no container's number, of twelve hexadecimal digits or more");
+                    return wrong(
+                        "is not a container's number, which has twelve hexadecimal digits or more",
+                    );
                 }
                 Ok(Scope::Container(what.to_ascii_lowercase()))
             }
             "pid" => match what.parse() {
                 Ok(number) if number > 0 => Ok(Scope::Process(number)),
-                _ => wrong("is no process's number"),
+                _ => wrong("is not the number of a process"),
             },
-            _ => wrong("begins with no kind of scope"),
+            _ => wrong("does not begin with a kind of scope"),
         }
     }
 }

@@ -20,16 +20,16 @@ impl Watchdog {
         patience: Duration,
         mut stalled: impl FnMut() + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (turns, told) = channel();
+        let (turns, reports) = channel();
         let watch = move || {
             loop {
-                match told.recv_timeout(patience) {
+                match reports.recv_timeout(patience) {
                     Ok(()) => {}
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
                         stalled();
                         // Whatever comes next is a new beginning.
-                        if told.recv().is_err() {
+                        if reports.recv().is_err() {
                             return;
                         }
                     }

@@ -37,7 +37,7 @@ impl Fio {
         match major(&version) {
             None => {
                 return Err(Unavailable::because(format!(
-                    "`{} --version` says `{}`, which is no version of fio",
+                    "`{} --version` says `{}`, which is not a version of fio",
                     program.display(),
                     version.lines().next().unwrap_or("")
                 )));

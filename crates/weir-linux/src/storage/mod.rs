@@ -207,7 +207,7 @@ pub fn writes(op: Op) -> bool {
 pub fn unnamed() -> Capability {
     Capability::missing(
         Feature::Storage,
-        "no storage is named, and none is touched unasked",
+        "no storage is named, and Weir uses none without a request",
         COST,
         "name a folder or a block device: weir interplay --storage PATH",
     )

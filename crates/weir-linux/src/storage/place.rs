@@ -62,13 +62,13 @@ impl Place {
         }
         if let Some(write) = &wish.write {
             return Err(MachineError::Request(format!(
-                "{} may be written, but storage is {named}, which is no block device",
+                "{} may be written, but storage is {named}, which is not a block device",
                 write.display()
             )));
         }
         if !about.is_dir() {
             return Err(MachineError::Request(format!(
-                "storage {named} is neither a folder nor a block device; name the folder that a scratch file may be made in"
+                "storage {named} is neither a folder nor a block device; name a folder for a scratch file"
             )));
         }
         let disk = Disk::of(root, about.dev());
@@ -168,7 +168,7 @@ impl Device {
         let exclusive = if writable { libc::O_EXCL } else { 0 };
         direct(&path, writable, exclusive).map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => MachineError::Request(format!(
-                "storage {named} is in use (mounted, or part of another device), and so is not written"
+                "storage {named} is in use (mounted, or part of another device), so it is not written"
             )),
             Some(libc::EACCES | libc::EPERM) => missing(format!("{named}: {error}; run as root")),
             _ => system(format!("opening {named} directly"), error),

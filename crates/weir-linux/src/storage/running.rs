@@ -37,7 +37,7 @@ pub(crate) struct Running {
     /// The number of bytes after which all threads are at work.
     flow: u64,
     /// Whether its failure was already reported.
-    told: bool,
+    reported: bool,
 }
 
 impl Running {
@@ -80,7 +80,7 @@ impl Running {
             tenant: load.tenant.clone(),
             writes: writes(load.op),
             flow: threads * u64::from(load.depth) * load.block.get(),
-            told: false,
+            reported: false,
         })
     }
 
@@ -134,7 +134,7 @@ impl Running {
     pub fn bytes(&self) -> Result<u64, MachineError> {
         let path = format!("/proc/{}/io", self.child.id());
         let text = fs::read_to_string(&path).map_err(|error| system(&path, error))?;
-        counted(&text, self.writes).ok_or_else(|| system(path, "it does not tell the bytes"))
+        counted(&text, self.writes).ok_or_else(|| system(path, "it does not report the bytes"))
     }
 
     /// Latencies of its requests until now. It gets a signal, and answers with a report (fio's documentation,
@@ -150,7 +150,7 @@ impl Running {
         signal(&mut self.child, libc::SIGUSR1);
         let report = out.next(ANSWER).ok_or_else(|| {
             Unavailable::because(format!(
-                "fio did not tell what its requests took within {} s",
+                "fio did not report its latencies within {} s",
                 ANSWER.as_secs()
             ))
         })?;
@@ -159,9 +159,7 @@ impl Running {
         })?;
         let times = report.times();
         if report.bytes() > 0 && times == Times::default() {
-            return Err(Unavailable::because(
-                "fio does not tell what its requests took",
-            ));
+            return Err(Unavailable::because("fio does not report its latencies"));
         }
         Ok(times)
     }
@@ -179,18 +177,18 @@ impl Running {
     }
 
     fn ended(&mut self, status: ExitStatus) -> MachineError {
-        self.told = true;
+        self.reported = true;
         let [(out, _), (err, _)] = self.take_said();
         let how = match status.signal() {
             Some(libc::SIGKILL) => {
-                "killed by signal 9; if nobody did that, memory ran out: see dmesg".to_owned()
+                "killed by signal 9; if no user did that, memory ran out: see dmesg".to_owned()
             }
             Some(signal) => format!("killed by signal {signal}"),
             None => format!("exit status {}", status.code().unwrap_or(-1)),
         };
         let cause = match complaint(&err).or_else(|| complaint(&out)) {
             Some(line) => format!("it ended during the run ({how}): {line}"),
-            None => format!("it ended during the run ({how}) and said nothing"),
+            None => format!("it ended during the run ({how}) without a message"),
         };
         system(format!("tenant `{}`: fio", self.tenant), cause)
     }
@@ -206,7 +204,7 @@ impl Running {
     /// # Errors
     /// It had failed and this was not reported, or its report cannot be read.
     pub fn end(mut self) -> Result<Option<String>, MachineError> {
-        if self.told {
+        if self.reported {
             return Ok(None);
         }
         self.check()?;
@@ -229,7 +227,7 @@ impl Running {
         let disagree = apart > least && apart as f64 > share * own as f64;
         Ok(disagree.then(|| {
             format!(
-                "fio completed {}, but the kernel counts {} of requests: caches may stand between",
+                "fio completed {}, but the kernel counts {} of requests: there may be caches in between",
                 Bytes(own),
                 Bytes(counted)
             )
@@ -266,7 +264,7 @@ fn signal(child: &mut Child, signal: libc::c_int) {
         && matches!(child.try_wait(), Ok(None))
     {
         // SAFETY: kill takes no pointers. The child is not yet waited for, so that its number is
-        // nobody else's.
+        // not reused.
         unsafe { libc::kill(id, signal) };
     }
 }

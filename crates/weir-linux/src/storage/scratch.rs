@@ -76,7 +76,9 @@ impl Scratch {
             match error.raw_os_error() {
                 Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => system(
                     what,
-                    format!("{error}; name a folder with more room, or take a smaller working set"),
+                    format!(
+                        "{error}; name a folder with more free space, or use a smaller working set"
+                    ),
                 ),
                 _ => system(what, error),
             }

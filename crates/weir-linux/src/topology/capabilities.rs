@@ -168,9 +168,9 @@ fn nodes(view: &HostView) -> Vec<Capability> {
     });
     let (cxl, cxl_remedy) = cxl_memory::look(view);
     let hmat = nodes.clone().and_then(|nodes| {
-        let told = nodes.iter().filter(|n| n.access0.known().is_some()).count();
+        let described = nodes.iter().filter(|n| n.access0.known().is_some()).count();
         match nodes.first() {
-            _ if told > 0 => Ok(format!("latency and bandwidth of {told} node(s)")),
+            _ if described > 0 => Ok(format!("latency and bandwidth of {described} node(s)")),
             Some(node) => Err(node
                 .access0
                 .get()
@@ -201,7 +201,7 @@ fn nodes(view: &HostView) -> Vec<Capability> {
         judge(
             Feature::Hmat,
             hmat,
-            "nothing from the firmware to check measured latency and bandwidth against",
+            "the firmware has no figures with which to compare measured latency and bandwidth",
             "a firmware with an HMAT table, and CONFIG_ACPI_HMAT",
         ),
         judge(
@@ -310,7 +310,7 @@ fn control(view: &HostView) -> Vec<Capability> {
         judge(
             Feature::Pinning,
             pinning,
-            "threads wander, and figures with them",
+            "threads move between processors, and figures vary",
             "permit sched_setaffinity",
         ),
         judge(
@@ -326,13 +326,13 @@ fn control(view: &HostView) -> Vec<Capability> {
 fn prefetch(view: &HostView) -> Result<String, Unavailable> {
     let found = view.probes.prefetch.clone().unwrap_or_else(|| {
         Err(Unavailable::because(
-            "the recording does not tell whether the registers that switch prefetchers can be written",
+            "the recording does not say whether the registers that switch prefetchers can be written",
         ))
     });
     found.map_err(|why| {
         if view.is_virtual() {
             Unavailable::because(format!(
-                "the hypervisor keeps the registers that switch prefetchers ({why})"
+                "the hypervisor does not pass on the registers that switch prefetchers ({why})"
             ))
         } else {
             why

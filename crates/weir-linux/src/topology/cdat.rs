@@ -42,8 +42,8 @@ pub(super) fn access(table: &[u8]) -> Result<Access, Unavailable> {
     let of_range = |s: &&[u8]| s[0] == DSLBIS && s[4] == range && s[5] & 0xf == 0;
     // A structure for both directions replaces a missing structure for one direction.
     let value = |kind: u8, both: u8, what: &str| {
-        let told = |kind| structures(body).filter(of_range).find(|s| s[6] == kind);
-        let found = told(kind).or_else(|| told(both)).and_then(scaled);
+        let of_kind = |kind| structures(body).filter(of_range).find(|s| s[6] == kind);
+        let found = of_kind(kind).or_else(|| of_kind(both)).and_then(scaled);
         found.ok_or_else(|| Unavailable::because(format!("the CDAT gives no {what}")))
     };
     // Latency is in picoseconds, bandwidth in MB/s.

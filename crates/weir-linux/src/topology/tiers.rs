@@ -44,7 +44,7 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
         other_cores: Vec::new(),
         processor: match view.processor.model.get() {
             Ok(model) => model.clone(),
-            Err(_) => "a processor that does not tell its name".to_owned(),
+            Err(_) => "a processor without a name".to_owned(),
         },
         sockets: u32::try_from(packages.len()).unwrap_or(u32::MAX),
         cores,

@@ -51,11 +51,11 @@ struct ChainWindow {
 }
 
 impl Threads<'_> {
-    /// Residencies of both tiers, and the knees of the slow one. `told` is called before each point.
+    /// Residencies of both tiers, and the knees of the slow one. `before_point` is called before each point.
     ///
     /// # Errors
     /// The machine cannot run a thread on its tiers.
-    pub fn measure(&self, told: &mut dyn FnMut(&str)) -> Result<Measured, CalibrateError> {
+    pub fn measure(&self, before_point: &mut dyn FnMut(&str)) -> Result<Measured, CalibrateError> {
         let topology = self.testbed.open(self.seed)?.topology().clone();
         let fast = Placement::Bind(TierName::dram());
         // The chain of loads has a core of its own.
@@ -64,9 +64,9 @@ impl Threads<'_> {
             [one] => (*one, Vec::new()),
             [one, others @ ..] => (*one, others.to_vec()),
         };
-        told("the fast tier at rest");
+        before_point("the fast tier at rest");
         let rest = self.look(chain, &[], Op::Ld, &fast)?;
-        told("the fast tier under load");
+        before_point("the fast tier under load");
         let loaded = self.look(chain, &others, Op::Ld, &fast)?;
         let mut measured = Measured {
             calibration: Calibration {
@@ -83,11 +83,11 @@ impl Threads<'_> {
         let Some((slow, name)) = slowest(&topology) else {
             return Ok(measured);
         };
-        told("the slow tier at rest");
+        before_point("the slow tier at rest");
         let slow_rest = self.look(chain, &[], Op::Ld, &slow)?;
         let mut knees = Vec::new();
         for op in [Op::Ld, Op::St, Op::NtSt] {
-            told(&format!("the slow tier's knee of {op}"));
+            before_point(&format!("the slow tier's knee of {op}"));
             knees.extend(self.knee(chain, &others, op, &slow, slow_rest.stay)?);
         }
         knees.sort_by(|a, b| a.writes.total_cmp(&b.writes));

@@ -166,9 +166,9 @@ pub(super) fn auto_online(look: &Look) -> Verdict {
     };
     let effect = match policy.as_str() {
         "online" | "online_kernel" => {
-            "memory that is added takes kernel pages, and cannot be taken away again"
+            "added memory takes kernel pages, and cannot be removed again"
         }
-        "offline" => "memory that is added stays offline until somebody brings it online",
+        "offline" => "added memory stays offline until a user brings it online",
         _ => return fine(),
     };
     tiering(Minor, format!("new memory comes up {policy}"))

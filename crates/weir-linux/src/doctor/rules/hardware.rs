@@ -37,7 +37,7 @@ pub(super) fn emulated_cxl(look: &Look) -> Verdict {
             _ => continue,
         };
         found.push(
-            measurement(Severe, format!("{} is played by an emulator", memdev.name))
+            measurement(Severe, format!("an emulator provides {}", memdev.name))
                 .told_by(says.0, says.1)
                 .so("its latency and bandwidth are those of the emulator: results are functional only")
                 .or("use it to try commands and placement; measure on hardware, or simulate one with --on PLATFORM"),
@@ -60,15 +60,18 @@ pub(super) fn invariant_tsc(look: &Look) -> Verdict {
     if missing.is_empty() {
         return fine();
     }
-    measurement(Spoils, "the time-stamp counter does not promise one rate")
-        .told_by("/proc/cpuinfo", format!("no flag {}", missing.join(" ")))
-        .so("single accesses are timed with a system call's clock, to about 20 ns")
-        .or(if look.view.is_virtual() {
-            "let the hypervisor pass the flags through (QEMU: -cpu host,+invtsc)"
-        } else {
-            "no command can; chases and bandwidth are not concerned"
-        })
-        .alone()
+    measurement(
+        Spoils,
+        "the time-stamp counter has no guaranteed constant rate",
+    )
+    .told_by("/proc/cpuinfo", format!("no flag {}", missing.join(" ")))
+    .so("single accesses are timed with a system call's clock, to about 20 ns")
+    .or(if look.view.is_virtual() {
+        "let the hypervisor pass the flags through (QEMU: -cpu host,+invtsc)"
+    } else {
+        "no command helps; chases and bandwidth are not affected"
+    })
+    .alone()
 }
 
 pub(super) fn clock_source(look: &Look) -> Verdict {
@@ -84,7 +87,7 @@ pub(super) fn clock_source(look: &Look) -> Verdict {
     if matches!(source.as_str(), "tsc" | "arch_sys_counter" | "kvm-clock") {
         return fine();
     }
-    let found = measurement(Minor, format!("the kernel takes its time from {source}"))
+    let found = measurement(Minor, format!("the kernel's clock source is {source}"))
         .told_by(&current, &source)
         .so("reading the clock takes a device access, about a microsecond");
     if has_tsc {
@@ -103,7 +106,7 @@ pub(super) fn smt(look: &Look) -> Verdict {
     }
     measurement(Spoils, "two hardware threads share each core")
         .told_by(path, 1)
-        .so("whatever runs on the sibling takes buffers and cache of the core that is measured; Weir uses one thread of each core, others may not")
+        .so("work on the sibling uses buffers and cache of the measured core; Weir uses one thread of each core, other programs may not")
         .run(format!("echo off > {CPU}/smt/control"))
         .alone()
 }
@@ -133,7 +136,7 @@ pub(super) fn turbo(look: &Look) -> Verdict {
         if look.value::<u32>(&path)? == Some(on) {
             return measurement(Minor, "cores may run above their base frequency")
                 .told_by(&path, on)
-                .so("one thread runs at another clock than many: scaling with threads is not the memory's alone")
+                .so("one thread runs at another clock than many: scaling with threads is not only an effect of memory")
                 .run(format!("echo {off} > {path}"))
                 .alone();
         }
@@ -162,7 +165,7 @@ pub(super) fn uncore_clock(look: &Look) -> Verdict {
     )
     .told_by(path("min_freq_khz"), least)
     .told_by(path("max_freq_khz"), most)
-    .so("idle latency includes a mesh that has slowed down, loaded latency one that has not")
+    .so("idle latency includes a slow mesh, loaded latency a fast one")
     .run(format!("echo {most} | tee {base}/*/min_freq_khz"))
     .alone()
 }
@@ -189,7 +192,7 @@ pub(super) fn deep_idle(look: &Look) -> Verdict {
     let names: Vec<&str> = deep.iter().map(|(_, _, name)| name.as_str()).collect();
     measurement(Minor, format!("cores may sleep in {}", names.join(", ")))
         .told_by(path, format!("{exit} us"))
-        .so("a core that waits for its turn wakes late; busy loops are not concerned")
+        .so("a waiting core wakes late; busy loops are not affected")
         .run(format!("cpupower idle-set -D {LONG_EXIT_US}"))
         .alone()
 }

@@ -14,9 +14,9 @@ pub(super) fn huge_pages(look: &Look) -> Verdict {
             .so("every latency of a large working set includes page walks: tens of ns")
             .run(format!("echo madvise > {path}"))
             .alone(),
-        Some("always") => measurement(Minor, "the kernel gives huge pages to everybody")
+        Some("always") => measurement(Minor, "the kernel gives huge pages to every program")
             .told_by(path, "always")
-            .so("khugepaged copies pages while others are measured, and 4 KiB figures of other tools are figures of 2 MiB pages")
+            .so("khugepaged copies pages during measurements, and 4 KiB figures of other tools are figures of 2 MiB pages")
             .run(format!("echo madvise > {path}"))
             .alone(),
         _ => fine(),
@@ -32,7 +32,7 @@ pub(super) fn numa_balancing(look: &Look) -> Verdict {
     if nodes.filter(|n| n.has_memory()).count() < 2 {
         return fine();
     }
-    measurement(Spoils, "the kernel unmaps pages to see who uses them, and moves them")
+    measurement(Spoils, "the kernel unmaps pages to find their users, and moves them")
         .told_by(path, mode)
         .so("hint faults of about a microsecond are in the tail, and pages leave the tier under test; Weir binds its own pages, other tools may not")
         .run("sysctl kernel.numa_balancing=0")
@@ -46,7 +46,7 @@ pub(super) fn same_page_merging(look: &Look) -> Verdict {
     }
     measurement(Minor, "the kernel looks for equal pages to merge")
         .told_by(path, 1)
-        .so("ksmd reads memory while others are measured")
+        .so("ksmd reads memory during measurements")
         .run(format!("echo 0 > {path}"))
         .alone()
 }
@@ -56,7 +56,7 @@ pub(super) fn nmi_watchdog(look: &Look) -> Verdict {
     if look.value::<u32>(path)? != Some(1) {
         return fine();
     }
-    measurement(Minor, "the watchdog keeps one counter of every core")
+    measurement(Minor, "the watchdog uses one counter of every core")
         .told_by(path, 1)
         .so("one event fewer can be counted at a time, and multiplexed counts are estimates")
         .run("sysctl kernel.nmi_watchdog=0")
@@ -80,7 +80,7 @@ pub(super) fn other_load(look: &Look) -> Verdict {
     let mut found = measurement(Spoils, "other programs are running")
         .told_by(path, load.map_or("?".to_owned(), |load| format!("{load}")));
     if let Some(share) = waiting {
-        let says = format!("{share} % of the last 10 s somebody waited for a processor");
+        let says = format!("in {share} % of the last 10 s a task waited for a processor");
         found = found.told_by("/proc/pressure/cpu", says);
     }
     found
@@ -164,8 +164,8 @@ pub(super) fn registers(look: &Look) -> Verdict {
         return fine();
     }
     let path = "/dev/cpu/0/msr";
-    let found = measurement(Minor, "the registers that switch prefetchers are out of reach")
-        .so("sequential figures include the hardware prefetchers; chases go in random order and hardly do");
+    let found = measurement(Minor, "this program cannot write the registers that switch prefetchers")
+        .so("sequential figures include the hardware prefetchers; chases go in random order, so they hardly do");
     match look.root.opens(path) {
         Reading::Known(()) if look.has_privilege(CAP_SYS_RAWIO) != Some(false) => fine(),
         Reading::Absent(why) => found.told_by(path, why.reason).run("modprobe msr").alone(),
@@ -186,7 +186,7 @@ pub(super) fn nice(look: &Look) -> Verdict {
         "pages that programs share, or that belong to others, may not be moved",
     )
     .told_by("/proc/self/status", "CapEff lacks CAP_SYS_NICE")
-    .so("only the program's own pages can be placed and asked after")
+    .so("only the program's own pages can be placed and located")
     .run("setcap cap_sys_nice+ep $(command -v weir)")
     .alone()
 }

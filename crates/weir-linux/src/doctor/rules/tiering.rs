@@ -13,10 +13,10 @@ pub(super) fn zone_reclaim(look: &Look) -> Verdict {
     };
     tiering(
         Spoils,
-        "a full node reclaims its pages before it asks others",
+        "a full node reclaims its pages before other nodes are used",
     )
     .told_by(path, mode)
-    .so("allocations stall in reclaim although a slower tier has room")
+    .so("allocations stall in reclaim although a slower tier has free memory")
     .run("sysctl vm.zone_reclaim_mode=0")
     .alone()
 }
@@ -34,7 +34,7 @@ pub(super) fn swap(look: &Look) -> Verdict {
     }
     tiering(Minor, format!("{areas} swap area(s) are on"))
         .told_by(path, format!("{areas} area(s)"))
-        .so("under pressure pages go to disk rather than to a slower tier, and figures with them")
+        .so("under memory pressure pages go to disk and not to a slower tier, which changes the figures")
         .run("swapoff -a")
         .alone()
 }
@@ -82,7 +82,7 @@ pub(super) fn one_memory_tier(look: &Look) -> Verdict {
         .map(|node| {
             tiering(Severe, format!("node {} is in the same memory tier as local DRAM", node.id))
                 .told_by(format!("{path}/memory_tier{best}/nodelist"), format!("holds node {}", node.id))
-                .so("the kernel takes it for memory of the same speed: no page is demoted to it or promoted from it")
+                .so("the kernel treats it as memory of the same speed: no page is demoted to it or promoted from it")
                 .or("the firmware hands it over as ordinary memory without performance (HMAT): have it marked as specific-purpose in the firmware's setup, so that it comes up as a DAX device, then daxctl reconfigure-device --mode=system-ram daxX.Y")
         })
         .collect())
@@ -114,7 +114,7 @@ pub(super) fn promotion(look: &Look) -> Verdict {
     }
     tiering(Minor, "hot pages on a slow tier are not promoted")
         .told_by(path, mode)
-        .so("a page that was demoted stays there however hot it gets")
+        .so("a demoted page stays there, however hot it becomes")
         .run("sysctl kernel.numa_balancing=2")
         .or("for production only: turn it off again before measuring")
         .alone()

@@ -45,18 +45,18 @@ impl Sampler {
     /// # Errors
     /// The kernel refuses.
     pub fn open(root: &Root, source: &Source, targets: &[Target]) -> Result<Self, Unavailable> {
-        let told = |error: io::Error| refusal::of_event(root, &source.unit, &error);
+        let refused = |error: io::Error| refusal::of_event(root, &source.unit, &error);
         let (mut rings, mut leaders) = (Vec::new(), Vec::new());
         for &target in targets {
-            let leader = match source.beside {
+            let leader = match source.auxiliary {
                 Some(encoded) => {
                     let scope = super::event::Scope::All;
-                    Some(Open::one(encoded, target, None, scope).map_err(told)?)
+                    Some(Open::one(encoded, target, None, scope).map_err(refused)?)
                 }
                 None => None,
             };
-            let open = Open::sampling(source, target, leader.as_ref()).map_err(told)?;
-            rings.push(Ring::of(open.into()).map_err(told)?);
+            let open = Open::sampling(source, target, leader.as_ref()).map_err(refused)?;
+            rings.push(Ring::of(open.into()).map_err(refused)?);
             leaders.extend(leader);
         }
         Ok(Self {
@@ -148,7 +148,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let bytes = (1 + PAGES) * self.page;
-        // SAFETY: the mapping was made in `of` with this length, and nobody refers to it.
+        // SAFETY: the mapping was made in `of` with this length, and nothing else refers to it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), bytes) };
     }
 }
@@ -178,7 +178,7 @@ mod tests {
             let memory = Region::untouched(bytes, std::slice::from_ref(&share), &policy).unwrap();
             sampler.drain(|_| {});
             for at in 0..64 {
-                // SAFETY: a byte of the region, to which nobody else refers.
+                // SAFETY: a byte of the region, to which nothing else refers.
                 unsafe { memory.base().add(at * page).write_volatile(1) };
             }
             let (start, mut seen) = (memory.base() as u64, 0);

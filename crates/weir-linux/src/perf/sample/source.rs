@@ -24,7 +24,7 @@ pub struct Source {
     /// The event.
     pub encoded: Encoded,
     /// An event that some processors require to be open at the same time.
-    pub beside: Option<Encoded>,
+    pub auxiliary: Option<Encoded>,
     /// How exactly the address belongs to the instruction (`precise_ip`).
     pub precise: u8,
     /// How often a sample is taken.
@@ -37,7 +37,7 @@ impl Source {
         Self {
             unit: "the kernel".into(),
             encoded: Encoded::software(2),
-            beside: None,
+            auxiliary: None,
             precise: 0,
             every: Every::Times(1),
         }
@@ -70,14 +70,14 @@ fn intel(root: &Root) -> Result<Source, Unavailable> {
     if let Some(least) = loads.get_mut("ldlat") {
         *least = LEAST_CYCLES;
     }
-    let beside = match event("mem-loads-aux") {
+    let auxiliary = match event("mem-loads-aux") {
         Ok(aux) => Some(unit.format.encode(unit.kind, &aux)?),
         Err(_) => None,
     };
     Ok(Source {
         encoded: unit.format.encode(unit.kind, &loads)?,
         unit: unit.name,
-        beside,
+        auxiliary,
         precise: 2,
         every: Every::PerSecond(RATE),
     })
@@ -91,7 +91,7 @@ fn amd(root: &Root) -> Result<Source, Unavailable> {
         encoded: (unit.format.encode(unit.kind, &counted))
             .or_else(|_| unit.format.encode(unit.kind, &BTreeMap::new()))?,
         unit: unit.name,
-        beside: None,
+        auxiliary: None,
         precise: 0,
         every: Every::PerSecond(RATE),
     })
@@ -145,13 +145,13 @@ mod tests {
         let found = source(&skylake).unwrap();
         assert_eq!(found.encoded.config, [0x1cd, LEAST_CYCLES, 0]);
         assert_eq!(
-            (found.encoded.kind, found.beside, found.precise),
+            (found.encoded.kind, found.auxiliary, found.precise),
             (4, None, 2)
         );
         let aux = ("cpu/events/mem-loads-aux", "event=0x03,umask=0x82\n");
         let (_folder, sapphire) = root(&[&format[..], &[loads, aux]].concat());
-        let beside = source(&sapphire).unwrap().beside.unwrap();
-        assert_eq!(beside.config, [0x8203, 0, 0]);
+        let auxiliary = source(&sapphire).unwrap().auxiliary.unwrap();
+        assert_eq!(auxiliary.config, [0x8203, 0, 0]);
         let (_folder, zen) = root(&[
             ("ibs_op/type", "9\n"),
             ("ibs_op/format/cnt_ctl", "config:19\n"),

@@ -154,7 +154,7 @@ pub(crate) fn make_monitor(
     let threads = group::threads(access.root, of);
     if let Some(list) = threads.iter().find_map(|thread| lists.get(thread)) {
         return Err(Unavailable::because(format!(
-            "its threads are in {list}, a group of somebody else's"
+            "its threads are in {list}, a group of another program"
         )));
     }
     let path = format!("{MOUNT}/mon_groups/{}", own_name(access.root, number));

@@ -128,7 +128,7 @@ impl Journal {
     pub fn ahead(&mut self, record: &Record) -> Result<(), Unavailable> {
         self.put(record, true).map_err(|error| {
             Unavailable::because(format!(
-                "the journal cannot be written, and so nothing is changed: {error}"
+                "the journal cannot be written, so nothing is changed: {error}"
             ))
         })
     }

@@ -112,7 +112,7 @@ pub(crate) fn find(root: &Root) -> Result<Vec<Named>, Unavailable> {
         let cpus = root.text(&format!("{folder}/cpumask"));
         let format = Format::of(root, &folder)?;
         let cpu = list::parse(cpus.get()?)?.first().copied().ok_or_else(|| {
-            Unavailable::because(format!("{device} has no processor to ask it by"))
+            Unavailable::because(format!("{device} has no processor on which it can be read"))
         })?;
         for (counter, words) in EVENTS {
             for word in words {
@@ -133,7 +133,7 @@ pub(crate) fn find(root: &Root) -> Result<Vec<Named>, Unavailable> {
     }
     if all.is_empty() {
         return Err(Unavailable::because(format!(
-            "no CXL device counts what crosses it (no cxl_pmu_mem in {DEVICES}; CONFIG_CXL_PMU, and a device that has counters)"
+            "no CXL device counts its traffic (no cxl_pmu_mem in {DEVICES}; CONFIG_CXL_PMU, and a device that has counters)"
         )));
     }
     Ok(all)

@@ -40,7 +40,7 @@ pub(crate) struct Probe {
     clock: Clock,
     bursts: Vec<Nanos>,
     /// Keeps this thread near the memory.
-    _beside: Option<Pinned>,
+    _near: Option<Pinned>,
 }
 
 impl Probe {
@@ -49,7 +49,7 @@ impl Probe {
     /// # Errors
     /// The memory is not available there, or this thread cannot be moved there.
     pub fn open(root: &Root, node: Option<u32>) -> Result<Self, Unavailable> {
-        let told = |error: MachineError| Unavailable::because(error.to_string());
+        let unavailable = |error: MachineError| Unavailable::because(error.to_string());
         let share = Share {
             tier: TierName::dram(),
             node,
@@ -57,9 +57,10 @@ impl Probe {
         };
         let bytes = Bytes((BURSTS as usize * LOADS * APART) as u64);
         let policy = Policy::probe();
-        let region = Region::allocate(bytes, Pages::Base, &[share], &policy).map_err(told)?;
-        let beside = match node {
-            Some(node) => beside(root, node)?,
+        let region =
+            Region::allocate(bytes, Pages::Base, &[share], &policy).map_err(unavailable)?;
+        let near = match node {
+            Some(node) => near(root, node)?,
             None => None,
         };
         let mut random = Random::new(bytes.get());
@@ -86,7 +87,7 @@ impl Probe {
             next: 0,
             clock: Clock::best(),
             bursts: Vec::with_capacity(BURSTS as usize),
-            _beside: beside,
+            _near: near,
         })
     }
 
@@ -147,11 +148,11 @@ impl Probe {
 }
 
 fn broken_off() -> Unavailable {
-    Unavailable::because("every burst of loads was broken off by the kernel")
+    Unavailable::because("the kernel interrupted every burst of loads")
 }
 
 /// The calling thread on the processors of a node, as far as it may use them.
-fn beside(root: &Root, node: u32) -> Result<Option<Pinned>, Unavailable> {
+fn near(root: &Root, node: u32) -> Result<Option<Pinned>, Unavailable> {
     let cpus = root.text(&format!("/sys/devices/system/node/node{node}/cpulist"));
     let cpus = list::parse(cpus.get()?)?;
     let allowed = pin::allowed_cpus()?;

@@ -38,7 +38,8 @@ impl Uncore {
     pub fn open(root: &Root, library: &EventLibrary) -> Self {
         let mut capabilities = Vec::new();
         let missing = |why: String, remedy: &str| {
-            let cost = "backlog at the Table of Requests is not seen, and so nobody is held by it";
+            let cost =
+                "backlog at the Table of Requests is not seen, so no tenant is limited by it";
             Capability::missing(Feature::UncorePmu, why, cost, remedy)
         };
         let table = match perf::table(root, library) {
@@ -75,7 +76,7 @@ impl Uncore {
             Err(why) => Capability::missing(
                 Feature::CxlPmu,
                 why.reason.clone(),
-                "what crosses to the slow tier is known where the processor counts it only",
+                "the traffic to the slow tier is known only if the processor counts it",
                 "Linux 6.5 with CONFIG_CXL_PMU, and a device with counters",
             ),
         });

@@ -105,7 +105,7 @@ impl Tenant {
         let cpus = group::processors(root, seen_in)?;
         let actuator = Actuator::ALL.map(|actuator| {
             let allowed = if !asked.restrain {
-                Err(Unavailable::because("it is not to be held"))
+                Err(Unavailable::because("it may not be limited"))
             } else if config.actuators.contains(&actuator) {
                 available(root, config, actuator, &group, &cpus)
             } else {
@@ -120,7 +120,7 @@ impl Tenant {
                 })
                 .collect();
             return Err(Unavailable::because(format!(
-                "nothing can hold it: {}",
+                "it has no actuator: {}",
                 why.join("; ")
             )));
         }
@@ -137,7 +137,7 @@ impl Tenant {
             held: ActiveLimit::default(),
             busy,
             moved: Err(Unavailable::because("its bytes are not counted")),
-            pages: Err(Unavailable::because("its pages were not looked at yet")),
+            pages: Err(Unavailable::because("its pages were not read yet")),
             look: None,
             was_busy: true,
             retired: false,
@@ -168,7 +168,7 @@ impl Tenant {
         };
         clash.then(|| {
             format!(
-                "its scope {} overlaps that of tenant `{}`, {}; one of two that are held or protected must not be in the other",
+                "its scope {} overlaps that of tenant `{}`, {}; two scopes that are limited or protected must not overlap",
                 other.scope, self.name, self.scope
             )
         })
@@ -219,8 +219,8 @@ fn available(
 fn writable(root: &Root, path: &str) -> Result<(), Unavailable> {
     root.open(path, true).map(drop).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => "; it is for root (CAP_DAC_OVERRIDE)",
-            std::io::ErrorKind::ReadOnlyFilesystem => "; it is mounted to be read only",
+            std::io::ErrorKind::PermissionDenied => "; this needs root (CAP_DAC_OVERRIDE)",
+            std::io::ErrorKind::ReadOnlyFilesystem => "; it is mounted read-only",
             _ => "",
         };
         Unavailable::because(format!("cannot write {path}: {error}{hint}"))

@@ -313,7 +313,7 @@ impl Tenant {
                 Ok(Action::Clock { tenant, clock })
             }
             Action::Prefetchers { .. } => Err(Unavailable::because(
-                "prefetchers belong to cores, and not to a tenant",
+                "prefetchers belong to cores, not to a tenant",
             )),
         }
     }
@@ -380,12 +380,12 @@ fn alone_on(root: &Root, cpus: &[u32], others: &[Vec<u32>]) -> Result<(), Unavai
     let online = list::parse(online.get()?)?;
     if online.iter().all(|cpu| cpus.contains(cpu)) {
         return Err(Unavailable::because(
-            "it may run on every processor, whose clocks are everybody's; give it processors of its own (cpuset.cpus)",
+            "it may run on every processor, whose clocks it shares with all programs; give it processors of its own (cpuset.cpus)",
         ));
     }
     if others.iter().flatten().any(|cpu| cpus.contains(cpu)) {
         return Err(Unavailable::because(
-            "other tenants may run on its processors, whose clocks are theirs too",
+            "other tenants may run on its processors and share their clocks",
         ));
     }
     Ok(())
@@ -399,7 +399,7 @@ fn own_group(
     from: &str,
     own: &str,
 ) -> Result<(), Unavailable> {
-    let gone = || Unavailable::because(format!("there is no process {process} any more"));
+    let gone = || Unavailable::because(format!("process {process} has ended"));
     started(access.root, process).ok_or_else(gone)?;
     access.writes.make(own, "cgroup.threads")?;
     access.set_own(&file(own, "cgroup.type"), "threaded")?;
@@ -420,7 +420,7 @@ fn own_group(
         access.writes.take(own, &list, &outside)?;
     }
     Err(Unavailable::because(format!(
-        "process {process} begins threads faster than they can be moved"
+        "process {process} starts threads faster than they can be moved"
     )))
 }
 

@@ -24,7 +24,7 @@ fn on_bus(view: &HostView, cxl: &Cxl) -> (Result<String, Unavailable>, &'static 
     if !cxl.undriven.is_empty() {
         return without(
             format!(
-                "PCI function {} is CXL memory, but no driver has taken it",
+                "PCI function {} is CXL memory, but no driver uses it",
                 cxl.undriven.join(", ")
             ),
             "modprobe -a cxl_acpi cxl_pci cxl_mem",
@@ -37,7 +37,7 @@ fn on_bus(view: &HostView, cxl: &Cxl) -> (Result<String, Unavailable>, &'static 
         let what = if cxl.regions.is_empty() {
             "no region was made of them"
         } else {
-            "no node of theirs is online"
+            "none of their nodes is online"
         };
         return without(
             format!("{devices} memory device(s) on the CXL bus, but {what}"),
