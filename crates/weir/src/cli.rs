@@ -7,6 +7,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::verbs;
 
+/// The heading of the options that every verb has.
+const GLOBAL: &str = "Global options";
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -14,15 +17,15 @@ const STYLES: Styles = Styles::styled()
 
 const AFTER_HELP: &str = "\
 Examples:
-  weir tour                                    a first look, and weir-report.html
-  weir topo                                    what this machine has and lacks
-  weir doctor                                  what would spoil its figures
+  weir tour                                    measures this machine, and writes weir-report.html
+  weir topo                                    the parts of this machine, and what it lacks
+  weir doctor                                  problems that would spoil its figures
   weir bench bandwidth --op ld,nt_st --threads 1..16
   weir bench latency --on emr2s+cxl-a --format json
 
 Exit codes:
   0  done
-  1  the work failed, or was stopped (finished points are kept)
+  1  the work failed, or was stopped (finished points are stored)
   2  the request was wrong: an argument, or a file it names
   3  this machine lacks a capability that the request needs";
 
@@ -36,15 +39,15 @@ Exit codes:
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// What every verb takes.
+    /// Options of every verb.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// Arguments that every verb takes.
+/// Options of every verb.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
@@ -64,10 +67,10 @@ pub struct Global {
     )]
     pub store: Option<PathBuf>,
     /// Seed of every random choice.
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = GLOBAL)]
     pub seed: u64,
     /// No progress on standard error; warnings and errors stay.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
     pub quiet: bool,
 }
 
@@ -89,48 +92,48 @@ pub const MACHINES: &str = "\
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For reading: at most 80 columns.
+    /// Tables of at most 80 columns.
     Table,
     /// One document, as docs/json.md describes.
     Json,
-    /// One row for each figure, with a head.
+    /// One row for each figure, with a header.
     Csv,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show tiers, caches and cores, and what is missing for trustworthy results.
+    /// Show tiers, caches and cores, and the capabilities that are missing.
     Topo(verbs::topo::Args),
-    /// Say what would spoil a measurement or tiering, and the command that mends it.
+    /// Show what would spoil a measurement or tiering, and the command that fixes it.
     Doctor(verbs::doctor::Args),
-    /// Put memory on tiers, and say whether the kernel did as it was told.
+    /// Put memory on tiers, and check whether the kernel placed it as requested.
     Place(verbs::place::Args),
-    /// List, show and check machines as files.
+    /// List, show and check platform files.
     Platforms(verbs::platforms::Args),
     /// List, show, check and run descriptions of programs.
     Workload(verbs::workload::Args),
     /// Characterise a machine.
     Bench(verbs::bench::Args),
-    /// Say who hurts whom when tenants share a socket, by how much, and where.
+    /// Show which tenants slow which others on a socket, by how much, and where.
     Interplay(verbs::interplay::Args),
-    /// Count a command here, say how to count it elsewhere, and show what was counted.
+    /// Count a command here, show how to count it elsewhere, and show counts.
     Counters(verbs::counters::Args),
-    /// Say where a workload loses its cycles, and why it is slower on another tier.
+    /// Show where a workload loses its cycles, and why it is slower on another tier.
     Explain(verbs::explain::Args),
     /// Fit the slowdown model for a machine and one of its tiers.
     Calibrate(verbs::calibrate::Args),
-    /// Say how slow a workload would be on a tier, from one run on local memory.
+    /// Predict how slow a workload would be on a tier, from one run on local memory.
     Predict(verbs::predict::Args),
-    /// Say what share of a workload's pages should lie on a slower tier.
+    /// Find the share of a workload's pages that should be on a slower tier.
     Tune(verbs::tune::Args),
-    /// Keep the fast tier fast: hold back who uses the slow one.
+    /// Protect the fast tier: limit the tenants that use the slow one.
     Steer(verbs::steer::Args),
-    /// Take a first look at this machine and a simulated CXL server, and leave a report.
+    /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.
     Reproduce(verbs::reproduce::Args),
-    /// List, show and export what was measured.
+    /// List, show, compare, resume and export stored runs.
     Runs(verbs::runs::Args),
     /// Write runs as one HTML page with charts.
     Report(verbs::report::Args),
@@ -141,4 +144,23 @@ pub enum Verb {
     Man(verbs::man::Args),
     /// Print a completion script for a shell.
     Completions(verbs::completions::Args),
+    /// The machines that `--on` accepts.
+    ///
+    /// `host` is this machine. A platform is a server and the devices behind its CXL ports, joined by `+`:
+    /// `emr2s+cxl-a`. `2x` in front of a device means two of them; `@remote` after a device attaches it
+    /// to the other socket: `emr2s+2xcxl-a@remote`. A part is a name from `weir platforms list`, or the path
+    /// of a TOML file: `emr2s+./my-device.toml`.
+    ///
+    /// `host@4k` and `host@reserved` put working sets into pages of 4 KiB, and into reserved pages of
+    /// 2 MiB; `host` uses pages of 2 MiB if the kernel gives them on demand.
+    ///
+    /// `weir topo` and `weir doctor` also accept a recording, `FILE.machine`, from
+    /// `weir doctor --record`.
+    #[command(
+        hide = true,
+        after_help = "\
+Example:
+  weir topo --on emr2s+2xcxl-a@remote"
+    )]
+    Machines,
 }

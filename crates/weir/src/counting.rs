@@ -47,7 +47,7 @@ pub fn on_this_host(context: &Context, verb: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::request(format!(
-        "`{verb}` counts a command of this host; leave `--on` out"
+        "`{verb}` counts a command of this host; remove `--on`"
     )))
 }
 
@@ -62,7 +62,7 @@ impl Count<'_> {
         let table = perf::table(&root, &library);
         let mut notes = Vec::new();
         if let Err(why) = &table {
-            notes.push(format!("only what the kernel keeps is counted: {why}"));
+            notes.push(format!("only the kernel's counters are available: {why}"));
         }
         let table = table.ok();
         let targets = match (self.all, self.pid) {
@@ -89,7 +89,7 @@ impl Count<'_> {
         notes.extend(counted.notes.iter().cloned());
         let code = counted.status.map(code_of);
         if counted.elapsed < SHORT && self.pid.is_none() {
-            let note = "it ended within a millisecond: its start is most of what was counted";
+            let note = "it ended within a millisecond: most of the counts belong to its start";
             notes.push(note.into());
         }
         if let Some(code) = code.filter(|&code| code != 0) {

@@ -51,7 +51,7 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
     let held = windows
         .iter()
         .any(|w| w["quota_pct"].as_f64() < Some(100.0));
-    assert!(held, "somebody is held later");
+    assert!(held, "a tenant is limited later");
 
     let again = place.run(&arguments).json();
     assert_eq!(
@@ -271,7 +271,7 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
             assert!(ended.success(), "{ended}");
             assert!(!socket.exists(), "the socket is taken away");
             let last = place.run(&["steer", "explain", "--log", log.to_str().unwrap()]);
-            assert!(last.code() == 0 || last.err().contains("nothing was decided"));
+            assert!(last.code() == 0 || last.err().contains("there is no decision"));
         }
         None => {
             let output = child.wait_with_output().unwrap();

@@ -283,7 +283,7 @@ fn a_disk_without_room_for_the_scratch_file_is_told_with_what_to_do() {
         "{}",
         done.err()
     );
-    assert!(done.err().contains("more room"), "{}", done.err());
+    assert!(done.err().contains("more free space"), "{}", done.err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     // What needs no storage was measured and kept.
     let kept = place.run(&["runs", "show", "last", "--format", "json"]);
@@ -305,7 +305,7 @@ fn storage_that_cannot_be_is_refused_before_anything_runs() {
         (&["--storage", "/tmp", "--on", "interplay-a"], "is a model"),
         (
             &["--storage", "/tmp", "--write-device", "/dev/null"],
-            "no block device",
+            "not a block device",
         ),
         (&["--write-device", "/dev/null"], "--storage"),
     ] {

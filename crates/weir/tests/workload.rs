@@ -92,7 +92,7 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused(&[&on[..], &["--threads", "900"]].concat(), "asks for core");
     refused(
         &[&on[..], &["--tier", "dram=x"]].concat(),
-        "no number of pages",
+        "not a number of pages",
     );
     refused(&["workload", "check", "missing.toml"], "missing.toml");
     let json = place.run(&["workload", "run", "nothing.toml", "--format", "json"]);

@@ -9,7 +9,7 @@ report() { # JSON
     echo "$1" > /dev/ttyS1
 }
 
-# Hands a file to the host, where it lies beside the results.
+# Hands a file to the host, next to the results.
 hand_out() { # FILE
     jq -M -c -R -s --arg name "$(basename "$1")" '{file: $name, text: .}' "$1" > /dev/ttyS1
 }

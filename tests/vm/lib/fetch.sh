@@ -9,7 +9,7 @@ apt_here() {
         -o APT::Install-Recommends=no "${@:2}"
 }
 
-# The system's own sources, and beside its first the suite of backports: a QEMU that gives a CXL
+# The system's own sources, and next to its first the suite of backports: a QEMU that gives a CXL
 # device ordinary memory is newer than some releases.
 write_sources() {
     mkdir -p "$cache"/apt/{sources,lists/partial,archives/partial}

@@ -11,7 +11,7 @@ list_all() {
     done
 }
 
-declare -A told=() again=()
+declare -A reported=() again=()
 # How a program ends that stopped itself.
 readonly ABORTED=134
 
@@ -21,12 +21,12 @@ tell() { # NAME
     [[ -e $file ]] || return 0
     # A line that is still being written has no end.
     lines=$(wc -l <"$file")
-    ((lines > ${told[$1]:-0})) || return 0
-    head -n "$lines" "$file" | tail -n +$((${told[$1]:-0} + 1)) |
+    ((lines > ${reported[$1]:-0})) || return 0
+    head -n "$lines" "$file" | tail -n +$((${reported[$1]:-0} + 1)) |
         fetched jq -r --arg name "$1" 'select(.check)
             | "\($name): \(if .passed then "ok" else "FAILED" end): \(.check)"
               + (if .passed then "" else "\n    saw:    \(.seen)\n    wanted: \(.wanted)" end)' >&2 || true
-    told[$1]=$lines
+    reported[$1]=$lines
 }
 
 # Boots every scenario in $wanted, $jobs at a time.
@@ -55,7 +55,7 @@ run_all() {
             if ((code == ABORTED)) && [[ ! ${again[$name]:-} ]]; then
                 say "$name: booted again, since QEMU stopped itself: $(tail -n 1 "$logs/$name.qemu")"
                 rm -f "$logs/$name.json"
-                unset "told[$name]"
+                unset "reported[$name]"
                 again[$name]=yes waiting+=("$name")
                 continue
             fi
@@ -102,7 +102,7 @@ conclude() { # NAME EXIT-CODE
     rm -f "$logs/$1.qemu" "$scratch/$1.image" "$scratch/$1.disk"
 }
 
-# The table, and results.json beside the logs. Fails if a scenario did.
+# The table, and results.json next to the logs. Fails if a scenario did.
 summary() {
     (cd "$logs" && fetched jq -s '{schema: "weir/vm/1", scenarios: .}' "${wanted[@]/%/.result.json}" >results.json &&
         rm "${wanted[@]/%/.result.json}")

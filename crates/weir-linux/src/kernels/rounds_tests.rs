@@ -151,7 +151,7 @@ fn rounds_that_make_no_sense_are_refused_in_words() {
         (Op::NtSt, shape(2, 1, Dataflow::Copy), "copy reads 1 for 1"),
         (Op::Ld, shape(1, 1, Dataflow::Copy), "cannot write"),
         (Op::Cas, shape(2, 1, Dataflow::Add), "cannot write"),
-        (Op::Dsa, shape(1, 1, Dataflow::Copy), "no instruction"),
+        (Op::Dsa, shape(1, 1, Dataflow::Copy), "not an instruction"),
     ] {
         let error = select(op, wrong, None).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -160,7 +160,7 @@ fn an_instruction_that_is_missing_is_refused_with_its_name() {
         Isa::Avx512
     };
     let foreign = select(Op::Ld, Some(foreign)).unwrap_err();
-    assert!(foreign.to_string().contains("was asked for"), "{foreign}");
+    assert!(foreign.to_string().contains("was requested"), "{foreign}");
     if let Some(error) = absent {
         assert!(
             error.to_string().contains("does not have") || error.to_string().contains("x86"),

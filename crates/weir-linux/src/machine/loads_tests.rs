@@ -213,7 +213,7 @@ fn an_accelerator_that_is_not_there_is_a_missing_capability() {
         (
             copy.clone()
                 .with_stream(|s| s.pattern = descriptors(Bytes::mib(2))),
-            "no two blocks",
+            "smaller than two blocks",
         ),
         (
             copy.clone()
@@ -224,10 +224,7 @@ fn an_accelerator_that_is_not_there_is_a_missing_capability() {
             copy.clone().with_stream(|s| s.op = Op::St),
             "for an accelerator",
         ),
-        (
-            copy.with_stream(|s| s.pause = Nanos(5.0)),
-            "nowhere to pause",
-        ),
+        (copy.with_stream(|s| s.pause = Nanos(5.0)), "cannot pause"),
     ] {
         let error = machine.start(&[tenant]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -260,7 +257,7 @@ fn loads_that_make_no_sense_are_refused_in_words() {
                 s.pattern = CHASE;
                 s.reads = reads(1, 1, Dataflow::Apart);
             }),
-            "nothing is loaded along",
+            "no other lines",
         ),
         (
             good.clone().with_stream(|s| s.pause = Nanos(f64::NAN)),
@@ -331,8 +328,8 @@ fn tenants_of_storage_are_refused_what_they_cannot_do() {
     };
     let pausing = reads.clone().with_stream(|s| s.pause = Nanos(100.0));
     for (tenants, said) in [
-        (vec![reads.clone(), other], "is taken by"),
-        (vec![pausing], "nowhere to pause"),
+        (vec![reads.clone(), other], "already uses"),
+        (vec![pausing], "cannot pause"),
         (
             vec![on(&ssd, Op::Ld, Pattern::Sequential, set)],
             "is a storage device",

@@ -250,7 +250,7 @@ fn what_makes_no_sense_is_refused_in_words() {
                 s.op = Op::St;
                 s.pattern = FRIENDLY;
             })],
-            "made of loads",
+            "consists of loads",
         ),
         (
             vec![

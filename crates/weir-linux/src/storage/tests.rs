@@ -71,8 +71,8 @@ fn a_program_that_is_missing_too_old_or_none_is_a_missing_capability() {
     let folder = folder();
     for (version, said) in [
         ("fio-2.21", "too old"),
-        ("fiona 3", "no version of fio"),
-        ("", "no version of fio"),
+        ("fiona 3", "not a version of fio"),
+        ("", "not a version of fio"),
     ] {
         let storage = storage(folder.path(), version, "");
         let lacks = storage.capability();
@@ -140,7 +140,7 @@ fn a_process_that_fails_is_told_with_what_it_said() {
             "echo 'something else' >&2; exit 3",
             "exit status 3): something else",
         ),
-        ("exit 0", "said nothing"),
+        ("exit 0", "without a message"),
         ("kill -9 $$", "killed by signal 9"),
     ] {
         let storage = storage(folder.path(), "fio-3.33", work);
@@ -212,7 +212,7 @@ fn paths_that_cannot_take_requests_are_refused_in_words() {
         ..Wish::at(folder.path())
     };
     let error = Storage::find(&Root::live(), &both).err().unwrap();
-    assert!(error.to_string().contains("no block device"), "{error}");
+    assert!(error.to_string().contains("not a block device"), "{error}");
 }
 
 #[test]

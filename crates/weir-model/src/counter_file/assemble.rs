@@ -108,7 +108,7 @@ pub(super) fn document(
         .map(Nanos)
         .or(intervals.last().map(|last| last.end));
     if elapsed.is_some_and(|elapsed| elapsed < Nanos(1e6)) {
-        notes.push("it ended within a millisecond: its start is most of what was counted".into());
+        notes.push("it ended within a millisecond: most of the counts belong to its start".into());
     }
     Ok(CountersDocument {
         schema: CountersDocument::SCHEMA.to_owned(),

@@ -170,7 +170,7 @@ fn together(document: &SteerDocument) -> String {
     });
     if let Some(release) = summary.release_s {
         told.push(format!(
-            "With nobody left to protect, everybody was let go within {release:.2} s."
+            "Without a protected tenant, all limits were removed within {release:.2} s."
         ));
     }
     told.push("\"left\" is the running that those who may be held were left.".into());

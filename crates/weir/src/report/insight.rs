@@ -325,7 +325,7 @@ fn steered(document: &SteerDocument) -> Vec<String> {
     });
     if let Some(release) = summary.release_s {
         told.push(format!(
-            "With nobody left to protect, everybody was let go within {release:.2} s."
+            "Without a protected tenant, all limits were removed within {release:.2} s."
         ));
     }
     told

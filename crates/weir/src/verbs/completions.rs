@@ -1,4 +1,4 @@
-//! `weir completions`: a script that teaches a shell the arguments.
+//! `weir completions`: a script by which a shell completes the arguments.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -13,7 +13,7 @@ use crate::output::print;
 Example:
   weir completions bash > ~/.local/share/bash-completion/completions/weir")]
 pub struct Args {
-    /// Which shell.
+    /// The shell.
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! `weir doctor`: what would spoil a measurement or a tiering set-up, and the command that mends it.
+//! `weir doctor`: what would spoil a measurement or a tiering set-up, and the command that fixes it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -26,13 +26,13 @@ Examples:
   weir doctor
   weir doctor --format json | jq -r '.findings[].commands[]?'
   weir doctor --record my-server.machine       to send with a report
-  weir doctor --on my-server.machine           what it says of a recording
+  weir doctor --on my-server.machine           the findings for a recording
 
 Exit codes: 0 whenever it could look, whatever it found; 2 if the recording
 cannot be read.")]
 pub struct Args {
-    /// Write a recording of the machine: every file that topo and doctor read, without names of
-    /// computer, user and process, addresses and serial numbers. An existing file is kept.
+    /// Write a recording of the machine: every file that topo and doctor read, without names of computer,
+    /// user and process, addresses and serial numbers. An existing file is not overwritten.
     #[arg(long, value_name = "FILE.machine")]
     pub record: Option<PathBuf>,
 }
@@ -45,7 +45,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let on = &context.global.on;
     let Some(system) = system::find(on)? else {
         return Err(Failure::request(format!(
-            "doctor looks at a real system: this host, or a recording (FILE.machine); `{on}` is a model"
+            "doctor examines a real system: this host, or a recording (FILE.machine); `{on}` is a model"
         )));
     };
     let recording = match &args.record {
@@ -71,7 +71,7 @@ fn record(file: &Path, system: &System) -> Result<RecordingNote> {
     let name = file.display();
     if file.extension().is_none_or(|e| e != recording::EXTENSION) {
         return Err(Failure::request(format!(
-            "--record: call the file {}, so that --on knows it for a recording",
+            "--record: name the file {}, so that --on recognises it as a recording",
             file.with_extension(recording::EXTENSION).display()
         )));
     }
@@ -87,7 +87,7 @@ fn record(file: &Path, system: &System) -> Result<RecordingNote> {
     let made = recording::make(&system.root, &notes);
     let mut written = File::create_new(file).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::request(format!("--record: {name} exists, and is kept"))
+            Failure::request(format!("--record: {name} exists, and is not overwritten"))
         }
         _ => Failure::work(format!("cannot write the recording {name}: {error}")),
     })?;
@@ -144,7 +144,7 @@ fn evidence(finding: &Finding) -> String {
         .join("; ")
 }
 
-/// The document in at most 80 columns; commands alone are never broken, so that they can be pasted.
+/// The document in at most 80 columns; commands are never wrapped, so that they can be pasted.
 fn describe(document: &DoctorDocument, system: &System) -> String {
     let Diagnosis {
         findings,
@@ -247,7 +247,7 @@ fn describe_recording(recording: &RecordingNote) -> String {
         text.push_str(&wrap(&line, "scrubbed ", "        "));
     }
     text.push_str(&wrap(
-        "the kernel's command line, disks, network, programs and environment were never read; look through the file before you send it",
+        "the kernel's command line, disks, network, programs and environment were never read; read the file before you send it",
         "        ",
         "        ",
     ));

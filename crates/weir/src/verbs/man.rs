@@ -1,4 +1,4 @@
-//! `weir man`: the manual, made from what `--help` says.
+//! `weir man`: the manual, made from the text of `--help`.
 
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -14,7 +14,7 @@ Examples:
   weir man | man -l -
   weir man steer run > /usr/local/share/man/man1/weir-steer-run.1")]
 pub struct Args {
-    /// The verb, with what follows it: `steer run` [default: the whole command].
+    /// The verb, with its subcommand: `steer run` [default: the whole command].
     verb: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<()> {
     for word in &args.verb {
         let next = found.find_subcommand(word);
         found = next.ok_or_else(|| {
-            Failure::request(format!("no page is about `{}`", args.verb.join(" ")))
+            Failure::request(format!("there is no page for `{}`", args.verb.join(" ")))
         })?;
     }
     let mut named = vec!["weir".to_owned()];
@@ -38,4 +38,15 @@ pub fn run(args: &Args) -> Result<()> {
     let mut text = Vec::new();
     page.render(&mut text)?;
     print(&String::from_utf8_lossy(&text))
+}
+
+/// Prints the text of `weir help machines`.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn machines() -> Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let help = (command.find_subcommand_mut("machines")).map(clap::Command::render_long_help);
+    print(&help.unwrap_or_default().to_string())
 }

@@ -1,4 +1,4 @@
-//! `weir place`: puts memory on tiers by a policy, and says whether the kernel did as it was told.
+//! `weir place`: puts memory on tiers by a policy, and checks whether the kernel placed it as requested.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::nodes::{all_here, node_of};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
 use crate::system;
 
-/// How often a held placement looks whether it should end.
+/// The interval at which a held placement checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Arguments.
@@ -41,16 +41,16 @@ pub struct Args {
         default_value = "dram"
     )]
     tier: Vec<Weighted>,
-    /// Who places the pages, and how.
+    /// The policy: who places the pages, and how.
     #[arg(long, value_enum, default_value_t = By::Bind)]
     policy: By,
-    /// How much.
+    /// The size of the memory.
     #[arg(long, value_name = "SIZE", default_value = "16M")]
     size: Bytes,
-    /// Then move every page to this tier; several, one after the other.
+    /// Then move every page to this tier; several tiers are used one after the other.
     #[arg(long, value_delimiter = ',', value_name = "TIER")]
     move_to: Vec<String>,
-    /// Then keep the memory for so long, and look at it again.
+    /// Then keep the memory for this many seconds, and check it again.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     hold: Option<u32>,
 }
@@ -58,13 +58,13 @@ pub struct Args {
 /// Who places pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
-    /// Weir, as in its experiments: each page bound to a tier, tiers in turn by their weights.
+    /// Weir, as in its experiments: each page is bound to a tier, and tiers alternate by their weights.
     Bind,
-    /// The kernel: one tier as long as it has room.
+    /// The kernel: one tier as long as it has free memory.
     Preferred,
-    /// The kernel: tiers in turn, page by page.
+    /// The kernel: tiers alternate page by page.
     Interleave,
-    /// The kernel: tiers in turn by the system's weights.
+    /// The kernel: tiers alternate by the system's weights.
     WeightedInterleave,
 }
 
@@ -79,7 +79,7 @@ impl By {
     }
 }
 
-/// A tier and how many pages in a row are its.
+/// A tier and its number of consecutive pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Weighted {
     tier: TierName,
@@ -94,7 +94,7 @@ impl FromStr for Weighted {
             None => (text, None),
             Some((tier, number)) => match number.parse() {
                 Ok(weight) if (1..=255).contains(&weight) => (tier, Some(weight)),
-                _ => return Err(format!("`{number}` is no number of pages from 1 to 255")),
+                _ => return Err(format!("`{number}` is not a number of pages from 1 to 255")),
             },
         };
         Ok(Self {
@@ -104,14 +104,14 @@ impl FromStr for Weighted {
     }
 }
 
-/// Places, moves, holds and looks.
+/// Places, moves, holds and checks.
 ///
 /// # Errors
-/// There is no such tier or no room on it, the kernel refused, or a page lies elsewhere.
+/// There is no such tier or no free memory on it, the kernel refused, or a page is on another node.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let system = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
     let system = system.ok_or_else(|| {
-        Failure::request("memory is placed on the machine that Weir runs on; leave out --on")
+        Failure::request("memory is placed on the machine on which Weir runs; remove --on")
     })?;
     let topology = system.view.topology()?;
     let names: Vec<TierName> = wanted(args).collect();
@@ -159,7 +159,7 @@ fn wanted(args: &Args) -> impl Iterator<Item = TierName> {
     args.tier.iter().map(|w| w.tier.clone()).chain(moved)
 }
 
-/// Refuses what would bring the kernel's killer.
+/// Refuses a size for which the kernel would kill a process.
 fn check_room(args: &Args, root: &weir_linux::Root, topology: &Topology) -> Result<()> {
     // The kernel may put all pages on one of the nodes.
     for tier in wanted(args) {
@@ -191,7 +191,7 @@ fn place(args: &Args, view: &HostView, topology: &Topology) -> Result<Trial> {
     };
     if args.tier.iter().any(|tier| tier.weight.is_some()) {
         return Err(Failure::request(
-            "the kernel's weights are the system's (/sys/kernel/mm/mempolicy/weighted_interleave); give weights with --policy bind",
+            "the kernel uses the system's weights (/sys/kernel/mm/mempolicy/weighted_interleave); give weights with --policy bind",
         ));
     }
     if kernel == KernelPolicy::Preferred && args.tier.len() > 1 {
@@ -202,7 +202,7 @@ fn place(args: &Args, view: &HostView, topology: &Topology) -> Result<Trial> {
     let weights = match (kernel, view.interleave_weights.get()) {
         (KernelPolicy::WeightedInterleave, Err(why)) => {
             return Err(Failure::Missing(anyhow::anyhow!(
-                "the kernel has no weighted interleave, which came with Linux 6.9: {why}"
+                "the kernel has no weighted interleave, which needs Linux 6.9 or later: {why}"
             )));
         }
         (_, weights) => weights.map_or(&[][..], Vec::as_slice),
@@ -212,7 +212,7 @@ fn place(args: &Args, view: &HostView, topology: &Topology) -> Result<Trial> {
     Ok(Trial::under(kernel, args.size, &nodes, weights, &can)?)
 }
 
-/// Keeps memory for a while, or until the user has seen enough.
+/// Keeps the memory for a while, or until a stop is requested.
 fn hold(trial: &Trial, seconds: u32, context: &Context) {
     say(&format!(
         "process {} holds {} at {:x} for {seconds} s",
@@ -306,7 +306,7 @@ fn table(document: &PlaceDocument) -> String {
     format!("{title}\n\n{table}{refusals}")
 }
 
-/// Whether the kernel did as it was told.
+/// Whether the kernel placed the memory as requested.
 fn verdict(document: &PlaceDocument) -> Result<()> {
     let Some(step) = document.steps.iter().find(|step| step.misplaced > 0) else {
         return Ok(());
@@ -316,7 +316,7 @@ fn verdict(document: &PlaceDocument) -> Result<()> {
     let found = found.map(|pages| format!("{} on node {}", pages.found, pages.node));
     let told: Vec<String> = found.chain(step.refused.iter().cloned()).collect();
     Err(Failure::work(format!(
-        "the kernel did not obey: {}, {} of {asked} pages are not where they should be; {}",
+        "the kernel did not place the memory as requested: {}, {} of {asked} pages are on other nodes; {}",
         step.what,
         step.misplaced,
         told.join(", ")

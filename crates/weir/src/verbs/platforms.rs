@@ -31,13 +31,13 @@ enum What {
     /// List servers and devices that have a platform file.
     #[command(after_help = "Example:\n  weir platforms list --format json")]
     List,
-    /// Show every number of a machine and where it comes from.
+    /// Show every number of a machine and its source.
     #[command(after_help = "Example:\n  weir platforms show emr2s+2xcxl-a")]
     Show {
         /// A platform expression; parts may be paths of TOML files.
         platform: String,
     },
-    /// Look for mistakes in platform files.
+    /// Check platform files for mistakes.
     #[command(after_help = "Example:\n  weir platforms check my-device.toml")]
     Check {
         /// TOML files.
@@ -92,7 +92,7 @@ fn list(format: Format) -> Result<()> {
 }
 
 fn show(platform: &str, format: Format) -> Result<()> {
-    // A device alone is no machine, but has numbers to show.
+    // A device alone is not a machine, but has numbers to show.
     let parameters = match machine::definition(platform)? {
         Some(device @ (Definition::Device(_) | Definition::Storage(_))) => device.parameters(),
         _ => machine::compose(platform)?.describe(),

@@ -187,7 +187,7 @@ fn finish(
         Format::Csv => to_csv(&document.predictions)?,
     });
     let run = keeping.keep(&document.origin, &document, list, printed)?;
-    context.note(&format!("kept as run {run}"));
+    context.note(&format!("stored as run {run}"));
     if document.origin.partial {
         return Err(Failure::Partial(
             "stopped: workloads that were not run are missing".into(),

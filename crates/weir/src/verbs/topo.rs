@@ -1,4 +1,4 @@
-//! `weir topo`: what a machine is made of, and what it lacks for trustworthy results.
+//! `weir topo`: the parts of a machine, and the capabilities that it lacks.
 
 mod nodes;
 
@@ -116,7 +116,7 @@ impl<'a> From<&'a Tier> for TierRow<'a> {
     }
 }
 
-/// What the machine is made of, in at most 80 columns.
+/// The parts of the machine, in at most 80 columns.
 pub fn describe(identity: &Identity, topology: &Topology) -> String {
     let mut text = heading(identity, topology);
     let _ = write!(text, "\n{}", tiers(topology));
@@ -126,7 +126,7 @@ pub fn describe(identity: &Identity, topology: &Topology) -> String {
     text
 }
 
-/// What it offers, and what it lacks: each with its cost and its remedy.
+/// The capabilities, present and missing: each missing one with its effect and its remedy.
 fn capabilities(capabilities: &[Capability]) -> String {
     let mut text = String::new();
     let (present, missing): (Vec<_>, Vec<_>) = capabilities.iter().partition(|c| c.present);
@@ -156,7 +156,7 @@ fn capabilities(capabilities: &[Capability]) -> String {
     text
 }
 
-/// What it lacks, by name.
+/// The missing capabilities, by name.
 pub fn lacking(capabilities: &[Capability]) -> String {
     let missing: Vec<&str> = (capabilities.iter())
         .filter(|c| !c.present)

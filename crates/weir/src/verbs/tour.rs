@@ -1,4 +1,4 @@
-//! `weir tour`: a first look at this machine and a simulated one, and a page to take along.
+//! `weir tour`: measures this machine and a simulated one, and writes a page.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ Examples:
   weir tour
   weir tour --beside spr2s+2xcxl-a -o compare.html")]
 pub struct Args {
-    /// The machine to set beside this one.
+    /// The machine that is compared with this one.
     #[arg(long, value_name = "MACHINE", default_value = "emr2s+cxl-a")]
     beside: String,
     /// The page.
@@ -34,7 +34,7 @@ pub struct Args {
 /// Measures both machines, prints a summary and writes the page.
 ///
 /// # Errors
-/// A machine is not to be had, a figure could not be taken or kept, or the tour was stopped.
+/// A machine is not available, a figure could not be measured or stored, or the tour was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = std::time::Instant::now();
     let machines = [
@@ -103,14 +103,14 @@ fn write_page(args: &Args, context: &Context, measured: &[Done<Points>]) -> Resu
     let mut sections = Vec::new();
     for measured in measured {
         let mut section = report::section(&store.load(measured.run)?)?;
-        // The store may have been too full for what was measured.
+        // The store may have been too full for the figures.
         section.document = Points::bench(measured.document.clone());
         sections.push(section);
     }
     report::write(&sections, &[], &args.output)
 }
 
-/// What the figures of the summary are.
+/// The definition of the figures of the summary.
 const READING: &str = "Idle: dependent loads over the largest working set, prefetchers off where the machine allows it. \
      GB/s: the best over thread counts, in bytes of the program; an ordinary store moves its line \
      twice, in and out.";

@@ -1,4 +1,4 @@
-//! `weir workload`: what programs do to memory, as files, and what that costs on a model.
+//! `weir workload`: descriptions of how programs use memory, and their cost on a model.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -34,17 +34,17 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the workloads that come with Weir.
+    /// List the workloads of the library.
     #[command(after_help = "Example:\n  weir workload list --format json")]
     List,
-    /// Show what a workload does and where that comes from.
+    /// Show a workload and its sources.
     #[command(after_help = "Example:\n  weir workload show redis-ycsb-c")]
     Show {
-        /// A name that `weir workload list` has, or a TOML file.
+        /// A name from `weir workload list`, or a TOML file.
         #[arg(value_name = "NAME|FILE")]
         workload: String,
     },
-    /// Look for mistakes in workload files.
+    /// Check workload files for mistakes.
     #[command(after_help = "Example:\n  weir workload check my-program.toml")]
     Check {
         /// TOML files.
@@ -62,10 +62,10 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// A name that `weir workload list` has, or a TOML file.
+    /// A name from `weir workload list`, or a TOML file.
     #[arg(value_name = "NAME|FILE")]
     workload: String,
-    /// Where its pages lie; with `=N`, N pages in a row before the next tier's turn.
+    /// The tiers of its pages; with `=N`, N consecutive pages before the next tier.
     #[arg(
         long,
         value_delimiter = ',',
@@ -76,10 +76,10 @@ struct RunArgs {
     /// Without the hardware prefetchers.
     #[arg(long)]
     no_prefetch: bool,
-    /// Threads in place of those that the workload says.
+    /// Number of threads [default: that of the workload].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Lines that each thread touches in a phase while it is watched.
+    /// Lines that each thread accesses in a phase while it is counted.
     #[arg(long, value_name = "N", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     accesses: u64,
 }
@@ -117,11 +117,11 @@ pub fn find(named: &str) -> Result<Workload> {
         format!("did you mean `{}`?", close.join("`, `"))
     };
     Err(Failure::request(format!(
-        "no workload is called `{named}`; {hint}"
+        "there is no workload `{named}`; {hint}"
     )))
 }
 
-/// The same with so many threads, where given.
+/// The same with this number of threads, if given.
 ///
 /// # Errors
 /// As [`find`].
@@ -234,7 +234,7 @@ fn page(workload: &Workload) -> String {
         );
         let _ = write!(
             text,
-            "{} of what follows a load needs it",
+            "{} of the instructions after a load need it",
             share(phase.slice)
         );
         if phase.vector > 0.0 {
@@ -273,7 +273,7 @@ fn share(of: f64) -> String {
     format!("{:.0} %", of * 100.0)
 }
 
-/// What else a region says, where it is not the usual.
+/// Other properties of a region, if they differ from the defaults.
 fn more(region: &Region) -> String {
     let mut parts = vec![format!("{} each", region.element)];
     if region.streams > 1 {
@@ -309,7 +309,7 @@ fn check(files: &[PathBuf]) -> Result<()> {
     Err(Failure::request(bad.join("\n\n")))
 }
 
-/// Where pages lie, from tiers with their weights.
+/// The tiers of the pages, with their weights.
 fn placement(tiers: &[String]) -> Result<Placement> {
     let parts: Result<Vec<(TierName, u32)>> = (tiers.iter())
         .map(|text| match text.split_once('=') {
@@ -317,7 +317,7 @@ fn placement(tiers: &[String]) -> Result<Placement> {
             Some((tier, number)) => match number.parse() {
                 Ok(weight) if weight <= 255 => Ok((TierName::named(tier), weight)),
                 _ => Err(Failure::request(format!(
-                    "--tier: `{number}` is no number of pages from 0 to 255"
+                    "--tier: `{number}` is not a number of pages from 0 to 255"
                 ))),
             },
         })

@@ -1,4 +1,4 @@
-//! `weir counters list`: what a processor counts, and the perf command that counts it.
+//! `weir counters list`: the counters of a processor, and the perf command that counts them.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub struct Args {
     /// Only these counters, by their portable names.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     counters: Vec<String>,
-    /// Units outside the cores as well, which count the whole machine and need root.
+    /// Also units outside the cores, which count the whole machine and need root.
     #[arg(long)]
     uncore: bool,
 }
@@ -101,7 +101,7 @@ fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersL
     }
 }
 
-/// A command to paste: its file says for which processor it was made.
+/// A command to paste; its output file names the processor for which it was made.
 fn command(table: &EventTable, groups: &[Vec<&Event>], options: &str, file: &str) -> String {
     let mut text = format!(
         "echo '# weir cpu {}' > {file}\n\
@@ -116,7 +116,7 @@ fn command(table: &EventTable, groups: &[Vec<&Event>], options: &str, file: &str
     }
     for group in groups {
         let events: Vec<String> = group.iter().map(|event| event.perf()).collect();
-        // Inside quotes a line may be broken nowhere; a group is one argument.
+        // A line cannot be broken inside quotes; a group is one argument.
         let _ = writeln!(text, "  -e '{{{}}}' \\", events.join(","));
     }
     text.push_str("  -- CMD");

@@ -1,4 +1,4 @@
-//! `weir counters`: count a command here, say how to count it elsewhere, and show what was counted.
+//! `weir counters`: counts a command here, shows how to count it elsewhere, and shows counts.
 
 mod list;
 mod record;
@@ -31,7 +31,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Count a command on this host, from its first instruction, with all that it starts.
+    /// Count a command on this host, from its first instruction, with all its children.
     #[command(after_help = "\
 Examples:
   weir counters record -- ./service --once
@@ -44,7 +44,7 @@ The command keeps its own input, output and errors; results go to the file of
 -o, or else to standard output after the command's. The exit code is the
 command's; 128 and the signal's number if one ended it.")]
     Record(record::Args),
-    /// List what is counted on a microarchitecture, and the perf commands that count it.
+    /// List the counters of a microarchitecture, and the perf commands for them.
     #[command(after_help = "\
 Examples:
   weir counters list
@@ -75,7 +75,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// Reads a file of counters for any verb that takes one; `-` is standard input.
 ///
 /// # Errors
-/// It cannot be read, or is no file of counters.
+/// It cannot be read, or is not a file of counters.
 pub fn read(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
     let name = file.display().to_string();
     let text = if name == "-" {
@@ -84,19 +84,19 @@ pub fn read(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
         std::fs::read_to_string(file)
     };
     let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
-    // Thousands of files may be read by one command.
+    // One command may read thousands of files.
     static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
     counter_file::read(&name, &text, options, &LIBRARY)
         .map_err(|error| Failure::Request(error.into()))
 }
 
-/// How a verb is told how to read a file of counters.
+/// How to read a file of counters.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Reading {
     /// The microarchitecture that was counted, if the file does not say: `spr`, `zen4`.
     #[arg(long, value_name = "NAME")]
     pub cpu: Option<String>,
-    /// The control group to read, of a file that has several.
+    /// The control group to read, in a file with several.
     #[arg(long, value_name = "GROUP")]
     pub cgroup: Option<String>,
 }
@@ -111,7 +111,7 @@ impl Reading {
     }
 }
 
-/// Counters by their portable names; every one without names.
+/// Counters by their portable names; all of them without names.
 fn chosen(names: &[String]) -> Result<Vec<Counter>> {
     let known = |name: &String| {
         Counter::named(name.trim()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `weir counters record`: a command of this host, counted.
+//! `weir counters record`: counts a command of this host.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,14 +24,14 @@ pub struct Args {
     /// Only these counters, by their portable names.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     counters: Vec<String>,
-    /// Count everything that runs on this machine while the command does.
+    /// Count everything that runs on this machine while the command runs.
     #[arg(short, long)]
     all: bool,
-    /// Count this process, and what it starts, while the command runs; without one, until the process
-    /// ends or Ctrl-C comes.
+    /// Count this process and its children while the command runs; without a command, until the process ends
+    /// or Ctrl-C comes.
     #[arg(short, long, value_name = "PID", conflicts_with = "all")]
     pid: Option<u32>,
-    /// Count the units outside the cores as well, for the whole machine while the command runs.
+    /// Also count the units outside the cores, for the whole machine while the command runs.
     #[arg(long)]
     uncore: bool,
 }
@@ -39,8 +39,8 @@ pub struct Args {
 /// Runs a command and counts it.
 ///
 /// # Errors
-/// A counter's name is not known, nothing can be counted, or the command cannot be started; or it
-/// failed, and then the exit code is its own.
+/// A counter's name is not known, nothing can be counted, or the command cannot be started; or the command
+/// failed, and then the exit code is the command's.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     counting::on_this_host(context, "weir counters record")?;
     let mut counters = chosen(&args.counters)?;

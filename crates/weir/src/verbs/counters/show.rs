@@ -21,7 +21,7 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     reading: Reading,
-    /// Say of every counter that has no value why.
+    /// Show the reason for every counter without a value.
     #[arg(long)]
     missing: bool,
 }
@@ -29,7 +29,7 @@ pub struct Args {
 /// Shows a file.
 ///
 /// # Errors
-/// It cannot be read, or is no file of counters.
+/// It cannot be read, or is not a file of counters.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let document = super::read(&args.file, &args.reading.options())?;
     for note in &document.notes {
@@ -47,7 +47,7 @@ pub(super) fn text(document: &CountersDocument, format: Format, missing: bool) -
     }
 }
 
-/// A counter of an interval, or of all: then without an end.
+/// A counter of an interval, or of the whole time: then without an end.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 struct IntervalRow {
     end_s: Option<f64>,
@@ -89,9 +89,9 @@ fn tables(document: &CountersDocument, missing: bool) -> String {
     let mut text = String::new();
     let known = match document.cpu_known_by {
         KnownBy::Stated => "as stated",
-        KnownBy::Header => "as its header says",
-        KnownBy::Events => "as its events show",
-        KnownBy::Processor => "as the processor says",
+        KnownBy::Header => "from its header",
+        KnownBy::Events => "from its events",
+        KnownBy::Processor => "from the processor",
         KnownBy::Nothing => "",
     };
     let cpu = match &document.cpu {
@@ -119,7 +119,7 @@ fn tables(document: &CountersDocument, missing: bool) -> String {
     if !table.is_empty() {
         let _ = write!(text, "\n{table}");
     }
-    // What was tried and failed always shows; what nobody tried only if asked for.
+    // A failed counter is always shown; a counter that was not requested is shown only on request.
     let tried = document.events.iter().filter_map(|event| {
         let why = event.why.as_ref()?;
         Some((event.event.clone(), why.clone()))
@@ -132,7 +132,7 @@ fn tables(document: &CountersDocument, missing: bool) -> String {
         .iter()
         .filter(|event| event.known_as.is_none());
     let unknown = unknown.map(|event| {
-        let why = "no portable counter is made of it".to_owned();
+        let why = "no portable counter uses it".to_owned();
         (event.event.clone(), why)
     });
     let lines: Vec<(String, String)> = match missing {
@@ -169,7 +169,7 @@ fn by_reason(lines: Vec<(String, String)>) -> Vec<(String, String)> {
     reasons.into_iter().map(line).collect()
 }
 
-/// The counters that a reader looks at first, interval by interval.
+/// The most important counters, interval by interval.
 fn series(document: &CountersDocument) -> Table {
     const FIRST: [Counter; 6] = [
         Counter::Cycles,

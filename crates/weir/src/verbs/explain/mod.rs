@@ -128,7 +128,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let written = write(args.out.as_ref(), &text);
     let list = ("runs", document.runs.as_slice());
     let run = keeping.keep(&document.origin, &document, list, written)?;
-    context.note(&format!("kept as run {run}"));
+    context.note(&format!("stored as run {run}"));
     counting::passed_on(document.runs.last().and_then(|run| run.exit_status))
 }
 

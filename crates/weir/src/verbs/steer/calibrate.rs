@@ -1,4 +1,4 @@
-//! `weir steer calibrate`: what controllers are told of a machine, measured and written down.
+//! `weir steer calibrate`: measures the values of a machine that controllers need, and writes them to a file.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -30,13 +30,13 @@ Examples:
 Threads of its own run on the first socket, some seconds in all; nothing else
 should. The file is named in a configuration by `from` of [machine].")]
 pub struct Args {
-    /// Write it there, and not to standard output.
+    /// The output file [default: standard output].
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     out: Option<PathBuf>,
-    /// Write it to the file that this configuration names.
+    /// Write to the file that this configuration names.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How long each point is looked at.
+    /// How long each point is observed.
     #[arg(long, value_name = "TIME", default_value = "250 ms")]
     window: Nanos,
     /// On this host: memory of each thread [default: four times the last-level cache].
@@ -44,21 +44,21 @@ pub struct Args {
     size: Option<Bytes>,
 }
 
-/// So many last-level caches are out of a thread's reach.
+/// A working set of this many last-level caches is not cached for a thread.
 const CACHES: u64 = 4;
 
-/// Measures, and writes it down.
+/// Measures and writes.
 ///
 /// # Errors
-/// The request was wrong, the machine cannot be measured, or the file not be written.
+/// The request was wrong, the machine cannot be measured, or the file cannot be written.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if context.global.format != Format::Table {
         return Err(Failure::request(
-            "what is measured is written as TOML, for a configuration to name; leave --format out",
+            "the result is a TOML file for a configuration; remove --format",
         ));
     }
     if args.window.get() < 1e6 {
-        return Err(Failure::request("--window is a millisecond or more"));
+        return Err(Failure::request("--window must be at least a millisecond"));
     }
     let out = match &args.config {
         Some(config) => Some(config_file::names_machine(config)?),
@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// A model has counters, and can be held.
+/// A model has counters, and its tenants can be limited.
 fn model(args: &Args, context: &Context) -> Result<Known> {
     let chosen = machine::choose_sampled(&context.global.on)?;
     let step = Actuators::of_model(&chosen.topology).allocation;
@@ -116,17 +116,17 @@ fn host(args: &Args, context: &Context) -> Result<Known> {
     }
     match slow {
         Some(tier) if calibration.knees.is_empty() => context.note(&format!(
-            "no knee of {tier} was found: one thread fills its queue, or there are no cores for more"
+            "no knee of {tier} was found: one thread fills its queue, or there are no more cores"
         )),
         Some(tier) => context.note(&format!("{tier} is the slow tier")),
-        None => context.note("this host has one tier only; a slow one was not measured"),
+        None => context.note("this host has only one tier; a slow one was not measured"),
     }
     let view = topology::discover(&Root::live());
     let known = Known::of(&calibration, topology::digest(&view, None), clock::now());
     Ok(known)
 }
 
-/// The whole file or none.
+/// The whole file or nothing.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

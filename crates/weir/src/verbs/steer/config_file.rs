@@ -9,13 +9,13 @@ use weir_steer::config::{Config, Known};
 
 use crate::failure::{Failure, Result};
 
-/// No configuration is longer than this.
+/// The longest configuration.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads a configuration, with the description of the machine that it names.
+/// Reads a configuration, with the machine file that it names.
 ///
 /// # Errors
-/// One of both cannot be read, or has mistakes: each with its line and key.
+/// One of them cannot be read, or has mistakes: each with its line and key.
 pub fn read(path: &Path) -> Result<Config> {
     let mut config = read_alone(path)?;
     if let Some(from) = config.known.from.clone() {
@@ -27,7 +27,7 @@ pub fn read(path: &Path) -> Result<Config> {
     Ok(config)
 }
 
-/// The file with the description of the machine that a configuration names.
+/// The machine file that a configuration names.
 ///
 /// # Errors
 /// The configuration names none, cannot be read, or has mistakes.

@@ -1,4 +1,4 @@
-//! `weir steer explain`: a decision in words, from the log or from a run that was kept.
+//! `weir steer explain`: a decision in words, from the log or from a stored run.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -34,7 +34,7 @@ pub struct Args {
     /// The configuration that names the log.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["run", "log"])]
     config: Option<PathBuf>,
-    /// A run that was kept, as `weir runs` names it.
+    /// A stored run, as `weir runs` names it.
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
@@ -48,7 +48,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         "last" => None,
         number => Some(number.parse::<u64>().map_err(|_| {
             Failure::request(format!(
-                "`{number}` is no decision; name a number, or `last`"
+                "`{number}` is not a decision; give a number, or `last`"
             ))
         })?),
     };
@@ -61,15 +61,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             ));
         }
     };
-    // A controller that began anew counts anew: the newest is meant.
+    // A restarted controller counts from 1 again: the newest decision of the number is used.
     let found = match wanted {
         None => lines.last(),
         Some(n) => lines.iter().rev().find(|line| line.n == n),
     };
     let Some(line) = found else {
         return Err(Failure::request(match (wanted, lines.last()) {
-            (Some(n), Some(last)) => format!("no decision {n} is kept; the last is {}", last.n),
-            _ => "nothing was decided yet".to_owned(),
+            (Some(n), Some(last)) => format!("there is no decision {n}; the last is {}", last.n),
+            _ => "there is no decision yet".to_owned(),
         }));
     };
     print(&match context.global.format {
@@ -90,7 +90,7 @@ fn log_path(args: &Args) -> Result<Option<PathBuf>> {
     Ok(args.log.clone())
 }
 
-/// Lines of a log: the last, and those of the wanted number. What cannot be read is counted.
+/// Lines of a log: the last, and those of the requested number. Unreadable lines are counted.
 fn of_log(path: &Path, wanted: Option<u64>) -> Result<Vec<LogLine>> {
     let told = || format!("cannot read the decision log {}", path.display());
     let file = File::open(path)
@@ -104,7 +104,7 @@ fn of_log(path: &Path, wanted: Option<u64>) -> Result<Vec<LogLine>> {
         }
         match serde_json::from_slice::<LogLine>(&line) {
             Ok(line) => {
-                // The last of all tells how far the log goes.
+                // The last line shows how far the log goes.
                 if kept.last().is_some_and(|last| Some(last.n) != wanted) {
                     kept.pop();
                 }
@@ -122,7 +122,7 @@ fn of_log(path: &Path, wanted: Option<u64>) -> Result<Vec<LogLine>> {
     Ok(kept)
 }
 
-/// Decisions of a run that was kept, as the log would have them.
+/// Decisions of a stored run, in the form of the log.
 fn of_run(name: &str, context: &Context) -> Result<Vec<LogLine>> {
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;

@@ -1,4 +1,4 @@
-//! This host, steered: from the request to the loop, and everything put back at its end.
+//! Steering of this host: from the request to the loop, with everything restored at its end.
 
 mod follow;
 mod plant;
@@ -31,8 +31,8 @@ use crate::output::print;
 use follow::Follow;
 use plant::HostPlant;
 
-/// Windows from one look at a tenant's pages to the next, where they stay: without a memory controller the
-/// kernel walks page tables to tell.
+/// Windows from one reading of a tenant's pages to the next, if the pages do not move: without a memory
+/// controller the kernel walks page tables for it.
 const LOOK_AT_PAGES: u32 = 1024;
 
 impl From<HostError> for Failure {
@@ -45,11 +45,11 @@ impl From<HostError> for Failure {
     }
 }
 
-/// The configuration that a request comes to: its file, and what the arguments say in place of it.
+/// The configuration of a request: its file, overridden by the arguments.
 pub(super) fn config(args: &RunArgs) -> Result<Config> {
     if args.scenario.is_some() {
         return Err(Failure::request(
-            "a scenario is played on a model; name one with --on, as in --on miku-a",
+            "a scenario runs on a model; name one with --on, as in --on miku-a",
         ));
     }
     let mut config = match &args.config {
@@ -96,14 +96,14 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// Steers this host until somebody asks to end.
+/// Steers this host until a stop is requested.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let mut config = config(args)?;
     let known = |config: &Config| {
         let known = config.known.calibration(config.policy);
         known.map_err(|error| Failure::Request(error.into()))
     };
-    // All that `weir` has to know can be learnt.
+    // `weir` can learn everything that it needs.
     let learns = config.policy == Policy::Weir && config.known.fast.is_none();
     if !learns {
         known(&config)?;
@@ -117,7 +117,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let (mut host, restored) =
         Host::open(&root, host_config(&config, &topology)?, &library, journal)?;
     for path in &restored.put_back {
-        context.note(&format!("put back what an earlier run had left: {path}"));
+        context.note(&format!("restored what an earlier run had left: {path}"));
     }
     let left = restored.not.iter().map(ToString::to_string);
     for told in left.chain(restored.notes.iter().cloned()) {
@@ -140,7 +140,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let patience = patience(&config);
     let releaser = host.releaser();
     let watchdog = Watchdog::start(patience, move || {
-        say("weir: the loop stands still: everybody is let go");
+        say("weir: the loop has stopped: all limits are removed");
         if let Err(why) = releaser.release_within(patience) {
             say(&format!("weir: {why}"));
         }
@@ -203,13 +203,13 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     finish(ended)
 }
 
-/// What is not known of this host, or may be wrong, and what that costs.
+/// Values of this host that are unknown or may be wrong, and the effect.
 fn unknown(config: &Config, learns: bool, digest: &str) -> Vec<String> {
     let known = &config.known;
     let mut told = Vec::new();
     if let (true, Some(fast)) = (learns, known.fast) {
         told.push(format!(
-            "`fast` is not known: taken to be {fast:.0}, the shortest that loads took just now"
+            "`fast` is not known: {fast:.0} is used, the shortest latency of loads now"
         ));
     }
     if config.policy == Policy::Weir && known.knees.is_empty() {
@@ -229,31 +229,26 @@ fn unknown(config: &Config, learns: bool, digest: &str) -> Vec<String> {
     told
 }
 
-/// What this host lacks, with what each loss costs under a controller.
+/// Capabilities that this host lacks, with the effect of each under a controller.
 fn lost(host: &Host, policy: Policy) -> Vec<String> {
     let missing = host.capabilities().iter().filter(|c| !c.present);
     let mut lost: Vec<String> = missing
-        .map(|c| {
-            format!(
-                "{} is missing: {}; it costs: {}",
-                c.feature, c.detail, c.cost
-            )
-        })
+        .map(|c| format!("{} is missing: {}; effect: {}", c.feature, c.detail, c.cost))
         .collect();
     let is_counted =
         (host.capabilities().iter()).any(|c| c.feature == Feature::UncorePmu && c.present);
     let needs = policy.needs();
     if !is_counted && (needs == Needs::Table || needs == Needs::TableOrProbe && !host.is_probed()) {
         lost.push(format!(
-            "the controller `{}` sees nothing here, and will hold nobody; `isolation` needs to see nothing",
+            "the controller `{}` has no readings here, and will set no limits; `isolation` needs no readings",
             policy.name()
         ));
     }
     lost
 }
 
-/// So long the loop may stand still: three windows, as long as counters may be silent, and a second for
-/// a busy machine.
+/// The longest time without a turn of the loop: three windows, as long as counters may be silent, and a
+/// second for a busy machine.
 fn patience(config: &Config) -> Duration {
     Duration::from_nanos(config.window.get() as u64) * 3 + Duration::from_secs(1)
 }
@@ -273,12 +268,13 @@ fn finish(ended: Ended) -> Result<()> {
         return Ok(());
     }
     Err(Failure::work(format!(
-        "{} things are not as they were found",
+        "{} things could not be restored",
         left.len()
     )))
 }
 
-/// The log, the metrics and the status socket. What cannot be had is a trouble, and steering goes on.
+/// The log, the metrics and the status socket. If one is not available, this is reported as a trouble, and
+/// steering continues.
 fn publish(config: &Config, told: &Told) -> (Option<LogFile>, Option<socket::Socket>) {
     let troubled = told.clone();
     let log = config.log.as_ref().and_then(|log| {
@@ -308,7 +304,7 @@ fn publish(config: &Config, told: &Told) -> (Option<LogFile>, Option<socket::Soc
     (log, socket)
 }
 
-/// A decision of a dry run, in a line.
+/// A decision of a dry run, in one line.
 fn tell(told: &Told) {
     let status = told.lock();
     let Some(window) = status.last() else {
@@ -320,7 +316,7 @@ fn tell(told: &Told) {
     }
     line.push('\n');
     drop(status);
-    // Who has stopped reading is no reason to end: the log goes on.
+    // A closed standard output is no reason to end: the log continues.
     let _ = print(&line);
 }
 
@@ -369,7 +365,7 @@ fn of_host(scope: &Scope) -> Result<weir_linux::steer::Scope> {
         .map_err(|why: weir_model::capability::Unavailable| Failure::request(why.to_string()))
 }
 
-/// Whether something that is not as it was found is somebody else's now, and so is nothing to mend.
+/// Whether something that was not restored belongs to another program now, so that nothing must be fixed.
 pub(super) fn is_settled(cause: &Cause) -> bool {
     !matches!(cause, Cause::Refused { .. })
 }

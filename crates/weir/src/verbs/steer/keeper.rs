@@ -1,4 +1,4 @@
-//! Who is told of each window: the status, the log, the service manager.
+//! The observers of each window: the status, the log, the service manager.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,30 +15,30 @@ use super::clock;
 use super::log_file::LogFile;
 use crate::interrupt::Stop;
 
-/// The status of a running controller, for the threads that tell it.
+/// The status of a running controller, for the threads that report it.
 #[derive(Clone)]
 pub struct Told(Arc<Mutex<StatusDocument>>);
 
-/// What is known of a run before it begins.
+/// The facts of a run before it begins.
 pub struct Beginning {
     /// What is steered.
     pub plant: String,
-    /// Who decides.
+    /// The controller.
     pub controller: &'static str,
-    /// Whether nobody is held.
+    /// Whether no tenant is limited.
     pub dry: bool,
     /// How long a window is.
     pub window: Duration,
-    /// What the tiers are called.
+    /// The names of the tiers.
     pub tiers: TierNames,
-    /// What the machine lacks, and what each loss costs.
+    /// Capabilities that the machine lacks, and the effect of each loss.
     pub lost: Vec<String>,
-    /// The process, where it is one that can be found again.
+    /// The process, if it can be found again.
     pub pid: Option<u32>,
 }
 
 impl Told {
-    /// Nothing has been seen yet.
+    /// No window has been seen yet.
     pub fn new(beginning: Beginning) -> Self {
         Self(Arc::new(Mutex::new(StatusDocument {
             schema: StatusDocument::SCHEMA.into(),
@@ -62,25 +62,25 @@ impl Told {
         })))
     }
 
-    /// The document, to look at or to change.
+    /// The document, to read or to change.
     pub fn lock(&self) -> MutexGuard<'_, StatusDocument> {
-        // The document is whole between any two of its calls.
+        // The document is consistent between any two calls.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The document as text; nothing where it cannot be written, which is never.
+    /// The document as text; empty if it cannot be written, which never happens.
     pub fn json(&self) -> String {
         let document = self.lock().clone();
         serde_json::to_string(&document).unwrap_or_default()
     }
 
-    /// Something went wrong beside steering.
+    /// A problem outside of steering.
     pub fn trouble(&self, what: String) {
         crate::context::say(&format!("weir: warning: {what}"));
         self.lock().trouble(what);
     }
 
-    /// The log and the metrics that are kept.
+    /// The log and the metrics.
     pub fn keeps(&self, log: Option<PathBuf>, metrics: Option<String>) {
         let mut document = self.lock();
         document.log = log;
@@ -100,7 +100,7 @@ pub struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// A witness that goes on until somebody asks to end, or until `end`.
+    /// A witness that continues until a stop is requested, or until `end`.
     pub fn new(
         told: Told,
         log: Option<LogFile>,
@@ -139,9 +139,8 @@ impl<'a> Keeper<'a> {
         };
         line.push('\n');
         if log.add(line) == Some(1) {
-            self.told.trouble(
-                "the disk of the decision log is slow; decisions are missing in it".into(),
-            );
+            self.told
+                .trouble("the disk of the decision log is slow; the log lacks decisions".into());
         }
     }
 }
@@ -168,7 +167,7 @@ impl Witness for Keeper<'_> {
     }
 }
 
-/// Tells the service manager something, if there is one; it is no matter where it does not listen.
+/// Notifies the service manager, if there is one; an error does not matter.
 pub fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }

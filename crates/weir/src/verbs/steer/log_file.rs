@@ -1,4 +1,4 @@
-//! The decision log on disk: bounded, begun anew when it is full, and never in the way of steering.
+//! The decision log on disk: bounded, rotated when it is full, and never a delay for steering.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use weir_steer::config::LogConfig;
 
-/// Lines that wait for a slow disk; more are lost, and counted.
+/// Lines that wait for a slow disk; further lines are lost, and counted.
 const WAITING: usize = 256;
 
 /// A log that is written by a thread of its own.
@@ -19,10 +19,10 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the log. `trouble` is told what goes wrong later, from another thread.
+    /// Opens the log. `trouble` is called with later errors, from another thread.
     ///
     /// # Errors
-    /// The file cannot be opened, or no thread be had.
+    /// The file cannot be opened, or no thread can be started.
     pub fn open(
         config: &LogConfig,
         trouble: impl FnMut(String) + Send + 'static,
@@ -39,7 +39,7 @@ impl LogFile {
         })
     }
 
-    /// Adds a line, without waiting. Says how many were lost so far where this one is.
+    /// Adds a line, without waiting. Returns how many lines were lost so far if this one is lost.
     pub fn add(&mut self, line: String) -> Option<u64> {
         let sent = self.lines.as_ref().map(|lines| lines.try_send(line));
         match sent {
@@ -56,7 +56,7 @@ impl Drop for LogFile {
     fn drop(&mut self) {
         self.lines = None;
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has nothing left to write.
+            // A writer that panicked writes nothing more.
             let _ = writer.join();
         }
     }
@@ -71,7 +71,7 @@ fn write_all(mut file: Rotated, lines: &Receiver<String>, mut trouble: impl FnMu
     }
 }
 
-/// A file that is put aside when it has its size.
+/// A file that is rotated when it has its full size.
 struct Rotated {
     config: LogConfig,
     file: Option<File>,
@@ -107,11 +107,11 @@ impl Rotated {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        // One write a line, so that a full disk leaves no more than one line torn.
+        // One write per line, so that a full disk tears at most one line.
         let written = file.write_all(line.as_bytes());
         match written {
             Ok(()) => self.size += line.len() as u64,
-            // Another file may be there when the disk has room again.
+            // Another file may be there when the disk has free space again.
             Err(_) => self.file = None,
         }
         written

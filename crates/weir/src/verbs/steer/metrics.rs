@@ -1,4 +1,4 @@
-//! How it is, as OpenMetrics: what Prometheus and its kin read.
+//! The status as OpenMetrics, which Prometheus and similar tools read.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -34,24 +34,24 @@ pub fn exposition(status: &StatusDocument) -> String {
     count(
         &mut registry,
         "decisions",
-        "Windows in which something was decided anew",
+        "Windows with a new decision",
         status.decisions,
     );
     count(
         &mut registry,
         "refusals",
-        "Holds that were refused, in part or whole",
+        "Limits that were refused, in part or whole",
         status.refusals,
     );
     let troubles = status.troubles.len() as f64;
     level(
         &mut registry,
         "troubles",
-        "What went wrong beside steering",
+        "Problems outside of steering",
         troubles,
     );
     let dry = if status.dry { 1.0 } else { 0.0 };
-    level(&mut registry, "dry", "Whether nobody is held", dry);
+    level(&mut registry, "dry", "Whether no tenant is limited", dry);
     if let Some(window) = status.last() {
         level(
             &mut registry,
@@ -62,7 +62,7 @@ pub fn exposition(status: &StatusDocument) -> String {
         level(
             &mut registry,
             "left_ratio",
-            "What those who may be held are left of their running",
+            "The running that is left to tenants that may be limited",
             window.quota_pct / 100.0,
         );
         of_tiers(&mut registry, window);
@@ -142,7 +142,7 @@ fn of_tenants(registry: &mut Registry, window: &weir_steer::record::WindowRecord
     );
     registry.register(
         "tenant_left_ratio",
-        "What a tenant is left of its running",
+        "The running that is left to a tenant",
         left,
     );
 }

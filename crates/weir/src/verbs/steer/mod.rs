@@ -1,15 +1,15 @@
-//! `weir steer`: keeping the fast tier fast.
+//! `weir steer`: protects the fast tier.
 //!
-//! | file | is |
+//! | file | content |
 //! |---|---|
-//! | `model` | a scenario on a model: played, kept and printed |
+//! | `model` | a scenario on a model: run, stored and printed |
 //! | `host` | this host, from the request to the loop |
-//! | `calibrate` | what controllers are told of a machine, measured |
-//! | `restore`, `explain`, `top` | what the other verbs do; `status` is one look of `top` |
+//! | `calibrate` | measures the values of a machine that controllers need |
+//! | `restore`, `explain`, `top` | the other verbs; `status` prints one picture of `top` |
 //! | `config_file` | the configuration as a file |
-//! | `keeper` | who is told of each window |
-//! | `log_file`, `socket`, `scrape`, `metrics` | where it is told: a file, a socket, a port |
-//! | `view`, `clock` | how it is on a terminal; the time of day |
+//! | `keeper` | the observers of each window |
+//! | `log_file`, `socket`, `scrape`, `metrics` | the reports: a file, a socket, a port |
+//! | `view`, `clock` | the status on a terminal; the time of day |
 
 mod calibrate;
 mod clock;
@@ -64,21 +64,21 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Hold back who uses the slow tier, as far as others need the fast one.
+    /// Limit the tenants of the slow tier, as far as others need the fast one.
     Run(RunArgs),
-    /// The same without a write: every decision, and nobody is held.
+    /// The same without a write: every decision is made, and no tenant is limited.
     DryRun(RunArgs),
-    /// Say how a running controller is doing.
+    /// Show the status of a running controller.
     Status(top::Asked),
-    /// Show live who is held at what, and why: of this host, or of a scenario.
+    /// Show live which tenants are limited, and why: of this host, or of a scenario.
     Top(RunArgs),
-    /// Measure what controllers are told of this host, or of a model, and write it down.
+    /// Measure the values of this host, or of a model, that controllers need.
     Calibrate(calibrate::Args),
-    /// Put back what a run that was killed has left changed.
+    /// Restore what a killed run has left changed.
     Restore(restore::Args),
-    /// Say why something was decided.
+    /// Explain a decision.
     Explain(explain::Args),
-    /// List the scenarios that a model can play.
+    /// List the scenarios for models.
     Scenarios,
 }
 
@@ -91,30 +91,30 @@ Examples:
       --for '10 s' --format json
   weir steer run --config /etc/weir/steer.toml
 
-On this host it runs until it is asked to end (Ctrl-C, SIGTERM), and puts
-everything back then. A scope is cgroup:/PATH, unit:NAME.service, container:ID
-or pid:NUMBER. Arguments go before the configuration.")]
+On this host it runs until a stop is requested (Ctrl-C, SIGTERM), and then
+restores everything. A scope is cgroup:/PATH, unit:NAME.service, container:ID
+or pid:NUMBER. Arguments override the configuration.")]
 pub struct RunArgs {
-    /// What to play on a model: `weir steer scenarios` lists them.
+    /// The scenario on a model: `weir steer scenarios` lists them.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "protect", "restrain"])]
     scenario: Option<String>,
     /// On this host: a configuration, as docs/steer.md describes it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Whose fast tier is kept fast.
+    /// Tenants whose fast tier is protected.
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     protect: Vec<Scope>,
-    /// Who may be held.
+    /// Tenants that may be limited.
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     restrain: Vec<Scope>,
-    /// On this host: control groups that nobody named are protected or may be held by where their pages lie.
+    /// On this host: control groups become tenants, by the nodes of their pages.
     #[arg(long, conflicts_with = "scenario")]
     auto: bool,
-    /// How long a request for DRAM at rest stays in the Table of Requests here.
+    /// How long a request for DRAM without load stays in the Table of Requests here.
     #[arg(long, value_name = "TIME")]
     fast: Option<Nanos>,
-    /// On this host: whether loads from the fast tier are timed; auto is where the Table of Requests is not
-    /// counted [default: auto].
+    /// On this host: whether loads from the fast tier are timed; auto times them if the Table of Requests is
+    /// not counted [default: auto].
     #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Probing::ALL.map(Probing::name)))]
     probe: Option<String>,
     /// The decision log.
@@ -126,25 +126,25 @@ pub struct RunArgs {
     /// The folder of the journal [default: /var/lib/weir/steer].
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
-    /// On a model: by what tenants can be held.
+    /// On a model: the actuators of tenants.
     #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', default_value = "cores,time,allocation,clock",
         value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
     actuators: Vec<String>,
-    /// Who decides [default: weir].
+    /// The controller [default: weir].
     #[arg(long, value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
     controller: Option<String>,
-    /// How long a window is [default: 250 ms].
+    /// The length of a window [default: 250 ms].
     #[arg(long, value_name = "TIME")]
     window: Option<Nanos>,
-    /// After how long a tenant's processor time is given anew [default: 100 ms].
+    /// The period in which a tenant gets its processor time [default: 100 ms].
     #[arg(long, value_name = "TIME")]
     period: Option<Nanos>,
-    /// End after so long [default: at the end of the scenario; on this host, never].
+    /// End after this time [default: at the end of the scenario; on this host, never].
     #[arg(long = "for", value_name = "TIME")]
     lasts: Option<Nanos>,
 }
 
-/// Does it.
+/// Runs it.
 ///
 /// # Errors
 /// The request was wrong, or the machine failed.

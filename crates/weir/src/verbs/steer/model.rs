@@ -1,4 +1,4 @@
-//! A scenario on a model: played, kept and printed.
+//! A scenario on a model: run, stored and printed.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::machine::{self, Chosen};
 use crate::output::{self, print, to_csv, to_json};
 use crate::progress::Progress;
 
-/// A window, and the period of CPU quotas, unless others are asked for.
+/// A window, and the period of CPU quotas, unless others are requested.
 const WINDOW: Nanos = Nanos(250e6);
 const PERIOD: Nanos = Nanos(100e6);
 
@@ -53,26 +53,26 @@ impl From<CalibrateError> for Failure {
     }
 }
 
-/// A scenario that can be played, and by whom.
+/// A scenario that can run, with its controller.
 pub(super) struct Cast {
     /// The model.
     pub chosen: Chosen,
-    /// Its phases, as far as they are played.
+    /// Its phases, as far as they run.
     pub phases: Vec<Phase>,
     /// The scenario's name.
     pub scenario: &'static str,
     /// The controller.
     pub policy: Policy,
-    /// How it is played.
+    /// The options of the run.
     pub options: RunOptions,
 }
 
 impl Cast {
-    /// What the arguments ask for.
+    /// The options of the arguments.
     pub fn of(args: &RunArgs, context: &Context, dry: bool) -> Result<Self> {
         let Some(name) = &args.scenario else {
             return Err(Failure::request(
-                "a model has no tenants of its own; name what to play with --scenario \
+                "a model has no tenants of its own; name a scenario with --scenario \
                  (`weir steer scenarios` lists them)",
             ));
         };
@@ -83,7 +83,7 @@ impl Cast {
         for (flag, time) in [("--window", window), ("--period", period)] {
             if time.get() < 1e6 {
                 return Err(Failure::request(format!(
-                    "{flag} {time} is too short; 1 ms is the least"
+                    "{flag} {time} is too short; the minimum is 1 ms"
                 )));
             }
         }
@@ -92,14 +92,14 @@ impl Cast {
             None => scenario.phases,
         };
         if phases.is_empty() {
-            return Err(Failure::request("--for leaves nothing to play"));
+            return Err(Failure::request("--for leaves no window"));
         }
         let actuators = actuators(&args.actuators, &chosen.topology);
         Ok(Self {
             chosen,
             phases,
             scenario: scenario.name,
-            // clap has let nothing else pass.
+            // clap accepts no other name.
             policy: (args.controller.as_deref())
                 .and_then(Policy::named)
                 .unwrap_or(Policy::Weir),
@@ -113,7 +113,7 @@ impl Cast {
         })
     }
 
-    /// What the controller is told of the model: measured on it.
+    /// The values of the model that the controller needs: measured on it.
     pub fn calibrate(&self) -> Result<Calibration> {
         let testbed = self.chosen.testbed.as_ref();
         let RunOptions { seed, window, .. } = self.options;
@@ -126,7 +126,7 @@ impl Cast {
     }
 }
 
-/// What tenants of a model can be held by, of what a model has.
+/// The requested actuators, among those that a model has.
 fn actuators(named: &[String], on: &Topology) -> Actuators {
     let has = |name: &str| named.iter().any(|named| named == name);
     let all = Actuators::of_model(on);
@@ -159,7 +159,7 @@ fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
     kept
 }
 
-/// Plays, keeps and prints.
+/// Runs, stores and prints.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let began = Instant::now();
     let keeping = Keeping::begin(context, VERB)?;
@@ -210,7 +210,9 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         Format::Csv => to_csv(output::steer_rows(&document))?,
     });
     let run = keeping.keep(&document.origin, &document, list, printed)?;
-    context.note(&format!("kept as run {run}; `weir report {run}` draws it"));
+    context.note(&format!(
+        "stored as run {run}; `weir report {run}` draws it"
+    ));
     if document.origin.partial {
         return Err(Failure::Partial("stopped before the end".into()));
     }

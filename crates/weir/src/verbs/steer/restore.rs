@@ -1,4 +1,4 @@
-//! `weir steer restore`: what a run that was killed left changed, put back.
+//! `weir steer restore`: restores what a killed run left changed.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ Examples:
   weir steer restore
   weir steer restore --config /etc/weir/steer.toml
 
-The journal says what was there before. What somebody else has changed
-meanwhile is left to them, and told.")]
+The journal has the earlier values. A value that another program has changed
+in the meantime is not restored, and this is reported.")]
 pub struct Args {
     /// The configuration that names the journal.
     #[arg(long, value_name = "FILE", conflicts_with = "journal")]
@@ -39,11 +39,11 @@ pub struct RestoreDocument {
     pub schema: String,
     /// The version of Weir that wrote this.
     pub weir: String,
-    /// Files and folders that were changed, and are as they were found.
+    /// Files and folders that were changed, and are restored.
     pub put_back: Vec<String>,
-    /// What is not as it was found, and why.
+    /// What could not be restored, and why.
     pub not_put_back: Vec<String>,
-    /// What else is to be known.
+    /// Other facts.
     pub notes: Vec<String>,
 }
 
@@ -52,11 +52,10 @@ impl RestoreDocument {
     pub const SCHEMA: &'static str = "weir/steer-restore/1";
 }
 
-/// Puts everything back that the journal names.
+/// Restores everything that the journal names.
 ///
 /// # Errors
-/// Another process steers this host, the journal cannot be read, or the kernel refused to take
-/// something back.
+/// Another process steers this host, the journal cannot be read, or the kernel refused to restore something.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let folder = match (&args.config, &args.journal) {
         (Some(config), _) => config_file::read(config)?.journal,
@@ -82,7 +81,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match refused.count() {
         0 => Ok(()),
         n => Err(Failure::work(format!(
-            "{n} things could not be put back; the journal keeps them"
+            "{n} things could not be restored; the journal keeps them"
         ))),
     }
 }
@@ -90,7 +89,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 fn table(document: &RestoreDocument) -> String {
     let mut text = String::new();
     for path in &document.put_back {
-        text += &wrap(&format!("put back: {path}"), "", "  ");
+        text += &wrap(&format!("restored: {path}"), "", "  ");
     }
     for not in document.not_put_back.iter().chain(&document.notes) {
         text += &wrap(not, "", "  ");

@@ -1,5 +1,5 @@
-//! The smallest server that a scraper needs: one answer a connection, each within a time, so that a slow
-//! one delays nobody but itself and its like.
+//! A minimal HTTP server for scrapers: one answer a connection, each within a time limit, so that a slow
+//! scraper delays no other.
 
 use std::io::{self, Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A request or an answer takes no longer than this.
+/// The longest time of a request or an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A request's head is no longer than this.
+/// The longest head of a request.
 const LONGEST: usize = 8 << 10;
-/// Scrapers at a time; more are turned away.
+/// Scrapers at a time; further ones are refused.
 const AT_ONCE: usize = 8;
 
-/// Serves what `text` gives for as long as the process lives. Returns the address.
+/// Serves the text of `text` as long as the process lives. Returns the address.
 ///
 /// # Errors
-/// The port is taken, or may not be had.
+/// The port is taken, or is not permitted.
 pub fn serve(
     at: SocketAddr,
     text: impl Fn() -> String + Send + Sync + 'static,
@@ -40,7 +40,7 @@ pub fn serve(
                     thread::Builder::new()
                         .name("weir-scrape".into())
                         .spawn(move || {
-                            // A scraper that goes away misses its answer, and that is all.
+                            // A scraper that disconnects loses only its own answer.
                             let _ = answer(&stream, &*text);
                             done.fetch_sub(1, Ordering::Relaxed);
                         });
@@ -107,7 +107,7 @@ mod tests {
         let mut stream = TcpStream::connect(at).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut text = String::new();
-        // A server that turns away may reset.
+        // A server that refuses may reset the connection.
         let _ = stream.read_to_string(&mut text);
         text
     }

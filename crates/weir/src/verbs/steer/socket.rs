@@ -1,4 +1,4 @@
-//! The socket that tells how it is: who connects is sent one document.
+//! The status socket: each client gets one document.
 
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -12,22 +12,22 @@ use weir_steer::status::StatusDocument;
 
 use crate::failure::{Failure, Result};
 
-/// Who reads slower than this is left.
+/// A client that reads slower than this is dropped.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// No status is longer than this.
+/// The longest status.
 const LONGEST: u64 = 16 << 20;
 
-/// A socket that is taken away with this.
+/// A socket that is removed on drop.
 pub struct Socket(PathBuf);
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // It may have been taken away already.
+        // It may have been removed already.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Tells everybody who connects what `text` gives. Only the owner and the group may connect.
+/// Sends the text of `text` to every client. Only the owner and the group may connect.
 ///
 /// # Errors
 /// Another process listens there, or the socket cannot be made.
@@ -42,7 +42,7 @@ pub fn serve(at: &Path, text: impl Fn() -> String + Send + 'static) -> io::Resul
         .name("weir-status".into())
         .spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                // Who goes away, or does not read, misses the answer.
+                // A client that disconnects, or does not read, loses its answer.
                 let _ = stream
                     .set_write_timeout(Some(PATIENCE))
                     .and_then(|()| stream.write_all(text().as_bytes()));
@@ -51,13 +51,13 @@ pub fn serve(at: &Path, text: impl Fn() -> String + Send + 'static) -> io::Resul
     Ok(Socket(at.to_owned()))
 }
 
-/// Takes away the socket of a process that has gone, and nothing else.
+/// Removes the socket of a process that has ended, and nothing else.
 fn clear(at: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(at) else {
         return Ok(());
     };
     if !found.file_type().is_socket() {
-        let why = format!("{} is there and is no socket", at.display());
+        let why = format!("{} exists and is not a socket", at.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     if UnixStream::connect(at).is_ok() {
@@ -67,14 +67,14 @@ fn clear(at: &Path) -> io::Result<()> {
     fs::remove_file(at)
 }
 
-/// Asks how it is.
+/// Requests the status.
 ///
 /// # Errors
-/// Nobody listens there, or what was sent is no status.
+/// No process listens there, or the answer is not a status.
 pub fn ask(at: &Path) -> Result<StatusDocument> {
     let told = |error: io::Error| {
         Failure::Work(anyhow::Error::new(error).context(format!(
-            "nobody tells at {} how it is; is `weir steer run` at work, and may you ask it?",
+            "no process answers at {}; is `weir steer run` running, and may you connect?",
             at.display()
         )))
     };
@@ -86,6 +86,9 @@ pub fn ask(at: &Path) -> Result<StatusDocument> {
         .read_to_string(&mut text)
         .map_err(told)?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::Work(anyhow::Error::new(error).context(format!("{} sent no status", at.display())))
+        Failure::Work(
+            anyhow::Error::new(error)
+                .context(format!("the answer of {} is not a status", at.display())),
+        )
     })
 }

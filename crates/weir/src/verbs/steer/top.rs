@@ -1,4 +1,4 @@
-//! `weir steer top` and `status`: how it is, live and once.
+//! `weir steer top` and `status`: the status, live and once.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -24,14 +24,14 @@ use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::output::{print, to_json};
 
-/// Lines of a look that is no terminal's.
+/// Lines of a picture that is not drawn on a terminal.
 const LINES: usize = 64;
-/// From one look at a host to the next.
+/// The interval between two readings of a host.
 const OFTEN: Duration = Duration::from_millis(500);
-/// A model is no faster than this to look at.
+/// The shortest interval between two pictures of a model.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Where a running controller tells how it is.
+/// The source of a running controller's status.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,10 +56,10 @@ impl Asked {
     }
 }
 
-/// Says how it is, once.
+/// Prints the status once.
 ///
 /// # Errors
-/// Nobody steers this host, or it may not be asked.
+/// No process steers this host, or it may not be asked.
 pub fn status(args: &Asked, context: &Context) -> Result<()> {
     let status = socket::ask(&args.path()?)?;
     print(&match context.global.format {
@@ -74,10 +74,10 @@ fn look(status: &StatusDocument) -> String {
     text
 }
 
-/// Shows how it is until somebody asks to end: of this host, or of a scenario on a model.
+/// Shows the status until a stop is requested: of this host, or of a scenario on a model.
 ///
 /// # Errors
-/// Nobody steers this host, or the scenario cannot be played.
+/// No process steers this host, or the scenario cannot run.
 pub fn top(args: &RunArgs, context: &Context) -> Result<()> {
     let screen = Screen::new();
     if context.global.on != HOST {
@@ -142,7 +142,7 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     }
 }
 
-/// A terminal that is drawn on, or what stands in its place.
+/// A terminal to draw on, or its replacement.
 struct Screen {
     term: Option<Term>,
 }
@@ -151,13 +151,13 @@ impl Screen {
     fn new() -> Self {
         let term = std::io::stdout().is_terminal().then(Term::stdout);
         if let Some(term) = &term {
-            // A terminal that cannot do this shows the picture below the last one.
+            // A terminal without this function shows the picture below the last one.
             let _ = term.hide_cursor().and_then(|()| term.clear_screen());
         }
         Self { term }
     }
 
-    /// Whether nothing can be drawn over.
+    /// Whether nothing can be overwritten.
     fn is_paper(&self) -> bool {
         self.term.is_none()
     }
@@ -168,7 +168,7 @@ impl Screen {
         };
         let (height, _) = term.size();
         let mut lines = view(status, usize::from(height).saturating_sub(1));
-        lines.push("Ctrl-C ends the look, and nothing else".into());
+        lines.push("Ctrl-C ends only this display".into());
         let draw = || {
             term.move_cursor_to(0, 0)?;
             let (last, others) = lines.split_last().map_or(("", &[][..]), |(l, o)| (l, o));
@@ -186,7 +186,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         if let Some(term) = &self.term {
-            // Nobody is left to tell.
+            // There is no caller left to inform.
             let _ = term.show_cursor().and_then(|()| term.write_line(""));
         }
     }

@@ -1,4 +1,4 @@
-//! How it is, on a terminal: tiers, residency, and who is held at what and why.
+//! The status on a terminal: tiers, residency, the limited tenants and the reason.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use weir_steer::log::words;
@@ -15,8 +15,8 @@ const BACK: usize = 16;
 /// Columns of a tenant's name.
 const NAME: usize = 28;
 
-/// The picture, a line at a time, none wider than a terminal. At most `height` lines: tenants that do not fit
-/// are counted, those that are held come first; what the machine lacks comes last.
+/// The picture, line by line, each at most as wide as a terminal. At most `height` lines: limited tenants
+/// come first, and tenants that do not fit are counted; missing capabilities come last.
 pub fn view(status: &StatusDocument, height: usize) -> Vec<String> {
     let mut lines = vec![head(status)];
     match status.last() {
@@ -107,10 +107,10 @@ fn why(window: &WindowRecord) -> Vec<String> {
 
 fn tenants(window: &WindowRecord, room: usize) -> Vec<String> {
     let mut shown: Vec<&TenantRecord> = window.tenants.iter().collect();
-    // The held first; a stable sort leaves the others as they are.
+    // Limited tenants first; a stable sort leaves the others in order.
     shown.sort_by_key(|tenant| tenant.held.is_free());
     let mut lines = vec![format!(
-        "{} {:<10} {:>5} {:>6}  held to",
+        "{} {:<10} {:>5} {:>6}  limit",
         fit("tenant", NAME),
         "role",
         "cores",
@@ -143,7 +143,7 @@ fn tenants(window: &WindowRecord, room: usize) -> Vec<String> {
     lines
 }
 
-/// A line of bars, the highest as high as the largest, or as `full` if that is larger; a gap where nothing is
+/// A line of bars; the highest bar is the largest value, or `full` if that is larger; a gap where no value is
 /// known.
 fn bars(full: f64, values: impl Iterator<Item = Option<f64>>) -> String {
     let values: Vec<Option<f64>> = values.collect();
@@ -163,7 +163,7 @@ fn bars(full: f64, values: impl Iterator<Item = Option<f64>>) -> String {
     format!("{drawn:<BACK$}")
 }
 
-/// A text in exactly so many columns; a longer one loses its middle.
+/// A text in exactly this many columns; a longer one loses its middle.
 fn fit(text: &str, columns: usize) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let mut text = match text.width() > columns {
@@ -179,7 +179,7 @@ fn fit(text: &str, columns: usize) -> String {
     text
 }
 
-/// As much of a line as fits into so many columns.
+/// As much of a line as fits into this many columns.
 fn cut(line: &str, columns: usize) -> String {
     let mut left = columns;
     let fits = |c: &char| match left.checked_sub(c.width().unwrap_or(0)) {
@@ -255,7 +255,7 @@ pub(super) mod tests {
                 slow: "cxl0".into(),
             },
             tenants: Vec::new(),
-            lost: vec!["no counter of the table: loads of the fast tier are timed, which see that it is slow and not why".into()],
+            lost: vec!["no counter of the table: loads from the fast tier are timed, which show that it is slow and not why".into()],
             troubles: ["no room on the disk".to_owned()].into(),
             log: None,
             metrics: None,
@@ -286,7 +286,7 @@ because: the slow tier fills the table
          1912 ns in the table, compared with 480 ns
 trouble: no room on the disk
 
-tenant                       role       cores   GB/s  held to
+tenant                       role       cores   GB/s  limit
 cgroup:/batch.slice          restrained    16   24.1  4 cores, 50 % of the time
 unit:web.service             restrained    16   24.1  free
 lacks: no counter of the table: loads of the fast tier are timed, which see that

@@ -177,7 +177,7 @@ impl OnHost<'_> {
                 let now = now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?;
                 for path in &now.1.put_back {
                     say(&format!(
-                        "weir: put back what an earlier run had left: {path}"
+                        "weir: restored what an earlier run had left: {path}"
                     ));
                 }
                 held = Some(now.0);

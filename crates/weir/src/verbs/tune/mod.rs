@@ -120,7 +120,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Csv => to_csv(&document.advice)?,
     });
     let run = keeping.keep(&document.origin, &document, list, printed)?;
-    context.note(&format!("kept as run {run}"));
+    context.note(&format!("stored as run {run}"));
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Tenants that nobody named, as their control groups come and go.
+//! Automatic tenants, as their control groups start and end.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,32 @@ use weir_linux::steer::{Candidate, Host};
 use weir_steer::config::Automatic;
 use weir_steer::scope::Scope;
 
-/// Windows from one look to the next.
+/// Windows from one search to the next.
 const EVERY: u64 = 40;
-/// Tenants that are followed at most: what is seen of each costs some microseconds a window.
+/// The most tenants that are followed: the observation of each costs some microseconds a window.
 const MOST: usize = 256;
 
-/// How tenants are found, and when it is looked again.
+/// The rules of the search, and when the next search is.
 pub struct Follow {
     rules: Rules,
     windows: u64,
-    /// Groups that could not be tenants, so that each is told once.
+    /// Groups that could not be tenants, so that each is reported once.
     refused: BTreeSet<String>,
 }
 
-/// Who has a place among a host's tenants.
+/// The positions of a host's tenants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Followed {
-    /// Somebody named it.
+    /// A tenant that was named.
     Named,
-    /// It was found.
+    /// A tenant that was found.
     Found {
         /// Its control group.
         group: String,
-        /// Whether it may be held.
+        /// Whether it may be limited.
         restrain: bool,
     },
-    /// It has gone, and another may have its place.
+    /// It has ended, and another may take its position.
     Free,
 }
 
@@ -47,7 +47,7 @@ impl Followed {
 }
 
 impl Follow {
-    /// By these rules.
+    /// A search with these rules.
     pub fn new(automatic: &Automatic, slow_nodes: Vec<u32>) -> Self {
         let path = |scope: &Scope| match scope {
             Scope::Cgroup(path) => Some(path.clone()),
@@ -66,16 +66,16 @@ impl Follow {
         }
     }
 
-    /// The candidates, if it is time to look; a window passes.
+    /// The candidates, if a search is due; a window passes.
     pub fn look(&mut self, host: &Host) -> Option<Vec<Candidate>> {
         let is_due = self.windows.is_multiple_of(EVERY);
         self.windows += 1;
         is_due.then(|| host.candidates(&self.rules))
     }
 
-    /// Whether a candidate that could not be a tenant was not told yet.
+    /// Whether a candidate that could not be a tenant was not reported yet.
     pub fn is_news(&mut self, refused: &Candidate) -> bool {
-        // Groups come and go for as long as the machine runs.
+        // Groups start and end as long as the machine runs.
         if self.refused.len() >= MOST {
             self.refused.clear();
         }
@@ -83,7 +83,7 @@ impl Follow {
     }
 }
 
-/// The places whose tenants are no candidates any more, or are for another role.
+/// The positions of tenants that are no candidates any more, or have another role.
 pub fn gone(candidates: &[Candidate], followed: &[Followed]) -> Vec<usize> {
     let is_gone = |known: &Followed| {
         matches!(known, Followed::Found { .. })

@@ -14,7 +14,7 @@ use super::is_settled;
 use crate::context::say;
 use crate::interrupt::Stop;
 
-/// This host, its tenants held as they were told to be.
+/// This host, with the limits of its tenants.
 pub struct HostPlant {
     host: Host,
     tenants: Vec<TenantOf>,
@@ -55,13 +55,13 @@ impl HostPlant {
         }
     }
 
-    /// Finds tenants that nobody named, now and from now on; and says who they are, and why.
+    /// Finds automatic tenants, now and from now on; returns which they are, and why.
     pub fn follow(&mut self, follow: Follow) -> Vec<String> {
         self.follow = Some(follow);
         self.look()
     }
 
-    /// Brings the tenants up to date, if it is time to.
+    /// Updates the tenants, if a search is due.
     fn look(&mut self) -> Vec<String> {
         let Some(candidates) = (self.follow.as_mut()).and_then(|follow| follow.look(&self.host))
         else {
@@ -74,7 +74,7 @@ impl HostPlant {
             self.held[place] = Limit::FREE;
             self.followed[place] = Followed::Free;
             told.push(format!(
-                "{} has gone, or changes its role",
+                "{} has ended, or changes its role",
                 self.tenants[place].name
             ));
         }
@@ -86,8 +86,8 @@ impl HostPlant {
         told
     }
 
-    /// Makes a tenant of a candidate, in a place that is free or the last; and says what it is and why, or
-    /// why it is none, the first time.
+    /// Makes a tenant of a candidate, in a free position or the last; returns its role and the reason, or why
+    /// it is no tenant, the first time.
     fn take_in(&mut self, candidate: Candidate) -> Option<String> {
         let asked = TenantScope {
             name: candidate.scope().to_string(),
@@ -102,7 +102,7 @@ impl HostPlant {
             Ok(place) => place,
             Err(why) => {
                 let news = self.follow.as_mut().is_some_and(|f| f.is_news(&candidate));
-                return news.then(|| format!("cgroup:{} is left alone: {why}", candidate.group));
+                return news.then(|| format!("cgroup:{} is not a tenant: {why}", candidate.group));
             }
         };
         let role = match candidate.restrain {
@@ -122,7 +122,7 @@ impl HostPlant {
         Some(candidate.why())
     }
 
-    /// Holds the tenant in a place to this, and says what is in force.
+    /// Limits the tenant in a position, and returns the limit in force.
     fn limit(&mut self, place: usize, to: Limit) -> AppliedLimit {
         let (from, host) = (self.held[place], &mut self.host);
         let asked = to;
@@ -136,7 +136,7 @@ impl HostPlant {
         }
     }
 
-    /// The means that everybody who may be held has.
+    /// The actuators that all tenants that may be limited have.
     pub fn actuators(&self) -> Actuators {
         let restrained = self.tenants.iter().filter(|t| t.role == Role::Restrained);
         let common = restrained
@@ -154,7 +154,7 @@ impl HostPlant {
     }
 }
 
-/// As much running by processor time alone, for a tenant that cannot be held by cores.
+/// The same running by processor time alone, for a tenant that cannot be limited by cores.
 fn in_actuators(limit: Limit, tenant: &TenantOf) -> Limit {
     if limit.cores.is_none() || tenant.actuators.cores || !tenant.actuators.time {
         return limit;
@@ -185,11 +185,11 @@ fn tenant_of(host: &Host, place: usize, role: Role) -> TenantOf {
     }
 }
 
-/// Samples of a window, a line each, from which on they tell more than where pages lie.
+/// Samples of a window, one line each, from which on they are better than the nodes of pages.
 const SAMPLED: Bytes = Bytes(64 * LINE_BYTES);
 
-/// Who may be held and has no page on the slow tier is not to blame for what happens there. Where pages were
-/// not seen, it is as it was told.
+/// A tenant that may be limited and has no page on the slow tier is not the cause of its load. If its pages
+/// are not known, its configured role is used.
 fn role(told: Role, seen: &TenantObservation, slow_nodes: &[u32]) -> Role {
     let elsewhere = match &seen.touched {
         Ok(touched) if touched.total() >= SAMPLED => touched.on(slow_nodes).get() == 0,
