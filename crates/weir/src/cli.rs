@@ -7,9 +7,6 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::verbs;
 
-/// The heading of the options that every verb has.
-const GLOBAL: &str = "Global options";
-
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -67,10 +64,10 @@ pub struct Global {
     )]
     pub store: Option<PathBuf>,
     /// Seed of every random choice.
-    #[arg(long, global = true, value_name = "N", default_value_t = 1, help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// No progress on standard error; warnings and errors stay.
-    #[arg(long, short, global = true, help_heading = GLOBAL)]
+    #[arg(long, short, global = true)]
     pub quiet: bool,
 }
 
@@ -144,23 +141,4 @@ pub enum Verb {
     Man(verbs::man::Args),
     /// Print a completion script for a shell.
     Completions(verbs::completions::Args),
-    /// The machines that `--on` accepts.
-    ///
-    /// `host` is this machine. A platform is a server and the devices behind its CXL ports, joined by `+`:
-    /// `emr2s+cxl-a`. `2x` in front of a device means two of them; `@remote` after a device attaches it
-    /// to the other socket: `emr2s+2xcxl-a@remote`. A part is a name from `weir platforms list`, or the path
-    /// of a TOML file: `emr2s+./my-device.toml`.
-    ///
-    /// `host@4k` and `host@reserved` put working sets into pages of 4 KiB, and into reserved pages of
-    /// 2 MiB; `host` uses pages of 2 MiB if the kernel gives them on demand.
-    ///
-    /// `weir topo` and `weir doctor` also accept a recording, `FILE.machine`, from
-    /// `weir doctor --record`.
-    #[command(
-        hide = true,
-        after_help = "\
-Example:
-  weir topo --on emr2s+2xcxl-a@remote"
-    )]
-    Machines,
 }

@@ -96,6 +96,5 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args),
         Verb::Completions(args) => verbs::completions::run(&args),
-        Verb::Machines => verbs::man::machines(),
     }
 }

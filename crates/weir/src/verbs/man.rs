@@ -39,14 +39,3 @@ pub fn run(args: &Args) -> Result<()> {
     page.render(&mut text)?;
     print(&String::from_utf8_lossy(&text))
 }
-
-/// Prints the text of `weir help machines`.
-///
-/// # Errors
-/// Standard output cannot be written to.
-pub fn machines() -> Result<()> {
-    let mut command = Cli::command();
-    command.build();
-    let help = (command.find_subcommand_mut("machines")).map(clap::Command::render_long_help);
-    print(&help.unwrap_or_default().to_string())
-}
