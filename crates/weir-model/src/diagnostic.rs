@@ -1,4 +1,4 @@
-//! Mistakes in a file, each with its place: shown as a compiler shows them.
+//! Mistakes in a file, each with its place, in the form of a compiler's messages.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -165,7 +165,7 @@ impl<'t> Collector<'t> {
             return Ok(read);
         }
         if is_right {
-            self.report(0..0, None, "the file does not say what it must", None);
+            self.report(0..0, None, "the file does not have what it must have", None);
         }
         let mut found = self.found.into_inner();
         found.sort_by_key(|(at, _)| *at);
@@ -212,7 +212,7 @@ pub fn quote(text: &str) -> String {
 
 /// The names closest to what was written, best first; at most three, none if none is close.
 pub fn closest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
-    // Nobody mistypes a name this long, and comparing garbage would cost time.
+    // A name this long is not a typing error, and comparing it would cost time.
     if written.len() > 64 {
         return Vec::new();
     }

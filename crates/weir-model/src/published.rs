@@ -1,4 +1,4 @@
-//! Published figures: what papers print, row by row, each with the place where it stands.
+//! Published figures: the rows that papers print, each with its table, figure or section.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,7 @@ const FILES: &[(&str, &str)] = &[
 pub enum PublishedKind {
     /// Measured alone on its tier: it may set a parameter of the platform.
     Calibration,
-    /// What a model must produce by itself.
+    /// What a model must predict.
     Result,
     /// Context.
     Claim,
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(format!("{}.toml", paper.name), *file);
             assert!(!paper.rows.is_empty());
             for row in paper.rows {
-                assert!(ids.insert(row.id.clone()), "{} stands twice", row.id);
+                assert!(ids.insert(row.id.clone()), "{} is there twice", row.id);
                 assert_eq!(row.paper, paper.name);
             }
         }

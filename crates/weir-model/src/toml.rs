@@ -46,7 +46,7 @@ pub fn read<T>(
     mistakes.finish(value)
 }
 
-/// A text with more broken lines than this is no TOML, and what remains of it says nothing.
+/// A text with more broken lines than this is not read further.
 const MOST_BROKEN_LINES: usize = 5;
 
 /// A document, perhaps without some of its lines.
@@ -526,7 +526,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_broken_line_is_told_and_the_others_are_read() {
+    fn every_broken_line_is_reported_and_the_others_are_read() {
         let text = "a = 1\nb = \"open\nc = = 3\n[d\ne = 5\n";
         let mistakes = Collector::new("x.toml", text);
         let parsed = parse(text, &mistakes).unwrap();
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_at_all_is_given_up() {
+    fn a_text_which_is_not_toml_is_not_read_further() {
         let text = "%PDF-1.7\n%\u{fffd}\n1 0 obj\n<< /Type >>\nendobj\nxref\ntrailer\n";
         let mistakes = Collector::new("x.toml", text);
         assert!(parse(text, &mistakes).is_none());

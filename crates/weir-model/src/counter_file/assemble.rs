@@ -72,7 +72,7 @@ pub(super) fn document(
             "{count} lines are no counters, the first of them line {first}"
         ));
     }
-    // Without events that tell processors apart, cycles and instructions mean the same on all.
+    // Without events of one processor only, cycles and instructions mean the same on all.
     let meant = table.or(library.tables().first());
     let Some(meant) = meant else {
         return Err(CounterFileError::file(
@@ -164,7 +164,7 @@ fn of_one_group<'l>(
         None if groups.len() > 1 => Err(CounterFileError::file(
             file,
             format!(
-                "it has several control groups; say which with `--cgroup`: {}",
+                "it has several control groups; choose one with `--cgroup`: {}",
                 names()
             ),
         )),

@@ -12,7 +12,7 @@ pub(super) fn read(n: u32, line: &str, separator: char) -> Option<Line> {
     let all: Vec<&str> = fields.by_ref().collect();
     let mut at = 0;
     let mut end = None;
-    // A time stands before a value or a place; a value stands before a unit.
+    // A time comes before a value or a place; a value comes before a unit.
     let follows = |at: usize| all.get(at).copied().unwrap_or_default();
     if all.len() > 4 && (is_value(follows(1)) || is_place(follows(1))) && !is_place(follows(0)) {
         end = Some(seconds(follows(0))?);
@@ -33,7 +33,7 @@ pub(super) fn read(n: u32, line: &str, separator: char) -> Option<Line> {
         return None;
     }
     at += 3;
-    // What lies between event and run time: a control group, a variance.
+    // The fields between event and run time: a control group, a variance.
     let mut cgroup = None;
     while number::count(follows(at)).is_none() {
         let field = all.get(at)?;

@@ -111,7 +111,7 @@ fn line(n: u32, object: &Map<String, Json>) -> Option<Line> {
         cgroup: text("cgroup").filter(|group| !group.is_empty()),
         event: text("event").filter(|event| !event.is_empty())?,
         value: match value {
-            // A count with decimals is none that a counter can have.
+            // A counter cannot have a count with decimals.
             Value::Quantity(unit) if unit.is_empty() => return None,
             value => value,
         },

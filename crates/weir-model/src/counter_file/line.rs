@@ -3,7 +3,7 @@
 use super::{CounterFileError, csv, json, number, text};
 use crate::counters::RunningShare;
 
-/// What a line says of an event.
+/// The event of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub number: u32,
@@ -17,7 +17,7 @@ pub(super) struct Line {
     pub running: RunningShare,
 }
 
-/// What stands in place of the value.
+/// The value, or the text in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Counted(i128),
@@ -41,7 +41,7 @@ pub(super) struct Lines {
     pub elapsed: Option<f64>,
     /// `perf` blames the watchdog.
     pub watchdog: bool,
-    /// Lines that say nothing of counters.
+    /// Lines without counters.
     pub others: Vec<u32>,
 }
 
@@ -94,7 +94,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Takes what is no counter but tells something; whether the line was that.
+    /// Takes a line which is not a counter but has information; returns whether it was one.
     fn header(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(comment) = line.strip_prefix('#') {
@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-/// `<not counted>` and `<not supported>`; a share that is not whole tells that the event waited for
+/// `<not counted>` and `<not supported>`; a share below 1 means that the event waited for
 /// a counter, and was not idle.
 pub(super) fn without_value(text: &str, running: RunningShare) -> Option<Value> {
     match text {

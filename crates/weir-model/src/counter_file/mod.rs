@@ -41,10 +41,10 @@ pub struct CountersDocument {
     /// The command's exit status, where it was run here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
-    /// Time from start to end, where it was told.
+    /// Time from start to end, where the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Nanos>,
-    /// Over the whole time; counters that have no value say why.
+    /// Over the whole time; counters without a value have a reason.
     pub total: CounterSet,
     /// Over time, where intervals were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,7 +88,7 @@ pub struct CountedEvent {
     /// Why it has no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The line of the file where it stands first.
+    /// The line of the file where it is first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
@@ -182,7 +182,7 @@ pub fn read(
 }
 
 impl CountersDocument {
-    /// The line at which each counter's first event stands, for messages.
+    /// The line of each counter's first event, for messages.
     pub fn lines(&self, library: &EventLibrary) -> BTreeMap<Counter, u32> {
         let table = self.cpu.as_deref().and_then(|cpu| library.get(cpu).ok());
         let Some(table) = table else {

@@ -37,7 +37,7 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
     if rest.is_empty() || !rest.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    // A whole part without digits is `.5`; that nobody prints.
+    // A whole part without digits is `.5`; no tool prints that.
     plain(&format!("{}.{rest}", count(whole)?)).map(|x| match whole.starts_with("-0") {
         true => -x,
         false => x,

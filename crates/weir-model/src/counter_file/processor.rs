@@ -55,7 +55,7 @@ pub(super) fn refuse_strangers(
                 line.number,
                 &line.event,
                 format!(
-                    "the event is one of {}, but the file is said to be of {}",
+                    "the event is one of {}, but the chosen processor is {}",
                     others.join(", "),
                     table.name
                 ),
@@ -87,7 +87,7 @@ pub(super) fn recognised<'l>(
         .filter(|table| telling.iter().all(|spelled| spelled.find(table).is_some()))
         .collect();
     let Some((&first, others)) = fitting.split_first() else {
-        let message = "its events are of several microarchitectures; say which with `--cpu`";
+        let message = "its events are of several microarchitectures; choose one with `--cpu`";
         return Err(CounterFileError::file(file, message));
     };
     // Several fit: they must agree on what was counted.
@@ -111,7 +111,7 @@ pub(super) fn recognised<'l>(
     };
     if others.iter().any(|other| meaning(other) != meaning(first)) {
         let message = format!(
-            "its events are those of {}, which mean different things by them; say which with `--cpu`",
+            "its events are those of {}, which give them different meanings; choose one with `--cpu`",
             names(&fitting)
         );
         return Err(CounterFileError::file(file, message));

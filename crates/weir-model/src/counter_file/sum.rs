@@ -12,7 +12,7 @@ use crate::events::{Amount, Amounts, EventTable, Spelled};
 /// Every counter of today's hardware has this many bits.
 const COUNTER_BITS: u32 = 48;
 
-/// A small negative difference that was read modulo 2^48 lies this close below it.
+/// A small negative difference that was read modulo 2^48 is at most this far below it.
 const WRAPPED: i128 = 1 << 40;
 
 /// One event of one interval, or of all.
@@ -64,7 +64,7 @@ impl Counted {
         };
         if let Some(known) = self.places.get(&place).copied() {
             if self.is_core {
-                // The same thing counted twice, in two groups: the better one stands.
+                // The same thing counted twice, in two groups: the better one is kept.
                 if running > known && self.places.len() == 1 {
                     self.amount = other.amount;
                     self.places.insert(place, running);
@@ -123,7 +123,7 @@ fn add(sum: &mut Amount, other: &Amount, sum_idle: bool, other_idle: bool) {
     }
 }
 
-/// The number of a line, or why it is none.
+/// The number of a line, or why there is no number.
 fn value(line: &Line) -> Result<u64, Unavailable> {
     let n = line.number;
     let why = match &line.value {

@@ -4,7 +4,7 @@ use super::line::{Line, seconds, share, with_unit, without_value};
 use super::number;
 use crate::counters::RunningShare;
 
-/// Units that stand between a value and its event.
+/// Units between a value and its event.
 const UNITS: [&str; 11] = [
     "msec", "nsec", "ns", "Joules", "MiB", "GiB", "KiB", "Bytes", "bytes", "C", "B",
 ];
@@ -25,7 +25,7 @@ pub(super) fn read(n: u32, line: &str) -> Option<Line> {
     let value_at = |at: usize| words.get(at).is_some_and(|word| is_value(word));
     let mut at = 0;
     let mut end = None;
-    // A time has nine decimals, and stands before something else that begins a line.
+    // A time has nine decimals, and comes before something else that begins a line.
     let nine = |word: &str| word.rsplit(['.', ',']).next().is_some_and(|d| d.len() == 9);
     if nine(words.first()?) && (value_at(1) || value_at(2) || value_at(3)) {
         end = Some(seconds(words[0])?);

@@ -9,11 +9,11 @@ use crate::counters::{Counter, CounterSet, RunningShare};
 /// What was counted of one event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Amount {
-    /// The sum over all units and processors, scaled to the whole time, or why there is none.
+    /// The sum over all units and processors, scaled to the whole time, or the reason why there is no value.
     pub value: Result<u64, Unavailable>,
     /// Share of the time in which it was counted, the least of its parts.
     pub running: RunningShare,
-    /// How many units were added; `None` where somebody else added them up.
+    /// How many units were added; `None` where another program added them.
     pub units: Option<u32>,
 }
 

@@ -34,7 +34,7 @@ impl Formula {
                 ));
             };
             if terms.iter().any(|(_, known)| known == event) {
-                return Err(format!("`{}` stands twice in one formula", quote(event)));
+                return Err(format!("`{}` is twice in one formula", quote(event)));
             }
             terms.push((sign, event.to_owned()));
             sign = match words.next() {
@@ -43,7 +43,7 @@ impl Formula {
                 Some("-") => Sign::Minus,
                 Some(other) => {
                     return Err(format!(
-                        "`{}` stands between two events; write `+` or `-`",
+                        "`{}` is between two events; write `+` or `-`",
                         quote(other)
                     ));
                 }

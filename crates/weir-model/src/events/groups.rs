@@ -4,7 +4,7 @@
 use super::{Event, EventTable};
 use crate::counters::Counter;
 
-/// Registers that say which responses an offcore event counts (MSR 0x1a6, 0x1a7).
+/// Registers that select which responses an offcore event counts (MSR 0x1a6, 0x1a7).
 const OFFCORE_REGISTERS: usize = 2;
 
 /// Counters of one uncore unit, of every generation that is known here.
@@ -32,7 +32,7 @@ impl Budget {
 }
 
 /// The events of these counters in groups, each of one unit, in the order of the counters. Events
-/// of one counter stand in one group; an event that several counters need stands once.
+/// of one counter are in one group; an event that several counters need is there once.
 pub fn groups<'t>(
     table: &'t EventTable,
     counters: &[Counter],

@@ -40,7 +40,7 @@ impl EventLibrary {
         Self { tables }
     }
 
-    /// Reads a table. `file` is its name or path; what stands before the extension names the table.
+    /// Reads a table. `file` is its name or path; without its extension it names the table.
     ///
     /// # Errors
     /// Every mistake in the text, at its line and column.
@@ -56,7 +56,7 @@ impl EventLibrary {
     /// The table of this name, as `--cpu` gives it.
     ///
     /// # Errors
-    /// There is none; the names that are known.
+    /// There is no such table; the message lists the known names.
     pub fn get(&self, name: &str) -> Result<&EventTable, Unavailable> {
         let found = self.tables.iter().find(|table| table.is_called(name));
         found.ok_or_else(|| {

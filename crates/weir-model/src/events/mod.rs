@@ -3,7 +3,7 @@
 //! A table belongs to one microarchitecture. It has the vendor's events with their encodings, and
 //! for each [`Counter`] the formula over them, or the reason why that
 //! processor cannot count it. `perf` and sysfs name the fields of an encoding (`event`, `umask`,
-//! `cmask`, `offcore_rsp`); which bits they are is the kernel's to say (`format/` in sysfs).
+//! `cmask`, `offcore_rsp`); the kernel defines their bits (`format/` in sysfs).
 
 mod evaluate;
 mod formula;
@@ -37,7 +37,7 @@ pub struct EventTable {
     pub cpus: Vec<CpuMatch>,
     /// Where the encodings come from.
     pub source: String,
-    /// Counters of a core that one hardware thread has when its sibling counts too, beside those
+    /// Counters of a core that one hardware thread has when its sibling counts too, without those
     /// that are fixed.
     pub counters_per_thread: u32,
     /// The vendor's events, by name.
@@ -77,7 +77,7 @@ pub struct Event {
     pub fields: BTreeMap<String, u64>,
     /// Whether a fixed counter counts it, and none of those that events compete for.
     pub fixed: bool,
-    /// The counters that can count it; any if not said.
+    /// The counters that can count it; `None` for every counter.
     pub on: Option<RangeInclusive<u32>>,
 }
 
@@ -124,18 +124,18 @@ pub struct Counted {
     pub divided_by: u64,
     /// Whether the units' mean is meant and not their sum: a clock is no faster for having more.
     pub mean_of_units: bool,
-    /// How sure it is that this is the counter that its name says.
+    /// How sure it is that the formula is the counter of this name.
     pub confidence: Confidence,
-    /// What is not as the name says; always there unless the confidence is high.
+    /// How it differs from the name; required unless the confidence is high.
     pub why: Option<String>,
 }
 
-/// How sure it is that an event is what the portable name says.
+/// How sure it is that an event is the counter of the portable name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Another thing, close to it.
     Low,
-    /// The same but for what `why` says.
+    /// The same, except for the difference in `why`.
     Medium,
     /// The vendor documents it as that.
     High,
@@ -161,7 +161,7 @@ impl fmt::Display for Confidence {
     }
 }
 
-/// A processor, as `/proc/cpuinfo` tells it.
+/// A processor, as in `/proc/cpuinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuId {
     /// `GenuineIntel`, `AuthenticAMD`; on Arm the implementer: `0x41`.

@@ -62,15 +62,15 @@ impl Spelled {
                 None => known.find(|event| event.name.eq_ignore_ascii_case(name)),
             },
             Spelling::Fields(fields) => {
-                let says = |event: &Event| {
-                    let told = |(_, value): &(&String, &u64)| **value != 0;
+                let matches = |event: &Event| {
+                    let is_set = |(_, value): &(&String, &u64)| **value != 0;
                     fields
                         .iter()
-                        .filter(told)
-                        .eq(event.fields.iter().filter(told))
+                        .filter(is_set)
+                        .eq(event.fields.iter().filter(is_set))
                 };
                 // Without its unit, an encoding means a core's event.
-                known.find(|event| (self.pmu.is_some() || event.is_core()) && says(event))
+                known.find(|event| (self.pmu.is_some() || event.is_core()) && matches(event))
             }
             Spelling::Raw(config) => {
                 known.find(|event| event.is_core() && raw(event) == Some(*config))
@@ -92,7 +92,7 @@ impl Spelled {
         }
     }
 
-    /// Whether every processor has this event under this name, so that it tells none from another.
+    /// Whether every processor has this event under this name, so that it does not identify a processor.
     pub fn is_generic(&self) -> bool {
         self.software().is_some()
             || matches!(&self.event, Spelling::Name(name) if generic(name).is_some())
@@ -138,7 +138,7 @@ fn terms_of(terms: &str) -> Spelling {
     }
 }
 
-/// Fields of one bit, which stand without a value.
+/// Fields of one bit, which have no value.
 fn flag(term: &str) -> Option<&str> {
     matches!(term, "inv" | "edge" | "any" | "pc").then_some(term)
 }

@@ -94,7 +94,7 @@ impl<'f> Values<'f> {
         self.derived.insert(path, Sourced { value, provenance });
     }
 
-    /// Where the file itself gives this key; else where it says what it is.
+    /// Where the file itself gives this key; else where its `kind` is.
     pub(crate) fn span(&self, path: &str) -> Range<usize> {
         let entry = self.file.entries.get(path);
         entry.map_or_else(|| self.file.head.clone(), |entry| entry.span.clone())

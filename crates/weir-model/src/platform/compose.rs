@@ -46,7 +46,7 @@ pub enum ComposeError {
         /// The device in its `default_devices`.
         name: String,
     },
-    /// What stands behind `@` is not known.
+    /// The word after `@` is not known.
     #[error(
         "`@{place}` is no place for a device; `@remote` puts it on the other socket, `@switch` behind \
          a switch, and `@interleaved` makes several one tier"
@@ -56,7 +56,7 @@ pub enum ComposeError {
         place: String,
     },
     /// Two places at once, or one twice.
-    #[error("`{term}` hangs in two places; a device hangs on this socket, `@remote` or `@switch`")]
+    #[error("`{term}` has two places; a device is on this socket, `@remote` or `@switch`")]
     TwoPlaces {
         /// As written.
         term: String,
@@ -96,7 +96,7 @@ pub enum ComposeError {
         /// As written.
         term: String,
     },
-    /// `none` beside devices.
+    /// `none` together with devices.
     #[error("`{expression}` asks for no device and for devices")]
     NoneAndSome {
         /// The expression.
@@ -110,12 +110,12 @@ pub enum ComposeError {
     },
     /// A place for a storage device.
     #[error(
-        "`{device}` hangs on the threads' own socket; `@{place}` is for CXL devices, leave it out"
+        "`{device}` is on the threads' own socket; `@{place}` is for CXL devices, leave it out"
     )]
     StoragePlace {
         /// The storage device.
         device: String,
-        /// What stands behind its `@`.
+        /// The word after its `@`.
         place: String,
     },
     /// `@remote` where there is no other socket.
@@ -148,7 +148,7 @@ impl Library {
     /// Puts a machine together.
     ///
     /// The expression names one host and any number of devices, joined by `+`: `2xcxl-a` is two of
-    /// them and two tiers, `2xcxl-a@interleaved` two and one tier, `cxl-a@remote` hangs on the other
+    /// them and two tiers, `2xcxl-a@interleaved` two and one tier, `cxl-a@remote` is on the other
     /// socket, `cxl-a@switch` behind a switch, `ssd-nvme4` is a storage device, and `none` leaves out
     /// the devices that the host comes with.
     ///
@@ -173,7 +173,7 @@ impl Library {
         let mut none = false;
         for term in expression.split('+').map(str::trim) {
             if term.is_empty() {
-                return Err(empty(" beside a `+`"));
+                return Err(empty(" next to a `+`"));
             }
             let mut parts = term.split('@');
             let name = parts.next().unwrap_or_default();
@@ -306,7 +306,7 @@ fn alone(device: &Device, place: Place) -> Attached {
     }
 }
 
-/// The tiers that `count` devices make where `words` say, each of which stands behind an `@`.
+/// The tiers of `count` devices at the places in `words`, each of which comes after an `@`.
 fn attached(
     device: &Device,
     count: usize,

@@ -56,7 +56,7 @@ keys! {
 
     /// A device as measured with one tenant on an otherwise idle machine.
     DeviceMeasured {
-        /// Measured: pointer-chase latency of the whole path from the socket it hangs on.
+        /// Measured: pointer-chase latency of the whole path from the socket that it is attached to.
         idle: required Nanos = "idle", "240 ns", 50 to 100000;
         /// Measured: peak sequential reads.
         read: optional GbPerSec = "read", "26 GB/s", 0.1 to 1000.0;

@@ -88,7 +88,7 @@ keys! {
         page: defaulted Bytes = "tlb.page", "4 KiB", 4096 to 1073741824;
         /// What a page walk adds to a load.
         walk: defaulted Nanos = "tlb.walk", "30 ns", 0 to 1000;
-        /// What the kernel takes for the first touch of a page, beside clearing it.
+        /// Time of the kernel for the first touch of a page, without the time to clear it.
         fault: defaulted Nanos = "tlb.fault", "500 ns", 0 to 100000;
     }
 
@@ -163,7 +163,7 @@ keys! {
         irq: defaulted u32 = "uncore.irq", "24", 1 to 1024;
         /// What a just-flushed line adds to the next access.
         flushed_line: defaulted Nanos = "uncore.flushed_line", "165 ns", 0 to 10000;
-        /// Share of the lines read for ownership by another socket that their home writes again at once, for its memory directory; 0 where there is none.
+        /// Share of the lines that another socket reads for ownership and their home then writes again for its memory directory; 0 without a directory.
         directory_write: defaulted f64 = "uncore.directory_write", "1", 0.0 to 1.0;
         /// Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.
         clusters: defaulted u32 = "uncore.clusters", "1", 1 to 8;
@@ -321,7 +321,7 @@ impl BandwidthAllocation {
     }
 }
 
-/// Less than this part of a step is none.
+/// A smaller part of a step is a rounding error.
 const ROUNDING: f64 = 1e-6;
 
 impl RemoteSocket {

@@ -13,11 +13,11 @@ const LINE_CODE: f64 = 128.0 / 130.0;
 /// Share of a 68-byte flit that is slots (CXL 1.1: 4 slots of 16 bytes; the rest is protocol id and CRC).
 const FLIT_SLOTS: f64 = 64.0 / 68.0;
 
-/// Share of slots that are data when nothing but read data crosses: 4 of a line beside a third of
+/// Share of slots that are data when nothing but read data crosses: 4 of a line and a third of
 /// a header slot, which holds at most three response headers.
 const READ_SLOTS: f64 = 4.0 / (4.0 + 1.0 / 3.0);
 
-/// Share of slots that are data when nothing but writes cross: 4 of a line beside its header slot.
+/// Share of slots that are data when nothing but writes cross: 4 of a line and its header slot.
 const WRITE_SLOTS: f64 = 4.0 / 5.0;
 
 impl Link {
@@ -108,7 +108,7 @@ impl Device {
 }
 
 impl Link {
-    /// Upper bounds of whatever hangs on it.
+    /// Upper bounds of everything that is attached to it.
     pub fn limits(&self, what: &str) -> Limits {
         let (read, write) = (self.read_limit(), self.write_limit());
         Limits {
@@ -160,7 +160,7 @@ impl Complexes {
 }
 
 impl Limits {
-    /// Of what lies behind something with limits of its own: whichever is less.
+    /// The limits of this behind something with its own limits: the lower of both.
     pub(super) fn behind(self, way: &Limits) -> Limits {
         let read = self.read.min(way.read);
         let write = self.write.min(way.write);
@@ -175,7 +175,7 @@ impl Limits {
 }
 
 impl Attached {
-    /// Upper bounds of a tier: its devices together, behind what they hang on.
+    /// Upper bounds of a tier: its devices together, behind what they are attached to.
     pub fn limits(&self, host: &Host) -> Limits {
         let one = self.device.limits();
         let ways = f64::from(self.ways);

@@ -63,12 +63,12 @@ pub struct Attached {
     pub device: Device,
     /// How many of them the host's HDM decoder interleaves as one tier (`@interleaved`): 1, 2, 4 or 8.
     pub ways: u32,
-    /// Where they hang.
+    /// Where they are attached.
     pub place: Place,
 }
 
 impl Attached {
-    /// Whether it hangs on another socket than the threads' own.
+    /// Whether it is attached to another socket than the threads' own.
     pub fn is_remote(&self) -> bool {
         self.place == Place::Remote
     }
@@ -79,14 +79,14 @@ impl Attached {
     }
 }
 
-/// Where a device hangs.
+/// Where a device is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// On a port of the threads' own socket.
     Local,
     /// On a port of another socket (`@remote`).
     Remote,
-    /// On the machine's CXL switch, whose upstream link it shares with what else hangs there (`@switch`).
+    /// On the machine's CXL switch, whose upstream link it shares with all devices there (`@switch`).
     Switch,
 }
 

@@ -162,7 +162,7 @@ impl Platform {
         rows
     }
 
-    /// A hash over every value that matters, so that records tell whether they came from the same
+    /// A hash over every value that matters, so that records show whether they came from the same
     /// machine.
     ///
     /// Names, summaries and sources do not count: they change no result. Sixteen hexadecimal

@@ -1,4 +1,4 @@
-//! The reference of every key, for `docs/platforms.md` and for people who ask.
+//! The reference of every key, for `docs/platforms.md`.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,7 @@ pub enum VaryError {
 
 impl Library {
     /// Gives a key of a host or device another value, as it would be written in its file (`16`,
-    /// `30 ns`), whatever it or the defaults below it say.
+    /// `30 ns`), in place of its own or its default value.
     ///
     /// # Errors
     /// There is no such definition or key, or the key cannot have the value; the library is then as before.
@@ -103,7 +103,7 @@ mod tests {
         let mut library = Library::builtin();
         let before = library.compose("emr2s+cxl-a").unwrap();
         for (name, key, value) in [
-            ("nobody", "uncore.tor", "40"),
+            ("unknown", "uncore.tor", "40"),
             ("emr2s", "uncore.nothing", "40"),
             ("emr2s", "uncore.tor", "many"),
             ("emr2s", "uncore.tor", "-1"),

@@ -1,4 +1,4 @@
-//! The workloads that come with Weir, and files beside them.
+//! The workloads that come with Weir, and files of users.
 
 use super::{Workload, embedded, read};
 use crate::diagnostic::{Mistakes, closest};

@@ -18,22 +18,22 @@ macro_rules! keys {
     };
 }
 
-/// Keys of the whole file, beside `kind`, `summary`, `source`, `assumed` and `phase`.
+/// Keys of the whole file, besides `kind`, `summary`, `source`, `assumed` and `phase`.
 pub const FILE_KEYS: &[Key] = keys! {
     "threads": Count 1 to 1024, Defaulted, "4", "Threads, each on a core of its own. They share the regions. 1 unless given.";
 };
 
-/// Keys of a `[[phase]]`, beside `name` and `regions`.
+/// Keys of a `[[phase]]`, besides `name` and `regions`.
 pub const PHASE_KEYS: &[Key] = keys! {
     "instructions": Count 1000 to 1000000000000.0, Defaulted, "300_000_000", "Instructions of one thread before the next phase; 10^9 unless given.";
     "cpi": Share 0.1 to 100.0, Required, "0.5", "Core cycles of an instruction while every access hits L1.";
     "apki": Share 0.01 to 1000.0, Required, "80", "Accesses to the regions in a thousand instructions; those that never leave L1 are in `cpi`.";
     "slice": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the instructions after a load that need its value, directly or through others. 0.3 unless given.";
     "vector": Share 0.0 to 1.0, Defaulted, "0.4", "Share of the instructions whose result is in a vector register: floating point, SIMD, and loads for either. 0 unless given.";
-    "mispredicts": Share 0.0 to 100.0, Defaulted, "5", "Branches predicted wrong in a thousand instructions, beside those in `regions`; what they cost while everything hits is in `cpi`. 0 unless given.";
+    "mispredicts": Share 0.0 to 100.0, Defaulted, "5", "Branches predicted wrong in a thousand instructions, without those in `regions`; what they cost while everything hits is in `cpi`. 0 unless given.";
 };
 
-/// Keys of one of a phase's `regions`, beside `name`, `order` and `indexed_by`.
+/// Keys of one of a phase's `regions`, besides `name`, `order` and `indexed_by`.
 pub const REGION_KEYS: &[Key] = keys! {
     "bytes": Size 64 to 1125899906842624.0, Required, "4 GiB", "Its size, of all threads together.";
     "share": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the phase's accesses; of several regions they are taken in proportion. 1 unless given.";
