@@ -1,6 +1,6 @@
-//! `docs/counters.md` says of every microarchitecture what its table of events says.
+//! `docs/counters.md` agrees with the table of events of every microarchitecture.
 //!
-//! `WEIR_UPDATE_GOLDEN=1 cargo test -p weir-model --test counters_page` writes its table anew.
+//! `WEIR_UPDATE_GOLDEN=1 cargo test -p weir-model --test counters_page` updates its table.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -45,7 +45,7 @@ fn the_table_on_the_page_is_that_of_the_events() {
         assert!(
             after == before,
             "docs/counters.md is not up to date; \
-             WEIR_UPDATE_GOLDEN=1 cargo test -p weir-model --test counters_page writes it anew"
+             WEIR_UPDATE_GOLDEN=1 cargo test -p weir-model --test counters_page updates it"
         );
     }
 }
@@ -59,7 +59,7 @@ fn the_example_on_the_page_is_read() {
     let mistakes = EventLibrary::check("example.toml", example).unwrap_err();
     for mistake in &mistakes.shown {
         assert!(
-            mistake.message.starts_with("nothing is said of"),
+            mistake.message.starts_with("there is no entry for"),
             "{mistake}"
         );
     }
