@@ -216,7 +216,7 @@ fn files_that_cannot_be_trusted_are_refused_with_their_line() {
             &[
                 "other.csv:1:",
                 "sapphire-rapids",
-                "said to be of skylake-sp",
+                "the chosen processor is skylake-sp",
             ],
         );
     place
