@@ -10,8 +10,9 @@ use weir_lab::{
     About, Lab, LabError, PointSpec, Points, Severity, Study, Verdict, bandwidth, latency, loaded,
     movement, nodes, random, share, stream, tail,
 };
-use weir_model::document::{BenchDocument, Document, Header};
+use weir_model::document::{BenchDocument, Document, Header, Record};
 use weir_model::frame::{Frame, with_prefix};
+use weir_model::topology::Topology;
 
 use crate::cli::Format;
 use crate::context::Context;
@@ -116,6 +117,10 @@ impl Study for Planned {
 
     fn views(output: &Points, about: About<'_>) -> Vec<View> {
         All::views(output, about)
+    }
+
+    fn derived(output: Points, records: &[Record], topology: &Topology) -> Points {
+        All::derived(output, records, topology)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 /// The smallest request of each experiment that shows all that its points carry.
-const REQUESTS: [(&str, &[&str]); 6] = [
+const REQUESTS: [(&str, &[&str]); 7] = [
     ("tail", &["--quick", "--threads", "1", "--tier", "cxl0"]),
     (
         "loaded",
@@ -49,6 +49,7 @@ const REQUESTS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("share", &["--cores", "0,1,31"]),
+    ("nodes", &["--tier", "dram"]),
 ];
 
 fn document(place: &Place, experiment: &str, arguments: &[&str]) -> Value {
@@ -143,6 +144,10 @@ fn points_carry_what_their_experiment_is_about() {
     assert_eq!(movement[4]["batch"], 16);
     assert_eq!(movement[4]["source"], "dram");
     assert_eq!(of(5)[1]["cores"], serde_json::json!([0, 31]));
+    let nodes = of(6);
+    let latency = |from: usize| nodes[2 * from]["ns"]["mean"].as_f64();
+    assert_eq!(nodes[3]["socket"], 1);
+    assert!(latency(1) > latency(0), "{nodes:#}");
 }
 
 #[test]
@@ -159,6 +164,8 @@ fn tables_of_every_experiment_fit_eighty_columns_and_begin_with_the_answer() {
             answer.contains(": "),
             "{experiment} does not begin with its answer:\n{text}"
         );
+        let shown = place.run(&["runs", "show", "last"]).expect(0).out();
+        assert!(shown.ends_with(&text), "{shown}");
     }
 }
 

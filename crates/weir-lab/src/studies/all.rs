@@ -1,6 +1,6 @@
 //! `weir bench all`: every study of points in one document.
 
-use weir_model::document::BenchDocument;
+use weir_model::document::{BenchDocument, Record};
 use weir_model::topology::{TierName, Topology};
 
 use super::POINT_STUDIES;
@@ -63,5 +63,9 @@ impl Study for All {
 
     fn views(output: &Points, about: About<'_>) -> Vec<View> {
         super::views(&output.points, about)
+    }
+
+    fn derived(output: Points, _: &[Record], _: &Topology) -> Points {
+        Points::of(output.points)
     }
 }
