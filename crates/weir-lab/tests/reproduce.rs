@@ -3,11 +3,13 @@
 mod common;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{CXL_BACKLOG, StopAfter, Toy};
-use weir_lab::reproduce::{Answer, Answers, Beyond, Open, Reproduction, of_papers, rows, rules};
+use common::{CXL_BACKLOG, Toy};
+use weir_lab::reproduce::{Engine, Reproduction, of_papers, rules, unanswered};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
+use weir_model::published::rule::{Ask, Bench, Ended, Figure, On, Open, Rule, Watch};
 use weir_model::published::{self, Published, PublishedKind};
 
 fn row(id: &str, kind: PublishedKind, value: f64, unit: &str) -> Published {
@@ -35,15 +37,48 @@ fn calibration(id: &str, value: f64, unit: &str) -> Published {
 }
 
 /// Every platform is the toy, which has tiers `dram` and `cxl0` alone.
-fn open(_: &str) -> Result<Box<dyn Testbed>, String> {
+fn open(_: On) -> Result<Box<dyn Testbed>, String> {
     Ok(Box::new(Toy {
         noise: 0.0,
         ..Toy::default()
     }))
 }
 
+fn rows(
+    published: &[Published],
+    rules: &[Rule],
+    open: &Open<'_>,
+    watch: &dyn Watch,
+) -> Reproduction {
+    let engine = Engine {
+        rules,
+        open,
+        seed: 1,
+        with_slow: false,
+        watch,
+    };
+    engine.rows(published)
+}
+
+fn all() -> Vec<Rule> {
+    rules().into_iter().chain(unanswered()).collect()
+}
+
 fn reproduce(published: &[Published]) -> Reproduction {
-    rows(published, &open, 1, &(), &())
+    rows(published, &all(), &open, &())
+}
+
+/// Ends the work when so many steps have begun.
+struct StopAfter(usize, AtomicUsize);
+
+impl Watch for StopAfter {
+    fn step(&self, _: usize) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn stop(&self) -> bool {
+        self.1.load(Ordering::SeqCst) > self.0
+    }
 }
 
 fn only(published: Published) -> ReproduceRow {
@@ -65,18 +100,6 @@ fn idle_latency_and_peak_bandwidth_are_read_off_their_points() {
     );
     assert_eq!(latency.kind, RowKind::Calibrated);
     assert!((ours(calibration("SUP-013", 246.0, "GB/s")) - 200.0).abs() < 0.5);
-}
-
-#[test]
-fn a_row_that_sets_no_parameter_is_predicted_whatever_the_paper_calls_it() {
-    assert_eq!(
-        only(calibration("MEM-042", 8.0, "threads")).kind,
-        RowKind::Predicted
-    );
-    assert_eq!(
-        only(row("SUP-039", PublishedKind::Result, 1.0, "ns")).kind,
-        RowKind::Predicted
-    );
 }
 
 #[test]
@@ -122,15 +145,15 @@ fn a_platform_without_the_tier_leaves_the_row_unanswered_with_the_reason() {
 
 #[test]
 fn a_platform_that_cannot_be_opened_leaves_its_rows_unanswered_and_no_others() {
-    let open = |name: &str| match name {
+    let open = |on: On| match on.platform {
         "spr2s" => Err("no such file".to_string()),
-        other => open(other),
+        _ => open(on),
     };
     let published = [
         calibration("SUP-003", 114.0, "ns"),
         calibration("SUP-012", 111.0, "ns"),
     ];
-    let found = rows(&published, &open, 1, &(), &());
+    let found = rows(&published, &all(), &open, &());
     assert_eq!(found.rows[0].note, "platform spr2s: no such file");
     assert!(found.rows[1].ours.is_some());
     assert_eq!(found.platforms.keys().collect::<Vec<_>>(), ["emr2s"]);
@@ -199,23 +222,23 @@ fn several_papers_are_answered_as_each_alone() {
 
 #[test]
 fn points_that_several_rows_want_are_measured_once() {
-    let counted = Mutex::new(Vec::new());
-    struct Count<'a>(&'a Mutex<Vec<usize>>);
-    impl weir_lab::Watcher for Count<'_> {
-        fn finished(&self, _: &weir_lab::Finished, of: usize) {
+    struct Count(Mutex<Vec<usize>>);
+    impl Watch for Count {
+        fn step(&self, of: usize) {
             self.0.lock().unwrap().push(of);
         }
         fn stop(&self) -> bool {
             false
         }
     }
+    let counted = Count(Mutex::default());
     // Peak and knee of one curve.
     let published = [
         calibration("MEM-037", 221.0, "GB/s"),
         calibration("MEM-038", 26.0, "threads"),
     ];
-    rows(&published, &open, 1, &Count(&counted), &());
-    assert_eq!(*counted.lock().unwrap(), vec![17; 17]);
+    rows(&published, &all(), &open, &counted);
+    assert_eq!(counted.0.into_inner().unwrap(), vec![17; 17]);
 }
 
 #[test]
@@ -225,7 +248,12 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
         calibration("MEM-037", 221.0, "GB/s"),
         row("INT-091", PublishedKind::Result, -92.9, "%"),
     ];
-    let found = rows(&published, &open, 1, &StopAfter::new(3), &());
+    let found = rows(
+        &published,
+        &all(),
+        &open,
+        &StopAfter(3, AtomicUsize::new(0)),
+    );
     let ids: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(ids, ["SUP-012", "INT-091"]);
     assert!(found.partial);
@@ -234,17 +262,17 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
 
 #[test]
 fn rows_are_the_same_on_any_number_of_threads() {
-    let published: Vec<Published> = rules::all()
-        .map(|rule| calibration(rule.id, 1.0, rule.statistic.unit()))
+    let published: Vec<Published> = (rules().iter())
+        .filter_map(|rule| Some(calibration(&rule.id, 1.0, rule.figure.as_ref()?.unit)))
         .collect();
     let with = |parallelism| {
-        let open = move |_: &str| -> Result<Box<dyn Testbed>, String> {
+        let open = move |_: On| -> Result<Box<dyn Testbed>, String> {
             Ok(Box::new(Toy {
                 parallelism,
                 ..Toy::default()
             }))
         };
-        rows(&published, &open, 9, &(), &())
+        rows(&published, &all(), &open, &())
     };
     let one = with(1);
     assert_eq!(one, with(2));
@@ -252,27 +280,8 @@ fn rows_are_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn no_row_has_two_rules() {
-    let mut ids: Vec<&str> = rules::all().map(|rule| rule.id).collect();
-    let count = ids.len();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), count);
-}
-
-#[test]
-fn every_rule_answers_a_published_row_in_its_unit() {
-    let published = published::builtin_rows();
-    for rule in rules::all() {
-        let row = published.iter().find(|row| row.id == rule.id);
-        let row = row.unwrap_or_else(|| panic!("no row {}", rule.id));
-        assert_eq!(rule.statistic.unit(), row.unit, "{}", rule.id);
-    }
-}
-
-#[test]
 fn every_published_result_is_answered_or_says_what_it_needs() {
-    let found = rows(&published::builtin_rows(), &open, 1, &(), &());
+    let found = reproduce(&published::builtin_rows());
     let silent: Vec<&ReproduceRow> = found
         .rows
         .iter()
@@ -285,53 +294,66 @@ fn every_published_result_is_answered_or_says_what_it_needs() {
     );
 }
 
-/// Knows one row, and whether its figure is a published course gone through again.
-struct Other(Result<f64, String>, bool);
+/// Anything that runs on a platform, besides points.
+#[derive(Debug, Clone)]
+struct Custom(Result<f64, &'static str>);
 
-impl Beyond for Other {
-    fn knows(&self, id: &str) -> bool {
-        id == "SUP-158"
+impl Ask for Custom {
+    type Got = f64;
+
+    const ALL_THREADS: bool = true;
+
+    fn run(&self, on: &Bench<'_>) -> Result<f64, Ended> {
+        assert_eq!(on.identity.name, "toy");
+        self.0.map_err(|why| Ended::Failed(why.into()))
     }
+}
 
-    fn answer(&self, rows: &[&Published], open: &Open<'_>, _: u64) -> Answers {
-        assert_eq!(rows.len(), 1);
-        open("skx2s").unwrap();
-        let answer = Answer {
-            ours: self.0.clone(),
-            replayed: self.1,
-            note: "of ours".into(),
-        };
-        Answers {
-            rows: [("SUP-158".to_owned(), answer)].into(),
-            platforms: [("skx2s".to_owned(), "0".to_owned())].into(),
-        }
+fn custom(id: &str, result: Result<f64, &'static str>) -> Rule {
+    let figure = |factor: f64| {
+        Figure::new("r", move |results| {
+            let got = results.read("skx2s".into(), &Custom(result), |got| Ok(*got))?;
+            Ok(got * factor)
+        })
+    };
+    Rule {
+        own: Some(figure(2.0)),
+        is_slow: true,
+        ..Rule::predicted(id, figure(1.0)).noting("of ours")
     }
 }
 
 #[test]
-fn what_needs_more_than_points_is_answered_by_somebody_else() {
+fn a_rule_may_ask_for_anything_and_show_a_form_of_its_own() {
     let published = [
         row("SUP-158", PublishedKind::Result, 0.5, "r"),
         row("SUP-159", PublishedKind::Result, 0.5, "r"),
     ];
-    let answered = rows(&published, &open, 1, &(), &Other(Ok(0.6), false));
-    let [theirs, nobodys] = answered.rows.as_slice() else {
+    let rules = [
+        custom("SUP-158", Ok(0.6)),
+        custom("SUP-159", Err("too much")),
+    ];
+    let engine = Engine {
+        rules: &rules,
+        open: &open,
+        seed: 1,
+        with_slow: true,
+        watch: &(),
+    };
+    let answered = engine.rows(&published);
+    let [one, failed] = answered.rows.as_slice() else {
         panic!("{answered:?}");
     };
-    assert_eq!((theirs.ours, theirs.kind), (Some(0.6), RowKind::Predicted));
-    assert!((theirs.difference_pct.unwrap() - 20.0).abs() < 1e-9);
-    assert_eq!(theirs.note, "of ours");
-    assert_eq!(nobodys.kind, RowKind::NotModelled);
-    assert_eq!(answered.platforms["skx2s"], "0");
-    let failed = rows(
-        &published[..1],
-        &open,
-        1,
-        &(),
-        &Other(Err("too dear".into()), false),
+    assert_eq!((one.ours, one.own_form), (Some(0.6), Some(1.2)));
+    assert!((one.difference_pct.unwrap() - 20.0).abs() < 1e-9);
+    assert_eq!(
+        (one.kind, one.note.as_str()),
+        (RowKind::Predicted, "of ours")
     );
-    assert_eq!(failed.rows[0].note, "too dear");
-    assert_eq!(failed.rows[0].kind, RowKind::NotModelled);
-    let again = rows(&published[..1], &open, 1, &(), &Other(Ok(0.5), true));
-    assert_eq!(again.rows[0].kind, RowKind::Replayed);
+    assert_eq!(failed.note, "too much");
+    assert_eq!(failed.kind, RowKind::NotModelled);
+    assert_eq!(answered.platforms.keys().collect::<Vec<_>>(), ["skx2s"]);
+
+    let later = rows(&published, &rules, &open, &()).rows;
+    assert!(later[0].ours.is_none() && later[0].note.contains("takes minutes"));
 }

@@ -268,10 +268,10 @@ pub struct Record {
     pub tenants: Vec<CounterSet>,
 }
 
-/// A `reproduce` document: `weir/reproduce/1`.
+/// A `reproduce` document: `weir/reproduce/2`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReproduceDocument {
-    /// `weir/reproduce/1`.
+    /// `weir/reproduce/2`.
     pub schema: String,
     /// The version of Weir that wrote this.
     pub weir: String,
@@ -285,13 +285,22 @@ pub struct ReproduceDocument {
     pub warnings: Vec<String>,
     /// Whether the command was stopped before it had all its rows.
     pub partial: bool,
-    /// Published beside ours.
+    /// The published figures with ours.
     pub rows: Vec<ReproduceRow>,
 }
 
 impl ReproduceDocument {
     /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/reproduce/1";
+    pub const SCHEMA: &'static str = "weir/reproduce/2";
+
+    /// The version before, which this version also reads. It has no `identity` and no `own_form`, and
+    /// its `ours` is always the figure of Weir's own form.
+    pub const FORMER: &'static str = "weir/reproduce/1";
+
+    /// Whether a value of `schema` is of a document that this version reads.
+    pub fn is_one(schema: &str) -> bool {
+        [Self::SCHEMA, Self::FORMER].contains(&schema)
+    }
 }
 
 /// How our figure for a published row came about.
@@ -300,14 +309,39 @@ impl ReproduceDocument {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RowKind {
-    /// The row set a parameter of the platform; agreement shows that the model carries it through.
+    /// A parameter of the platform was set from this row: agreement shows that the model reproduces
+    /// what it was given.
     Calibrated,
+    /// The row follows by arithmetic from rows or parameters that were set.
+    Identity,
     /// Nothing was set from this row.
     Predicted,
-    /// What was published is gone through again: agreement shows that the steps are right.
+    /// The steps that were published are repeated: agreement shows that they are the same.
     Replayed,
     /// Not answered yet; the note says why.
     NotModelled,
+}
+
+impl RowKind {
+    /// Every kind.
+    pub const ALL: [RowKind; 5] = [
+        RowKind::Calibrated,
+        RowKind::Identity,
+        RowKind::Predicted,
+        RowKind::Replayed,
+        RowKind::NotModelled,
+    ];
+
+    /// The kind in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowKind::Calibrated => "calibrated",
+            RowKind::Identity => "identity",
+            RowKind::Predicted => "predicted",
+            RowKind::Replayed => "replayed",
+            RowKind::NotModelled => "not modelled",
+        }
+    }
 }
 
 /// One published figure and ours.
@@ -323,10 +357,13 @@ pub struct ReproduceRow {
     pub condition: String,
     /// The paper's figure.
     pub published: f64,
-    /// Ours.
+    /// Ours; where the row judges a published model, the figure of that model as published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
-    /// The unit of both.
+    /// The figure of Weir's own form of the model, where `ours` is that of the published form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_form: Option<f64>,
+    /// The unit of all three.
     pub unit: String,
     /// (ours - published) / published, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,7 @@ use weir_lab::WorkloadOptions;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::insight::{Origin, SlowdownModel};
 use weir_model::machine::Identity;
+use weir_model::published::rule::Watch;
 use weir_model::topology::{TierName, Topology};
 
 use crate::context::Context;
@@ -214,7 +215,7 @@ impl<'a> Going<'a> {
         !self.context.stop.requested()
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(self) {
         let (shown, _) = self
             .progress
@@ -223,5 +224,15 @@ impl<'a> Going<'a> {
         if let Some(progress) = shown {
             progress.end();
         }
+    }
+}
+
+impl Watch for Going<'_> {
+    fn step(&self, of: usize) {
+        Going::step(self, of);
+    }
+
+    fn stop(&self) -> bool {
+        self.context.stop.requested()
     }
 }

@@ -1,30 +1,39 @@
 //! Slowdown of a population and of presets.
 
 use weir_lab::WorkloadOptions;
-use weir_model::counters::Counter;
-use weir_model::insight::{Accuracy, Components, MeasuredSlowdown, Predicted};
+use weir_model::capability::Unavailable;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::{Accuracy, AccuracyLine, Components, MeasuredSlowdown, Predicted};
+use weir_model::published::rule::{Ask, Bench, Ended};
 use weir_model::workload::{Workloads, population};
 
-use super::Opened;
-use super::rules::{Figure, PresetFigure, Quality};
+use super::{go_on, tiers};
 use crate::breakdown::Difference;
 use crate::forecast::{accuracy, compare};
 use crate::score::{Judged, pearson};
-use crate::two_tiers::{CalibrateOptions, GoOn, TierRunError, calibrate_machine, on_both, run_on};
+use crate::two_tiers::{
+    CalibrateOptions, OnBoth, TierRunError, calibrate_machine, on_both, run_on,
+};
 use crate::{InsightError, Run};
 
-/// A population that was predicted and measured.
+/// Workloads that stand for a paper's.
+const WORKLOADS: usize = 300;
+
+/// A population that is predicted and measured.
 #[derive(Debug, Clone)]
+pub(super) struct Population {
+    pub to: &'static str,
+}
+
+/// What was predicted and measured of it.
 pub(super) struct Study {
     accuracy: Accuracy,
-    seen: Vec<Seen>,
+    measured: Vec<Measured>,
 }
 
 /// One workload of it.
-#[derive(Debug, Clone)]
-struct Seen {
-    predicted: Predicted,
-    measured: MeasuredSlowdown,
+struct Measured {
+    slowdown: MeasuredSlowdown,
     /// Share of cycles stalled on misses, on local memory.
     stalls: f64,
     /// Bandwidth on local memory, in GB/s.
@@ -38,198 +47,224 @@ fn options(seed: u64) -> WorkloadOptions {
     }
 }
 
-/// Calibrates, predicts and measures.
-pub(super) fn study(
-    on: &Opened,
-    workloads: usize,
-    seed: u64,
-    go_on: GoOn<'_>,
-) -> Result<Study, TierRunError> {
-    let run = options(seed);
-    let of = (&on.identity, &on.topology);
-    let calibrate = CalibrateOptions {
-        run: run.clone(),
-        // Intervals are not asked for.
-        held_out: 0,
-        ..CalibrateOptions::default()
-    };
-    let model = calibrate_machine(&*on.testbed, of, &on.tiers, &calibrate, go_on)?;
-    let drawn = population(seed, workloads);
-    let ran = on_both(&*on.testbed, &drawn, &on.tiers, &run, go_on);
-    if ran.len() < workloads {
-        return Err(TierRunError::Stopped);
+/// The population on both tiers.
+fn run_population(
+    on: &Bench<'_>,
+    to: &str,
+    options: &WorkloadOptions,
+) -> Result<Vec<OnBoth>, Ended> {
+    let drawn = population(on.seed, WORKLOADS);
+    let ran = on_both(on.testbed, &drawn, &tiers(on, to)?, options, &|of| {
+        go_on(on, of)
+    });
+    if ran.len() < WORKLOADS {
+        return Err(Ended::Stopped);
     }
-    let mut seen = Vec::new();
-    for both in ran {
-        let both = both?;
-        let (local, target) = (&both.local, &both.target);
-        let predicted = compare(&model, &local.workload, &local.counters, &target.counters)?;
-        let Some(measured) = predicted.measured else {
-            continue;
+    let ran = ran.into_iter().collect::<Result<_, _>>();
+    ran.map_err(|error| TierRunError::from(error).into())
+}
+
+impl Ask for Population {
+    type Got = Study;
+
+    const ALL_THREADS: bool = true;
+
+    fn run(&self, on: &Bench<'_>) -> Result<Study, Ended> {
+        let run = options(on.seed);
+        let calibrate = CalibrateOptions {
+            run: run.clone(),
+            // Intervals are not needed.
+            held_out: 0,
+            ..CalibrateOptions::default()
         };
-        let counted = Run::of(&local.counters)?;
-        let stalls = counted.share(Counter::StallsL3Miss).map_err(lacking)?;
-        let gbps = local.bandwidth().map_err(lacking)?.get();
-        seen.push(Seen {
-            predicted,
-            measured,
-            stalls,
-            gbps,
-        });
+        let of = (on.identity, on.topology);
+        let next = |of| go_on(on, of);
+        let model = calibrate_machine(on.testbed, of, &tiers(on, self.to)?, &calibrate, &next)?;
+        let (mut predictions, mut measured) = (Vec::new(), Vec::new());
+        for OnBoth { local, target } in run_population(on, self.to, &run)? {
+            let predicted = compare(&model, &local.workload, &local.counters, &target.counters);
+            let predicted: Predicted = predicted.map_err(TierRunError::from)?;
+            let Some(slowdown) = predicted.measured.clone() else {
+                continue;
+            };
+            let counted = Run::of(&local.counters).map_err(TierRunError::from)?;
+            measured.push(Measured {
+                slowdown,
+                stalls: counted.share(Counter::StallsL3Miss).map_err(lacking)?,
+                gbps: local.bandwidth().map_err(lacking)?.get(),
+            });
+            predictions.push(predicted);
+        }
+        let accuracy = accuracy(&predictions).ok_or_else(|| failed("no workload was drawn"))?;
+        Ok(Study { accuracy, measured })
     }
-    let predicted: Vec<Predicted> = seen.iter().map(|s| s.predicted.clone()).collect();
-    let accuracy = accuracy(&predicted)
-        .ok_or_else(|| InsightError::Calibration("no workload was drawn".into()))?;
-    Ok(Study { accuracy, seen })
 }
 
-fn lacking(why: weir_model::capability::Unavailable) -> TierRunError {
-    InsightError::Calibration(why.reason).into()
+fn lacking(why: Unavailable) -> Ended {
+    failed(why.reason)
 }
 
-/// The fewest workloads that a spread is told of.
+fn failed(why: impl Into<String>) -> Ended {
+    TierRunError::from(InsightError::Calibration(why.into())).into()
+}
+
+/// The fewest workloads that a spread is given of.
 const FEW: usize = 5;
 
-/// A figure of a population, or why it has none.
-pub(super) fn figure(study: &Study, figure: Figure) -> Result<f64, String> {
-    let all = study.seen.len() as f64;
-    match figure {
-        Figure::Line(what, quality) => {
-            let line = study.accuracy.lines.iter().find(|line| line.what == what);
-            let line = line.ok_or_else(|| format!("there are no predictions of {what}"))?;
-            match quality {
-                Quality::Pearson => {
-                    (line.pearson).ok_or_else(|| format!("predictions of {what} do not vary"))
-                }
-                Quality::Within2 => Ok(line.within_2_pct),
-                Quality::Within5 => Ok(line.within_5_pct),
-                Quality::Within10 => Ok(line.within_10_pct),
-            }
-        }
-        Figure::Explained => {
-            (study.accuracy.explained_pct).ok_or_else(|| "causes were not all counted".into())
-        }
-        Figure::Unexplained => {
-            let mut off: Vec<f64> = (study.seen.iter())
-                .filter_map(|s| Some(s.measured.components.other?.abs()))
-                .collect();
-            off.sort_by(f64::total_cmp);
-            let rank = (off.len() as f64 * 0.95).ceil() as usize;
-            let told = rank.checked_sub(1).and_then(|rank| off.get(rank));
-            told.copied()
-                .ok_or_else(|| "causes were not all counted".into())
-        }
-        Figure::Slowed(what) => {
-            let part = part(what);
-            let slowed = |s: &&Seen| part(&s.measured.components).is_some_and(|p| p >= 5.0);
-            Ok(study.seen.iter().filter(slowed).count() as f64 / all * 100.0)
-        }
-        Figure::StallsAlone => {
-            let judged: Vec<Judged> = (study.seen.iter())
-                .filter_map(|s| {
-                    Some(Judged {
-                        predicted: s.stalls,
-                        measured: s.measured.components.dram?,
-                    })
-                })
-                .collect();
-            pearson(&judged).ok_or_else(|| "stalls do not vary".into())
-        }
-        Figure::AtTenToTwenty(end) => {
-            let drawing: Vec<f64> = (study.seen.iter())
-                .filter(|s| (10.0..=20.0).contains(&s.gbps))
-                .map(|s| s.measured.slowdown_pct)
-                .collect();
-            if drawing.len() < FEW {
-                let n = drawing.len();
-                return Err(format!(
-                    "{n} of the population's programs of one thread draw so much"
-                ));
-            }
-            end.of(drawing.into_iter().map(Ok))
-        }
+const NOT_COUNTED: &str = "causes were not all counted";
+
+impl Study {
+    /// How good predictions are of a component or of the total, as [`accuracy`] names them.
+    pub(super) fn line(&self, of: &str) -> Option<&AccuracyLine> {
+        self.accuracy.lines.iter().find(|line| line.what == of)
+    }
+
+    /// A figure of such a line.
+    pub(super) fn quality(
+        &self,
+        of: &str,
+        read: fn(&AccuracyLine) -> Option<f64>,
+    ) -> Result<f64, String> {
+        let line = self.line(of);
+        let line = line.ok_or_else(|| format!("there are no predictions of {of}"))?;
+        read(line).ok_or_else(|| format!("predictions of {of} do not vary"))
+    }
+
+    /// Percent of the workloads whose causes account for their slowdown within 5 points.
+    pub(super) fn explained_pct(&self) -> Result<f64, String> {
+        self.accuracy
+            .explained_pct
+            .ok_or_else(|| NOT_COUNTED.into())
+    }
+
+    /// Points by which the causes miss the slowdown, for all but 5 % of the workloads.
+    pub(super) fn unexplained(&self) -> Result<f64, String> {
+        let off = self
+            .measured
+            .iter()
+            .filter_map(|m| Some(m.slowdown.components.other?.abs()));
+        let mut off: Vec<f64> = off.collect();
+        off.sort_by(f64::total_cmp);
+        let rank = (off.len() as f64 * 0.95).ceil() as usize;
+        let at_rank = rank.checked_sub(1).and_then(|rank| off.get(rank));
+        at_rank.copied().ok_or_else(|| NOT_COUNTED.into())
+    }
+
+    /// Percent of the workloads that lose at least 5 points to a component.
+    pub(super) fn slowed_pct(&self, component: fn(&Components) -> Option<f64>) -> f64 {
+        let parts = self
+            .measured
+            .iter()
+            .map(|m| component(&m.slowdown.components));
+        let slowed = parts.filter(|part| part.is_some_and(|part| part >= 5.0));
+        slowed.count() as f64 / self.measured.len() as f64 * 100.0
+    }
+
+    /// Pearson's correlation of stalls on misses, as they are, with the slowdown by DRAM.
+    pub(super) fn stalls_alone(&self) -> Result<f64, String> {
+        let judged = self.measured.iter().filter_map(|m| {
+            Some(Judged {
+                predicted: m.stalls,
+                measured: m.slowdown.components.dram?,
+            })
+        });
+        pearson(&judged.collect::<Vec<_>>()).ok_or_else(|| "stalls do not vary".into())
+    }
+
+    /// The least or greatest slowdown in percent, of the workloads that draw 10 to 20 GB/s.
+    pub(super) fn drawing_10_to_20(&self, join: fn(f64, f64) -> f64) -> Result<f64, String> {
+        let drawing = self
+            .measured
+            .iter()
+            .filter(|m| (10.0..=20.0).contains(&m.gbps));
+        let slowdowns: Vec<f64> = drawing.map(|m| m.slowdown.slowdown_pct).collect();
+        let n = slowdowns.len();
+        let joined = slowdowns.into_iter().reduce(join).filter(|_| n >= FEW);
+        joined.ok_or_else(|| format!("{n} of the population's programs of one thread draw so much"))
     }
 }
 
-fn part(what: &str) -> fn(&Components) -> Option<f64> {
-    match what {
-        "cache" => |c| c.cache,
-        "store" => |c| c.store,
-        _ => |c| c.dram,
-    }
-}
-
-/// A preset that ran on both tiers.
-#[derive(Debug, Clone, Copy)]
+/// A preset that runs on both tiers.
+#[derive(Debug, Clone)]
 pub(super) struct Preset {
+    pub name: &'static str,
+    pub to: &'static str,
+}
+
+/// What it did.
+pub(super) struct PresetRun {
     /// How much longer it takes on the slower one, as a share.
     slowdown: f64,
     /// The part of that which is DRAM's.
     dram: f64,
     /// What it draws from the slower one, in GB/s.
-    gbps: f64,
+    pub gbps: f64,
 }
 
-impl Preset {
-    /// A figure of it.
-    pub(super) fn figure(&self, figure: PresetFigure) -> f64 {
-        match figure {
-            PresetFigure::Slowdown => self.slowdown * 100.0,
-            PresetFigure::Times => 1.0 + self.slowdown,
-            PresetFigure::DramShare => self.dram / self.slowdown * 100.0,
-            PresetFigure::Bandwidth => self.gbps,
-        }
+impl PresetRun {
+    /// How much longer it takes, in percent.
+    pub(super) fn slowdown_pct(&self) -> f64 {
+        self.slowdown * 100.0
+    }
+
+    /// How many times as long it takes.
+    pub(super) fn times(&self) -> f64 {
+        1.0 + self.slowdown
+    }
+
+    /// Slowdown by DRAM in percent of all slowdown.
+    pub(super) fn dram_share_pct(&self) -> f64 {
+        self.dram / self.slowdown * 100.0
     }
 }
 
-/// Runs a preset on both tiers.
-pub(super) fn preset(on: &Opened, name: &str, seed: u64) -> Result<Preset, TierRunError> {
-    let library = Workloads::builtin();
-    let workload = library.get(name);
-    let workload = workload.ok_or_else(|| why(format!("there is no preset `{name}`")))?;
-    let options = options(seed);
-    let [local, slow] =
-        [&on.tiers.from, &on.tiers.to].map(|tier| run_on(&*on.testbed, workload, tier, &options));
-    let (local, slow) = (local?, slow?);
-    let between = Difference::between(&Run::of(&local.counters)?, &Run::of(&slow.counters)?)?;
-    let dram = between.added.dram;
-    Ok(Preset {
-        slowdown: between.slowdown,
-        dram: dram.ok_or_else(|| why("stalls by level were not counted".into()))?,
-        gbps: slow.bandwidth().map_err(lacking)?.get(),
-    })
+impl Ask for Preset {
+    type Got = PresetRun;
+
+    fn run(&self, on: &Bench<'_>) -> Result<PresetRun, Ended> {
+        let library = Workloads::builtin();
+        let workload = library.get(self.name);
+        let workload =
+            workload.ok_or_else(|| failed(format!("there is no preset `{}`", self.name)))?;
+        let tiers = tiers(on, self.to)?;
+        let options = options(on.seed);
+        let run = |tier| run_on(on.testbed, workload, tier, &options).map_err(TierRunError::from);
+        let (local, slow) = (run(&tiers.from)?, run(&tiers.to)?);
+        let between = difference(&local.counters, &slow.counters)?;
+        let dram = between.added.dram;
+        Ok(PresetRun {
+            slowdown: between.slowdown,
+            dram: dram.ok_or_else(|| failed("stalls by level were not counted"))?,
+            gbps: slow.bandwidth().map_err(lacking)?.get(),
+        })
+    }
+}
+
+fn difference(local: &CounterSet, slow: &CounterSet) -> Result<Difference, TierRunError> {
+    Ok(Difference::between(&Run::of(local)?, &Run::of(slow)?)?)
 }
 
 /// The greatest slowdown by caches, as a share, of a population that runs without prefetchers.
-pub(super) fn cache_without_prefetch(
-    on: &Opened,
-    workloads: usize,
-    seed: u64,
-    go_on: GoOn<'_>,
-) -> Result<f64, TierRunError> {
-    let options = WorkloadOptions {
-        prefetch: false,
-        ..options(seed)
-    };
-    let drawn = population(seed, workloads);
-    let ran = on_both(&*on.testbed, &drawn, &on.tiers, &options, go_on);
-    if ran.len() < workloads {
-        return Err(TierRunError::Stopped);
-    }
-    let mut worst: Option<f64> = None;
-    for both in ran {
-        let both = both?;
-        let (local, target) = (
-            Run::of(&both.local.counters)?,
-            Run::of(&both.target.counters)?,
-        );
-        if let Some(cache) = Difference::between(&local, &target)?.added.cache {
-            worst = Some(worst.map_or(cache, |worst: f64| worst.max(cache)));
-        }
-    }
-    worst.ok_or_else(|| why("stalls by level were not counted".into()))
+#[derive(Debug, Clone)]
+pub(super) struct NoPrefetch {
+    pub to: &'static str,
 }
 
-fn why(text: String) -> TierRunError {
-    InsightError::Calibration(text).into()
+impl Ask for NoPrefetch {
+    type Got = f64;
+
+    const ALL_THREADS: bool = true;
+
+    fn run(&self, on: &Bench<'_>) -> Result<f64, Ended> {
+        let options = WorkloadOptions {
+            prefetch: false,
+            ..options(on.seed)
+        };
+        let mut worst: Option<f64> = None;
+        for OnBoth { local, target } in run_population(on, self.to, &options)? {
+            let cache = difference(&local.counters, &target.counters)?.added.cache;
+            worst = worst.into_iter().chain(cache).reduce(f64::max);
+        }
+        worst.ok_or_else(|| failed("stalls by level were not counted"))
+    }
 }

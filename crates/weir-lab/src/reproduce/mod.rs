@@ -1,71 +1,26 @@
-//! Published figures beside ours, row by row; rows that miss stay in the table.
+//! Published figures with ours, row by row; rows that miss stay in the table.
 //!
-//! A [rule](rules::Rule) says which [statistic](statistic::Statistic) of which points answers a
-//! row. Every row that states a measured figure is listed: with ours, or with what it would need.
-//! Rows that state a configuration (cores, capacities) or context are counted and left out.
+//! A [`Rule`] says how a row is answered. Every row that states a measured figure is listed: with our
+//! figure, or with what it would need. Rows that state a configuration (cores, capacities) or context
+//! are counted and left out.
 
-mod bench;
-pub mod rules;
+pub mod figures;
+pub mod points;
+mod rules;
 pub mod sensitivity;
-pub mod statistic;
-mod unanswered;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::interplay::ChangeClass;
-use weir_model::machine::Testbed;
+use weir_model::published::rule::{
+    Asked, Bench, Done, Ended, Open, Opened, Results, Rule, Watch, find,
+};
 use weir_model::published::{Published, PublishedKind};
 
-use crate::{LabError, Watcher};
-use bench::Bench;
-use rules::Rule;
-use statistic::Statistic;
-
-/// Opens the testbed of a platform expression, or says why there is none.
-pub type Open<'a> = dyn Fn(&str) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
-
-/// Our figure of a row that needs more than points.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// The figure, or why there is none.
-    pub ours: Result<f64, String>,
-    /// What to know when comparing; empty if nothing.
-    pub note: String,
-    /// Whether a published course was gone through again, which predicts nothing.
-    pub replayed: bool,
-}
-
-/// Answers by the ids of rows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answers {
-    /// Those that were finished.
-    pub rows: BTreeMap<String, Answer>,
-    /// Digests of the platforms used, by name.
-    pub platforms: BTreeMap<String, String>,
-}
-
-/// Whoever answers rows that need more than points: what counters mean, for one, which this crate does
-/// not know.
-pub trait Beyond {
-    /// Whether it answers a row.
-    fn knows(&self, id: &str) -> bool;
-
-    /// Answers those of some rows that it knows. Rows that were not finished when somebody said stop are
-    /// missing.
-    fn answer(&self, rows: &[&Published], open: &Open<'_>, seed: u64) -> Answers;
-}
-
-/// Nobody.
-impl Beyond for () {
-    fn knows(&self, _: &str) -> bool {
-        false
-    }
-
-    fn answer(&self, _: &[&Published], _: &Open<'_>, _: u64) -> Answers {
-        Answers::default()
-    }
-}
+use crate::{LabError, side_by_side};
+pub use rules::{rules, unanswered};
 
 /// Published rows with our figures.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,89 +33,173 @@ pub struct Reproduction {
     pub warnings: Vec<String>,
     /// Published rows that state no measured figure, and so are not among `rows`.
     pub left_out: usize,
-    /// Whether the watcher ended it; rows that were not finished by then are missing.
+    /// Whether the watch ended it; rows that were not finished by then are missing.
     pub partial: bool,
 }
 
-/// Answers published rows on platforms that `open` supplies; those that need more than points by `beyond`.
-/// No row's answer depends on which others are asked for.
-pub fn rows(
-    published: &[Published],
-    open: &Open<'_>,
-    seed: u64,
-    watcher: &dyn Watcher,
-    beyond: &dyn Beyond,
-) -> Reproduction {
-    let rules: Vec<&'static Rule> = published
-        .iter()
-        .filter_map(|row| rules::find(&row.id))
-        .collect();
-    let wanted: Vec<_> = rules
-        .iter()
-        .flat_map(|rule| rule.statistic.wanted())
-        .collect();
-    let bench = Bench::measure(&wanted, open, seed, watcher);
-    let theirs: Vec<&Published> = (published.iter())
-        .filter(|row| beyond.knows(&row.id))
-        .collect();
-    let mut answers = Answers::default();
-    if !theirs.is_empty() && !bench.is_partial() {
-        answers = beyond.answer(&theirs, open, seed);
-    }
-    let partial = bench.is_partial() || answers.rows.len() < theirs.len();
-
-    let mut rows = Vec::new();
-    let mut left_out = 0;
-    for row in published {
-        if beyond.knows(&row.id) {
-            rows.extend(
-                answers
-                    .rows
-                    .remove(&row.id)
-                    .map(|answer| beyond_points(row, answer)),
-            );
-            continue;
-        }
-        match rules::find(&row.id) {
-            Some(rule) if bench.has_all(&rule.statistic.wanted()) => {
-                rows.push(answered(row, rule, &bench));
-            }
-            Some(_) => {}
-            None => match not_modelled(row) {
-                Some(row) => rows.push(row),
-                None => left_out += 1,
-            },
-        }
-    }
-    let mut platforms = bench.digests();
-    platforms.extend(answers.platforms);
-    Reproduction {
-        rows,
-        platforms,
-        warnings: bench.warnings(),
-        left_out,
-        partial,
-    }
+/// How rows are answered.
+#[derive(Clone, Copy)]
+pub struct Engine<'a> {
+    /// The rules; the first for a row counts.
+    pub rules: &'a [Rule],
+    /// Opens platforms.
+    pub open: &'a Open<'a>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Whether rows that take minutes are answered too.
+    pub with_slow: bool,
+    /// Sees the progress.
+    pub watch: &'a dyn Watch,
 }
 
-/// A row that was answered by somebody else: nothing was set from it here.
-fn beyond_points(row: &Published, answer: Answer) -> ReproduceRow {
-    match answer.ours {
-        Ok(ours) => ReproduceRow {
+/// A row that has a rule, or has none.
+type Ruled<'r> = (&'r Published, Option<&'r Rule>);
+
+impl Engine<'_> {
+    /// Answers published rows. The answer of a row does not depend on the other rows.
+    pub fn rows(&self, published: &[Published]) -> Reproduction {
+        let ruled = self.ruled(published);
+        let mut results = Results::new(self.open, self.seed);
+        loop {
+            self.ask(&ruled, &results);
+            let asked = results.asked();
+            if asked.is_empty() {
+                break;
+            }
+            self.run(&asked, &mut results);
+            if self.watch.stop() {
+                break;
+            }
+        }
+        let (mut rows, mut left_out, mut partial) = (Vec::new(), 0, false);
+        for (row, rule) in ruled {
+            match self.answer(row, rule, &results) {
+                Some(Some(row)) => rows.push(row),
+                Some(None) => left_out += 1,
+                None => partial = true,
+            }
+        }
+        Reproduction {
+            rows,
+            platforms: results.digests(),
+            warnings: results.warnings(),
+            left_out,
+            partial,
+        }
+    }
+
+    /// What each of some rows asks for.
+    pub fn asks<'p>(
+        &self,
+        published: &'p [Published],
+    ) -> impl Iterator<Item = (&'p Published, Vec<Asked>)> {
+        let results = Results::new(self.open, self.seed);
+        published.iter().map(move |row| {
+            self.ask(&self.ruled(std::slice::from_ref(row)), &results);
+            (row, results.asked())
+        })
+    }
+
+    fn ruled<'r>(&'r self, published: &'r [Published]) -> Vec<Ruled<'r>> {
+        let rows = published.iter();
+        rows.map(|row| (row, find(self.rules, &row.id))).collect()
+    }
+
+    /// Notes in the results what the rows need and is not there.
+    fn ask(&self, ruled: &[Ruled<'_>], results: &Results<'_>) {
+        let rules = ruled.iter().filter_map(|(_, rule)| *rule);
+        for rule in rules.filter(|rule| self.with_slow || !rule.is_slow) {
+            for figure in rule.figure.iter().chain(&rule.own) {
+                results.figure(figure);
+            }
+        }
+    }
+
+    /// Runs what was asked for: first what can run side by side, then what uses all threads.
+    fn run(&self, asked: &[Asked], results: &mut Results<'_>) {
+        let Self { seed, watch, .. } = *self;
+        // Nothing is asked for on a platform that cannot be opened.
+        let opened = asked
+            .iter()
+            .filter_map(|asked| Some((asked, results.on(asked.on).ok()?)));
+        let opened: Vec<(&Asked, Rc<Opened>)> = opened.collect();
+        let (alone, together): (Vec<_>, Vec<_>) = (opened.iter())
+            .map(|(asked, on)| (*asked, &**on))
+            .partition(|(asked, _)| asked.all_threads);
+        let one = |asked: &Asked, on: &Opened| -> Option<Result<Done, String>> {
+            let bench = Bench {
+                testbed: &*on.testbed,
+                identity: &on.identity,
+                topology: &on.topology,
+                seed,
+                watch,
+            };
+            match asked.run(&bench) {
+                Ok(done) => Some(Ok(done)),
+                Err(Ended::Failed(why)) => Some(Err(why)),
+                Err(Ended::Stopped) => None,
+            }
+        };
+        let workers = together
+            .iter()
+            .map(|(_, on)| on.testbed.parallelism())
+            .min();
+        let mut done = side_by_side(workers.unwrap_or(1), together.len(), &|index| {
+            let (asked, on) = together.get(index)?;
+            watch.step(together.len());
+            Some((*asked, one(asked, on)?))
+        });
+        done.extend(alone.iter().map_while(|(asked, on)| match watch.stop() {
+            true => None,
+            false => Some((*asked, one(asked, on)?)),
+        }));
+        for (asked, result) in done {
+            results.keep(asked, result);
+        }
+    }
+
+    /// The answer of a row: `None` if it is not finished, `Some(None)` if the row states no figure.
+    fn answer(
+        &self,
+        row: &Published,
+        rule: Option<&Rule>,
+        results: &Results<'_>,
+    ) -> Option<Option<ReproduceRow>> {
+        let without = |note: String| Some(Some(ReproduceRow { note, ..plain(row) }));
+        let (rule, figure) = match rule.map(|rule| (rule, &rule.figure)) {
+            Some((rule, Some(figure))) => (rule, figure),
+            rule => {
+                return match (row.kind, rule) {
+                    (PublishedKind::Claim, _) | (PublishedKind::Calibration, None) => Some(None),
+                    (_, Some((rule, _))) => without(rule.note.into()),
+                    (PublishedKind::Result, None) => without("no experiment answers it yet".into()),
+                };
+            }
+        };
+        if rule.is_slow && !self.with_slow {
+            let paper = &row.paper;
+            return without(format!(
+                "takes minutes; `weir reproduce {paper}` and --only answer it"
+            ));
+        }
+        let ours = match results.figure(figure)? {
+            Ok(ours) => ours,
+            Err(why) => return without(why),
+        };
+        let own = rule.own.as_ref().map(|own| results.figure(own));
+        let class = rule.is_change.then(|| classes(row.value, ours));
+        let notes: Vec<&str> = (class.as_deref().into_iter().chain([rule.note]))
+            .filter(|note| !note.is_empty())
+            .collect();
+        Some(Some(ReproduceRow {
             ours: Some(ours),
-            difference_pct: (row.value != 0.0).then(|| (ours - row.value) / row.value * 100.0),
-            kind: if answer.replayed {
-                RowKind::Replayed
-            } else {
-                RowKind::Predicted
-            },
-            note: answer.note,
+            own_form: own.flatten().and_then(Result::ok),
+            difference_pct: (row.value != 0.0 && !rule.is_change)
+                .then(|| (ours - row.value) / row.value * 100.0),
+            kind: rule.kind,
+            note: notes.join("; "),
             ..plain(row)
-        },
-        Err(why) => ReproduceRow {
-            note: why,
-            ..plain(row)
-        },
+        }))
     }
 }
 
@@ -190,36 +229,6 @@ pub fn of_papers(
     Ok(published)
 }
 
-fn answered(row: &Published, rule: &Rule, bench: &Bench) -> ReproduceRow {
-    match rule.statistic.value(bench) {
-        Ok(ours) => ReproduceRow {
-            ours: Some(ours),
-            difference_pct: (row.value != 0.0 && !is_change(rule))
-                .then(|| (ours - row.value) / row.value * 100.0),
-            kind: if rule.sets_parameter && row.kind == PublishedKind::Calibration {
-                RowKind::Calibrated
-            } else {
-                RowKind::Predicted
-            },
-            note: match (is_change(rule), rule.note) {
-                (false, note) => note.into(),
-                (true, "") => classes(row.value, ours),
-                (true, note) => format!("{}; {note}", classes(row.value, ours)),
-            },
-            ..plain(row)
-        },
-        Err(why) => ReproduceRow {
-            note: why,
-            ..plain(row)
-        },
-    }
-}
-
-/// Whether the figure is a change, of which a class means more than a share.
-fn is_change(rule: &Rule) -> bool {
-    matches!(rule.statistic, Statistic::ExtremeChangePct(..))
-}
-
 /// The classes of two changes, as CXL-Interplay has them.
 fn classes(published: f64, ours: f64) -> String {
     let (theirs, class) = (ChangeClass::of(published), ChangeClass::of(ours));
@@ -227,21 +236,6 @@ fn classes(published: f64, ours: f64) -> String {
         0 => format!("{class}, as published"),
         off => format!("{class}, published {theirs}: {off} off"),
     }
-}
-
-/// A row that states a measured figure and has no rule, with what it needs; `None` for rows that
-/// state a configuration or context.
-fn not_modelled(row: &Published) -> Option<ReproduceRow> {
-    let description = format!("{} {} {}", row.platform, row.what, row.condition);
-    let needs = match (row.kind, unanswered::needs(&row.id, &description)) {
-        (PublishedKind::Claim, _) | (PublishedKind::Calibration, None) => return None,
-        (_, Some(needs)) => needs,
-        (PublishedKind::Result, None) => "no experiment answers it yet",
-    };
-    Some(ReproduceRow {
-        note: needs.into(),
-        ..plain(row)
-    })
 }
 
 /// The published side of a row.
@@ -257,6 +251,7 @@ fn plain(row: &Published) -> ReproduceRow {
         condition,
         published: row.value,
         ours: None,
+        own_form: None,
         unit: row.unit.clone(),
         difference_pct: None,
         kind: RowKind::NotModelled,

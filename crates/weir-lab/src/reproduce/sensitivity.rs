@@ -1,5 +1,5 @@
-//! What the assumed numbers do to the answers: each is taken to both ends of its range, all others
-//! left as they are, and every row that depends on it is computed again.
+//! What the assumed numbers do to the answers: each is set to both ends of its range while all others
+//! stay as they are, and every row that depends on it is computed again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,9 @@ use weir_model::document::{AssumedRange, ParameterEffect, ReproduceRow, RowEffec
 use weir_model::machine::Testbed;
 use weir_model::platform::{ParameterRow, Platform, Provenance};
 use weir_model::published::Published;
+use weir_model::published::rule::{Asked, On};
 
-use super::rules;
-use super::{Reproduction, rows};
-use crate::Watcher;
+use super::{Engine, Reproduction};
 
 /// One assumed parameter, wherever it is assumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,29 +43,19 @@ impl End {
     }
 }
 
-/// A platform that may have one parameter at one end of its range.
+/// Opens a platform that may have one parameter at one end of its range.
 pub type OpenVaried<'a> =
-    dyn Fn(&str, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
+    dyn Fn(On, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
 
-/// What came of it.
+/// What the assumed parameters do to the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensitivity {
     /// The parameters, the one that matters most first.
     pub effects: Vec<ParameterEffect>,
     /// The rows with every parameter at its usual value.
     pub usual: Reproduction,
-    /// Whether the watcher ended it before every parameter was tried.
+    /// Whether the watch ended it before every parameter was tried.
     pub partial: bool,
-}
-
-/// The expressions of the platforms on which rows are answered.
-pub fn platforms(published: &[Published]) -> BTreeSet<&'static str> {
-    published
-        .iter()
-        .filter_map(|row| rules::find(&row.id))
-        .flat_map(|rule| rule.statistic.wanted())
-        .map(|wanted| wanted.platform)
-        .collect()
 }
 
 /// Every parameter that one of these platforms assumes, by key.
@@ -111,58 +100,57 @@ fn add(by_key: &mut BTreeMap<String, Assumption>, platform: &Platform, row: &Par
 }
 
 /// Answers published rows with every assumption at its usual value, and again at both ends of each.
+/// The engine's own way to open platforms opens the usual ones; rows that take minutes are left out.
 ///
-/// `told` hears how many of how many assumptions are done.
+/// `tried` is called with how many of how many assumptions are done.
 pub fn sensitivity(
+    engine: Engine<'_>,
     published: &[Published],
     assumptions: &[Assumption],
     open: &OpenVaried<'_>,
-    seed: u64,
-    watcher: &dyn Watcher,
-    told: &dyn Fn(usize, usize),
+    tried: &dyn Fn(usize, usize),
 ) -> Sensitivity {
-    let plain = |platform: &str| open(platform, None);
-    let mut usual = rows(published, &plain, seed, watcher, &());
+    let watch = engine.watch;
+    let mut usual = engine.rows(published);
     usual.rows.retain(|row| row.ours.is_some());
+    let platforms = |asked: Vec<Asked>| asked.iter().map(|asked| asked.on.platform).collect();
+    let asked: BTreeMap<&str, BTreeSet<&str>> = (engine.asks(published))
+        .map(|(row, asked)| (row.id.as_str(), platforms(asked)))
+        .collect();
     let mut effects = Vec::new();
     for (done, assumption) in assumptions.iter().enumerate() {
-        told(done, assumptions.len());
-        let touched: Vec<Published> = published
-            .iter()
-            .filter(|row| usual.rows.iter().any(|ours| ours.id == row.id))
-            .filter(|row| depends(row, assumption))
-            .cloned()
-            .collect();
+        tried(done, assumptions.len());
+        // Rows that are answered on a platform which makes the assumption.
+        let depends = |row: &&Published| {
+            let on = asked.get(row.id.as_str()).into_iter().flatten();
+            usual.rows.iter().any(|ours| ours.id == row.id)
+                && on.into_iter().any(|on| assumption.platforms.contains(*on))
+        };
+        let touched: Vec<Published> = published.iter().filter(depends).cloned().collect();
         if touched.is_empty() {
             continue;
         }
         let at = |end| {
-            let varied = |platform: &str| open(platform, Some((assumption, end)));
-            rows(&touched, &varied, seed, watcher, &())
+            let varied = |on: On| open(on, Some((assumption, end)));
+            let engine = Engine {
+                open: &varied,
+                ..engine
+            };
+            engine.rows(&touched)
         };
         let (low, high) = (at(End::Low), at(End::High));
-        if low.partial || high.partial || watcher.stop() {
+        if low.partial || high.partial || watch.stop() {
             break;
         }
         effects.push(effect(assumption, &usual.rows, &low.rows, &high.rows));
     }
-    let partial = usual.partial || watcher.stop();
+    let partial = usual.partial || watch.stop();
     effects.sort_by(|a, b| b.largest_pct.total_cmp(&a.largest_pct));
     Sensitivity {
         effects,
         usual,
         partial,
     }
-}
-
-/// Whether a row is answered on a platform that makes the assumption.
-fn depends(row: &Published, assumption: &Assumption) -> bool {
-    rules::find(&row.id).is_some_and(|rule| {
-        let wanted = rule.statistic.wanted();
-        wanted
-            .iter()
-            .any(|wanted| assumption.platforms.contains(wanted.platform))
-    })
 }
 
 fn effect(

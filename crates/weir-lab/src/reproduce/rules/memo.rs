@@ -1,145 +1,109 @@
-//! MEMO (arXiv 2303.15375 v1): the Sapphire Rapids box with an FPGA card, prefetchers off, as its
-//! tool runs unless told otherwise; thread counts and block sizes as in its sweeps. The remote
-//! socket is that of a second server, of which it populates one channel.
+//! MEMO (arXiv 2303.15375 v1): the Sapphire Rapids server with an FPGA card, prefetchers off, as its
+//! tool runs by default; thread counts and block sizes as in its sweeps. The remote socket is that of a
+//! second server, which has memory on one channel.
 
-use weir_model::access::Op;
+use weir_model::access::{Op, Pattern};
+use weir_model::published::rule::{Figure, Rule};
 use weir_model::units::Bytes;
 
-use super::Rule;
-use crate::reproduce::statistic::{Feature, Side, Statistic, Stream, chase_of, flushed, idle};
+use crate::reproduce::figures::{
+    BEYOND_12, DECLINES_PAST, GAINS_LITTLE_PAST, PEAK, THREADS_AT_PEAK, above, bandwidth, best,
+    chase_of, curve, flushed, greatest, idle, least, ratio,
+};
+use crate::reproduce::points::Stream;
 
-const BOX: &str = "memo";
+const SERVER: &str = "memo";
 const TWO_SOCKETS: &str = "memo2s";
 const THREADS: &[u32] = &[
     1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32,
 ];
 
-const fn curve(tier: &'static str, op: Op, feature: Feature) -> Statistic {
-    Statistic::Curve(
-        Stream::new(BOX, tier, op).without_prefetch(),
-        THREADS,
-        feature,
-    )
+const NO_LATENCY: &str =
+    "no latency is printed: the platform's is set between MEM-031, MEM-032 and SUP-053";
+const GARBLED: &str = "the paper's text is garbled there and may mean 1.27";
+const FEW_LINES: &str = "prefetchers off, 16 lines in flight a core are too few for the latency under load; with them on \
+     ours is 216";
+const FLUSHED: &str = "the time of a flushed line is assumed from this row";
+const KNEE: &str = "the idle latency of local memory is assumed from this row";
+const WINDOW: &str = "the reorder window of the card's controller was chosen in view of this decline; ours is the mean \
+     over every count above 12 threads";
+const DECLINE: &str = "the reorder window of the card's controller was chosen in view of this decline; ours is where two \
+     levels fit the curve from its peak on; every count if no decline of 4 % is seen";
+const ABOVE_MEDIA: &str =
+    "above what one channel of DDR4-2666 carries, 21.3 GB/s: buffering or rounding";
+const RANDOM: &str =
+    "loads from the card in blocks of 16 KiB; ours is where more threads gain less than a tenth";
+const ALIKE: &str = "4, 8 and 16 KB give the same within 0.3 %, so that chance says which is best";
+const TWO_RATIOS: &str =
+    "the lesser and the greater of two ratios that were set (MEM-028, MEM-031)";
+
+/// Non-temporal stores of so many threads in blocks at random places of the card: the best block.
+fn best_block(threads: u32) -> Figure {
+    let blocks = [1, 2, 4, 8, 16, 32, 64].map(|kib| {
+        let stream = Stream::new(SERVER, "cxl0", Op::NtSt).without_prefetch();
+        let stream = stream.in_blocks(Bytes::kib(kib));
+        (kib as f64, bandwidth(stream, threads))
+    });
+    best("KB", blocks.into())
 }
 
-const FLUSHED_RATIO: Statistic =
-    Statistic::Ratio(&[flushed(BOX, "cxl0", Op::Ld), flushed(BOX, "dram", Op::Ld)]);
-const CHASE_RATIO: Statistic = Statistic::Ratio(&[idle(BOX, "cxl0"), idle(BOX, "dram")]);
-
-/// The remote socket over local memory, one flushed line at a time, by instruction.
-const fn remote_ratio<const N: usize>(ops: [Op; N]) -> [[Statistic; 2]; N] {
-    let mut pairs = [[CHASE_RATIO; 2]; N];
-    let mut n = 0;
-    while n < N {
-        pairs[n] = [
-            flushed(TWO_SOCKETS, "remote", ops[n]),
-            flushed(BOX, "dram", ops[n]),
-        ];
-        n += 1;
-    }
-    pairs
+pub(super) fn rules() -> Vec<Rule> {
+    let of = |tier, op, feature| {
+        curve(
+            Stream::new(SERVER, tier, op).without_prefetch(),
+            THREADS,
+            feature,
+        )
+    };
+    // One flushed line at a time.
+    let line = |platform, tier, op| flushed(platform, tier, op, Pattern::FlushedLine);
+    let card = |op| line(SERVER, "cxl0", op);
+    let of_flushed = ratio(&card(Op::Ld), &line(SERVER, "dram", Op::Ld));
+    let of_chase = ratio(&idle(SERVER, "cxl0"), &idle(SERVER, "dram"));
+    let both = vec![of_flushed.clone(), of_chase.clone()];
+    // The remote socket over local memory, by instruction.
+    let remote = [Op::Ld, Op::StClwb, Op::NtSt];
+    let remote = remote.map(|op| {
+        let far = line(TWO_SOCKETS, "remote", op);
+        ratio(&far, &line(SERVER, "dram", op))
+    });
+    let of_remote = ratio(&idle(SERVER, "cxl0"), &idle(TWO_SOCKETS, "remote"));
+    // Chases through the remote socket and through the card.
+    let sets = [1, 2, 4, 8, 16, 32, 64, 128, 256].map(|mib| {
+        let through = |platform, tier| chase_of(platform, tier, Bytes::mib(mib));
+        (
+            mib as f64,
+            through(TWO_SOCKETS, "remote"),
+            through(SERVER, "cxl0"),
+        )
+    });
+    let [first_set, last_set] = above("MB", &sets);
+    let stores = ratio(&card(Op::StClwb), &card(Op::NtSt));
+    let random = Stream::new(SERVER, "cxl0", Op::Ld).without_prefetch();
+    let random = curve(random.in_blocks(Bytes::kib(16)), THREADS, GAINS_LITTLE_PAST);
+    let (ld, nt_st) = (Op::Ld, Op::NtSt);
+    vec![
+        Rule::calibrated("MEM-028", of_flushed).noting(FLUSHED),
+        Rule::calibrated("MEM-031", of_chase).noting(NO_LATENCY),
+        Rule::predicted("MEM-029", least(remote.to_vec())),
+        Rule::predicted("MEM-030", greatest(remote.into())).noting(GARBLED),
+        Rule::calibrated("MEM-032", of_remote).noting(NO_LATENCY),
+        Rule::predicted("MEM-033", first_set),
+        Rule::predicted("MEM-034", last_set),
+        Rule::predicted("MEM-035", stores),
+        Rule::calibrated("MEM-037", of("dram", ld, PEAK)).noting(FEW_LINES),
+        Rule::calibrated("MEM-038", of("dram", ld, THREADS_AT_PEAK)).noting(KNEE),
+        Rule::calibrated("MEM-039", of("dram", nt_st, PEAK)),
+        Rule::predicted("MEM-040", of("dram", nt_st, THREADS_AT_PEAK)),
+        Rule::predicted("MEM-042", of("cxl0", ld, THREADS_AT_PEAK)),
+        Rule::calibrated("MEM-043", of("cxl0", ld, BEYOND_12)).noting(WINDOW),
+        Rule::calibrated("MEM-044", of("cxl0", ld, DECLINES_PAST)).noting(DECLINE),
+        Rule::predicted("MEM-045", of("cxl0", nt_st, PEAK)).noting(ABOVE_MEDIA),
+        Rule::predicted("MEM-046", of("cxl0", nt_st, THREADS_AT_PEAK)),
+        Rule::predicted("MEM-053", random).noting(RANDOM),
+        Rule::calibrated("MEM-054", best_block(2)),
+        Rule::calibrated("MEM-055", best_block(4)).noting(ALIKE),
+        Rule::identity("MEM-070", least(both.clone())).noting(TWO_RATIOS),
+        Rule::identity("MEM-071", greatest(both)).noting(TWO_RATIOS),
+    ]
 }
-
-const REMOTE: [[Statistic; 2]; 3] = remote_ratio([Op::Ld, Op::StClwb, Op::NtSt]);
-const REMOTE_RATIOS: &[Statistic] = &[
-    Statistic::Ratio(&REMOTE[0]),
-    Statistic::Ratio(&REMOTE[1]),
-    Statistic::Ratio(&REMOTE[2]),
-];
-
-/// Chases over working sets of so many MiB, through the remote socket and through the card.
-const fn remote_and_card(mib: u64) -> (f64, [Statistic; 2]) {
-    let size = Bytes::mib(mib);
-    (
-        mib as f64,
-        [
-            chase_of(TWO_SOCKETS, "remote", size),
-            chase_of(BOX, "cxl0", size),
-        ],
-    )
-}
-
-const WORKING_SETS: &[(f64, [Statistic; 2])] = &[
-    remote_and_card(1),
-    remote_and_card(2),
-    remote_and_card(4),
-    remote_and_card(8),
-    remote_and_card(16),
-    remote_and_card(32),
-    remote_and_card(64),
-    remote_and_card(128),
-    remote_and_card(256),
-];
-
-/// Non-temporal stores in blocks of so many KiB at random places of the card.
-const fn blocks<const N: usize>(threads: u32, kib: [u64; N]) -> [(f64, Statistic); N] {
-    let mut steps = [(0.0, CHASE_RATIO); N];
-    let mut n = 0;
-    while n < N {
-        let stream = Stream::new(BOX, "cxl0", Op::NtSt)
-            .without_prefetch()
-            .in_blocks(Bytes::kib(kib[n]));
-        steps[n] = (kib[n] as f64, Statistic::Bandwidth(stream, threads));
-        n += 1;
-    }
-    steps
-}
-
-const BLOCKS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
-const TWO_THREADS: &[(f64, Statistic)] = &blocks(2, BLOCKS);
-const FOUR_THREADS: &[(f64, Statistic)] = &blocks(4, BLOCKS);
-
-const RANDOM_LOADS: Stream = Stream::new(BOX, "cxl0", Op::Ld)
-    .without_prefetch()
-    .in_blocks(Bytes::kib(16));
-
-pub(super) const RULES: &[Rule] = &[
-    Rule::predicted("MEM-028", FLUSHED_RATIO),
-    Rule::calibrated("MEM-031", CHASE_RATIO).noting(
-        "no latency is printed: the platform's is set between this row, MEM-032 and SUP-053",
-    ),
-    Rule::predicted("MEM-029", Statistic::Least(REMOTE_RATIOS)),
-    Rule::predicted("MEM-030", Statistic::Greatest(REMOTE_RATIOS))
-        .noting("the paper's text is garbled there and may mean 1.27"),
-    Rule::predicted(
-        "MEM-032",
-        Statistic::Ratio(&[idle(BOX, "cxl0"), idle(TWO_SOCKETS, "remote")]),
-    ),
-    Rule::predicted("MEM-033", Statistic::Above(WORKING_SETS, Side::First, "MB")),
-    Rule::predicted("MEM-034", Statistic::Above(WORKING_SETS, Side::Last, "MB")),
-    Rule::predicted(
-        "MEM-035",
-        Statistic::Ratio(&[
-            flushed(BOX, "cxl0", Op::StClwb),
-            flushed(BOX, "cxl0", Op::NtSt),
-        ]),
-    ),
-    Rule::calibrated("MEM-037", curve("dram", Op::Ld, Feature::Peak)).noting(
-        "prefetchers off, 16 lines in flight a core are too few for the latency under load; with them on \
-         ours is 216",
-    ),
-    Rule::predicted("MEM-038", curve("dram", Op::Ld, Feature::ThreadsAtPeak)),
-    Rule::calibrated("MEM-039", curve("dram", Op::NtSt, Feature::Peak)),
-    Rule::predicted("MEM-040", curve("dram", Op::NtSt, Feature::ThreadsAtPeak)),
-    Rule::predicted("MEM-042", curve("cxl0", Op::Ld, Feature::ThreadsAtPeak)),
-    Rule::predicted("MEM-043", curve("cxl0", Op::Ld, Feature::Beyond(12)))
-        .noting("ours is the mean over every count above 12 threads"),
-    Rule::predicted("MEM-044", curve("cxl0", Op::Ld, Feature::DeclinesPast))
-        .noting("ours is where two levels fit the curve from its peak on; every count if no decline of 4 % is seen"),
-    Rule::predicted("MEM-045", curve("cxl0", Op::NtSt, Feature::Peak))
-        .noting("above what one channel of DDR4-2666 carries, 21.3 GB/s: buffering or rounding"),
-    Rule::predicted("MEM-046", curve("cxl0", Op::NtSt, Feature::ThreadsAtPeak)),
-    Rule::predicted(
-        "MEM-053",
-        Statistic::Curve(RANDOM_LOADS, THREADS, Feature::GainsLittlePast),
-    )
-    .noting("loads from the card in blocks of 16 KiB; ours is where more threads gain less than a tenth"),
-    Rule::calibrated("MEM-054", Statistic::Best(TWO_THREADS, "KB")),
-    Rule::calibrated("MEM-055", Statistic::Best(FOUR_THREADS, "KB"))
-        .noting("4, 8 and 16 KB give the same within 0.3 %, so that chance says which is best"),
-    Rule::predicted("MEM-070", Statistic::Least(&[FLUSHED_RATIO, CHASE_RATIO])),
-    Rule::predicted(
-        "MEM-071",
-        Statistic::Greatest(&[FLUSHED_RATIO, CHASE_RATIO]),
-    ),
-];

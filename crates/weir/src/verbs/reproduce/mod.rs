@@ -1,35 +1,25 @@
-//! `weir reproduce`: published figures beside ours, row by row.
+//! `weir reproduce`: published figures with ours, row by row.
 
-mod beyond;
-mod keep;
-mod regulation;
 mod sensitivity;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use serde_json::json;
-use weir_insight::published::{Insight, POPULATION};
-use weir_lab::reproduce::{self, Beyond, Reproduction};
-use weir_lab::{Finished, Watcher};
+use serde_json::{Value, json};
+use weir_lab::reproduce::{self, Engine, Reproduction};
 use weir_model::document::{ReproduceDocument, ReproduceRow, RowKind};
 use weir_model::machine::Testbed;
+use weir_model::published::rule::{On, Rule};
 use weir_model::published::{self, Published};
 
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::insight::Going;
-use crate::interrupt::Stop;
-use crate::machine;
 use crate::output::{Column, Table, alike, figure, percent, print, to_csv, to_json, wrap};
-use crate::progress::Progress;
-use crate::store::Store;
-use beyond::{Both, Later};
-use keep::{Kept, keep};
-use regulation::Regulation;
+use crate::store::{Figure, NewRun, RunState, Store, StoreError};
+use crate::{host, machine};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -53,78 +43,136 @@ pub struct Args {
     sensitivity: bool,
 }
 
+/// The rules of every crate; the first for a row counts.
+pub fn rules() -> Vec<Rule> {
+    let mut rules = reproduce::rules();
+    rules.extend(weir_insight::published::rules());
+    rules.extend(weir_steer::published::rules());
+    rules.extend(reproduce::unanswered());
+    rules
+}
+
+/// Opens the model of a platform.
+fn open(on: On) -> std::result::Result<Box<dyn Testbed>, String> {
+    let opened = match on.sampled {
+        true => machine::choose_sampled(on.platform).map(|chosen| chosen.testbed),
+        false => machine::simulate(on.platform),
+    };
+    opened.map_err(|failure| failure.message().unwrap_or_default())
+}
+
 /// Answers the rows, keeps and prints them.
 ///
 /// # Errors
 /// There is no such paper or row, or the work was stopped before its end.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    if args.sensitivity {
-        return sensitivity::run(args, context);
-    }
     let chosen = choose(args)?;
-    let mut store = Store::open(&context.store_path()?)?;
-    let began = Instant::now();
-    let watcher = Counting {
-        stop: &context.stop,
-        quiet: context.global.quiet,
-        progress: Mutex::new(None),
-    };
-    let open = |platform: &str| -> std::result::Result<Box<dyn Testbed>, String> {
-        machine::simulate(platform).map_err(|failure| failure.message().unwrap_or_default())
-    };
     let going = Going::on(context, "reproduce");
-    let insight = Insight {
-        go_on: &|of| going.step(of),
-        workloads: POPULATION,
+    let rules = rules();
+    let engine = Engine {
+        rules: &rules,
+        open: &open,
+        seed: context.global.seed,
+        with_slow: !args.papers.is_empty() || !args.only.is_empty(),
+        watch: &going,
     };
-    let regulation = Regulation {
-        stop: &context.stop,
-    };
-    let both = Both(&insight, &regulation);
-    let asked_for = !args.papers.is_empty() || !args.only.is_empty();
-    let later = Later(&both);
-    let beyond: &dyn Beyond = if asked_for { &both } else { &later };
-    let answered = reproduce::rows(&chosen, &open, context.global.seed, &watcher, beyond);
+    if args.sensitivity {
+        return sensitivity::run(engine, &chosen, context);
+    }
+    let store = Store::open(&context.store_path()?)?;
+    let began = Instant::now();
+    let answered = engine.rows(&chosen);
     going.end();
-    watcher.end();
-    let elapsed_s = began.elapsed().as_secs_f64();
     let left_out = answered.left_out;
-    let document = document(answered, context, elapsed_s);
+    let document = document(answered, context, began.elapsed().as_secs_f64());
     for warning in alike(document.warnings.iter().map(String::as_str)) {
         say(&format!("weir: warning: {warning}"));
     }
-    let kept = Kept {
-        verb: "reproduce",
-        document: json!(document),
-        platforms: &document.platforms,
-        list_key: "rows",
-        list: &document.rows,
-        seed: document.seed,
-        elapsed_s: document.elapsed_s,
-        warnings: &document.warnings,
-        partial: document.partial,
-    };
-    let trouble = keep(&mut store, context, kept).err();
-    print(&match context.global.format {
+    let text = match context.global.format {
         Format::Table => table(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(&document.rows)?,
-    })?;
+    };
+    let missing = "rows that were not finished";
+    let ended = keep_and_print(store, context, "rows", json!(document), &text, missing);
     if left_out > 0 {
         context.note(&format!(
             "{left_out} more rows state a configuration or context, not a figure"
         ));
     }
-    if let Some(trouble) = trouble {
-        let told = anyhow::Error::new(trouble).context("the results above are not all kept");
-        return Err(Failure::Work(told));
+    ended
+}
+
+/// Keeps a document as a run, and prints `text` whether or not it can be kept. `list_key` is the key of
+/// the list of its figures; `missing` says what is missing where it was stopped before its end.
+fn keep_and_print(
+    mut store: Store,
+    context: &Context,
+    list_key: &'static str,
+    document: Value,
+    text: &str,
+    missing: &str,
+) -> Result<()> {
+    let kept = keep(&mut store, context, list_key, &document);
+    print(text)?;
+    kept.map_err(|error| {
+        Failure::Work(anyhow::Error::new(error).context("the results above are not all kept"))
+    })?;
+    match document["partial"] == json!(true) {
+        true => Err(Failure::Partial(format!("stopped: {missing} are missing"))),
+        false => Ok(()),
     }
-    if document.partial {
-        return Err(Failure::Partial(
-            "stopped: rows that were not finished are missing".into(),
-        ));
+}
+
+fn keep(
+    store: &mut Store,
+    context: &Context,
+    list_key: &'static str,
+    document: &Value,
+) -> std::result::Result<(), StoreError> {
+    let list = document[list_key].as_array().map_or(&[][..], Vec::as_slice);
+    let platforms: Vec<&String> = (document["platforms"].as_object().into_iter())
+        .flat_map(|platforms| platforms.keys())
+        .collect();
+    let elapsed_s = document["elapsed_s"].as_f64().unwrap_or_default();
+    let run = store.begin(&NewRun {
+        verb: match list_key {
+            "rows" => "reproduce".into(),
+            _ => "reproduce --sensitivity".into(),
+        },
+        machine: match platforms.as_slice() {
+            [only] => only.to_string(),
+            several => format!("{} platforms", several.len()),
+        },
+        machine_kind: "sim".into(),
+        digest: String::new(),
+        seed: context.global.seed,
+        arguments: json!(context.typed),
+        host: host::fingerprint(),
+        document: document.clone(),
+        list_key,
+        planned: list.len(),
+    })?;
+    for (seq, body) in list.iter().enumerate() {
+        let figure: Figure<'_, _, ()> = Figure {
+            seq,
+            body,
+            record: None,
+            warnings: &[],
+            elapsed_s,
+            address: None,
+        };
+        store.add(run, &figure)?;
     }
-    Ok(())
+    let warnings = document["warnings"].as_array().into_iter().flatten();
+    let warnings: Vec<String> = (warnings.filter_map(Value::as_str))
+        .map(str::to_owned)
+        .collect();
+    let state = match document["partial"] == json!(true) {
+        true => RunState::Partial,
+        false => RunState::Done,
+    };
+    store.finish(run, state, elapsed_s, &warnings)
 }
 
 /// The published rows that were asked for.
@@ -168,7 +216,7 @@ fn document(answered: Reproduction, context: &Context, elapsed_s: f64) -> Reprod
     }
 }
 
-/// Every row, paper by paper, and under them how many agree.
+/// Every row, paper by paper, and then how many agree.
 pub fn table(document: &ReproduceDocument) -> String {
     let mut text = String::new();
     let papers = published::builtin();
@@ -194,39 +242,41 @@ pub fn table(document: &ReproduceDocument) -> String {
 }
 
 fn paper(rows: &[ReproduceRow]) -> Table {
-    let mut table = Table::new(&[
+    let has_own = rows.iter().any(|row| row.own_form.is_some());
+    let own = has_own.then(|| Column::number("own\nform"));
+    let columns = [
         Column::words("row"),
         Column::words("what"),
         Column::number("published"),
         Column::number("ours"),
+    ];
+    let rest = [
         Column::words("unit"),
         Column::number("off\n%"),
         Column::words("kind"),
-    ]);
+    ];
+    let columns: Vec<Column> = columns.into_iter().chain(own).chain(rest).collect();
+    let mut table = Table::new(&columns);
     for row in rows {
-        table.row([
+        let shown = |value: Option<f64>| value.map_or("-".into(), figure);
+        let cells = [
             row.id.clone(),
             format!("{}, {}", row.what, row.condition),
             figure(row.published),
-            row.ours.map_or("-".into(), figure),
+            shown(row.ours),
+        ];
+        let own = has_own.then(|| shown(row.own_form));
+        let rest = [
             row.unit.clone(),
             row.difference_pct.map_or("-".into(), percent),
-            kind(row.kind).into(),
-        ]);
+            row.kind.name().into(),
+        ];
+        table.row(cells.into_iter().chain(own).chain(rest));
     }
     table
 }
 
-fn kind(kind: RowKind) -> &'static str {
-    match kind {
-        RowKind::Calibrated => "calibrated",
-        RowKind::Predicted => "predicted",
-        RowKind::Replayed => "replayed",
-        RowKind::NotModelled => "not modelled",
-    }
-}
-
-/// Reasons, each once, with the rows they hold for.
+/// Notes, each once, with the rows that they are about.
 fn notes(rows: &[ReproduceRow]) -> String {
     let mut by_note: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in rows.iter().filter(|row| !row.note.is_empty()) {
@@ -242,17 +292,12 @@ fn notes(rows: &[ReproduceRow]) -> String {
 /// One line for each kind of row.
 fn count(rows: &[ReproduceRow]) -> String {
     let mut text = String::new();
-    for wanted in [
-        RowKind::Calibrated,
-        RowKind::Predicted,
-        RowKind::Replayed,
-        RowKind::NotModelled,
-    ] {
+    for wanted in RowKind::ALL {
         let of_kind: Vec<&ReproduceRow> = rows.iter().filter(|row| row.kind == wanted).collect();
-        if wanted == RowKind::Replayed && of_kind.is_empty() {
+        if of_kind.is_empty() {
             continue;
         }
-        let mut line = format!("{} rows {}", of_kind.len(), kind(wanted));
+        let mut line = format!("{} rows {}", of_kind.len(), wanted.name());
         let off: Vec<f64> = of_kind
             .iter()
             .filter_map(|r| r.difference_pct)
@@ -272,37 +317,4 @@ fn count(rows: &[ReproduceRow]) -> String {
         text.push_str(&wrap(&line, "", "  "));
     }
     text
-}
-
-/// Shows progress over points, whose number is known once the first is done.
-struct Counting<'a> {
-    stop: &'a Stop,
-    quiet: bool,
-    progress: Mutex<Option<(Progress, usize)>>,
-}
-
-impl Counting<'_> {
-    fn end(self) {
-        let progress = self
-            .progress
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((progress, _)) = progress {
-            progress.end();
-        }
-    }
-}
-
-impl Watcher for Counting<'_> {
-    fn finished(&self, _: &Finished, of: usize) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let (shown, done) =
-            progress.get_or_insert_with(|| (Progress::begin("reproduce", of, self.quiet), 0));
-        *done += 1;
-        shown.step(*done, of);
-    }
-
-    fn stop(&self) -> bool {
-        self.stop.requested()
-    }
 }

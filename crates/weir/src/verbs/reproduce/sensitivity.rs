@@ -1,23 +1,24 @@
 //! `weir reproduce --sensitivity`: what the assumed numbers do to the answers.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Instant;
 
 use serde_json::json;
+use weir_lab::reproduce::Engine;
 use weir_lab::reproduce::sensitivity::{self, Assumption, End, Sensitivity};
-use weir_lab::{Finished, Watcher};
 use weir_model::document::{ParameterEffect, RowEffect, SensitivityDocument};
 use weir_model::published::Published;
+use weir_model::published::rule::{On, Watch};
 
-use super::keep::{Kept, keep};
-use super::{Args, choose};
+use super::keep_and_print;
 use crate::cli::Format;
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::interrupt::Stop;
 use crate::machine;
-use crate::output::{Column, Table, figure, percent, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, percent, to_csv, to_json, wrap};
 use crate::progress::Progress;
 use crate::store::Store;
 
@@ -26,15 +27,14 @@ const NOTHING: f64 = 0.05;
 /// A row counts as moved when it changes by more than this, in percent.
 const MOVED: f64 = 5.0;
 
-/// Tries every assumption, keeps and prints what came of it.
+/// Tries every assumption, keeps and prints what they do.
 ///
 /// # Errors
-/// There is no such paper or row, or the work was stopped before its end.
-pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
-    let chosen = choose(args)?;
-    let mut store = Store::open(&context.store_path()?)?;
+/// The work was stopped before its end, or the store does not take it.
+pub(super) fn run(engine: Engine<'_>, chosen: &[Published], context: &Context) -> Result<()> {
+    let store = Store::open(&context.store_path()?)?;
     let began = Instant::now();
-    let answered = try_all(&chosen, context)?;
+    let answered = try_all(engine, chosen, context)?;
     let document = SensitivityDocument {
         schema: SensitivityDocument::SCHEMA.into(),
         weir: env!("CARGO_PKG_VERSION").into(),
@@ -45,83 +45,55 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         partial: answered.partial,
         effects: answered.effects,
     };
-    let kept = Kept {
-        verb: "reproduce --sensitivity",
-        document: json!(document),
-        platforms: &document.platforms,
-        list_key: "effects",
-        list: &document.effects,
-        seed: document.seed,
-        elapsed_s: document.elapsed_s,
-        warnings: &document.warnings,
-        partial: document.partial,
-    };
-    let trouble = keep(&mut store, context, kept).err();
-    print(&match context.global.format {
+    let text = match context.global.format {
         Format::Table => table(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(lines(&document))?,
-    })?;
-    if let Some(trouble) = trouble {
-        let told = anyhow::Error::new(trouble).context("the results above are not all kept");
-        return Err(Failure::Work(told));
-    }
-    if document.partial {
-        return Err(Failure::Partial(
-            "stopped: parameters that were not tried are missing".into(),
-        ));
-    }
-    Ok(())
+    };
+    let missing = "parameters that were not tried";
+    keep_and_print(store, context, "effects", json!(document), &text, missing)
 }
 
-fn try_all(chosen: &[Published], context: &Context) -> Result<Sensitivity> {
-    let platforms = sensitivity::platforms(chosen)
-        .into_iter()
-        .map(machine::compose)
-        .collect::<Result<Vec<_>>>()?;
-    let assumptions = sensitivity::assumptions(&platforms);
-    let open = |platform: &str, change: Option<(&Assumption, End)>| {
-        let mut changes = Vec::new();
-        if let Some((assumption, end)) = change {
-            changes.extend(assumption.ranges.iter().map(|range| machine::Change {
+fn try_all(engine: Engine<'_>, chosen: &[Published], context: &Context) -> Result<Sensitivity> {
+    let progress = Mutex::new(None);
+    let engine = Engine {
+        with_slow: false,
+        watch: &Quiet(&context.stop),
+        ..engine
+    };
+    let asked = engine.asks(chosen).flat_map(|(_, asked)| asked);
+    let platforms: BTreeSet<&str> = asked.map(|asked| asked.on.platform).collect();
+    let platforms = platforms.into_iter().map(machine::compose);
+    let assumptions = sensitivity::assumptions(&platforms.collect::<Result<Vec<_>>>()?);
+    let open = |on: On, change: Option<(&Assumption, End)>| {
+        let changes = change.into_iter().flat_map(|(assumption, end)| {
+            (assumption.ranges.iter()).map(move |range| machine::Change {
                 part: &range.part,
                 key: &assumption.key,
                 value: end.of(range),
-            }));
-        }
-        machine::simulate_changed(platform, &changes)
+            })
+        });
+        machine::simulate_changed(on.platform, &changes.collect::<Vec<_>>())
             .map_err(|failure| failure.message().unwrap_or_default())
     };
-    let title = "reproduce --sensitivity";
-    let progress = Mutex::new(Progress::begin(
-        title,
-        assumptions.len(),
-        context.global.quiet,
-    ));
-    let told = |done: usize, of: usize| {
+    let tried = |done: usize, of: usize| {
         if let Ok(mut progress) = progress.lock() {
-            progress.step(done, of);
+            let begin = || Progress::begin("reproduce --sensitivity", of, context.global.quiet);
+            progress.get_or_insert_with(begin).step(done, of);
         }
     };
-    let answered = sensitivity::sensitivity(
-        chosen,
-        &assumptions,
-        &open,
-        context.global.seed,
-        &Quiet(&context.stop),
-        &told,
-    );
-    if let Ok(progress) = progress.into_inner() {
+    let answered = sensitivity::sensitivity(engine, chosen, &assumptions, &open, &tried);
+    if let Ok(Some(progress)) = progress.into_inner() {
         progress.end();
     }
     Ok(answered)
 }
 
-/// Ends on request; single points are too many to tell of.
+/// Ends on request; single points are too many to show.
 struct Quiet<'a>(&'a Stop);
 
-impl Watcher for Quiet<'_> {
-    fn finished(&self, _: &Finished, _: usize) {}
+impl Watch for Quiet<'_> {
+    fn step(&self, _: usize) {}
 
     fn stop(&self) -> bool {
         self.0.requested()
@@ -163,7 +135,7 @@ fn table(document: &SensitivityDocument) -> String {
         "\n{}",
         wrap(
             &format!(
-                "{} assumed parameters were taken to both ends of their ranges, one at a time; \
+                "{} assumed parameters were set to both ends of their ranges, one at a time; \
                  {matter} of them move a row by more than {MOVED} %",
                 document.effects.len()
             ),

@@ -190,7 +190,7 @@ fn text(run: &StoredRun) -> Result<String> {
         return Ok((reader.shown)(run)?.text());
     }
     Ok(match run.schema() {
-        ReproduceDocument::SCHEMA => reproduce::table(&reproduce_document(run)?),
+        schema if ReproduceDocument::is_one(schema) => reproduce::table(&reproduce_document(run)?),
         ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
         PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
@@ -224,9 +224,11 @@ pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
     if let Some(reader) = studies::reader(run) {
         return (reader.shown)(run)?.frame(name);
     }
-    let kind = documents::KINDS
-        .iter()
-        .find(|kind| kind.schema == run.schema());
+    let schema = match ReproduceDocument::is_one(run.schema()) {
+        true => ReproduceDocument::SCHEMA,
+        false => run.schema(),
+    };
+    let kind = documents::KINDS.iter().find(|kind| kind.schema == schema);
     let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
     let mut frames = frames.into_iter().flatten();
     let found = frames.find(|frame| name.is_none_or(|name| frame.name == name));

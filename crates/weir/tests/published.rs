@@ -1,0 +1,151 @@
+//! Published rows, the rules that answer them, and the platform files whose parameters come from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir::verbs::reproduce::rules;
+use weir_lab::reproduce::Engine;
+use weir_model::document::RowKind;
+use weir_model::machine::Testbed;
+use weir_model::platform::{Library, Provenance};
+use weir_model::published::rule::{Asked, On, Rule, find};
+use weir_model::published::{Published, PublishedKind, builtin_rows};
+use weir_sim::SimTestbed;
+
+fn rows() -> BTreeMap<String, Published> {
+    let rows = builtin_rows().into_iter();
+    rows.map(|row| (row.id.clone(), row)).collect()
+}
+
+/// The ids of published rows in a text.
+fn ids(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+    words.filter(|word| {
+        let id = word.split_once('-');
+        id.is_some_and(|(paper, number)| {
+            paper.len() == 3
+                && paper.bytes().all(|b| b.is_ascii_uppercase())
+                && number.len() == 3
+                && number.parse::<u32>().is_ok()
+        })
+    })
+}
+
+/// Every row that sets a parameter: named by its source, or by the reason why it is assumed; with the
+/// file and the key.
+fn sets() -> Vec<(String, String)> {
+    let mut sets = Vec::new();
+    for definition in Library::builtin().list() {
+        for parameter in definition.parameters() {
+            let text = match &parameter.provenance {
+                Provenance::Source(text) => text,
+                Provenance::Assumed { why, .. } => why,
+            };
+            let place = format!("{} of {}", parameter.key, parameter.part);
+            sets.extend(ids(text).map(|id| (id.to_owned(), place.clone())));
+        }
+    }
+    sets
+}
+
+#[test]
+fn a_row_that_sets_a_parameter_is_not_called_predicted() {
+    let rules = rules();
+    let sets = sets();
+    assert!(sets.len() > 100, "only {} rows are named", sets.len());
+    for (id, place) in sets {
+        let kind = find(&rules, &id).map(|rule| rule.kind);
+        let honest = !matches!(kind, Some(RowKind::Predicted | RowKind::Replayed));
+        assert!(honest, "{id} sets {place}, and is called {kind:?}");
+    }
+}
+
+/// Rows of kind `calibration` were measured on one tier with one tenant; all others may not set anything.
+#[test]
+fn no_parameter_comes_from_a_result_or_a_claim() {
+    let rows = rows();
+    for (id, place) in sets() {
+        let row = rows.get(&id);
+        let row = row.unwrap_or_else(|| panic!("{place} names {id}, which is not published"));
+        let what = (&row.what, &row.condition);
+        assert_eq!(
+            row.kind,
+            PublishedKind::Calibration,
+            "{id} sets {place}: {what:?}"
+        );
+    }
+}
+
+#[test]
+fn a_calibrated_row_sets_a_parameter() {
+    let named: BTreeSet<String> = sets().into_iter().map(|(id, _)| id).collect();
+    for rule in rules()
+        .iter()
+        .filter(|rule| rule.kind == RowKind::Calibrated)
+    {
+        assert!(named.contains(&rule.id), "{} sets nothing", rule.id);
+    }
+}
+
+/// Idle latencies are parameters, so that arithmetic of them predicts nothing.
+#[test]
+fn a_row_of_idle_latencies_alone_is_not_called_predicted() {
+    let rules = rules();
+    let engine = engine(&rules);
+    for (row, asks) in engine.asks(&builtin_rows()) {
+        let Some(rule) = find(&rules, &row.id) else {
+            continue;
+        };
+        let words = [
+            "Chase",
+            "threads: 1,",
+            "Bytes(1073741824)",
+            "least_accesses: 0",
+        ];
+        let is_idle = |ask: &Asked| words.iter().all(|word| ask.what.contains(word));
+        if !asks.is_empty() && asks.iter().all(is_idle) {
+            assert_ne!(rule.kind, RowKind::Predicted, "{}", row.id);
+        }
+    }
+}
+
+#[test]
+fn no_row_has_two_rules_and_every_rule_answers_a_row_in_its_unit() {
+    let rows = rows();
+    let mut seen = BTreeSet::new();
+    for rule in rules() {
+        let Some(figure) = &rule.figure else { continue };
+        assert!(seen.insert(rule.id.clone()), "{} has two rules", rule.id);
+        let row = rows
+            .get(&rule.id)
+            .unwrap_or_else(|| panic!("no row {}", rule.id));
+        assert_eq!(figure.unit, row.unit, "{}", rule.id);
+    }
+    assert!(seen.len() > 200);
+}
+
+fn open(on: On) -> Result<Box<dyn Testbed>, String> {
+    let platform = Library::builtin().compose(on.platform);
+    let testbed = SimTestbed::new(&platform.map_err(|error| error.to_string())?);
+    Ok(Box::new(testbed.map_err(|error| error.to_string())?))
+}
+
+fn engine(rules: &[Rule]) -> Engine<'_> {
+    Engine {
+        rules,
+        open: &open,
+        seed: 1,
+        with_slow: true,
+        watch: &(),
+    }
+}
+
+/// A rule that names a tier which its platform does not have would never get a figure.
+#[test]
+fn every_rule_asks_for_something_that_its_platform_has() {
+    let rules = rules();
+    for (row, asks) in engine(&rules).asks(&builtin_rows()) {
+        let rule = find(&rules, &row.id).filter(|rule| rule.figure.is_some());
+        let asks_nothing = rule.is_none_or(|rule| rule.kind == RowKind::Replayed);
+        assert_eq!(asks.is_empty(), asks_nothing, "{}", row.id);
+    }
+}
