@@ -1,5 +1,6 @@
 //! What to measure: points as data, each complete in itself.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -175,6 +176,7 @@ impl Load {
             }),
             cores: cores.to_vec(),
             placement: Placement::Bind(self.tier.clone()),
+            placements: BTreeMap::new(),
             prefetch: self.prefetch,
             cache_ways: self.ways,
         }

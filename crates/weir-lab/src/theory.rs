@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Theory;
 use weir_model::machine::Goal;
-use weir_model::tenant::Placement;
 use weir_model::topology::{Limits, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
@@ -102,17 +101,11 @@ fn carried(load: &Load) -> BTreeMap<TierName, Wires> {
     wires.read += own.read * touched / all;
     wires.written += own.written * touched / all;
     if let Some(reads) = &load.reads {
-        match &reads.from {
-            Placement::Bind(tier) => {
-                carried.entry(tier.clone()).or_default().read += loaded / all;
-            }
-            Placement::Interleave(weights) => {
-                let sum: u32 = weights.iter().map(|w| w.1).sum();
-                for (tier, weight) in weights {
-                    let share = f64::from(*weight) / f64::from(sum.max(1));
-                    carried.entry(tier.clone()).or_default().read += loaded / all * share;
-                }
-            }
+        let weights = reads.from.weights(&TierName::dram());
+        let sum: u32 = weights.iter().map(|w| w.1).sum();
+        for (tier, weight) in weights {
+            let share = f64::from(weight) / f64::from(sum.max(1));
+            carried.entry(tier).or_default().read += loaded / all * share;
         }
     }
     carried

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Gigahertz, Nanos};
+use crate::region::Pages;
+use crate::tenant::Placement;
+use crate::topology::TierName;
+use crate::units::{GbPerSec, Gigahertz, Nanos};
 
 /// A change to the machine. Every machine says what it applied, which may differ from what was
 /// asked for.
@@ -54,18 +57,52 @@ pub enum Action {
         /// Percent of the hardware's scale, 100 for all.
         percent: u32,
     },
+    /// Move those pages of a tenant which are on one tier to another, in the windows that follow.
+    MovePages {
+        /// The tenant's name.
+        tenant: String,
+        /// Which of its pages.
+        pages: Pages,
+        /// The tier from which.
+        from: TierName,
+        /// The tier to which.
+        to: TierName,
+        /// At most so many bytes a second; `None` for as fast as the machine copies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<GbPerSec>,
+    },
+    /// Place pages of a tenant as if it started now: those that are elsewhere move, in the windows that
+    /// follow, and those that it touches later go there too.
+    Place {
+        /// The tenant's name.
+        tenant: String,
+        /// Which of its pages.
+        pages: Pages,
+        /// Where to.
+        placement: Placement,
+        /// At most so many bytes a second; `None` for as fast as the machine copies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<GbPerSec>,
+    },
+    /// Set the weights by which the system interleaves pages that are touched later.
+    InterleaveWeights {
+        /// The weight of each tier, from 1 to 255. Others keep theirs.
+        weights: Vec<(TierName, u32)>,
+    },
 }
 
 impl Action {
     /// The tenant that it is about, if it is about one.
     pub fn tenant(&self) -> Option<&str> {
         match self {
-            Action::Prefetchers { .. } => None,
+            Action::Prefetchers { .. } | Action::InterleaveWeights { .. } => None,
             Action::CacheWays { tenant, .. }
             | Action::Cores { tenant, .. }
             | Action::ProcessorTime { tenant, .. }
             | Action::Clock { tenant, .. }
-            | Action::Bandwidth { tenant, .. } => Some(tenant),
+            | Action::Bandwidth { tenant, .. }
+            | Action::MovePages { tenant, .. }
+            | Action::Place { tenant, .. } => Some(tenant),
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod machine;
 pub mod number;
 pub mod platform;
 pub mod published;
+pub mod region;
 pub mod scope;
 pub mod tenant;
 pub mod toml;

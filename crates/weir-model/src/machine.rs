@@ -8,6 +8,7 @@ use crate::action::{Action, Applied};
 use crate::capability::{Capability, Feature};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
+use crate::region::RegionPages;
 use crate::tenant::Tenant;
 use crate::topology::{TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
@@ -127,11 +128,22 @@ impl Observation {
                 (none, more) => *none = more,
             }
             tenant.counters.accumulate(&more.counters);
+            for pages in more.regions {
+                let own = tenant
+                    .regions
+                    .iter_mut()
+                    .find(|own| own.region == pages.region);
+                match own {
+                    Some(own) => own.extend(pages),
+                    None => tenant.regions.push(pages),
+                }
+            }
         }
         self.counters.accumulate(&next.counters);
     }
 
-    /// What a window of length `window` would have seen that went on like this one.
+    /// What a window of length `window` would have seen that went on like this one. Pages are left as they
+    /// are.
     pub fn scaled_to(mut self, window: Nanos) -> Self {
         let factor = window.get() / self.window.get();
         let scale = |n: u64| (n as f64 * factor).round() as u64;
@@ -159,6 +171,8 @@ pub struct TenantProgress {
     /// What its cores counted for it alone. [`Observation::counters`] has their sum over tenants, and
     /// the uncore's, which belongs to nobody.
     pub counters: CounterSet,
+    /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
+    pub regions: Vec<RegionPages>,
 }
 
 impl TenantProgress {

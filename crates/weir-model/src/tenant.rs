@@ -1,5 +1,7 @@
 //! Tenants: who loads the machine, with what, from where, into which tier.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +20,11 @@ pub struct Tenant {
     pub work: Work,
     /// The cores to use, disjoint between tenants. A stream and a program have one thread on each.
     pub cores: Vec<u32>,
-    /// Where its pages are.
+    /// Where its pages are when it starts.
     pub placement: Placement,
+    /// Where the pages of single [regions](Tenant::regions) are instead, by the region's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub placements: BTreeMap<String, Placement>,
     /// Whether the hardware prefetchers run on its cores, where the machine can tell.
     pub prefetch: bool,
     /// Ways of the last-level cache that its lines may fill from the start, a bit each (CAT); `None` for
@@ -161,6 +166,7 @@ impl Tenant {
             work: Work::Stream(Stream::new(op, pattern, working_set)),
             cores: (0..threads).collect(),
             placement: Placement::Bind(tier.clone()),
+            placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,
         }
@@ -173,6 +179,7 @@ impl Tenant {
             work: Work::Program(Box::new(work)),
             cores,
             placement,
+            placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,
         }
@@ -195,19 +202,38 @@ impl Tenant {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// All on one tier.
+    /// All on one tier; without enough memory there the tenant does not start.
     Bind(TierName),
+    /// On one tier for as long as it has room, then on the nearest that has.
+    Preferred(TierName),
+    /// On the tier of the socket whose core touches them first, for as long as that has room.
+    FirstTouch,
     /// Page by page in proportion to the weights (Linux weighted interleave).
     Interleave(Vec<(TierName, u32)>),
 }
 
 impl Placement {
-    /// The tiers this touches, in order.
+    /// The tiers that are named, in order.
     pub fn tiers(&self) -> impl Iterator<Item = &TierName> {
-        let (bind, weights) = match self {
-            Placement::Bind(tier) => (Some(tier), [].as_slice()),
+        let (one, weights) = match self {
+            Placement::Bind(tier) | Placement::Preferred(tier) => (Some(tier), [].as_slice()),
+            Placement::FirstTouch => (None, [].as_slice()),
             Placement::Interleave(weights) => (None, weights.as_slice()),
         };
-        bind.into_iter().chain(weights.iter().map(|(tier, _)| tier))
+        one.into_iter().chain(weights.iter().map(|(tier, _)| tier))
+    }
+
+    /// The weights by which pages go to tiers while these have room, for a core of the tier `local`.
+    pub fn weights(&self, local: &TierName) -> Vec<(TierName, u32)> {
+        match self {
+            Placement::Bind(tier) | Placement::Preferred(tier) => vec![(tier.clone(), 1)],
+            Placement::FirstTouch => vec![(local.clone(), 1)],
+            Placement::Interleave(weights) => weights.clone(),
+        }
+    }
+
+    /// Whether pages go elsewhere where the tier is full.
+    pub const fn spills(&self) -> bool {
+        matches!(self, Placement::Preferred(_) | Placement::FirstTouch)
     }
 }

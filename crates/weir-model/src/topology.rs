@@ -207,6 +207,16 @@ impl Topology {
         }
     }
 
+    /// The tier of the DRAM at a core's own socket.
+    pub fn local_tier(&self, core: u32) -> TierName {
+        let kind = match self.other_cores.contains(&core) {
+            true => TierKind::Remote,
+            false => TierKind::Dram,
+        };
+        let local = self.tiers.iter().find(|tier| tier.kind == kind);
+        local.map_or_else(TierName::dram, |tier| tier.name.clone())
+    }
+
     /// Capacity of the last-level cache, or zero if there is none.
     pub fn last_level_cache(&self) -> Bytes {
         self.caches.last().map_or(Bytes(0), |c| c.size)

@@ -43,7 +43,30 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                 ));
             }
         }
-        check_placement(name, &tenant.placement)?;
+        placement(name, &tenant.placement)?;
+        check_placements(tenant, topology)?;
+    }
+    Ok(())
+}
+
+/// Refuses placements of regions that a tenant does not have, or on what is no memory.
+fn check_placements(tenant: &Tenant, topology: &Topology) -> Result<(), MachineError> {
+    let regions = tenant.regions();
+    for (region, of_region) in &tenant.placements {
+        let name = &tenant.name;
+        if !regions.iter().any(|r| r.name == *region) {
+            let names: Vec<&str> = regions.iter().map(|r| r.name.as_str()).collect();
+            return Err(MachineError::Request(format!(
+                "tenant `{name}` has no region `{region}`; its regions are: {}",
+                names.join(", ")
+            )));
+        }
+        placement(name, of_region)?;
+        if let Some(device) = storage_in(of_region.tiers(), topology) {
+            return Err(MachineError::Request(format!(
+                "tenant `{name}` has `{region}` on {device}, a storage device"
+            )));
+        }
     }
     Ok(())
 }
@@ -84,7 +107,7 @@ fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result
     }
     if let Some(reads) = &stream.reads {
         check_reads(stream, reads).or_else(|why| request(format!("tenant `{name}` {why}")))?;
-        check_placement(name, &reads.from)?;
+        placement(name, &reads.from)?;
     }
     Ok(())
 }
@@ -268,8 +291,9 @@ fn check_reads(stream: &Stream, reads: &Reads) -> Result<(), String> {
     Err(why)
 }
 
-fn check_placement(name: &str, placement: &Placement) -> Result<(), MachineError> {
-    if placement.tiers().next().is_none() {
+/// Refuses placements that put pages nowhere.
+pub fn placement(name: &str, placement: &Placement) -> Result<(), MachineError> {
+    if *placement != Placement::FirstTouch && placement.tiers().next().is_none() {
         return Err(MachineError::Request(format!(
             "tenant `{name}` is placed on no tier"
         )));

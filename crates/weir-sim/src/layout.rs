@@ -5,15 +5,17 @@ mod program;
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::MachineError;
+use weir_model::region::{DATA, SOURCE};
 use weir_model::tenant::{Placement, Stream, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::{Ps, ps};
 use crate::core::{
-    Burst, Cursor, Limits, LineSharing, Offload, Private, Program, Progress, Region, Requests,
-    Style, Tagged, Thread, Walk, Window,
+    Burst, Cursor, Limits, LineSharing, Offload, Place, Private, Program, Progress, Region,
+    Requests, Style, Tagged, Thread, Walk, Window,
 };
+use crate::pages::PageTable;
 use crate::params::Params;
 use crate::rng;
 use crate::uncore::Kind;
@@ -26,12 +28,15 @@ pub fn place_threads(
     params: &Params,
     topology: &Topology,
     seed: u64,
-) -> Result<Vec<Thread>, MachineError> {
+) -> Result<(Vec<Thread>, PageTable), MachineError> {
     let mut allocator = TierAllocator {
         params,
         topology,
         seed,
-        used: vec![0; params.tiers.len()],
+        pages: PageTable::new(
+            params.core.page,
+            params.tiers.iter().map(|tier| tier.capacity.lines()),
+        ),
     };
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
@@ -47,21 +52,20 @@ pub fn place_threads(
                 continue;
             }
             let parts = parts(stream);
-            let mut walk = |placement, size, array: u64| {
-                let regions = allocator.take(tenant, placement, size, number | (array << 32))?;
-                Ok::<_, MachineError>(Walk::new(
-                    stream.pattern,
-                    size,
-                    regions,
-                    params.core.page,
-                    Bytes(params.core.tlb_reach.get() / 4),
-                    rng::mix(seed ^ (number << 20) ^ (array << 40)),
-                ))
+            let mut walk = |region: &str, size, array: u64| {
+                let of = WalkOf {
+                    region,
+                    pattern: stream.pattern,
+                    reach: Bytes(params.core.tlb_reach.get() / 4),
+                    number: number | (array << 32),
+                    chance: rng::mix(seed ^ (number << 20) ^ (array << 40)),
+                };
+                allocator.walk((tenant, i), core, size, &of)
             };
-            let own = walk(&tenant.placement, parts.own, 0)?;
+            let own = walk(DATA, parts.own, 0)?;
             let sources = match &stream.reads {
-                Some(reads) => (1..=parts.sources)
-                    .map(|n| walk(&reads.from, parts.source, n))
+                Some(_) => (1..=parts.sources)
+                    .map(|n| walk(SOURCE, parts.source, n))
                     .collect::<Result<_, _>>()?,
                 None => Vec::new(),
             };
@@ -72,7 +76,19 @@ pub fn place_threads(
             take_turns(&mut threads, first);
         }
     }
-    Ok(threads)
+    Ok((threads, allocator.pages))
+}
+
+/// What an array of a tenant is for.
+struct WalkOf<'a> {
+    /// The region that it is a part of.
+    region: &'a str,
+    pattern: Pattern,
+    /// Bytes within which a TLB-friendly order stays.
+    reach: Bytes,
+    /// Tells apart what would lie alike.
+    number: u64,
+    chance: u64,
 }
 
 /// A tenant's stream. What a program asks of memory its script decides; the stream in its place is of loads
@@ -145,52 +161,104 @@ struct TierAllocator<'a> {
     params: &'a Params,
     topology: &'a Topology,
     seed: u64,
-    used: Vec<u64>,
+    pages: PageTable,
 }
 
 impl TierAllocator<'_> {
+    /// An array of a tenant, touched first by a thread on `core`, placed as its region is.
+    fn walk(
+        &mut self,
+        (tenant, i): (&Tenant, usize),
+        core: u32,
+        size: Bytes,
+        of: &WalkOf<'_>,
+    ) -> Result<Walk, MachineError> {
+        let local = self.topology.local_tier(core);
+        let placement = tenant.placement_of(of.region);
+        let weights = placement.weights(&local);
+        let page = self.params.core.page;
+        let walk = |regions| Walk::new(of.pattern, size, regions, page, of.reach, of.chance);
+        let walk = match self.take(tenant, &weights, size, of.number) {
+            Err(MachineError::NoMemory { .. }) if placement.spills() => {
+                let first = tier_index(&weights[0].0, self.topology)?;
+                let walk = walk(vec![Region {
+                    tier: first as u8,
+                    first: 0,
+                    weight: 1,
+                }]);
+                self.spill(tenant, first, &walk)?;
+                walk
+            }
+            regions => walk(regions?),
+        };
+        self.pages.add(i, of.region, &local, &walk);
+        Ok(walk)
+    }
+
+    /// Puts every page of an array on a tier that has room: one tier as long as it has, then the others in
+    /// their order.
+    fn spill(&mut self, tenant: &Tenant, first: usize, walk: &Walk) -> Result<(), MachineError> {
+        let memory = self.params.tiers.len();
+        let mut tiers = std::iter::once(first).chain((0..memory).filter(|&tier| tier != first));
+        let mut tier = first;
+        for page in 0..walk.pages() {
+            let line = loop {
+                match self.pages.take(tier) {
+                    Some(line) => break line,
+                    None => match tiers.next() {
+                        Some(next) => tier = next,
+                        None => return Err(self.no_memory(tenant, first)),
+                    },
+                }
+            };
+            let tier = tier as u8;
+            walk.move_page(page, Place { tier, line });
+        }
+        Ok(())
+    }
+
+    fn no_memory(&self, tenant: &Tenant, tier: usize) -> MachineError {
+        let all = match &tenant.work {
+            Work::Program(program) => program.footprint().get(),
+            _ => of_all_threads(tenant),
+        };
+        MachineError::NoMemory {
+            tier: self.topology.tiers[tier].name.clone(),
+            free: self.params.tiers[tier].capacity,
+            wanted: Bytes(all),
+        }
+    }
+
     /// Memory of `size` bytes for a thread; `number` separates regions that would have the same position.
     fn take(
         &mut self,
         tenant: &Tenant,
-        placement: &Placement,
+        weights: &[(TierName, u32)],
         size: Bytes,
         number: u64,
     ) -> Result<Vec<Region>, MachineError> {
         let topology = self.topology;
-        let weights: Vec<(usize, u64)> = match placement {
-            Placement::Bind(name) => vec![(tier_index(name, topology)?, 1)],
-            Placement::Interleave(weights) => weights
-                .iter()
-                .filter(|(_, w)| *w > 0)
-                .map(|(name, w)| Ok((tier_index(name, topology)?, u64::from(*w))))
-                .collect::<Result<_, MachineError>>()?,
-        };
+        let weights: Vec<(usize, u64)> = (weights.iter())
+            .filter(|(_, weight)| *weight > 0)
+            .map(|(name, weight)| Ok((tier_index(name, topology)?, u64::from(*weight))))
+            .collect::<Result<_, MachineError>>()?;
         let total: u64 = weights.iter().map(|w| w.1).sum();
         let mut regions = Vec::new();
         for (tier, weight) in weights {
             let share = u128::from(size.lines()) * u128::from(weight) / u128::from(total);
-            let capacity = self.params.tiers[tier].capacity;
             // Regions are some pages apart, as allocations are.
             let gap = 64 * (1 + rng::below(self.seed ^ tier as u64, number, 512));
-            let first = self.used[tier] + gap;
-            if u128::from(first) + share + 64 > u128::from(capacity.lines()) {
-                let all = match &tenant.work {
-                    Work::Program(program) => program.footprint().get(),
-                    _ => of_all_threads(tenant),
-                };
-                return Err(MachineError::NoMemory {
-                    tier: topology.tiers[tier].name.clone(),
-                    free: capacity,
-                    wanted: Bytes(all),
-                });
+            let frames = self.pages.tier_mut(tier);
+            let first = frames.next + gap;
+            if u128::from(first) + share + 64 > u128::from(frames.capacity) {
+                return Err(self.no_memory(tenant, tier));
             }
             regions.push(Region {
                 tier: tier as u8,
                 first,
                 weight,
             });
-            self.used[tier] = first + (share as u64 + 64).next_multiple_of(FRAME_BLOCK_LINES);
+            frames.next = first + (share as u64 + 64).next_multiple_of(FRAME_BLOCK_LINES);
         }
         Ok(regions)
     }
@@ -220,8 +288,7 @@ impl TierAllocator<'_> {
         let io = &params.io;
         let kernel = u64::from((io.submit_lines + io.complete_lines).max(1) * depth);
         let size = Bytes((kernel + u64::from(depth) * bytes.lines()) * LINE_BYTES);
-        let dram = Placement::Bind(TierName::dram());
-        let regions = self.take(tenant, &dram, size, number)?;
+        let regions = self.take(tenant, &[(TierName::dram(), 1)], size, number)?;
         let chance = rng::mix(self.seed ^ (number << 20));
         let (page, reach) = (params.core.page, params.core.tlb_reach);
         let walk = Walk::new(stream.pattern, size, regions, page, reach, chance);

@@ -5,8 +5,8 @@
 //! Requests. It holds the entry until its tier has answered. Then the core continues. All interference
 //! between tenants comes from sharing these queues; no rule states it.
 //!
-//! The modules follow that path: [`machine`] places tenants (`check`, `layout`, `warm`) and limits them
-//! (`regulate`), `sampling` decides which part of a long window is simulated, `core` issues, `uncore` admits,
+//! The modules follow that path: [`machine`] places tenants (`check`, `layout`, `warm`), keeps their
+//! `pages`, and limits them (`regulate`), `sampling` decides which part of a long window is simulated, `core` issues, `uncore` admits,
 //! `memory` and `storage` answer, `engine` advances time. `docs/physics.md` lists what is modelled, from
 //! which source, and what is left out.
 
@@ -19,6 +19,7 @@ mod engine;
 mod layout;
 pub mod machine;
 mod memory;
+mod pages;
 mod params;
 mod pmu;
 mod regulate;

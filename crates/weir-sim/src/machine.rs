@@ -12,12 +12,14 @@ use weir_model::machine::{
     TenantProgress, Testbed,
 };
 use weir_model::platform::Platform;
+use weir_model::region::Pages;
 use weir_model::tenant::{Stream, Tenant};
 use weir_model::topology::Topology;
-use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
+use crate::pages::Destination;
 use crate::params::{Params, SimError};
 use crate::regulate::{DutySlice, Regulation, duty_slices};
 use crate::sampling::Sampling;
@@ -240,7 +242,7 @@ impl Machine for SimMachine {
         for mask in tenants.iter().filter_map(|t| t.cache_ways) {
             self.model.check_ways(mask)?;
         }
-        let threads =
+        let (threads, pages) =
             layout::place_threads(tenants, &self.model.params, &self.model.topology, self.seed)?;
         let llc = warm::last_level(&threads, &self.model.params);
         let masks: Vec<u32> = (threads.iter())
@@ -252,6 +254,7 @@ impl Machine for SimMachine {
             .collect();
         let (threads, llc) = warm::walk_through(threads, llc, &masks, &self.model.params);
         let mut engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
+        engine.set_pages(pages);
         for (i, tenant) in tenants.iter().enumerate() {
             if let Some(mask) = tenant.cache_ways {
                 engine.set_mask(i as u16, mask);
@@ -300,8 +303,15 @@ impl Machine for SimMachine {
             if changed || run.disturbed {
                 run.go_on(sampling.warm_up);
             }
+            let copied = run.engine.pages_mut().copied();
             let seen = run.go_on(sampling.detail);
+            let copied = run.engine.pages_mut().copied() - copied;
+            let factor = whole.get() / seen.window.get();
+            (run.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64);
             observation.extend(seen.scaled_to(whole));
+        }
+        for (i, tenant) in observation.tenants.iter_mut().enumerate() {
+            tenant.regions = (run.engine.pages_mut()).observe(i, &self.model.topology);
         }
         run.disturbed = false;
         Ok(observation)
@@ -314,6 +324,44 @@ impl Machine for SimMachine {
             ));
         };
         match action {
+            Action::MovePages {
+                tenant,
+                pages,
+                from,
+                to,
+                limit,
+            } => {
+                run.move_pages(
+                    tenant,
+                    pages,
+                    Destination::Between(from, to),
+                    *limit,
+                    &self.model,
+                )?;
+            }
+            Action::Place {
+                tenant,
+                pages,
+                placement,
+                limit,
+            } => {
+                check::placement(tenant, placement)?;
+                run.move_pages(
+                    tenant,
+                    pages,
+                    Destination::Place(placement),
+                    *limit,
+                    &self.model,
+                )?;
+            }
+            Action::InterleaveWeights { .. } => {
+                return Err(MachineError::Missing {
+                    feature: Feature::InterleaveWeights,
+                    reason: "a model places every page at the start, by the tenant's own weights; \
+                             place its pages again"
+                        .into(),
+                });
+            }
             Action::Prefetchers { l1, l2 } => {
                 for thread in run.engine.threads_mut() {
                     let i = usize::from(thread.tenant);
@@ -388,6 +436,21 @@ impl Run {
     fn tenant(&self, name: &str) -> Result<usize, MachineError> {
         let position = self.tenants.iter().position(|t| t.name == name);
         position.ok_or_else(|| MachineError::Request(format!("no tenant is called `{name}`")))
+    }
+
+    /// Has pages of a tenant moved while time goes on.
+    fn move_pages(
+        &mut self,
+        tenant: &str,
+        pages: &Pages,
+        destination: Destination<'_>,
+        limit: Option<GbPerSec>,
+        model: &Model,
+    ) -> Result<(), MachineError> {
+        let i = self.tenant(tenant)?;
+        (self.engine.pages_mut()).ask(i, pages, destination, limit, &model.topology)?;
+        self.engine.start_moving();
+        Ok(())
     }
 
     fn regulation(&mut self, tenant: &str) -> Result<&mut Regulation, MachineError> {

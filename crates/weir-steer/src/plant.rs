@@ -95,7 +95,7 @@ impl Actuators {
             Action::ProcessorTime { .. } => self.time,
             Action::Bandwidth { .. } => self.allocation.is_some(),
             Action::Clock { .. } => !self.clocks.is_empty(),
-            Action::Prefetchers { .. } | Action::CacheWays { .. } => false,
+            _ => false,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Reads, Stream, Tenant};
+use weir_model::region::{DATA, SOURCE};
+use weir_model::tenant::{Reads, Stream, Tenant};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -312,7 +313,7 @@ fn memory_of(
     tenant: &Tenant,
     stream: &Stream,
 ) -> Result<Vec<Need>, MachineError> {
-    let touched = shares(host, (tenant, stream), &tenant.placement)?;
+    let touched = shares(host, (tenant, stream), DATA)?;
     let Some(reads) = &stream.reads else {
         let bytes = match stream.pattern {
             Pattern::SharedLine => Bytes(LINE_BYTES),
@@ -332,7 +333,7 @@ fn memory_of(
         },
         Need {
             bytes: Bytes(rounds * loads * LINE_BYTES),
-            shares: shares(host, (tenant, stream), &reads.from)?,
+            shares: shares(host, (tenant, stream), SOURCE)?,
         },
     ])
 }
@@ -340,7 +341,7 @@ fn memory_of(
 fn shares(
     host: &HostParts,
     (tenant, stream): (&Tenant, &Stream),
-    placement: &Placement,
+    region: &str,
 ) -> Result<Vec<Share>, MachineError> {
     let share = |name: &TierName, weight: u32| {
         let tier = host
@@ -359,14 +360,13 @@ fn shares(
             weight,
         })
     };
-    let shares = match placement {
-        Placement::Bind(name) => vec![share(name, 1)?],
-        Placement::Interleave(weights) => weights
-            .iter()
-            .filter(|(_, weight)| *weight > 0)
-            .map(|(name, weight)| share(name, *weight))
-            .collect::<Result<_, _>>()?,
-    };
+    let core = tenant.cores.first().copied().unwrap_or(0);
+    let local = host.topology.local_tier(core);
+    let weights = tenant.placement_of(region).weights(&local);
+    let shares: Vec<Share> = (weights.iter())
+        .filter(|(_, weight)| *weight > 0)
+        .map(|(name, weight)| share(name, *weight))
+        .collect::<Result<_, _>>()?;
     if shares.is_empty() {
         return Err(MachineError::Request(format!(
             "tenant `{}`: no tier has a weight in its interleaving",

@@ -332,7 +332,10 @@ impl Machine for LinuxMachine {
             Action::Cores { .. }
             | Action::ProcessorTime { .. }
             | Action::Clock { .. }
-            | Action::Bandwidth { .. } => Err(MachineError::Request(
+            | Action::Bandwidth { .. }
+            | Action::InterleaveWeights { .. }
+            | Action::MovePages { .. }
+            | Action::Place { .. } => Err(MachineError::Request(
                 "measuring threads of this machine are not limited; regulation acts on control groups".into(),
             )),
         }

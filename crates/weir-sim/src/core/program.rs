@@ -106,6 +106,13 @@ impl Program {
         }
     }
 
+    /// Looks for the pages of its sources again: one may have moved.
+    pub fn forget(&mut self) {
+        for source in &mut self.sources {
+            source.cursor.forget();
+        }
+    }
+
     /// Lines of all sources.
     pub fn source_lines(&self) -> u64 {
         self.sources.iter().map(|s| s.walk.lines()).sum()

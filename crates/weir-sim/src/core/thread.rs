@@ -194,6 +194,23 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Goes to lines of the page at `from`, of so many lines, where it is now, at `to`.
+    pub fn follow_page(&mut self, from: Place, to: Place, lines: u64) {
+        self.cursor.forget();
+        if let Some(program) = &mut self.program {
+            program.forget();
+        }
+        if let Some(sharing) = &mut self.sharing
+            && sharing.line.tier == from.tier
+            && (from.line..from.line + lines).contains(&sharing.line.line)
+        {
+            sharing.line = Place {
+                tier: to.tier,
+                line: to.line + sharing.line.line - from.line,
+            };
+        }
+    }
+
     /// Whether it may start its next access now.
     #[inline]
     pub fn may_issue(&self) -> bool {

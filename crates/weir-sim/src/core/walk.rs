@@ -3,6 +3,9 @@
 //! The order is a function of the number, so any access can be located without walking to it: an access
 //! thousands of accesses ago, to which a write-back belongs, as easily as the next.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
 use weir_model::access::{Locality, Pattern};
 use weir_model::units::{Bytes, LINE_BYTES};
 
@@ -59,6 +62,22 @@ pub struct Walk {
     lines_per_page: u64,
     page_shift: u32,
     seed: u64,
+    /// Pages that are elsewhere than in its regions; its copies share them.
+    moved: Arc<OnceLock<MovedPages>>,
+}
+
+/// The place of the first line of each page that is elsewhere, as a key.
+#[derive(Debug)]
+struct MovedPages(Vec<AtomicU64>);
+
+impl MovedPages {
+    const NONE: u64 = u64::MAX;
+
+    #[inline]
+    fn place(&self, page: u64) -> Option<Place> {
+        let key = self.0.get(page as usize)?.load(Ordering::Relaxed);
+        (key != Self::NONE).then(|| Place::from_key(key))
+    }
 }
 
 /// Pages of a block within which frames are assigned in another order than pages.
@@ -70,6 +89,13 @@ pub struct Cursor {
     place: Place,
     /// Lines after it that follow in the same page.
     left: u64,
+}
+
+impl Cursor {
+    /// Looks for the next line's page again: it may have moved.
+    pub fn forget(&mut self) {
+        self.left = 0;
+    }
 }
 
 impl Cursor {
@@ -144,6 +170,51 @@ impl Walk {
             lines_per_page: (page.get() / LINE_BYTES).max(1),
             page_shift: (page.get() / LINE_BYTES).max(1).ilog2(),
             seed,
+            moved: Arc::default(),
+        }
+    }
+
+    /// Pages of the working set.
+    pub fn pages(&self) -> u64 {
+        self.lines().div_ceil(self.lines_per_page)
+    }
+
+    /// How many of its pages are on each tier.
+    pub fn pages_by_tier(&self) -> Vec<(u8, u64)> {
+        let mut pages: Vec<(u8, u64)> = Vec::new();
+        let mut add = |tier, more| match pages.iter_mut().find(|(of, _)| *of == tier) {
+            Some((_, count)) => *count += more,
+            None => pages.push((tier, more)),
+        };
+        if self.moved.get().is_some() {
+            (0..self.pages()).for_each(|page| add(self.page(page).tier, 1));
+            return pages;
+        }
+        let (rounds, mut rest) = (
+            self.pages() / self.total_weight,
+            self.pages() % self.total_weight,
+        );
+        for region in &self.regions {
+            let last = rest.min(region.weight);
+            rest -= last;
+            add(region.tier, rounds * region.weight + last);
+        }
+        pages
+    }
+
+    /// Where a page begins.
+    pub fn page(&self, page: u64) -> Place {
+        self.place_of_offset(page * self.lines_per_page)
+    }
+
+    /// Puts a page elsewhere, for all copies of this walk. Its lines follow each other there.
+    pub fn move_page(&self, page: u64, to: Place) {
+        let moved = self.moved.get_or_init(|| {
+            let none = || AtomicU64::new(MovedPages::NONE);
+            MovedPages((0..self.pages()).map(|_| none()).collect())
+        });
+        if let Some(place) = moved.0.get(page as usize) {
+            place.store(to.key(), Ordering::Relaxed);
         }
     }
 
@@ -259,6 +330,15 @@ impl Walk {
     /// The place of the line `offset` of the working set.
     #[inline]
     pub fn place_of_offset(&self, offset: u64) -> Place {
+        if let Some(moved) = self.moved.get()
+            && let Some(page) = moved.place(offset >> self.page_shift)
+        {
+            let within = offset & ((1 << self.page_shift) - 1);
+            return Place {
+                tier: page.tier,
+                line: page.line + within,
+            };
+        }
         if let [only] = self.regions.as_slice() {
             return Place {
                 tier: only.tier,

@@ -4,6 +4,7 @@
 //! event of its answer, one mesh crossing ahead of the clock.
 
 mod burst;
+mod mover;
 mod offload;
 mod program;
 mod shared;
@@ -19,6 +20,7 @@ use weir_model::counters::CounterSet;
 use self::offload::Accelerator;
 use crate::clock::Ps;
 use crate::core::{Level, Place, Private, Style, Tally, Thread, crossings, is_held_back, paced};
+use crate::pages::PageTable;
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
@@ -39,6 +41,9 @@ pub struct Engine {
     uncore: Uncore,
     accelerator: Accelerator,
     drives: Vec<Attached>,
+    pages: PageTable,
+    /// Whether an event will go on with moving pages.
+    is_moving: bool,
     seed: u64,
 }
 
@@ -66,6 +71,8 @@ impl Engine {
             uncore,
             accelerator: Accelerator::default(),
             drives: Vec::new(),
+            pages: PageTable::default(),
+            is_moving: false,
             seed,
         };
         engine.attach_drives();
@@ -121,7 +128,8 @@ impl Engine {
         self.settle_work();
     }
 
-    /// The event wakes a thread; numbers after the threads are the accelerator, and then the storage devices.
+    /// The event wakes a thread; numbers after the threads are the accelerator, then the storage devices, and
+    /// last the page copies.
     #[inline(never)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
@@ -131,7 +139,8 @@ impl Engine {
             }
             None => match t - self.threads.len() {
                 0 => self.accelerator_woken(time),
-                drive => self.drive_woken(drive - 1, time),
+                drive if drive <= self.drives.len() => self.drive_woken(drive - 1, time),
+                _ => self.mover_woken(time),
             },
         }
     }

@@ -5,7 +5,7 @@ use weir_model::machine::MachineError;
 use weir_model::tenant::Tenant;
 use weir_model::workload::Workload;
 
-use super::{FRAME_BLOCK_LINES, TierAllocator, stream_of, thread};
+use super::{FRAME_BLOCK_LINES, TierAllocator, WalkOf, stream_of, thread};
 use crate::core::{Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Style, Thread, Walk};
 use crate::params::Params;
 use crate::rng;
@@ -23,17 +23,17 @@ impl TierAllocator<'_> {
         let params = self.params;
         let mut memory: Vec<(u64, Walk)> = Vec::new();
         let mut base = PROGRAM_BASE;
-        for (n, (_, size)) in work.memory().into_iter().enumerate() {
+        let first_core = tenant.cores.first().copied().unwrap_or(0);
+        for (n, (name, size)) in work.memory().into_iter().enumerate() {
             let number = first as u64 | (n as u64) << 32;
-            let regions = self.take(tenant, &tenant.placement, size, number)?;
-            let walk = Walk::new(
-                Pattern::Sequential,
-                size,
-                regions,
-                params.core.page,
-                params.core.tlb_reach,
-                rng::mix(self.seed ^ number),
-            );
+            let of = WalkOf {
+                region: name,
+                pattern: Pattern::Sequential,
+                reach: params.core.tlb_reach,
+                number,
+                chance: rng::mix(self.seed ^ number),
+            };
+            let walk = self.walk((tenant, i), first_core, size, &of)?;
             memory.push((base, walk));
             // The regions are apart, so that no prefetcher runs from one into the next.
             base += size.lines() + FRAME_BLOCK_LINES;

@@ -178,6 +178,16 @@ impl Uncore {
         Some((time, id, self.pool[id].stage))
     }
 
+    /// Copies a line of a page from one tier to another; returns when it is written.
+    #[cold]
+    pub fn copy_line(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Ps {
+        let source = &mut self.targets[from.tier as usize].tier;
+        let data = source.read(from.line + line, false, now, &mut self.shared);
+        let target = &mut self.targets[to.tier as usize].tier;
+        let written = target.write(to.line + line, data, &mut self.shared);
+        written.done
+    }
+
     /// Wakes a thread at `time`.
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
         let from = Sender { thread, core: 0 };

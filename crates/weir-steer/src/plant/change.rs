@@ -73,7 +73,7 @@ fn take_over(limit: &mut Limit, applied: &Action) {
         Action::Bandwidth { percent, .. } => {
             limit.allocation = Share::of(f64::from(percent) / 100.0)
         }
-        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
+        _ => {}
     }
 }
 
@@ -84,6 +84,6 @@ fn undo(limit: &mut Limit, refused: &Action, from: Limit) {
         Action::ProcessorTime { .. } => limit.time = from.time,
         Action::Clock { .. } => limit.clock = from.clock,
         Action::Bandwidth { .. } => limit.allocation = from.allocation,
-        Action::Prefetchers { .. } | Action::CacheWays { .. } => {}
+        _ => {}
     }
 }

@@ -315,6 +315,12 @@ impl Tenant {
             Action::Prefetchers { .. } => Err(Unavailable::because(
                 "prefetchers belong to cores, not to a tenant",
             )),
+            Action::InterleaveWeights { .. } => Err(Unavailable::because(
+                "the weights of interleaving are the system's, and not a tenant's",
+            )),
+            Action::MovePages { .. } | Action::Place { .. } => Err(Unavailable::because(
+                "pages are moved by the machine that started the tenant",
+            )),
         }
     }
 

@@ -1,0 +1,76 @@
+//! Pages on their way from one tier to another.
+//!
+//! The kernel copies a page line by line: a read of one tier and a write of the other for each, which take
+//! their turns on links, device queues and DRAM with everything else. Tenants use the old page until the
+//! copy is complete. What the processors do for it (page faults, invalidated translations) takes no time,
+//! and the copy holds no entry of the Table of Requests.
+
+use super::Engine;
+use crate::clock::Ps;
+use crate::pages::PageTable;
+
+/// Lines that are copied at once.
+const BATCH: u64 = 16;
+
+impl Engine {
+    /// Has the pages of the tenants to move.
+    pub fn set_pages(&mut self, pages: PageTable) {
+        self.pages = pages;
+    }
+
+    /// Where pages are.
+    pub fn pages_mut(&mut self) -> &mut PageTable {
+        &mut self.pages
+    }
+
+    /// Goes on with the moves that were asked for, if that does not happen already.
+    pub fn start_moving(&mut self) {
+        if !self.is_moving && self.pages.copying().is_some() {
+            self.is_moving = true;
+            self.uncore.wake_at(self.mover(), self.now);
+        }
+    }
+
+    /// By which number the mover is woken: it comes after threads, accelerator and storage.
+    fn mover(&self) -> u16 {
+        (self.threads.len() + 1 + self.drives.len()) as u16
+    }
+
+    /// Copies some lines of the next page.
+    #[cold]
+    pub(super) fn mover_woken(&mut self, time: Ps) {
+        let Some((page, done)) = self.pages.copying() else {
+            self.is_moving = false;
+            return;
+        };
+        let lines = BATCH.min(self.pages.page_lines() - done);
+        let mut end = time;
+        for line in done..done + lines {
+            end = end.max(self.uncore.copy_line(page.from, page.to, line, time));
+        }
+        self.advance(lines);
+        let next = page.line.map_or(end, |each| end.max(time + each * lines));
+        self.uncore.wake_at(self.mover(), next.max(time + 1));
+    }
+
+    /// Moves on by so many lines in no time: in the part of a window that is not simulated.
+    pub fn skip_moves(&mut self, mut lines: u64) {
+        while lines > 0 {
+            let Some((_, done)) = self.pages.copying() else {
+                return;
+            };
+            let now = lines.min(self.pages.page_lines() - done);
+            self.advance(now);
+            lines -= now;
+        }
+    }
+
+    fn advance(&mut self, lines: u64) {
+        let page_lines = self.pages.page_lines();
+        if let Some(moved) = self.pages.advance(lines) {
+            for thread in &mut self.threads {
+                thread.follow_page(moved.from, moved.to, page_lines);
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Where the pages of tenants are, and which of them move next.
+
+use std::collections::VecDeque;
+
+use weir_model::machine::MachineError;
+use weir_model::region::{Pages, RegionPages, TierPages};
+use weir_model::tenant::Placement;
+use weir_model::topology::{TierName, Topology};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES};
+
+use crate::clock::Ps;
+use crate::core::{Place, Walk};
+
+/// The pages of all tenants.
+#[derive(Debug, Default)]
+pub struct PageTable {
+    page_lines: u64,
+    tiers: Vec<Frames>,
+    regions: Vec<TenantRegion>,
+    jobs: VecDeque<Job>,
+    /// The page that is being copied, and how many of its lines are.
+    copying: Option<(PageMove, u64)>,
+    /// Lines that all jobs copied.
+    copied: u64,
+}
+
+/// The memory of a tier, in lines.
+#[derive(Debug)]
+pub struct Frames {
+    /// The first line behind all that was handed out.
+    pub next: u64,
+    /// Lines of the tier.
+    pub capacity: u64,
+    /// First lines of pages that moved away.
+    free: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct TenantRegion {
+    tenant: usize,
+    name: String,
+    /// The tier that is local to the core which touches it first.
+    local: TierName,
+    /// Its arrays, one after the other.
+    walks: Vec<Walk>,
+    tiers: Vec<OnTier>,
+}
+
+/// Pages of a region on a tier.
+#[derive(Debug, Clone, Copy, Default)]
+struct OnTier {
+    resident: u64,
+    moved_in: u64,
+    moved_out: u64,
+}
+
+/// Where the pages of a job go.
+#[derive(Debug, Clone)]
+enum Target {
+    Between { from: u8, to: u8 },
+    Weights(Vec<(u8, u64)>),
+}
+
+/// Moves that one action asks for.
+#[derive(Debug)]
+struct Job {
+    region: usize,
+    /// The array and the page that are looked at next.
+    walk: usize,
+    page: u64,
+    /// Bytes of the region from and to which.
+    range: (u64, u64),
+    target: Target,
+    /// The least time that a line takes, if there is a limit.
+    line: Option<Ps>,
+}
+
+/// A page that is to be copied.
+#[derive(Debug, Clone, Copy)]
+pub struct PageMove {
+    region: usize,
+    walk: usize,
+    page: u64,
+    /// Where it is.
+    pub from: Place,
+    /// Where it goes.
+    pub to: Place,
+    /// The least time that a line takes, if there is a limit.
+    pub line: Option<Ps>,
+}
+
+impl PageTable {
+    /// The memory of a machine on which nothing runs. `capacities` are of its tiers, in lines.
+    pub fn new(page: Bytes, capacities: impl Iterator<Item = u64>) -> Self {
+        let frames = |capacity| Frames {
+            next: 0,
+            capacity,
+            free: Vec::new(),
+        };
+        Self {
+            page_lines: (page.get() / LINE_BYTES).max(1),
+            tiers: capacities.map(frames).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Lines of a page.
+    pub fn page_lines(&self) -> u64 {
+        self.page_lines
+    }
+
+    /// The memory of a tier.
+    pub fn tier_mut(&mut self, tier: usize) -> &mut Frames {
+        &mut self.tiers[tier]
+    }
+
+    /// The first line of a free page of a tier.
+    pub fn take(&mut self, tier: usize) -> Option<u64> {
+        self.tiers.get_mut(tier)?.take(self.page_lines)
+    }
+
+    /// Adds an array to a region of a tenant.
+    pub fn add(&mut self, tenant: usize, name: &str, local: &TierName, walk: &Walk) {
+        let is_it = |r: &TenantRegion| r.tenant == tenant && r.name == name;
+        let at = self.regions.iter().position(is_it).unwrap_or_else(|| {
+            self.regions.push(TenantRegion {
+                tenant,
+                name: name.to_owned(),
+                local: local.clone(),
+                walks: Vec::new(),
+                tiers: vec![OnTier::default(); self.tiers.len()],
+            });
+            self.regions.len() - 1
+        });
+        let region = &mut self.regions[at];
+        for (tier, pages) in walk.pages_by_tier() {
+            region.tiers[usize::from(tier)].resident += pages;
+        }
+        region.walks.push(walk.clone());
+    }
+
+    /// Asks for moves of a tenant's pages between two tiers, or to where a placement puts them.
+    ///
+    /// # Errors
+    /// There is no such region or tier, or the limit is none.
+    pub fn ask(
+        &mut self,
+        tenant: usize,
+        pages: &Pages,
+        destination: Destination<'_>,
+        limit: Option<GbPerSec>,
+        topology: &Topology,
+    ) -> Result<(), MachineError> {
+        let line = match limit {
+            Some(limit) if !(limit.get().is_finite() && limit.get() > 0.0) => {
+                return Err(MachineError::Request(format!(
+                    "pages cannot move at {limit}; give a limit above zero, or none"
+                )));
+            }
+            // A gigabyte a second is a byte each nanosecond.
+            Some(limit) => Some((LINE_BYTES as f64 * 1e3 / limit.get()).ceil() as Ps),
+            None => None,
+        };
+        let memory = self.tiers.len();
+        let number = |name: &TierName| -> Result<u8, MachineError> {
+            let found = topology.tiers.iter().position(|t| t.name == *name);
+            match found.ok_or_else(|| MachineError::no_such_tier(name, topology))? {
+                tier if tier < memory => Ok(tier as u8),
+                _ => Err(MachineError::Request(format!(
+                    "{name} is a storage device, which has no pages"
+                ))),
+            }
+        };
+        let (wanted, range) = match pages {
+            Pages::All => (None, (0, u64::MAX)),
+            Pages::Region(name) => (Some(name), (0, u64::MAX)),
+            Pages::Range {
+                region,
+                offset,
+                bytes,
+            } => {
+                let end = offset.get().saturating_add(bytes.get());
+                (Some(region), (offset.get(), end))
+            }
+        };
+        let mut asked = Vec::new();
+        for (i, region) in self.regions.iter().enumerate() {
+            if region.tenant != tenant || wanted.is_some_and(|name| *name != region.name) {
+                continue;
+            }
+            let target = match destination {
+                Destination::Between(from, to) => Target::Between {
+                    from: number(from)?,
+                    to: number(to)?,
+                },
+                Destination::Place(placement) => {
+                    let weights = placement.weights(&region.local);
+                    let weights = weights.iter().filter(|(_, weight)| *weight > 0);
+                    let weights = weights.map(|(tier, w)| Ok((number(tier)?, u64::from(*w))));
+                    Target::Weights(weights.collect::<Result<_, MachineError>>()?)
+                }
+            };
+            asked.push(Job {
+                region: i,
+                walk: 0,
+                page: 0,
+                range,
+                target,
+                line,
+            });
+        }
+        if asked.is_empty() {
+            let own = self.regions.iter().filter(|r| r.tenant == tenant);
+            let names: Vec<&str> = own.map(|r| r.name.as_str()).collect();
+            return Err(MachineError::Request(match wanted {
+                Some(name) => format!(
+                    "the tenant has no region `{name}`; its regions are: {}",
+                    names.join(", ")
+                ),
+                None => "the tenant has no pages".into(),
+            }));
+        }
+        self.jobs.extend(asked);
+        Ok(())
+    }
+
+    /// Lines that were copied since the run began.
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// The page that is copied now, and how many of its lines are.
+    pub fn copying(&mut self) -> Option<(PageMove, u64)> {
+        while self.copying.is_none() {
+            let job = self.jobs.front_mut()?;
+            match job.next(&self.regions[job.region], self.page_lines) {
+                Some(next) => {
+                    // A tier without room takes nothing more.
+                    match self.take(usize::from(next.to.tier)) {
+                        Some(line) => {
+                            let to = Place {
+                                tier: next.to.tier,
+                                line,
+                            };
+                            self.copying = Some((PageMove { to, ..next }, 0));
+                        }
+                        None => {
+                            self.jobs.pop_front();
+                        }
+                    }
+                }
+                None => {
+                    self.jobs.pop_front();
+                }
+            }
+        }
+        self.copying
+    }
+
+    /// So many more lines of the page that is copied are. Returns its move if that was the last one.
+    pub fn advance(&mut self, lines: u64) -> Option<PageMove> {
+        let (page, done) = self.copying.as_mut()?;
+        *done += lines;
+        self.copied += lines;
+        if *done < self.page_lines {
+            return None;
+        }
+        let page = *page;
+        self.copying = None;
+        let region = &mut self.regions[page.region];
+        region.walks[page.walk].move_page(page.page, page.to);
+        let (from, to) = (usize::from(page.from.tier), usize::from(page.to.tier));
+        region.tiers[from].resident -= 1;
+        region.tiers[from].moved_out += 1;
+        region.tiers[to].resident += 1;
+        region.tiers[to].moved_in += 1;
+        self.tiers[from].free.push(page.from.line);
+        Some(page)
+    }
+
+    /// Where a tenant's pages are, and what moved since this was asked last.
+    pub fn observe(&mut self, tenant: usize, topology: &Topology) -> Vec<RegionPages> {
+        let bytes = |pages: u64| Bytes(pages * self.page_lines * LINE_BYTES);
+        let own = self.regions.iter_mut().filter(|r| r.tenant == tenant);
+        let observed = |region: &mut TenantRegion| {
+            let mut tiers = Vec::new();
+            for (on, tier) in region.tiers.iter_mut().zip(&topology.tiers) {
+                if on.resident + on.moved_in + on.moved_out > 0 {
+                    tiers.push(TierPages {
+                        tier: tier.name.clone(),
+                        resident: bytes(on.resident),
+                        moved_in: bytes(std::mem::take(&mut on.moved_in)),
+                        moved_out: bytes(std::mem::take(&mut on.moved_out)),
+                    });
+                }
+            }
+            RegionPages {
+                region: region.name.clone(),
+                tiers,
+            }
+        };
+        own.map(observed).collect()
+    }
+}
+
+/// What an action wants of pages.
+#[derive(Debug, Clone, Copy)]
+pub enum Destination<'a> {
+    /// To leave one tier for another.
+    Between(&'a TierName, &'a TierName),
+    /// To be where a placement puts them.
+    Place(&'a Placement),
+}
+
+impl Frames {
+    /// The first line of a free page.
+    fn take(&mut self, lines: u64) -> Option<u64> {
+        if let Some(line) = self.free.pop() {
+            return Some(line);
+        }
+        let line = self.next;
+        if line + lines > self.capacity {
+            return None;
+        }
+        self.next += lines;
+        Some(line)
+    }
+}
+
+impl Job {
+    /// The next page that is not where it is to be.
+    fn next(&mut self, region: &TenantRegion, page_lines: u64) -> Option<PageMove> {
+        let page_bytes = page_lines * LINE_BYTES;
+        while let Some(walk) = region.walks.get(self.walk) {
+            // Arrays of a region are of one size.
+            let start = self.walk as u64 * walk.lines() * LINE_BYTES;
+            while self.page < walk.pages() {
+                let page = self.page;
+                self.page += 1;
+                let byte = start + page * page_bytes;
+                if byte < self.range.0 || byte >= self.range.1 {
+                    continue;
+                }
+                let from = walk.page(page);
+                let wanted = match &self.target {
+                    Target::Between { from: of, to } => (from.tier == *of).then_some(*to),
+                    Target::Weights(weights) => turn(weights, page),
+                };
+                if let Some(tier) = wanted.filter(|tier| *tier != from.tier) {
+                    return Some(PageMove {
+                        region: self.region,
+                        walk: self.walk,
+                        page,
+                        from,
+                        to: Place { tier, line: 0 },
+                        line: self.line,
+                    });
+                }
+            }
+            (self.walk, self.page) = (self.walk + 1, 0);
+        }
+        None
+    }
+}
+
+/// The tier whose turn it is at a page.
+fn turn(weights: &[(u8, u64)], page: u64) -> Option<u8> {
+    let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+    let mut turn = page % total.max(1);
+    for (tier, weight) in weights {
+        if turn < *weight {
+            return Some(*tier);
+        }
+        turn -= weight;
+    }
+    None
+}
