@@ -35,6 +35,7 @@ pub mod published;
 pub mod run;
 pub mod score;
 pub mod slowdown;
+pub mod studies;
 pub mod tune;
 pub mod two_tiers;
 

@@ -144,24 +144,6 @@ impl Climb {
     }
 }
 
-/// Caption by the run time of a workload that runs again and again. Figures are speeds: how often it runs
-/// in the time that it takes all local.
-///
-/// # Errors
-/// The machine refuses.
-pub fn climb(
-    testbed: &dyn Testbed,
-    workload: &Workload,
-    tiers: &Tiers,
-    base: &WorkloadRun,
-    options: &WorkloadOptions,
-    go_on: GoOn<'_>,
-) -> Result<Climb, MachineError> {
-    climb_by(Settings::default(), go_on, |weights| {
-        Ok(base.time / run_at(testbed, workload, tiers, weights, options)?.time)
-    })
-}
-
 /// Caption by any figure that is known exactly, the greater the better. It ends when it has settled.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Workloads on two tiers of a machine, and what calibration and validation make of them.
 
-use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
+use weir_lab::{LabError, WorkloadOptions, WorkloadRun, run_workload, side_by_side};
 use weir_model::insight::{ExposedModel, FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::{Identity, MachineError, Testbed};
 use weir_model::tenant::Placement;
@@ -13,12 +13,35 @@ use crate::slowdown::{Pair, calibrate};
 use crate::{InsightError, Run, micro};
 
 /// The tiers that workloads run on: counted on one, slower on the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Tiers {
     /// Where counters are read: local DRAM.
     pub from: TierName,
     /// Where slowdown is asked for.
     pub to: TierName,
+}
+
+impl Tiers {
+    /// Two tiers of a machine.
+    ///
+    /// # Errors
+    /// The machine lacks one of them, or they are the same.
+    pub fn of(topology: &Topology, from: &TierName, to: &TierName) -> Result<Self, LabError> {
+        for name in [from, to] {
+            if topology.tier(name).is_none() {
+                return Err(LabError::unknown_tier(name, topology));
+            }
+        }
+        if from == to {
+            return Err(LabError::Nothing(format!(
+                "{from} is not slower than itself; name another tier"
+            )));
+        }
+        Ok(Self {
+            from: from.clone(),
+            to: to.clone(),
+        })
+    }
 }
 
 /// A workload that ran on both.

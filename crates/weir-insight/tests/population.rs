@@ -4,6 +4,7 @@
 //! Run with `cargo test --release -p weir-insight --test population -- --ignored`.
 
 use weir_insight::forecast::{accuracy, compare};
+use weir_insight::interleave::caption::Settings;
 use weir_insight::interleave::closed_form;
 use weir_insight::tune;
 use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine, on_both};
@@ -199,7 +200,11 @@ fn interleaving_finds_what_a_sweep_finds() {
         "{share}: {} and not {best}",
         change(&there)
     );
-    let climbed = tune::climb(&testbed, &stream, &tiers, local, &options, &|_| true).unwrap();
+    let speed = |weights| {
+        let run = tune::run_at(&testbed, &stream, &tiers, weights, &options)?;
+        Ok::<_, weir_model::machine::MachineError>(local.time / run.time)
+    };
+    let climbed = tune::climb_by(Settings::default(), &|_| true, speed).unwrap();
     assert!(climbed.tried.len() <= 10);
     let settled = 1.0 / climbed.settled().unwrap().1 - 1.0;
     // Which threads are on which tier at once is chance, another for every round of pages; it moves a

@@ -56,13 +56,20 @@ pub enum LabError {
     /// The machine refused or failed.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The machine answered, and nothing follows from what it said.
+    #[error("{0}")]
+    Failed(String),
+    /// The user ended the work before the study had an answer.
+    #[error("stopped before every question was answered")]
+    Stopped,
     /// A dry lab counts what is asked, and answers nothing.
     #[error("a dry lab answers nothing")]
     Dry,
 }
 
 impl LabError {
-    pub(crate) fn unknown_tier(name: &TierName, topology: &Topology) -> Self {
+    /// A tier that this machine does not have.
+    pub fn unknown_tier(name: &TierName, topology: &Topology) -> Self {
         let known: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
         Self::UnknownTier {
             name: name.clone(),

@@ -27,6 +27,9 @@ pub trait Keeper: Sync {
     /// A point is measured, or measured once more. `seq` is its place among all that the study asked.
     fn finished(&self, _seq: usize, _done: &Finished, _address: &str) {}
 
+    /// So many other asks follow.
+    fn asking(&self, _more: usize) {}
+
     /// The answer to another ask that was stored before, as JSON.
     fn recall(&self, _address: &str) -> Option<String> {
         None
@@ -248,6 +251,7 @@ impl<'a> Lab<'a> {
         if self.dry {
             return Err(LabError::Dry);
         }
+        self.keeper.asking(asks.len());
         let answers = crate::side_by_side(self.bench.testbed.parallelism(), asks.len(), &|at| {
             if self.keeper.stop() {
                 return None;

@@ -14,26 +14,42 @@ use crate::topology::{TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
 
 /// What every document starts with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// `weir/KIND/VERSION`.
     pub schema: String,
     /// The version of Weir that wrote this.
     pub weir: String,
-    /// What was measured.
+    /// What was measured; absent where counters come from files.
+    #[serde(default, skip_serializing_if = "Identity::is_unknown")]
     pub machine: Identity,
-    /// Its topology, so that a report needs nothing else.
+    /// The processor, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub processor: String,
+    /// The machine's topology, so that a report needs nothing else; absent where counters come from files.
+    #[serde(default, skip_serializing_if = "Topology::is_unknown")]
     pub topology: Topology,
     /// Seed of every random choice.
     pub seed: u64,
     /// Wall time of the whole command, in seconds.
     pub elapsed_s: f64,
     /// What the machine offers and lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
     /// What makes the figures less than trustworthy.
     pub warnings: Vec<String>,
     /// Whether the command was stopped before it had all its points.
     pub partial: bool,
+}
+
+impl Header {
+    /// The machine's name; the processor's where only its counters are known.
+    pub fn name(&self) -> &str {
+        match self.machine.is_unknown() {
+            true => &self.processor,
+            false => &self.machine.name,
+        }
+    }
 }
 
 /// A study's document: the common part, then what the study found.

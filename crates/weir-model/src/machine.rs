@@ -57,18 +57,30 @@ pub trait Machine: Send {
 
 /// Which kind of machine a record came from.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MachineKind {
     /// A real server.
+    #[default]
     Host,
     /// A model made from a platform file.
     Sim,
 }
 
 /// A machine in a record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     /// Real or simulated.
     pub kind: MachineKind,
@@ -76,6 +88,13 @@ pub struct Identity {
     pub name: String,
     /// What the results depend on, hashed: every number of the platform, or the host's fingerprint.
     pub digest: String,
+}
+
+impl Identity {
+    /// Whether it names no machine.
+    pub fn is_unknown(&self) -> bool {
+        self.name.is_empty()
+    }
 }
 
 /// What an experiment wants to know, which decides how long it must look.

@@ -165,7 +165,7 @@ pub struct CacheLevel {
 }
 
 /// A machine as experiments see it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// The processor, in words.
     pub processor: String,
@@ -193,6 +193,11 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// Whether it describes no machine.
+    pub fn is_unknown(&self) -> bool {
+        self.tiers.is_empty()
+    }
+
     /// The tier of this name.
     pub fn tier(&self, name: &TierName) -> Option<&Tier> {
         self.tiers.iter().find(|t| t.name == *name)

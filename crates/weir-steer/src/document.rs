@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::insight::Origin;
+use weir_model::document::Header;
 use weir_model::units::GbPerSec;
 
 use crate::record::{TierNames, WindowRecord};
@@ -12,7 +12,7 @@ use crate::record::{TierNames, WindowRecord};
 pub struct SteerDocument {
     /// The common part.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub header: Header,
     /// The scenario.
     pub scenario: String,
     /// The controller: `weir`, `miku` ...

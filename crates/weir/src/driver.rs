@@ -16,11 +16,12 @@ use crate::context::{Context, say};
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
 use crate::host;
+use crate::insight::header_of;
 use crate::machine::{self, Chosen};
 use crate::output::alike;
 use crate::progress::Progress;
 use crate::store::{Figure, NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun};
-use crate::studies::{self, Planned};
+use crate::studies;
 
 /// A study at work: where, how often, under which name.
 pub struct Job<'a> {
@@ -129,39 +130,17 @@ impl<'a> Job<'a> {
         let header = self.header(S::SCHEMA);
         let plan = Plan::new(&self.chosen.named, self.rounds, &asks)
             .map_err(|error| anyhow::Error::new(error).context("cannot keep the plan"))?;
-        let run = store.begin_planned(&self.new_run(&header, asks.len())?, &plan)?;
+        let new = new_run(self.context, self.verb, &header, asks.len())?;
+        let run = store.begin_planned(&new, &plan)?;
         self.carry_out(study, header, store, run, Earlier::default())
     }
 
     fn header(&self, schema: &str) -> Header {
         Header {
-            schema: schema.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            machine: self.chosen.identity.clone(),
-            topology: self.chosen.topology.clone(),
-            seed: self.context.global.seed,
-            elapsed_s: 0.0,
-            capabilities: self.chosen.capabilities.clone(),
             warnings: self.warnings.clone(),
             partial: true,
+            ..header_of(schema, self.context, self.chosen)
         }
-    }
-
-    fn new_run(&self, header: &Header, planned: usize) -> Result<NewRun> {
-        let machine = &header.machine;
-        Ok(NewRun {
-            verb: self.verb.into(),
-            machine: machine.name.clone(),
-            machine_kind: kind_name(machine.kind).into(),
-            digest: machine.digest.clone(),
-            seed: header.seed,
-            arguments: json!(self.context.typed),
-            host: host::fingerprint(),
-            document: serde_json::to_value(header)
-                .map_err(|error| anyhow::Error::new(error).context("cannot keep the run"))?,
-            list_key: "points",
-            planned,
-        })
     }
 
     fn carry_out<S: Study>(
@@ -185,10 +164,16 @@ impl<'a> Job<'a> {
                 measured: 0,
                 failed: Vec::new(),
                 kept: 0,
+                asked: (0, 0),
             }),
         };
         let lab = Lab::new(self.bench(), &keeper);
-        let output = study.run(&lab).map_err(|error| refusal(error, self.chosen));
+        let output = study.run(&lab).map_err(|error| match error {
+            LabError::Stopped => {
+                Failure::Partial(format!("{error}; `weir runs resume {run}` goes on"))
+            }
+            error => refusal(error, self.chosen),
+        });
         let mut notes = lab.into_notes();
         let elapsed_s = keeper.elapsed_s();
         let Kept {
@@ -210,8 +195,16 @@ impl<'a> Job<'a> {
         weir_lab::lab::add_new(&mut header.warnings, notes.warnings.clone());
         header.partial = notes.partial;
         header.elapsed_s = elapsed_s;
+        let document = output.map(|output| Document {
+            header: header.clone(),
+            output,
+        });
+        let list = studies::main_list::<S>();
+        if let (None, Ok(document), Some(list)) = (&trouble, &document, &list) {
+            trouble = store.settle(run, document, list).err();
+        }
         if trouble.is_none() {
-            let state = if notes.partial || output.is_err() {
+            let state = if notes.partial || document.is_err() {
                 RunState::Partial
             } else {
                 RunState::Done
@@ -228,10 +221,7 @@ impl<'a> Job<'a> {
             ));
         }
         Ok(Done {
-            document: Document {
-                header,
-                output: output?,
-            },
+            document: document?,
             run,
             planned,
             kept,
@@ -242,15 +232,44 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Measures what a run that was stopped still lacks, and returns its number. A run that lacks nothing is only read.
+/// The list of a document whose rows are kept one by one while they are measured.
+pub const POINTS: &str = "points";
+
+/// So many asks at once are worth a report of progress.
+const MANY: usize = 10;
+
+/// A run that is about to begin.
+///
+/// # Errors
+/// The header cannot be written.
+pub fn new_run(context: &Context, verb: &str, header: &Header, planned: usize) -> Result<NewRun> {
+    let machine = &header.machine;
+    Ok(NewRun {
+        verb: verb.into(),
+        machine: header.name().into(),
+        machine_kind: kind_name(machine.kind).into(),
+        digest: machine.digest.clone(),
+        seed: header.seed,
+        arguments: json!(context.typed),
+        host: host::fingerprint(),
+        document: serde_json::to_value(header)
+            .map_err(|error| anyhow::Error::new(error).context("cannot keep the run"))?,
+        list_key: POINTS,
+        planned,
+    })
+}
+
+/// Measures what a run that was stopped still lacks, with the study that `again` makes from the run, its machine and
+/// its plan. A run that lacks nothing is only read.
 ///
 /// # Errors
 /// There is no such run, its plan was not kept, or the machine or its storage is not the one it began on.
-pub fn resume(
+pub fn resume<S: Study>(
     context: &Context,
     run: RunId,
     storage: Option<Wish>,
-) -> Result<Done<weir_lab::Points>> {
+    again: impl FnOnce(&StoredRun, &Chosen, Vec<PointSpec>) -> Result<S>,
+) -> Result<Done<S::Output>> {
     let mut store = Store::open(&context.store_path()?)?;
     let stored: StoredRun = store.load(run)?;
     let began = &stored.summary;
@@ -304,7 +323,8 @@ pub fn resume(
         elapsed_s: began.elapsed_s,
         complete,
     };
-    job.carry_out(&Planned::new(plan.points), header, store, run, earlier)
+    let study = again(&stored, &chosen, plan.points)?;
+    job.carry_out(&study, header, store, run, earlier)
 }
 
 /// Why a study cannot run: a wrong request, or one that this machine lacks something for.
@@ -315,6 +335,7 @@ fn refusal(error: LabError, chosen: &Chosen) -> Failure {
         }
         LabError::Lacks(why) => Failure::Missing(anyhow::anyhow!("{why}")),
         LabError::Machine(error) => error.into(),
+        LabError::Failed(why) => Failure::work(why),
         error => Failure::Request(error.into()),
     }
 }
@@ -352,6 +373,8 @@ struct Kept {
     measured: usize,
     failed: Vec<String>,
     kept: usize,
+    /// Other asks: answered, and of how many.
+    asked: (usize, usize),
 }
 
 impl Kept {
@@ -468,13 +491,30 @@ impl Keeper for Keep<'_, '_> {
         state.tried(added);
     }
 
+    fn asking(&self, more: usize) {
+        let mut state = self.state();
+        state.asked = (0, more);
+        if more >= MANY {
+            let quiet = self.job.context.global.quiet;
+            state.progress = Some(Progress::begin(self.job.verb, more, quiet));
+        }
+    }
+
     fn recall(&self, address: &str) -> Option<String> {
         let only = (!self.is_model()).then_some(self.run);
-        self.state().store.recall(address, only).ok().flatten()
+        let mut state = self.state();
+        let found = state.store.recall(address, only).ok().flatten();
+        state.asked.0 += usize::from(found.is_some());
+        found
     }
 
     fn keep(&self, kind: &str, address: &str, body: &str) {
         let mut state = self.state();
+        state.asked.0 += 1;
+        let (asked, of) = state.asked;
+        if let Some(progress) = state.progress.as_mut().filter(|_| of >= MANY) {
+            progress.step(asked, of);
+        }
         if state.trouble.is_none() {
             let kept = state.store.keep(self.run, kind, address, body);
             state.tried(kept);

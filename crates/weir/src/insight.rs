@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use weir_insight::InsightError;
@@ -13,7 +12,8 @@ use weir_insight::slowdown::file;
 use weir_insight::two_tiers::{TierRunError, Tiers};
 use weir_lab::WorkloadOptions;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
-use weir_model::insight::{Origin, SlowdownModel};
+use weir_model::document::Header;
+use weir_model::insight::SlowdownModel;
 use weir_model::machine::Identity;
 use weir_model::published::rule::Watch;
 use weir_model::topology::{TierName, Topology};
@@ -75,24 +75,7 @@ fn read(path: &Path, what: &str) -> Result<String> {
 /// # Errors
 /// The machine has not these, or they are one.
 pub fn tiers(topology: &Topology, from: &TierName, to: &TierName) -> Result<Tiers> {
-    for name in [from, to] {
-        if topology.tier(name).is_none() {
-            let known: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
-            return Err(Failure::request(format!(
-                "no tier `{name}` here; there are {}",
-                known.join(", ")
-            )));
-        }
-    }
-    if from == to {
-        return Err(Failure::request(format!(
-            "{from} is not slower than itself; name another tier"
-        )));
-    }
-    Ok(Tiers {
-        from: from.clone(),
-        to: to.clone(),
-    })
+    Tiers::of(topology, from, to).map_err(|error| Failure::Request(error.into()))
 }
 
 /// How workloads run here.
@@ -103,23 +86,24 @@ pub fn run_options(context: &Context) -> WorkloadOptions {
     }
 }
 
-/// Who counted, for the head of a document.
-pub fn origin(
-    schema: &str,
-    context: &Context,
-    machine: Option<&Chosen>,
-    processor: &str,
-    began: Instant,
-) -> Origin {
-    Origin {
+/// The header of a document whose counters are of no machine that is known yet.
+pub fn header(schema: &str, context: &Context, processor: &str) -> Header {
+    Header {
         schema: schema.into(),
         weir: env!("CARGO_PKG_VERSION").into(),
-        machine: machine.map(|chosen| chosen.identity.clone()),
         processor: processor.into(),
         seed: context.global.seed,
-        elapsed_s: began.elapsed().as_secs_f64(),
-        warnings: Vec::new(),
-        partial: false,
+        ..Header::default()
+    }
+}
+
+/// The header of a document of a machine.
+pub fn header_of(schema: &str, context: &Context, chosen: &Chosen) -> Header {
+    Header {
+        machine: chosen.identity.clone(),
+        topology: chosen.topology.clone(),
+        capabilities: chosen.capabilities.clone(),
+        ..header(schema, context, &chosen.topology.processor)
     }
 }
 

@@ -1,21 +1,24 @@
-//! The store, opened before the work begins and told of it afterwards.
+//! Documents that are made as a whole: the store is opened before the work begins, and is given them afterwards.
+
+use std::time::Instant;
 
 use serde::Serialize;
-use serde_json::json;
-use weir_model::insight::Origin;
-use weir_model::machine::MachineKind;
+use weir_lab::Study;
+use weir_model::document::{Document, Header};
 
-use crate::context::Context;
+use crate::context::{Context, say};
+use crate::driver::new_run;
 use crate::failure::Result;
-use crate::host;
-use crate::store::{Figure, NewRun, RunId, RunState, Store};
+use crate::store::{RunId, RunState, Store};
+use crate::studies;
 
-/// Where a verb will keep its document. Minutes of work end in none that a mistyped path would lose.
+/// Where a verb will keep its document. A mistyped path loses no work.
 #[derive(Debug)]
 pub struct Keeping<'a> {
     context: &'a Context,
     verb: &'static str,
     store: Store,
+    began: Instant,
 }
 
 impl<'a> Keeping<'a> {
@@ -29,65 +32,53 @@ impl<'a> Keeping<'a> {
             context,
             verb,
             store,
+            began: Instant::now(),
         })
     }
 
-    /// Keeps a document and the list in it that has its figures, once `printed` has put it out: what the
-    /// store refuses is on the screen all the same.
+    /// Prints a study's document and keeps it.
     ///
     /// # Errors
-    /// It cannot be put out, or the store does not take it. Where both fail the first is told.
-    pub fn keep<T: Serialize>(
-        self,
-        origin: &Origin,
+    /// It cannot be printed, or the store does not take it.
+    pub fn put<S: Study>(mut self, mut document: Document<S::Output>) -> Result<()> {
+        let context = self.context;
+        document.header.elapsed_s = self.began.elapsed().as_secs_f64();
+        for warning in &document.header.warnings {
+            say(&format!("weir: warning: {warning}"));
+        }
+        let list = studies::main_list::<S>().unwrap_or_default();
+        let kept = self.add(&document.header, &document, &list);
+        studies::show::<S>(context, &document, kept.as_ref().ok().copied())?;
+        kept.map(drop)
+    }
+
+    /// Keeps a document and its list of figures, once `printed` has put it out: what the store refuses is on the
+    /// screen all the same.
+    ///
+    /// # Errors
+    /// It cannot be put out, or the store does not take it. Where both fail the first is reported.
+    pub fn keep(
+        mut self,
+        header: &Header,
         document: &impl Serialize,
-        list: (&'static str, &[T]),
+        list: &str,
         printed: Result<()>,
     ) -> Result<RunId> {
-        let kept = self.add(origin, document, list);
+        let kept = self.add(header, document, list);
         printed?;
         kept
     }
 
-    fn add<T: Serialize>(
-        mut self,
-        origin: &Origin,
-        document: &impl Serialize,
-        (list_key, list): (&'static str, &[T]),
-    ) -> Result<RunId> {
-        let machine = origin.machine.as_ref();
-        let run = self.store.begin(&NewRun {
-            verb: self.verb.into(),
-            machine: machine.map_or_else(|| origin.processor.clone(), |m| m.name.clone()),
-            machine_kind: match machine.map(|m| m.kind) {
-                Some(MachineKind::Sim) => "sim".into(),
-                _ => "host".into(),
-            },
-            digest: machine.map_or_else(String::new, |m| m.digest.clone()),
-            seed: origin.seed,
-            arguments: json!(self.context.typed),
-            host: host::fingerprint(),
-            document: json!(document),
-            list_key,
-            planned: list.len(),
-        })?;
-        let figure = |(seq, body)| Figure {
-            seq,
-            body,
-            record: None::<&()>,
-            warnings: &[],
-            elapsed_s: origin.elapsed_s,
-            address: None,
-        };
-        let figures: Vec<Figure<'_, T, ()>> = list.iter().enumerate().map(figure).collect();
-        self.store.add_all(run, &figures)?;
-        let state = if origin.partial {
-            RunState::Partial
-        } else {
-            RunState::Done
+    fn add(&mut self, header: &Header, document: &impl Serialize, list: &str) -> Result<RunId> {
+        let run = new_run(self.context, self.verb, header, 0)?;
+        let run = self.store.begin(&run)?;
+        self.store.settle(run, document, list)?;
+        let state = match header.partial {
+            true => RunState::Partial,
+            false => RunState::Done,
         };
         self.store
-            .finish(run, state, origin.elapsed_s, &origin.warnings)?;
+            .finish(run, state, header.elapsed_s, &header.warnings)?;
         Ok(run)
     }
 }

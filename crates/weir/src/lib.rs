@@ -87,7 +87,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Explain(args) => verbs::explain::run(&args, &context),
         Verb::Calibrate(args) => verbs::calibrate::run(&args, &context),
         Verb::Predict(args) => verbs::predict::run(&args, &context),
-        Verb::Tune(args) => verbs::tune::run(&args, &context),
+        Verb::Tune(args) => verbs::tune::run(args, &context),
         Verb::Steer(args) => verbs::steer::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),

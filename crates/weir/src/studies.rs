@@ -3,6 +3,7 @@
 use schemars::schema_for;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use weir_insight::studies::tune::Interleave;
 use weir_lab::interplay::Interplay;
 use weir_lab::studies::all::All;
 use weir_lab::view::View;
@@ -16,8 +17,9 @@ use weir_model::topology::Topology;
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::driver::{Done, Job};
+use crate::driver::{Done, Job, POINTS};
 use crate::failure::{Failure, Result};
+use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun};
@@ -102,6 +104,14 @@ impl Planned {
     }
 }
 
+/// The study that measures the plan of a stored run, whatever measured it first.
+///
+/// # Errors
+/// None.
+pub fn points_again(_: &StoredRun, _: &Chosen, plan: Vec<PointSpec>) -> Result<Planned> {
+    Ok(Planned::new(plan))
+}
+
 impl Study for Planned {
     const VERB: &'static str = "bench sweep";
     const SCHEMA: &'static str = BenchDocument::SCHEMA;
@@ -126,7 +136,11 @@ impl Study for Planned {
 
 /// Every study whose runs are stored, the most special first: runs of `interplay` were once stored as points of a
 /// bench.
-static STORED: &[Reader] = &[Reader::of::<Interplay>(), Reader::of::<Planned>()];
+static STORED: &[Reader] = &[
+    Reader::of::<Interplay>(),
+    Reader::of::<Interleave>(),
+    Reader::of::<Planned>(),
+];
 
 /// How stored runs of a study are read.
 pub struct Reader {
@@ -158,17 +172,31 @@ pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
     STORED.iter().find(|reader| (reader.holds)(run))
 }
 
+/// The list that has the figures of a document that is kept as a whole; `None` for points, which are kept one by one,
+/// and where there is no list.
+pub fn main_list<S: Study>() -> Option<String> {
+    let schema = schema_for!(S::Output).to_value();
+    let lists = Frame::all_of(&schema, &Value::Null);
+    let of_points = lists.iter().any(|list| list.name == POINTS);
+    let first = lists.into_iter().next();
+    first.map(|list| list.name).filter(|_| !of_points)
+}
+
 /// Prints what a study found, in the format that was asked for.
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub fn show<S: Study>(context: &Context, document: &Document<S::Output>, run: RunId) -> Result<()> {
+pub fn show<S: Study>(
+    context: &Context,
+    document: &Document<S::Output>,
+    run: Option<RunId>,
+) -> Result<()> {
     match context.global.format {
         Format::Table => print_text(&shown::<S>(document).text())?,
         Format::Json => print(&to_json(document)?)?,
         Format::Csv => print(&csv::to_csv(&shown::<S>(document).frame(None)?)?)?,
     }
-    if context.global.format == Format::Table {
+    if let (Format::Table, Some(run)) = (context.global.format, run) {
         let took = seconds(document.header.elapsed_s);
         context.note(&format!(
             "run {run} took {took}; `weir report {run}` draws it"
@@ -205,7 +233,7 @@ impl Shown {
                 names.join(", ")
             ))
         })?;
-        let machine = self.header.machine.name.as_str();
+        let machine = self.header.name();
         Ok(with_prefix(&[("machine", machine.into())], frame))
     }
 

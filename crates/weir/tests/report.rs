@@ -44,6 +44,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
             name: name.into(),
             digest: "0123".into(),
         },
+        processor: topology.processor.clone(),
         topology,
         seed: 7,
         elapsed_s: 1.0,

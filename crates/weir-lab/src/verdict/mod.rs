@@ -37,11 +37,8 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn new(
-        severity: Severity,
-        about: impl Into<String>,
-        text: impl Into<String>,
-    ) -> Self {
+    /// A conclusion.
+    pub fn new(severity: Severity, about: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             severity,
             about: about.into(),

@@ -5,38 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bound, Components, Rejected, SlowdownModel};
 use crate::counters::Counter;
-use crate::machine::Identity;
+use crate::document::{Document, Header};
 use crate::topology::TierName;
 use crate::units::{Cycles, GbPerSec, Nanos};
-
-/// What each of these documents starts with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Origin {
-    /// `weir/KIND/VERSION`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// The machine that was counted on; absent where counters come from files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Identity>,
-    /// The processor, in words.
-    pub processor: String,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Wall time of the whole command, in seconds.
-    pub elapsed_s: f64,
-    /// What makes the figures less than trustworthy.
-    pub warnings: Vec<String>,
-    /// Whether the command was stopped before its end.
-    pub partial: bool,
-}
 
 /// An `explain` document: `weir/explain/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainDocument {
     /// The common part.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub header: Header,
     /// Each run by itself, the one on local memory first.
     pub runs: Vec<ExplainedRun>,
     /// Where the second run loses more than the first; absent of one run.
@@ -215,7 +193,7 @@ pub struct PhaseDifference {
 pub struct PredictDocument {
     /// The common part.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub header: Header,
     /// The memory that was counted on.
     pub from: TierName,
     /// The memory that is predicted.
@@ -335,7 +313,7 @@ pub struct AccuracyLine {
 pub struct CalibrateDocument {
     /// The common part.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub header: Header,
     /// The file that the model was written to.
     pub file: String,
     /// The model.
@@ -348,11 +326,11 @@ impl CalibrateDocument {
 }
 
 /// A `tune` document: `weir/tune/1`.
+pub type TuneDocument = Document<Tuned>;
+
+/// Advice on interleaving a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TuneDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub origin: Origin,
+pub struct Tuned {
     /// The workload.
     pub workload: String,
     /// The tier of the pages that stay.

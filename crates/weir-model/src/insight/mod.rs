@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 pub use documents::{
     Accuracy, AccuracyLine, Advice, CalibrateDocument, ExplainDocument, ExplainedDifference,
-    ExplainedPhase, ExplainedRun, KernelCounts, MeasuredSlowdown, Origin, PhaseDifference,
-    PredictDocument, Predicted, PrefetchHealth, PublishedPrediction, RejectedPrediction, Tried,
-    TuneDocument, UntoldCounter, Yardstick,
+    ExplainedPhase, ExplainedRun, KernelCounts, MeasuredSlowdown, PhaseDifference, PredictDocument,
+    Predicted, PrefetchHealth, PublishedPrediction, RejectedPrediction, Tried, TuneDocument, Tuned,
+    UntoldCounter, Yardstick,
 };
 
 use crate::machine::Identity;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::failure::Result;
 
 pub use self::csv::{point_rows, to_csv};
-pub use insight::{calibrate, explain, predict, tune};
+pub use insight::{calibrate, explain, predict};
 pub use prose::{WIDTH, alike, width, wrap};
 pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};

@@ -12,8 +12,7 @@ const ROWS: usize = 48;
 
 /// What was reached, and how: windows in a row that were held alike are one row.
 pub fn steer(document: &SteerDocument) -> String {
-    let machine = document.origin.machine.as_ref();
-    let machine = machine.map_or(document.origin.processor.as_str(), |m| m.name.as_str());
+    let machine = document.header.name();
     let dry = if document.dry { ", nobody held" } else { "" };
     let mut text = wrap(
         &format!(

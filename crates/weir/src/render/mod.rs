@@ -132,6 +132,7 @@ fn bytes(value: &Value) -> String {
 fn plain(column: &Column, value: &Value, signed: bool) -> String {
     match (column.kind, value) {
         (_, Value::Null) => String::new(),
+        (Kind::Text, _) if column.name == "weights" => words(value).replace('+', ":"),
         (Kind::Count, _) if column.unit == "B" => bytes(value),
         (Kind::Number, Value::Number(number)) => {
             let number = number.as_f64().unwrap_or(f64::NAN);

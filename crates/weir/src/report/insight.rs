@@ -1,14 +1,18 @@
 //! A run that explains, calibrates, predicts or advises, as a part of the page.
 
 use maud::{Markup, html};
+use weir_insight::studies::tune::Interleave;
+use weir_model::document::Header;
 use weir_model::insight::{
-    Bound, CalibrateDocument, ExplainDocument, Origin, PredictDocument, TuneDocument,
+    Bound, CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument,
 };
 use weir_model::machine::MachineKind;
 use weir_steer::document::SteerDocument;
 
-use crate::output::{alike, figure, percent, seconds, slower};
+use crate::output::{alike, figure, seconds, slower};
 use crate::store::RunId;
+use crate::studies::shown;
+use weir_lab::Verdict;
 
 use super::Cited;
 
@@ -44,22 +48,19 @@ pub enum Told {
 
 impl Insight {
     /// What its document starts with.
-    pub fn head(&self) -> &Origin {
+    pub fn head(&self) -> &Header {
         match &self.told {
-            Told::Explained(document) => &document.origin,
-            Told::Calibrated(document) => &document.origin,
-            Told::Predicted(document) => &document.origin,
-            Told::Tuned(document) => &document.origin,
-            Told::Steered(document) => &document.origin,
+            Told::Explained(document) => &document.header,
+            Told::Calibrated(document) => &document.header,
+            Told::Predicted(document) => &document.header,
+            Told::Tuned(document) => &document.header,
+            Told::Steered(document) => &document.header,
         }
     }
 
     /// The machine's name; the processor's where only its counters are known.
     pub fn machine(&self) -> &str {
-        let head = self.head();
-        head.machine
-            .as_ref()
-            .map_or(&head.processor, |machine| &machine.name)
+        self.head().name()
     }
 
     /// Whether it is of a controller at work.
@@ -90,7 +91,7 @@ impl Cited for Insight {
 /// The machine in a few lines, with the run.
 pub fn machine(insight: &Insight) -> Markup {
     let head = insight.head();
-    let kind = head.machine.as_ref().map(|machine| match machine.kind {
+    let kind = (!head.machine.is_unknown()).then_some(match head.machine.kind {
         MachineKind::Host => "measured",
         MachineKind::Sim => "simulated",
     });
@@ -101,7 +102,7 @@ pub fn machine(insight: &Insight) -> Markup {
             p { (head.processor) ": " (subject(&insight.told)) }
             p class="small" {
                 (insight.origin()) " · " (insight.verb) " · took " (seconds(head.elapsed_s))
-                @if let Some(machine) = &head.machine { " · digest " (machine.digest) }
+                @if kind.is_some() { " · digest " (head.machine.digest) }
             }
             p class="small" { code { (insight.command) } }
             @if head.partial {
@@ -143,7 +144,7 @@ fn subject(told: &Told) -> String {
         },
         Told::Tuned(document) => format!(
             "{}, interleaved over {} and {}",
-            document.workload, document.from, document.to
+            document.output.workload, document.output.from, document.output.to
         ),
         Told::Steered(document) => {
             format!("{} under {}", document.scenario, document.controller)
@@ -181,7 +182,14 @@ pub fn verdicts(insight: &Insight) -> Vec<String> {
             told
         }
         Told::Predicted(document) => predicted(document),
-        Told::Tuned(document) => tuned(document),
+        Told::Tuned(document) => {
+            let sentence = |v: Verdict| format!("{}: {}.", v.about, v.text);
+            shown::<Interleave>(document)
+                .answer
+                .into_iter()
+                .map(sentence)
+                .collect()
+        }
         Told::Steered(document) => steered(document),
     }
 }
@@ -266,42 +274,6 @@ fn predicted(document: &PredictDocument) -> Vec<String> {
             (accuracy.covered_pct.iter()).map(|c| format!("{c:.1} % lie in their interval.")),
         );
         told.push(format!("Furthest off: {}.", accuracy.worst.join(", ")));
-    }
-    told
-}
-
-fn tuned(document: &TuneDocument) -> Vec<String> {
-    let mut told = vec![match document.bound {
-        Some(Bound::Latency) => format!(
-            "{} waits for latency: do not interleave it ({}).",
-            document.workload, document.evidence
-        ),
-        Some(Bound::Bandwidth) => {
-            format!(
-                "{} waits for bandwidth ({}).",
-                document.workload, document.evidence
-            )
-        }
-        None => format!(
-            "What {} waits for cannot be told ({}).",
-            document.workload, document.evidence
-        ),
-    }];
-    for advice in &document.advice {
-        let mut line = format!(
-            "{}: {:.0} % of the pages on {}",
-            advice.method, advice.share_pct, document.to
-        );
-        if let Some(expected) = advice.change_pct {
-            line.push_str(&format!(", expects {} % of run time", percent(expected)));
-        }
-        if let Some(measured) = advice.measured_pct {
-            line.push_str(&format!(", measured {} %", percent(measured)));
-        }
-        if !advice.note.is_empty() {
-            line.push_str(&format!("; {}", advice.note));
-        }
-        told.push(format!("{line}."));
     }
     told
 }

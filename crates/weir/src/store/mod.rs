@@ -159,6 +159,44 @@ impl Store {
         step.commit().at(&path)
     }
 
+    /// Gives a run its document, and the list in it that has its figures, once both are whole.
+    ///
+    /// # Errors
+    /// The file cannot be written; what was kept before stays.
+    pub fn settle(
+        &mut self,
+        run: RunId,
+        document: &impl Serialize,
+        list: &str,
+    ) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let mut document = serde_json::to_value(document).unwrap_or_default();
+        let rows = document.as_object_mut().and_then(|d| d.remove(list));
+        let rows = rows.as_ref().and_then(serde_json::Value::as_array);
+        let rows = rows.map(Vec::as_slice).unwrap_or_default();
+        let step = self
+            .db
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .at(&path)?;
+        step.execute(
+            "UPDATE runs SET document = ?2, list_key = ?3, planned = ?4 WHERE id = ?1",
+            params![run.0, document.to_string(), list, rows.len()],
+        )
+        .at(&path)?;
+        for (seq, body) in rows.iter().enumerate() {
+            let figure = Figure {
+                seq,
+                body,
+                record: None::<&()>,
+                warnings: &[],
+                elapsed_s: 0.0,
+                address: None,
+            };
+            put(&step, &path, run, &figure)?;
+        }
+        step.commit().at(&path)
+    }
+
     /// Closes a run.
     ///
     /// # Errors

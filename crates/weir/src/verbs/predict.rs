@@ -9,7 +9,8 @@ use weir_insight::forecast::{self, accuracy, compare, forecast};
 use weir_insight::slowdown::file;
 use weir_insight::two_tiers::{Tiers, on_both, run_on};
 use weir_linux::memory::ProgramPolicy;
-use weir_model::insight::{Origin, PredictDocument, Predicted, PrefetchForm, SlowdownModel};
+use weir_model::document::Header;
+use weir_model::insight::{PredictDocument, Predicted, PrefetchForm, SlowdownModel};
 use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 
@@ -19,7 +20,9 @@ use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::evaluation::{self, Counted, Row};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, counters, model_path, origin, read_model, run_options};
+use crate::insight::{
+    self, Going, counters, header, header_of, model_path, read_model, run_options,
+};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes;
@@ -146,14 +149,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         } => asked.of_workloads(&[find_for(name, args.threads)?], *verify, None)?,
         _ => return Err(nothing_asked()),
     };
-    let origin = origin(
-        PredictDocument::SCHEMA,
-        context,
-        chosen.as_ref(),
-        &model.processor,
-        began,
-    );
-    finish(context, keeping, &model, origin, predictions)
+    let mut head = match &chosen {
+        Some(chosen) => header_of(PredictDocument::SCHEMA, context, chosen),
+        None => header(PredictDocument::SCHEMA, context, &model.processor),
+    };
+    head.elapsed_s = began.elapsed().as_secs_f64();
+    finish(context, keeping, &model, head, predictions)
 }
 
 /// Keeps predictions and prints them.
@@ -161,34 +162,33 @@ fn finish(
     context: &Context,
     keeping: Keeping<'_>,
     model: &SlowdownModel,
-    mut origin: Origin,
+    mut header: Header,
     predictions: Vec<Predicted>,
 ) -> Result<()> {
     if model.held_out_in_use().is_none() {
-        origin
+        header
             .warnings
             .push("the model has no interval: nothing was held out".into());
     }
-    origin.partial = context.stop.requested();
+    header.partial = context.stop.requested();
     let document = PredictDocument {
-        origin,
+        header,
         from: model.from.clone(),
         to: model.to.clone(),
         accuracy: accuracy(&predictions),
         predictions,
     };
-    for warning in &document.origin.warnings {
+    for warning in &document.header.warnings {
         say(&format!("weir: warning: {warning}"));
     }
-    let list = ("predictions", document.predictions.as_slice());
     let printed = print(&match context.global.format {
         Format::Table => output::predict(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(&document.predictions)?,
     });
-    let run = keeping.keep(&document.origin, &document, list, printed)?;
+    let run = keeping.keep(&document.header, &document, "predictions", printed)?;
     context.note(&format!("stored as run {run}"));
-    if document.origin.partial {
+    if document.header.partial {
         return Err(Failure::Partial(
             "stopped: workloads that were not run are missing".into(),
         ));
@@ -233,15 +233,10 @@ fn of_command(
         file::check_family(&model, family)?;
     }
     let predicted = forecast(&model, &counted.of, &counted.total)?;
-    let mut origin = origin(
-        PredictDocument::SCHEMA,
-        context,
-        None,
-        &topology.processor,
-        began,
-    );
-    origin.machine = Some(host.identity);
-    finish(context, keeping, &model, origin, vec![predicted])
+    let mut head = header(PredictDocument::SCHEMA, context, &topology.processor);
+    head.machine = host.identity;
+    head.elapsed_s = began.elapsed().as_secs_f64();
+    finish(context, keeping, &model, head, vec![predicted])
 }
 
 fn nothing_asked() -> Failure {

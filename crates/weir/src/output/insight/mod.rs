@@ -3,7 +3,6 @@
 mod calibrate;
 mod explain;
 mod predict;
-mod tune;
 
 use weir_model::insight::Components;
 
@@ -12,7 +11,6 @@ use super::percent;
 pub use calibrate::calibrate;
 pub use explain::explain;
 pub use predict::predict;
-pub use tune::tune;
 
 /// A part of slowdown or of lost cycles.
 type Part = fn(&Components) -> Option<f64>;

@@ -1,6 +1,7 @@
 //! Run time over the share of pages that lie on a slower tier, with what each method advises.
 
-use weir_model::insight::{Advice, TuneDocument};
+use weir_model::document::Document;
+use weir_model::insight::{Advice, Tuned};
 
 use super::Drawn;
 use crate::output::{figure, percent};
@@ -9,12 +10,12 @@ use crate::report::{Insight, Told};
 
 /// The measured curve, that of the closed form, and the share of each method on it.
 pub fn interleaved(insight: &Insight) -> Vec<Drawn> {
-    let Told::Tuned(document) = &insight.told else {
+    let Told::Tuned(Document { output: tuned, .. }) = &insight.told else {
         return Vec::new();
     };
-    let mut series = curves(document);
+    let mut series = curves(tuned);
     let mut walls = Vec::new();
-    for advice in &document.advice {
+    for advice in &tuned.advice {
         match advice.measured_pct.or(advice.change_pct) {
             Some(change) => series.push(advised(advice, change)),
             // What is only known to the right is a mark all the way up.
@@ -25,11 +26,8 @@ pub fn interleaved(insight: &Insight) -> Vec<Drawn> {
         }
     }
     let chart = LineChart {
-        label: format!("Interleaving of {}", document.workload),
-        x_title: format!(
-            "pages on {} [%], the others on {}",
-            document.to, document.from
-        ),
+        label: format!("Interleaving of {}", tuned.workload),
+        x_title: format!("pages on {} [%], the others on {}", tuned.to, tuned.from),
         x: Spread::Linear,
         x_reach: vec![0.0, 100.0],
         y_title: "change of run time [%], below zero is faster".into(),
@@ -39,19 +37,19 @@ pub fn interleaved(insight: &Insight) -> Vec<Drawn> {
         walls,
         limits: vec![Limit {
             y: 0.0,
-            name: format!("all on {}", document.from),
+            name: format!("all on {}", tuned.from),
         }],
     };
     vec![Drawn::new(
         format!(
             "Interleaving of {} over {} and {}",
-            document.workload, document.from, document.to
+            tuned.workload, tuned.from, tuned.to
         ),
         chart,
     )]
 }
 
-fn curves(document: &TuneDocument) -> Vec<Series> {
+fn curves(tuned: &Tuned) -> Vec<Series> {
     let sample = |share: f64, change: f64, how: &str| Sample {
         x: share,
         y: change,
@@ -65,9 +63,9 @@ fn curves(document: &TuneDocument) -> Vec<Series> {
         samples,
         outline: Vec::new(),
     };
-    let tried = document.curve.iter();
+    let tried = tuned.curve.iter();
     let measured = tried.map(|t| sample(t.share_pct, t.change_pct, "measured"));
-    let tried = document.curve.iter();
+    let tried = tuned.curve.iter();
     let closed = tried.filter_map(|t| {
         let predicted = t.predicted_pct?;
         Some(sample(t.share_pct, predicted, "by the closed form"))

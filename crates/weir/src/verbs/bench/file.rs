@@ -12,7 +12,7 @@ use crate::driver::{self, Done};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::{Plan, RunId, Store};
-use crate::studies::Planned;
+use crate::studies::{Planned, points_again};
 use crate::sweep_file::{self, Entry};
 
 /// The verb of such runs in the store.
@@ -49,7 +49,7 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
     let mut refused = None;
     for part in parts {
         all.push(match part.earlier {
-            Some(run) => driver::resume(context, run, None)?,
+            Some(run) => driver::resume(context, run, None, points_again)?,
             None => {
                 let mut job = args.job(context, &part.chosen, VERB);
                 job.warnings = part.notes.warnings;

@@ -183,5 +183,5 @@ pub fn documents_csv<'d>(documents: impl Iterator<Item = &'d Document<Points>>) 
 /// # Errors
 /// Standard output cannot be written to.
 pub fn show(context: &Context, done: &Done<Points>) -> Result<()> {
-    studies::show::<Planned>(context, &done.document, done.run)
+    studies::show::<Planned>(context, &done.document, Some(done.run))
 }

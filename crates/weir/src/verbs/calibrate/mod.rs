@@ -7,13 +7,14 @@ use std::time::Instant;
 
 use weir_insight::tune::fit_interleave;
 use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine};
-use weir_model::insight::{CalibrateDocument, Origin, SlowdownModel};
+use weir_model::document::Header;
+use weir_model::insight::{CalibrateDocument, SlowdownModel};
 use weir_model::topology::TierName;
 
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, model_path, origin, run_options, write_model};
+use crate::insight::{self, Going, header, header_of, model_path, run_options, write_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, HOST};
 use crate::output::{self, print, to_csv, to_json};
@@ -63,7 +64,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let keeping = Keeping::begin(context, VERB)?;
     let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     let going = Going::on(context, "calibrate");
-    let (model, mut origin, tiers) = if context.global.on == HOST {
+    let (model, mut head, tiers) = if context.global.on == HOST {
         if args.interleave {
             return Err(Failure::Missing(anyhow::anyhow!(
                 "--interleave sweeps streaming descriptions, which models run; on a host \
@@ -72,17 +73,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         let host = host::find(context, &from, &to)?;
         let model = host::calibrate(&host, context, &going)?;
-        let mut origin = origin(
-            CalibrateDocument::SCHEMA,
-            context,
-            None,
-            &host.topology.processor,
-            began,
-        );
-        origin.machine = Some(host.system.identity);
-        (model, origin, host.tiers)
+        let mut head = header(CalibrateDocument::SCHEMA, context, &host.topology.processor);
+        head.machine = host.system.identity;
+        (model, head, host.tiers)
     } else {
-        on_model(args, context, (&from, &to), &going, began)?
+        on_model(args, context, (&from, &to), &going)?
     };
     going.end();
     let file = match &args.output {
@@ -90,27 +85,26 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         None => model_path(context, &model.machine, &tiers)?,
     };
     write_model(&file, &model)?;
-    origin.warnings.extend(model.notes.iter().cloned());
+    head.elapsed_s = began.elapsed().as_secs_f64();
+    head.warnings.extend(model.notes.iter().cloned());
     if model.held_out_in_use().is_none() {
-        origin
-            .warnings
+        head.warnings
             .push("too few workloads were held out for an interval".into());
     }
-    for warning in &origin.warnings {
+    for warning in &head.warnings {
         say(&format!("weir: warning: {warning}"));
     }
     let document = CalibrateDocument {
-        origin,
+        header: head,
         file: file.display().to_string(),
         model,
     };
-    let none: &[()] = &[];
     let printed = print(&match context.global.format {
         Format::Table => output::calibrate(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(&document.model.fitted_on)?,
     });
-    keeping.keep(&document.origin, &document, ("none", none), printed)?;
+    keeping.keep(&document.header, &document, "none", printed)?;
     context.note(&format!("wrote {}", file.display()));
     Ok(())
 }
@@ -121,8 +115,7 @@ fn on_model(
     context: &Context,
     (from, to): (&TierName, &TierName),
     going: &Going<'_>,
-    began: Instant,
-) -> Result<(SlowdownModel, Origin, Tiers)> {
+) -> Result<(SlowdownModel, Header, Tiers)> {
     let chosen = machine::choose(&context.global.on)?;
     let tiers = insight::tiers(&chosen.topology, from, to)?;
     let options = CalibrateOptions {
@@ -144,12 +137,6 @@ fn on_model(
             &go_on,
         )?);
     }
-    let origin = origin(
-        CalibrateDocument::SCHEMA,
-        context,
-        Some(&chosen),
-        &chosen.topology.processor,
-        began,
-    );
-    Ok((model, origin, tiers))
+    let head = header_of(CalibrateDocument::SCHEMA, context, &chosen);
+    Ok((model, head, tiers))
 }

@@ -1,6 +1,6 @@
 //! Commands and processes of this host, counted and explained at once.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_linux::memory::ProgramPolicy;
@@ -14,7 +14,7 @@ use super::{Args, document};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, origin};
+use crate::insight::{self, header};
 use crate::nodes::{all_here, here, node_of};
 
 /// Runs or watches, and explains.
@@ -22,7 +22,7 @@ use crate::nodes::{all_here, here, node_of};
 /// # Errors
 /// The command cannot be started, the process is not there, a tier is no node here, or nothing can be
 /// counted or timed. That the command failed is in the document.
-pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<ExplainDocument> {
+pub(super) fn explain(args: &Args, context: &Context) -> Result<ExplainDocument> {
     counting::on_this_host(context, "weir explain")?;
     if args.no_prefetch {
         return Err(Failure::request(
@@ -53,14 +53,8 @@ pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<
         _ => return Err(Failure::request("name one tier, or two to compare")),
     };
     let mut seen = Vec::new();
-    let mut origin = origin(
-        ExplainDocument::SCHEMA,
-        context,
-        None,
-        &topology.processor,
-        began,
-    );
-    origin.machine = Some(host.identity.clone());
+    let mut head = header(ExplainDocument::SCHEMA, context, &topology.processor);
+    head.machine = host.identity.clone();
     for (index, place) in places.iter().enumerate() {
         let counted = Count {
             command: &args.command,
@@ -76,7 +70,7 @@ pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<
             Some(tier) if names.len() > 1 => format!("on {tier}: {note}"),
             _ => note.clone(),
         };
-        origin.warnings.extend(counted.notes.iter().map(of));
+        head.warnings.extend(counted.notes.iter().map(of));
         seen.push(CountedRun {
             tier: tier.cloned(),
             // How long it was looked at says nothing of a process that runs on.
@@ -91,7 +85,7 @@ pub(super) fn explain(args: &Args, context: &Context, began: Instant) -> Result<
             break;
         }
     }
-    document(&seen, origin)
+    document(&seen, head)
 }
 
 /// What a lone chase takes, in cycles of the cores that were counted.

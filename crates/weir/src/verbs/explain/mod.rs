@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use weir_insight::explain::CountedRun;
 use weir_insight::two_tiers::{lone_chase, run_on};
+use weir_model::document::Header;
 use weir_model::insight::{ExplainDocument, PrefetchForm};
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
@@ -17,7 +18,7 @@ use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::counting;
 use crate::failure::{Failure, Result};
-use crate::insight::{self, counters, origin, run_options};
+use crate::insight::{self, counters, header, header_of, run_options};
 use crate::keeping::Keeping;
 use crate::machine;
 use crate::output::{self, to_csv, to_json};
@@ -112,12 +113,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
     let keeping = Keeping::begin(context, VERB)?;
     let mut document = match (&args.workload, &args.counters) {
-        (Some(name), _) => on_machine(args, name, context, began)?,
-        (None, Some(file)) => from_files(args, file, context, began)?,
-        (None, None) => host::explain(args, context, began)?,
+        (Some(name), _) => on_machine(args, name, context)?,
+        (None, Some(file)) => from_files(args, file, context)?,
+        (None, None) => host::explain(args, context)?,
     };
-    document.origin.elapsed_s = began.elapsed().as_secs_f64();
-    for warning in &document.origin.warnings {
+    document.header.elapsed_s = began.elapsed().as_secs_f64();
+    for warning in &document.header.warnings {
         say(&format!("weir: warning: {warning}"));
     }
     let text = match context.global.format {
@@ -126,18 +127,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Csv => to_csv(&document.runs)?,
     };
     let written = write(args.out.as_ref(), &text);
-    let list = ("runs", document.runs.as_slice());
-    let run = keeping.keep(&document.origin, &document, list, written)?;
+    let run = keeping.keep(&document.header, &document, "runs", written)?;
     context.note(&format!("stored as run {run}"));
     counting::passed_on(document.runs.last().and_then(|run| run.exit_status))
 }
 
-fn on_machine(
-    args: &Args,
-    name: &str,
-    context: &Context,
-    began: Instant,
-) -> Result<ExplainDocument> {
+fn on_machine(args: &Args, name: &str, context: &Context) -> Result<ExplainDocument> {
     let workload = find_for(name, args.threads)?;
     let chosen = machine::choose(&context.global.on)?;
     let names: Vec<TierName> = if args.tiers.is_empty() {
@@ -169,38 +164,24 @@ fn on_machine(
             ..CountedRun::of_workload(&run, tier, processor)
         });
     }
-    document(
-        &seen,
-        origin(
-            ExplainDocument::SCHEMA,
-            context,
-            Some(&chosen),
-            processor,
-            began,
-        ),
-    )
+    document(&seen, header_of(ExplainDocument::SCHEMA, context, &chosen))
 }
 
-fn from_files(
-    args: &Args,
-    file: &Path,
-    context: &Context,
-    began: Instant,
-) -> Result<ExplainDocument> {
+fn from_files(args: &Args, file: &Path, context: &Context) -> Result<ExplainDocument> {
     let mut files = vec![counters(file, args.cpu.as_deref())?];
     if let Some(other) = &args.against {
         files.push(counters(other, args.cpu.as_deref())?);
     }
     let cpu = files.iter().find_map(|f| f.cpu.clone());
     let processor = cpu.unwrap_or_else(|| "a processor that is not known".into());
-    let mut origin = origin(ExplainDocument::SCHEMA, context, None, &processor, began);
+    let mut head = header(ExplainDocument::SCHEMA, context, &processor);
     for file in &files {
         let told = |note: &String| format!("{}: {note}", file.of);
-        origin.warnings.extend(file.notes.iter().map(told));
+        head.warnings.extend(file.notes.iter().map(told));
     }
     if PrefetchForm::of(&processor).is_none() {
         let told = format!("the prefetch counters of {processor} are not known");
-        origin.warnings.push(told);
+        head.warnings.push(told);
     }
     let seen: Vec<CountedRun> = (files.iter().enumerate())
         .map(|(index, file)| CountedRun {
@@ -210,10 +191,10 @@ fn from_files(
             ..CountedRun::of_file(file)
         })
         .collect();
-    document(&seen, origin)
+    document(&seen, head)
 }
 
-fn document(seen: &[CountedRun], origin: weir_model::insight::Origin) -> Result<ExplainDocument> {
+fn document(seen: &[CountedRun], header: Header) -> Result<ExplainDocument> {
     let runs = (seen.iter())
         .map(CountedRun::explain)
         .collect::<std::result::Result<_, _>>()?;
@@ -222,7 +203,7 @@ fn document(seen: &[CountedRun], origin: weir_model::insight::Origin) -> Result<
         _ => None,
     };
     Ok(ExplainDocument {
-        origin,
+        header,
         runs,
         difference,
     })

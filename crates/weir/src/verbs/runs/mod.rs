@@ -11,11 +11,11 @@ use serde_json::Value;
 use weir_lab::Points;
 use weir_model::document::{BenchDocument, ReproduceDocument};
 use weir_model::frame::Frame;
-use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
+use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument};
 
 use weir_steer::document::SteerDocument;
 
-use super::reproduce;
+use super::{reproduce, tune};
 use crate::cli::Format;
 use crate::context::Context;
 use crate::documents::RunLine;
@@ -23,7 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{self, alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::store::{Store, StoredRun};
-use crate::studies::{self, Planned, understood};
+use crate::studies::{self, Planned, points_again, understood};
 use crate::{documents, driver, storage};
 
 /// Arguments.
@@ -85,12 +85,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             compare::run(args, &runs, context)
         }
         What::Resume { run, storage } => {
-            let run = load(store.as_ref(), &path, run)?.summary.id;
+            let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
-            let done = driver::resume(context, run, storage.wish())?;
+            let verdict = match verb == tune::VERB {
+                true => tune::resume(context, run)?.verdict(),
+                false => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
+            };
             show(&Store::open(&path)?.load(run)?, context, false)?;
-            done.verdict()
+            verdict
         }
         What::Show { run } => show(&load(store.as_ref(), &path, run)?, context, true),
         What::Export(args) => {
@@ -186,6 +189,16 @@ fn describe(run: &StoredRun) -> String {
 
 /// What a run found, as its verb prints it.
 fn text(run: &StoredRun) -> Result<String> {
+    let RunLine {
+        id,
+        partial,
+        planned,
+        ..
+    } = run.summary;
+    if partial && planned == 0 {
+        let text = format!("stopped before it had an answer; `weir runs resume {id}` goes on");
+        return Ok(wrap(&text, "", "  "));
+    }
     if let Some(reader) = studies::reader(run) {
         return Ok((reader.shown)(run)?.text());
     }
@@ -194,7 +207,6 @@ fn text(run: &StoredRun) -> Result<String> {
         ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
         PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
-        TuneDocument::SCHEMA => output::tune(&understood(run, run.parse())?),
         SteerDocument::SCHEMA => output::steer(&understood(run, run.parse())?),
         other => wrap(
             &format!("a document of kind {other}; see it with --format json"),

@@ -17,7 +17,7 @@ use super::{RunArgs, VERB};
 use crate::cli::Format;
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::insight::origin;
+use crate::insight::header_of;
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::output::{self, print, to_csv, to_json};
@@ -184,13 +184,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let played = played?;
     let topology = &chosen.topology;
     let mut document = SteerDocument {
-        origin: origin(
-            SteerDocument::SCHEMA,
-            context,
-            Some(chosen),
-            &topology.processor,
-            began,
-        ),
+        header: header_of(SteerDocument::SCHEMA, context, chosen),
         scenario: cast.scenario.into(),
         controller: cast.policy.name().into(),
         dry,
@@ -199,21 +193,19 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         phases: played.phases,
         summary: played.summary,
     };
-    document.origin.partial = context.stop.requested();
-    for warning in &document.origin.warnings {
+    document.header.elapsed_s = began.elapsed().as_secs_f64();
+    document.header.partial = context.stop.requested();
+    for warning in &document.header.warnings {
         say(&format!("weir: warning: {warning}"));
     }
-    let list = ("windows", document.windows.as_slice());
     let printed = print(&match context.global.format {
         Format::Table => output::steer(&document),
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(output::steer_rows(&document))?,
     });
-    let run = keeping.keep(&document.origin, &document, list, printed)?;
-    context.note(&format!(
-        "stored as run {run}; `weir report {run}` draws it"
-    ));
-    if document.origin.partial {
+    let run = keeping.keep(&document.header, &document, "windows", printed)?;
+    context.note(&format!("stored as run {run}; `weir report {run}` draws it"));
+    if document.header.partial {
         return Err(Failure::Partial("stopped before the end".into()));
     }
     Ok(())

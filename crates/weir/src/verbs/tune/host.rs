@@ -1,26 +1,25 @@
 //! A command of this host, with its pages spread over two nodes by the kernel.
 
-use std::time::Instant;
-
 use weir_insight::bound::classify;
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::best_shot::Load;
 use weir_insight::interleave::caption::Settings;
+use weir_insight::studies::tune::{Interleave, advice, aimed, climbed};
 use weir_insight::two_tiers::Tiers;
 use weir_insight::{Run, tune};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::Interleaving;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
-use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument};
+use weir_model::document::Document;
+use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument, Tuned};
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
 
-use super::{Interleave, advice, aimed, climbed};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
-use crate::insight::{Going, origin};
+use crate::insight::{Going, header};
 use crate::nodes::node_of;
 use crate::system::System;
 
@@ -63,7 +62,6 @@ pub(super) fn advise(
     model: Option<&SlowdownModel>,
     (host, tiers): (&System, &Tiers),
     going: &Going<'_>,
-    began: Instant,
 ) -> Result<TuneDocument> {
     let topology = host.view.topology()?;
     let nodes = [
@@ -79,14 +77,9 @@ pub(super) fn advise(
     let weighted = Interleaving::availability(&host.root);
     let local = on.run(LOCAL)?;
     let base = elapsed(&local)?;
-    let mut document = TuneDocument {
-        origin: origin(
-            TuneDocument::SCHEMA,
-            context,
-            None,
-            &topology.processor,
-            began,
-        ),
+    let mut header = header(TuneDocument::SCHEMA, context, &topology.processor);
+    header.machine = host.identity.clone();
+    let mut tuned = Tuned {
         workload: args.command.join(" "),
         from: tiers.from.clone(),
         to: tiers.to.clone(),
@@ -95,32 +88,34 @@ pub(super) fn advise(
         advice: Vec::new(),
         curve: Vec::new(),
     };
-    document.origin.machine = Some(host.identity.clone());
     let mut missing = Vec::new();
     match shot(&local, model) {
         Ok((bound, evidence, advice)) => {
-            (document.bound, document.evidence) = (bound, evidence);
-            document.advice.push(advice);
+            (tuned.bound, tuned.evidence) = (bound, evidence);
+            tuned.advice.push(advice);
         }
         Err(why) => {
-            document.evidence.clone_from(&why);
+            tuned.evidence.clone_from(&why);
             missing.push(format!("no best-shot: {why}"));
         }
     }
     match &weighted {
-        Ok(()) => document.advice.push(on.caption(base, going)?),
+        Ok(()) => tuned.advice.push(on.caption(base, going)?),
         Err(why) => missing.push(format!("no climb by Caption: {why}")),
     }
     if args.verify {
-        on.verify(&mut document, base, weighted.is_ok(), going)?;
-    } else if document.advice.is_empty() {
+        header.partial = !on.verify(&mut tuned, base, weighted.is_ok(), going)?;
+    } else if tuned.advice.is_empty() {
         return Err(Failure::Missing(anyhow::anyhow!(
             "nothing can be advised here: {}; --verify measures what the kernel can place",
             missing.join("; ")
         )));
     }
-    document.origin.warnings.extend(missing);
-    Ok(document)
+    header.warnings.extend(missing);
+    Ok(Document {
+        header,
+        output: tuned,
+    })
 }
 
 /// What one run on local memory tells, or why nothing.
@@ -213,14 +208,16 @@ impl OnHost<'_> {
         Ok(climbed(&climb))
     }
 
-    /// The curve over the shares that the kernel can place, and what each advice is worth.
+    /// Fills in the curve over the shares that the kernel can place, and what each advice is worth. `false` where
+    /// the user stopped it.
     fn verify(
         &self,
-        document: &mut TuneDocument,
+        tuned: &mut Tuned,
         base: Nanos,
         weighted: bool,
         going: &Going<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let mut whole = true;
         let shares = match weighted {
             true => tune::shares(tune::ROUND),
             false => vec![LOCAL, EVEN, SLOW],
@@ -229,16 +226,16 @@ impl OnHost<'_> {
             |weights| -> Result<f64> { Ok((elapsed(&self.run(weights)?)? / base - 1.0) * 100.0) };
         for &weights in &shares {
             if !going.step(shares.len()) {
-                document.origin.partial = true;
+                whole = false;
                 break;
             }
-            document.curve.push(Tried {
+            tuned.curve.push(Tried {
                 share_pct: weights.share() * 100.0,
                 change_pct: change(weights)?,
                 predicted_pct: None,
             });
         }
-        for advice in &mut document.advice {
+        for advice in &mut tuned.advice {
             let [local, slow] = advice.weights;
             if advice.measured_pct.is_none()
                 && (weighted || local == 0 || slow == 0 || local == slow)
@@ -246,6 +243,6 @@ impl OnHost<'_> {
                 advice.measured_pct = Some(change(Weights { local, slow })?);
             }
         }
-        Ok(())
+        Ok(whole)
     }
 }

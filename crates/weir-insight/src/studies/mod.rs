@@ -1,0 +1,3 @@
+//! Studies of what counters mean.
+
+pub mod tune;
