@@ -124,7 +124,15 @@ const KEEP_AFTERWARDS: [&[&str]; 5] = [
     &["explain", "chase", "--on", "skx2s"],
     &["predict", "--population", "300", "--on", "skx2s"],
     &["steer", "run", "--on", "miku-a", "--scenario", "sql-scan"],
-    &["tune", "interleave", "scan", "--on", "skx2s"],
+    &[
+        "tune",
+        "interleave",
+        "scan",
+        "--on",
+        "skx2s",
+        "--tier",
+        "remote",
+    ],
 ];
 
 #[test]
@@ -192,4 +200,45 @@ fn a_report_that_cannot_be_written_is_told() {
     place
         .run(&["report", "-o", "no/such/folder/page.html"])
         .refuses(1, &["page.html", "No such file"]);
+}
+
+#[test]
+fn advice_that_was_stopped_is_finished_from_the_answers_that_were_kept() {
+    let place = Place::new();
+    let tune = [
+        "tune",
+        "interleave",
+        "chase",
+        "--on",
+        "skx2s",
+        "--tier",
+        "remote",
+        "--format",
+        "json",
+    ];
+    let whole = place.run(&tune).expect(0).json();
+    // What the store holds of a run that was stopped before its study had an answer.
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.execute_batch(
+        "UPDATE runs SET state = 'partial', planned = 0, kept = 0, list_key = 'points',
+             document = json_remove(document, '$.workload', '$.evidence', '$.from', '$.to', '$.bound');
+         DELETE FROM results;",
+    )
+    .unwrap();
+    drop(db);
+    let shown = place.run(&["runs", "show", "1"]).expect(0);
+    assert!(
+        shown.out().contains("weir runs resume 1"),
+        "{}",
+        shown.out()
+    );
+    let resumed = place.run(&["runs", "resume", "1", "--format", "json"]);
+    let resumed = resumed.expect(0).json();
+    assert_eq!(resumed["advice"], whole["advice"]);
+    let kept = place.run(&["runs", "show", "1", "--format", "json"]);
+    let kept = kept.expect(0).json();
+    assert_eq!(
+        [&kept["advice"], &kept["partial"]],
+        [&whole["advice"], &serde_json::json!(false)]
+    );
 }
