@@ -204,7 +204,9 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         Format::Csv => to_csv(output::steer_rows(&document))?,
     });
     let run = keeping.keep(&document.header, &document, "windows", printed)?;
-    context.note(&format!("stored as run {run}; `weir report {run}` draws it"));
+    context.note(&format!(
+        "stored as run {run}; `weir report {run}` draws it"
+    ));
     if document.header.partial {
         return Err(Failure::Partial("stopped before the end".into()));
     }
