@@ -198,7 +198,10 @@ fn another_microarchitecture_than_claimed_is_an_error() {
         error.contains("f:1: the event is one of sapphire-rapids"),
         "{error}"
     );
-    assert!(error.contains("the chosen processor is skylake-sp"), "{error}");
+    assert!(
+        error.contains("the chosen processor is skylake-sp"),
+        "{error}"
+    );
     let error = with("# weir cpu emr\n5,,cycles,1,100.00,,\n", Some("skx")).unwrap_err();
     assert!(
         error
