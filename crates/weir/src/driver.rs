@@ -162,6 +162,7 @@ impl<'a> Job<'a> {
                 progress: None,
                 planned: 0,
                 measured: 0,
+                reused: 0,
                 failed: Vec::new(),
                 kept: 0,
                 asked: (0, 0),
@@ -371,6 +372,8 @@ struct Kept {
     progress: Option<Progress>,
     planned: usize,
     measured: usize,
+    /// Of the planned points, those that the store had.
+    reused: usize,
     failed: Vec<String>,
     kept: usize,
     /// Other asks: answered, and of how many.
@@ -457,6 +460,7 @@ impl Keeper for Keep<'_, '_> {
             state.tried(added);
         }
         state.has(&done.point);
+        state.reused += 1;
         Some(done)
     }
 
@@ -465,7 +469,8 @@ impl Keeper for Keep<'_, '_> {
         let mut state = self.state();
         let state = &mut *state;
         state.measured += 1;
-        let of = (state.planned - state.kept.min(state.planned)).max(1) * self.job.rounds as usize;
+        let new = state.planned.saturating_sub(state.reused).max(1);
+        let of = new * self.job.rounds as usize;
         if done.round + 1 == self.job.rounds || done.point.error.is_some() {
             state.has(&done.point);
         }
