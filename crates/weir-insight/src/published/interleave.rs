@@ -61,7 +61,7 @@ impl Ask for Shots {
         let cores = on.topology.cores.len() as u32;
         let next = |of| go_on(on, of);
         let fit = fit_interleave(testbed, &tiers, cores, &options, &next)?;
-        let unloaded = lone_chase(testbed, &tiers.from, &options).map_err(TierRunError::from)?;
+        let unloaded = lone_chase(testbed, &tiers.from, &options)?;
         let crowds = crowds(&WAITING, cores);
         let go = || next(crowds.len());
         let shots = side_by_side(testbed.parallelism(), crowds.len(), &|index| {

@@ -84,7 +84,7 @@ impl Ask for Population {
         for OnBoth { local, target } in run_population(on, self.to, &run)? {
             let predicted = compare(&model, &local.workload, &local.counters, &target.counters);
             let predicted: Predicted = predicted.map_err(TierRunError::from)?;
-            let Some(slowdown) = predicted.measured.clone() else {
+            let Some(slowdown) = predicted.measured else {
                 continue;
             };
             let counted = Run::of(&local.counters).map_err(TierRunError::from)?;

@@ -267,13 +267,16 @@ impl<'a> Results<'a> {
     }
 }
 
+/// How a figure comes from results; the error says what is missing.
+type Formula = dyn Fn(&Results<'_>) -> Result<f64, String> + Send + Sync;
+
 /// How a figure is computed.
 #[derive(Clone)]
 pub struct Figure {
     /// Its unit, as published data spells it.
     pub unit: &'static str,
     /// What computes it.
-    of: Arc<dyn Fn(&Results<'_>) -> Result<f64, String> + Send + Sync>,
+    of: Arc<Formula>,
 }
 
 impl Figure {
