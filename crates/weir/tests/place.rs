@@ -64,7 +64,7 @@ fn what_cannot_be_asked_is_refused() {
         (&["--tier", "dram=0"][..], 2, "dram"),
         (&["--tier", "dram=256"], 2, "256"),
         (&["--tier", "attic"], 2, "no tier `attic`"),
-        (&["--on", "emr2s"], 2, "the machine that Weir runs on"),
+        (&["--on", "emr2s"], 2, "the machine on which Weir runs"),
         (
             &["--policy", "interleave", "--tier", "dram=2"],
             2,

@@ -289,8 +289,8 @@ trouble: no room on the disk
 tenant                       role       cores   GB/s  limit
 cgroup:/batch.slice          restrained    16   24.1  4 cores, 50 % of the time
 unit:web.service             restrained    16   24.1  free
-lacks: no counter of the table: loads of the fast tier are timed, which see that
-  it is slow and not why";
+lacks: no counter of the table: loads from the fast tier are timed, which show
+  that it is slow and not why";
         assert_eq!(view(&status, 24).join("\n"), expected);
     }
 
