@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Subcommand;
 use serde_json::Value;
 use weir_lab::Points;
-use weir_model::document::{BenchDocument, ReproduceDocument};
+use weir_model::document::{BenchDocument, Header, ReproduceDocument};
 use weir_model::frame::Frame;
 use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument};
 
@@ -243,7 +243,13 @@ pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
     let kind = documents::KINDS.iter().find(|kind| kind.schema == schema);
     let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
     let mut frames = frames.into_iter().flatten();
-    let found = frames.find(|frame| name.is_none_or(|name| frame.name == name));
+    // The main list is the first that is not part of what every document starts with.
+    let common = Frame::all_of(&schemars::schema_for!(Header).to_value(), &run.document);
+    let is_main = |frame: &Frame| common.iter().all(|list| list.name != frame.name);
+    let found = frames.find(|frame| match name {
+        Some(name) => frame.name == name,
+        None => is_main(frame),
+    });
     found.ok_or_else(|| {
         Failure::request(format!(
             "run {} holds a document of kind {}, which has no such rows; take --as json",
