@@ -62,7 +62,7 @@ impl Request {
             return refuse("nothing is loaded along with requests to storage");
         }
         if stream.pause.get() > 0.0 {
-            return refuse("requests follow each other at once; there is nowhere to pause");
+            return refuse("requests follow each other at once and cannot pause");
         }
         let (block, set) = (bytes.get(), stream.working_set.get());
         if block == 0 || !block.is_multiple_of(512) || set < block || depth == 0 {

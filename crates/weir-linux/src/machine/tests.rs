@@ -224,7 +224,7 @@ fn what_makes_no_sense_is_refused_in_words() {
                 cores: vec![cpu, cpu],
                 ..good.clone()
             }],
-            "taken",
+            "already uses",
         ),
         (vec![good.clone(), good.clone()], "same name"),
         (
