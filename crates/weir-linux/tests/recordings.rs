@@ -54,7 +54,7 @@ fn what_is_wrong_is_named_with_file_and_line() {
         (
             "weir/machine/1\n/a: 1\n/a: 2\nend\n",
             "a.machine:3:",
-            "there already",
+            "already exists",
         ),
         (
             "weir/machine/1\n/a: 1\n/a/b: 2\nend\n",
