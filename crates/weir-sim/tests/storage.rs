@@ -298,7 +298,7 @@ fn requests_that_make_no_sense_are_refused() {
         (
             good.clone()
                 .with_stream(|s| s.pattern = pattern(Bytes::kib(4), 0)),
-            "under way",
+            "outstanding",
         ),
         (
             good.clone()
