@@ -1,12 +1,13 @@
 //! Runs and their differences as documents.
 
+use crate::documents::{
+    ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, PhaseDifference,
+    PrefetchHealth, UntoldCounter, Yardstick,
+};
 use weir_lab::WorkloadRun;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{
-    Components, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, PhaseDifference,
-    PrefetchForm, PrefetchHealth, UntoldCounter, Yardstick,
-};
+use weir_model::insight::{Components, PrefetchForm};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
 

@@ -1,10 +1,10 @@
 //! Predictions as documents, and how good they are.
 
-use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{
-    Accuracy, AccuracyLine, Bound, Components, MeasuredSlowdown, Predicted, PublishedPrediction,
-    Rejected, RejectedPrediction, SlowdownModel,
+use crate::documents::{
+    Accuracy, AccuracyLine, MeasuredSlowdown, Predicted, PublishedPrediction, RejectedPrediction,
 };
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 
 use crate::breakdown::Difference;
 use crate::score::{Judged, mean_error, pearson, within};

@@ -24,6 +24,7 @@
 pub mod best_shot;
 pub mod bound;
 pub mod breakdown;
+pub mod documents;
 mod error;
 pub mod explain;
 pub mod forecast;

@@ -3,13 +3,14 @@
 //!
 //! Run with `cargo test --release -p weir-insight --test population -- --ignored`.
 
+use weir_insight::documents::{Accuracy, AccuracyLine, Predicted};
 use weir_insight::forecast::{accuracy, compare};
 use weir_insight::interleave::caption::Settings;
 use weir_insight::interleave::closed_form;
 use weir_insight::tune;
 use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine, on_both};
 use weir_lab::WorkloadOptions;
-use weir_model::insight::{Accuracy, AccuracyLine, Micro, Predicted, SlowdownModel};
+use weir_model::insight::{Micro, SlowdownModel};
 use weir_model::machine::{Machine, Testbed};
 use weir_model::platform::Library;
 use weir_model::topology::TierName;

@@ -1,13 +1,14 @@
 //! A study: arguments, what it asks of a machine, typed rows, what they mean, and how they are shown.
 //!
 //! Adding one is a file here, a line in [`studies`], and a test. Progress, the run store, resuming,
-//! tables, CSV, Parquet, JSON, the schema and the report come from the driver and read [`Study::Output`].
+//! tables, CSV, Parquet, JSON, the schema and the report come from the driver and read its [`Outcome`].
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_model::access::Op;
 use weir_model::document::{BenchDocument, Document, Point, Record, TailScore};
+use weir_model::frame::Frame;
 use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
@@ -27,26 +28,39 @@ pub struct About<'a> {
 pub trait Study: clap::Args + Send + Sync {
     /// The words of the command: `bench share`.
     const VERB: &'static str;
-    /// `weir/KIND/VERSION` of its document.
-    const SCHEMA: &'static str;
-    /// Lists of typed rows, and what belongs to all of them.
-    type Output: Serialize + DeserializeOwned + JsonSchema;
+    /// What it finds.
+    type Output: Outcome;
 
     /// Asks the lab, and may ask for more as it learns.
     ///
     /// # Errors
     /// The arguments do not fit the machine, or the work failed.
     fn run(&self, lab: &Lab<'_>) -> Result<Self::Output, LabError>;
+}
+
+/// What a study finds: lists of typed rows, and what belongs to all of them.
+///
+/// It is printed, stored, exported and drawn by one code, whether a lab gave it, a command of this host, or a file.
+pub trait Outcome: Serialize + DeserializeOwned + JsonSchema {
+    /// `weir/KIND/VERSION` of its document.
+    const SCHEMA: &'static str;
 
     /// What the rows mean. The first note is the answer in one sentence.
-    fn answer(output: &Self::Output, about: About<'_>) -> Vec<Verdict>;
+    fn answer(&self, about: About<'_>) -> Vec<Verdict>;
 
     /// How the rows are shown.
-    fn views(output: &Self::Output, about: About<'_>) -> Vec<View>;
+    fn views(&self, about: About<'_>) -> Vec<View>;
+
+    /// The rows, the main list first: by default every list of the document. Rows that follow from them may be added.
+    fn frames(&self) -> Vec<Frame> {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        Frame::all_of(&schema_for!(Self).to_value(), &value)
+    }
 
     /// What a stored run means today, from the rows as they were kept and the raw records.
-    fn derived(output: Self::Output, _: &[Record], _: &Topology) -> Self::Output {
-        output
+    #[must_use]
+    fn derived(self, _: &[Record], _: &Topology) -> Self {
+        self
     }
 }
 
@@ -128,23 +142,26 @@ pub trait PointStudy: clap::Args + Default + Send + Sync + 'static {
 
 impl<S: PointStudy> Study for S {
     const VERB: &'static str = S::VERB;
-    const SCHEMA: &'static str = BenchDocument::SCHEMA;
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
         let plan = self.plan(lab.topology())?;
         Ok(Points::of(lab.measure(plan, &self.asked())?))
     }
+}
 
-    fn answer(output: &Points, about: About<'_>) -> Vec<Verdict> {
-        verdict::of_points(&output.points, about.topology)
+impl Outcome for Points {
+    const SCHEMA: &'static str = BenchDocument::SCHEMA;
+
+    fn answer(&self, about: About<'_>) -> Vec<Verdict> {
+        verdict::of_points(&self.points, about.topology)
     }
 
-    fn views(output: &Points, about: About<'_>) -> Vec<View> {
-        studies::views(&output.points, about)
+    fn views(&self, about: About<'_>) -> Vec<View> {
+        studies::views(&self.points, about)
     }
 
-    fn derived(output: Points, _: &[Record], _: &Topology) -> Points {
-        Points::of(output.points)
+    fn derived(self, _: &[Record], _: &Topology) -> Self {
+        Self::of(self.points)
     }
 }

@@ -10,14 +10,13 @@ use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 
-use weir_lab::Study;
-use weir_lab::interplay::Interplay;
+use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
+use weir_lab::Outcome;
+use weir_lab::interplay::Matrix;
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document, ReproduceDocument, SensitivityDocument};
-use weir_model::insight::{
-    CalibrateDocument, ExplainDocument, PredictDocument, SlowdownModel, TuneDocument,
-};
+use weir_model::insight::SlowdownModel;
 use weir_steer::document::SteerDocument;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
@@ -400,23 +399,24 @@ pub struct Kind {
     pub json_schema: fn() -> serde_json::Value,
 }
 
-/// The document of a study.
-struct Of<S>(std::marker::PhantomData<S>);
+/// The document of an outcome.
+struct Of<O>(std::marker::PhantomData<O>);
 
-impl<S: Study> Of<S> {
-    const SCHEMA: &'static str = S::SCHEMA;
+impl<O: Outcome> Of<O> {
+    const SCHEMA: &'static str = O::SCHEMA;
 }
 
-impl<S: Study> JsonSchema for Of<S> {
+impl<O: Outcome> JsonSchema for Of<O> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        S::SCHEMA.into()
+        O::SCHEMA.into()
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = Document::<S::Output>::json_schema(generator);
+        let mut schema = Document::<O>::json_schema(generator);
+        let kind = O::SCHEMA.split('/').nth(1).unwrap_or_default();
         schema.insert(
             "description".into(),
-            format!("What `weir {}` writes.", S::VERB).into(),
+            format!("What `weir {kind}` writes.").into(),
         );
         schema
     }
@@ -435,12 +435,12 @@ macro_rules! kinds {
 
 kinds! {
     BenchDocument => "weir bench",
-    Of<Interplay> => "weir interplay",
+    Of<Matrix> => "weir interplay",
     ExplainDocument => "weir explain",
     CalibrateDocument => "weir calibrate",
     SlowdownModel => "the file that weir calibrate writes",
     PredictDocument => "weir predict",
-    TuneDocument => "weir tune interleave",
+    Of<Tuned> => "weir tune interleave",
     SteerDocument => "weir steer run --on PLATFORM",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::json;
-use weir_lab::{Bench, Finished, Keeper, Lab, LabError, Notes, PointSpec, Study};
+use weir_lab::{Bench, Finished, Keeper, Lab, LabError, Notes, Outcome as _, PointSpec, Study};
 use weir_linux::storage::Wish;
 use weir_model::document::{Document, Header, Point};
 use weir_model::machine::MachineKind;
@@ -127,7 +127,7 @@ impl<'a> Job<'a> {
         let asks = self.asks(study)?.asks;
         agree(self.context, self.chosen, &asks, self.rounds, self.yes)?;
         let mut store = Store::open(&self.context.store_path()?)?;
-        let header = self.header(S::SCHEMA);
+        let header = self.header(S::Output::SCHEMA);
         let plan = Plan::new(&self.chosen.named, self.rounds, &asks)
             .map_err(|error| anyhow::Error::new(error).context("cannot keep the plan"))?;
         let new = new_run(self.context, self.verb, &header, asks.len())?;
@@ -200,7 +200,7 @@ impl<'a> Job<'a> {
             header: header.clone(),
             output,
         });
-        let list = studies::main_list::<S>();
+        let list = studies::main_list::<S::Output>();
         if let (None, Ok(document), Some(list)) = (&trouble, &document, &list) {
             trouble = store.settle(run, document, list).err();
         }

@@ -10,9 +10,10 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context as _;
+use weir_insight::documents::MeasuredSlowdown;
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{Components, MeasuredSlowdown};
+use weir_model::insight::Components;
 
 use crate::failure::{Failure, Result};
 

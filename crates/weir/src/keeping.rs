@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use weir_lab::Study;
+use weir_lab::Outcome;
 use weir_model::document::{Document, Header};
 
 use crate::context::{Context, say};
@@ -36,19 +36,19 @@ impl<'a> Keeping<'a> {
         })
     }
 
-    /// Prints a study's document and keeps it.
+    /// Prints a document and keeps it.
     ///
     /// # Errors
     /// It cannot be printed, or the store does not take it.
-    pub fn put<S: Study>(mut self, mut document: Document<S::Output>) -> Result<()> {
+    pub fn put<O: Outcome>(mut self, mut document: Document<O>) -> Result<()> {
         let context = self.context;
         document.header.elapsed_s = self.began.elapsed().as_secs_f64();
         for warning in &document.header.warnings {
             say(&format!("weir: warning: {warning}"));
         }
-        let list = studies::main_list::<S>().unwrap_or_default();
+        let list = studies::main_list::<O>().unwrap_or_default();
         let kept = self.add(&document.header, &document, &list);
-        studies::show::<S>(context, &document, kept.as_ref().ok().copied())?;
+        studies::show(context, &document, kept.as_ref().ok().copied())?;
         kept.map(drop)
     }
 

@@ -1,19 +1,19 @@
-//! Every study, a line each, and how a stored run of it is read.
+//! Every study, a line each, and how stored runs are read.
 
 use schemars::schema_for;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use weir_insight::documents::Tuned;
 use weir_insight::studies::tune::Interleave;
-use weir_lab::interplay::Interplay;
+use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::studies::all::All;
 use weir_lab::view::View;
 use weir_lab::{
-    About, Lab, LabError, PointSpec, Points, Severity, Study, Verdict, bandwidth, latency, loaded,
-    movement, nodes, random, share, stream, tail,
+    About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict, bandwidth, latency,
+    loaded, movement, nodes, random, share, stream, tail,
 };
-use weir_model::document::{BenchDocument, Document, Header, Record};
+use weir_model::document::{Document, Header};
 use weir_model::frame::{Frame, with_prefix};
-use weir_model::topology::Topology;
 
 use crate::cli::Format;
 use crate::context::Context;
@@ -114,37 +114,25 @@ pub fn points_again(_: &StoredRun, _: &Chosen, plan: Vec<PointSpec>) -> Result<P
 
 impl Study for Planned {
     const VERB: &'static str = "bench sweep";
-    const SCHEMA: &'static str = BenchDocument::SCHEMA;
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> std::result::Result<Points, LabError> {
         Ok(Points::of(lab.measure(self.plan.clone(), &[])?))
     }
-
-    fn answer(output: &Points, about: About<'_>) -> Vec<Verdict> {
-        All::answer(output, about)
-    }
-
-    fn views(output: &Points, about: About<'_>) -> Vec<View> {
-        All::views(output, about)
-    }
-
-    fn derived(output: Points, records: &[Record], topology: &Topology) -> Points {
-        All::derived(output, records, topology)
-    }
 }
 
-/// Every study whose runs are stored, the most special first: runs of `interplay` were once stored as points of a
-/// bench.
+/// Every outcome that is stored, with the verb whose runs have it, the most special first: runs of `interplay` were
+/// once stored as points of a bench.
 static STORED: &[Reader] = &[
-    Reader::of::<Interplay>(),
-    Reader::of::<Interleave>(),
-    Reader::of::<Planned>(),
+    Reader::of::<Matrix>(Interplay::VERB),
+    Reader::of::<Tuned>(Interleave::VERB),
+    Reader::of::<Points>(Planned::VERB),
 ];
 
-/// How stored runs of a study are read.
+/// How stored runs of an outcome are read.
 pub struct Reader {
-    holds: fn(&StoredRun) -> bool,
+    verb: &'static str,
+    schema: &'static str,
     /// The run, ready to be rendered.
     pub shown: fn(&StoredRun) -> Result<Shown>,
     /// Its document.
@@ -152,12 +140,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    const fn of<S: Study>() -> Self {
+    const fn of<O: Outcome>(verb: &'static str) -> Self {
         Self {
-            holds: |run| run.summary.verb == S::VERB || run.schema() == S::SCHEMA,
-            shown: |run| Ok(shown::<S>(&document::<S>(run)?)),
+            verb,
+            schema: O::SCHEMA,
+            shown: |run| Ok(shown(&document::<O>(run)?)),
             json: |run| {
-                serde_json::to_value(document::<S>(run)?).map_err(|error| {
+                serde_json::to_value(document::<O>(run)?).map_err(|error| {
                     anyhow::Error::new(error)
                         .context("cannot write JSON")
                         .into()
@@ -167,15 +156,16 @@ impl Reader {
     }
 }
 
-/// How a stored run is read, where it is of a study.
+/// How a stored run is read, where it has an outcome.
 pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
-    STORED.iter().find(|reader| (reader.holds)(run))
+    let holds = |reader: &&Reader| run.summary.verb == reader.verb || run.schema() == reader.schema;
+    STORED.iter().find(holds)
 }
 
 /// The list that has the figures of a document that is kept as a whole; `None` for points, which are kept one by one,
 /// and where there is no list.
-pub fn main_list<S: Study>() -> Option<String> {
-    let schema = schema_for!(S::Output).to_value();
+pub fn main_list<O: Outcome>() -> Option<String> {
+    let schema = schema_for!(O).to_value();
     let lists = Frame::all_of(&schema, &Value::Null);
     let of_points = lists.iter().any(|list| list.name == POINTS);
     let first = lists.into_iter().next();
@@ -186,15 +176,15 @@ pub fn main_list<S: Study>() -> Option<String> {
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub fn show<S: Study>(
+pub fn show<O: Outcome>(
     context: &Context,
-    document: &Document<S::Output>,
+    document: &Document<O>,
     run: Option<RunId>,
 ) -> Result<()> {
     match context.global.format {
-        Format::Table => print_text(&shown::<S>(document).text())?,
+        Format::Table => print_text(&shown(document).text())?,
         Format::Json => print(&to_json(document)?)?,
-        Format::Csv => print(&csv::to_csv(&shown::<S>(document).frame(None)?)?)?,
+        Format::Csv => print(&csv::to_csv(&shown(document).frame(None)?)?)?,
     }
     if let (Format::Table, Some(run)) = (context.global.format, run) {
         let took = seconds(document.header.elapsed_s);
@@ -268,19 +258,18 @@ impl Shown {
     }
 }
 
-/// A document of a study, ready to be rendered.
-pub fn shown<S: Study>(document: &Document<S::Output>) -> Shown {
-    let schema = schema_for!(S::Output).to_value();
-    let header = document.header.clone();
-    let value = serde_json::to_value(&document.output).unwrap_or_default();
+/// A document, ready to be rendered.
+pub fn shown<O: Outcome>(document: &Document<O>) -> Shown {
+    let Document { header, output } = document;
+    let header = header.clone();
     let about = About {
         machine: &header.machine,
         topology: &header.topology,
     };
     Shown {
-        frames: Frame::all_of(&schema, &value),
-        views: S::views(&document.output, about),
-        answer: S::answer(&document.output, about),
+        frames: output.frames(),
+        views: output.views(about),
+        answer: output.answer(about),
         header,
     }
 }
@@ -289,10 +278,10 @@ pub fn shown<S: Study>(document: &Document<S::Output>) -> Shown {
 ///
 /// # Errors
 /// This version does not read what the run holds.
-pub fn document<S: Study>(run: &StoredRun) -> Result<Document<S::Output>> {
+pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
     let mut value = run.document.clone();
     // The store has the list that was measured; the others follow from it.
-    for name in Frame::all_of(&schema_for!(S::Output).to_value(), &value)
+    for name in Frame::all_of(&schema_for!(O).to_value(), &value)
         .into_iter()
         .map(|frame| frame.name)
     {
@@ -300,14 +289,14 @@ pub fn document<S: Study>(run: &StoredRun) -> Result<Document<S::Output>> {
             value[name] = Value::Array(Vec::new());
         }
     }
-    let parsed = serde_json::from_value::<Document<S::Output>>(value);
+    let parsed = serde_json::from_value::<Document<O>>(value);
     let Document { mut header, output } = understood(run, parsed)?;
-    header.schema = S::SCHEMA.into();
+    header.schema = O::SCHEMA.into();
     let records: Vec<_> = (run.records.iter())
         .map(|record| serde_json::from_value(record.clone()))
         .collect::<serde_json::Result<_>>()
         .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
-    let output = S::derived(output, &records, &header.topology);
+    let output = output.derived(&records, &header.topology);
     Ok(Document { header, output })
 }
 

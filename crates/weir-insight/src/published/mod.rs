@@ -6,9 +6,9 @@
 mod interleave;
 mod slowdown;
 
+use crate::documents::AccuracyLine;
 use weir_lab::reproduce::figures::{greatest, least};
 use weir_model::document::RowKind;
-use weir_model::insight::AccuracyLine;
 use weir_model::published::rule::{Bench, Ended, Figure, Rule};
 use weir_model::topology::TierName;
 

@@ -1,9 +1,10 @@
 //! Slowdown of a population and of presets.
 
+use crate::documents::{Accuracy, AccuracyLine, MeasuredSlowdown, Predicted};
 use weir_lab::WorkloadOptions;
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{Accuracy, AccuracyLine, Components, MeasuredSlowdown, Predicted};
+use weir_model::insight::Components;
 use weir_model::published::rule::{Ask, Bench, Ended};
 use weir_model::workload::{Workloads, population};
 

@@ -1,11 +1,13 @@
 //! `weir tune interleave`: which share of a workload's pages belongs on a slower tier.
 
+use crate::documents::{Advice, Tried, Tuned};
 use serde::Serialize;
 use weir_lab::lab::Ask;
 use weir_lab::view::{View, col};
-use weir_lab::{About, Lab, LabError, Severity, Study, Verdict, WorkloadOptions, WorkloadRun};
-use weir_model::document::Document;
-use weir_model::insight::{Advice, Bound, InterleaveFit, SlowdownModel, Tried, Tuned};
+use weir_lab::{
+    About, Lab, LabError, Outcome, Severity, Study, Verdict, WorkloadOptions, WorkloadRun,
+};
+use weir_model::insight::{Bound, InterleaveFit, SlowdownModel};
 use weir_model::machine::Testbed;
 use weir_model::topology::TierName;
 use weir_model::units::Cycles;
@@ -124,7 +126,6 @@ struct Tuning<'a, 'l> {
 
 impl Study for Interleave {
     const VERB: &'static str = "tune interleave";
-    const SCHEMA: &'static str = Document::<Tuned>::SCHEMA;
     type Output = Tuned;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Tuned, LabError> {
@@ -144,18 +145,22 @@ impl Study for Interleave {
         }
         Ok(tuned)
     }
+}
 
-    fn answer(output: &Tuned, _: About<'_>) -> Vec<Verdict> {
+impl Outcome for Tuned {
+    const SCHEMA: &'static str = "weir/tune/1";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
-        let bound = match output.bound {
+        let bound = match self.bound {
             Some(Bound::Latency) => "waits for latency: do not interleave it",
             Some(Bound::Bandwidth) => "waits for bandwidth",
             None => "the counters do not say what it waits for",
         };
-        let evidence = &output.evidence;
-        let mut all = vec![note(&output.workload, format!("{bound} ({evidence})"))];
-        for advice in &output.advice {
-            let mut text = format!("{:.0} % of the pages on {}", advice.share_pct, output.to);
+        let evidence = &self.evidence;
+        let mut all = vec![note(&self.workload, format!("{bound} ({evidence})"))];
+        for advice in &self.advice {
+            let mut text = format!("{:.0} % of the pages on {}", advice.share_pct, self.to);
             for (what, change) in [
                 ("expects", advice.change_pct),
                 ("measured", advice.measured_pct),
@@ -172,8 +177,8 @@ impl Study for Interleave {
         all
     }
 
-    fn views(output: &Tuned, _: About<'_>) -> Vec<View> {
-        let Tuned { from, to, .. } = output;
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let Self { from, to, .. } = self;
         vec![
             View::table(
                 "advice",

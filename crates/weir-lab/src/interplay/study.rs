@@ -11,7 +11,7 @@ use weir_model::units::{Bytes, GbPerSec};
 
 use super::preset::Preset;
 use super::{CoRunners, Matrix, Measured, Options, matrix, pairs, plan};
-use crate::study::{About, Study};
+use crate::study::{About, Outcome, Study};
 use crate::view::{Mark, Only, View, col};
 use crate::{Lab, LabError, Severity, Threads, Verdict, verdict};
 
@@ -85,7 +85,6 @@ fn writes(op: Op) -> bool {
 
 impl Study for Interplay {
     const VERB: &'static str = "interplay";
-    const SCHEMA: &'static str = "weir/interplay/1";
     type Output = Matrix;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Matrix, LabError> {
@@ -114,14 +113,18 @@ impl Study for Interplay {
             points,
             ..Matrix::default()
         };
-        Ok(Self::derived(output, &records, lab.topology()))
+        Ok(output.derived(&records, lab.topology()))
     }
+}
 
-    fn answer(output: &Matrix, about: About<'_>) -> Vec<Verdict> {
+impl Outcome for Matrix {
+    const SCHEMA: &'static str = "weir/interplay/1";
+
+    fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
-        let cells = &output.cells;
+        let cells = &self.cells;
         let lead = lead(cells).map(|text| note("interplay".into(), text));
-        let of_points = verdict::of_points(&output.points, about.topology);
+        let of_points = verdict::of_points(&self.points, about.topology);
         let doubts = (of_points.into_iter()).filter(|v| v.severity != Severity::Note);
         let mut all: Vec<Verdict> = lead.into_iter().chain(doubts).collect();
         let mut changed: Vec<&Cell> = (cells.iter())
@@ -149,7 +152,7 @@ impl Study for Interplay {
         all
     }
 
-    fn views(output: &Matrix, _: About<'_>) -> Vec<View> {
+    fn views(&self, _: About<'_>) -> Vec<View> {
         const STORAGE: [&str; 4] = ["randread", "randwrite", "seqread", "seqwrite"];
         let beside = |title: String, frame, first| {
             let columns = vec![
@@ -225,7 +228,7 @@ impl Study for Interplay {
             .only(Only::OneOf("victim_op", &STORAGE))
             .only(Only::Has("ns_corun_mean")),
         );
-        if output.surface.iter().any(|p| p.at.victim_ways.is_some()) {
+        if self.surface.iter().any(|p| p.at.victim_ways.is_some()) {
             let columns = vec![
                 col("victim"),
                 col("aggressor"),
@@ -246,13 +249,13 @@ impl Study for Interplay {
         all
     }
 
-    fn derived(output: Matrix, records: &[Record], topology: &Topology) -> Matrix {
-        let measured: Vec<Measured<'_>> = (output.points.iter().zip(records))
+    fn derived(self, records: &[Record], topology: &Topology) -> Self {
+        let measured: Vec<Measured<'_>> = (self.points.iter().zip(records))
             .map(|(point, record)| Measured { point, record })
             .collect();
         let made = matrix(topology, &measured);
-        Matrix {
-            points: output.points,
+        Self {
+            points: self.points,
             ..made
         }
     }

@@ -1,12 +1,10 @@
 //! `weir bench all`: every study of points in one document.
 
-use weir_model::document::{BenchDocument, Record};
 use weir_model::topology::{TierName, Topology};
 
 use super::POINT_STUDIES;
-use crate::study::{About, Points, Study};
-use crate::view::View;
-use crate::{Lab, LabError, PointSpec, Verdict, verdict};
+use crate::study::{Points, Study};
+use crate::{Lab, LabError, PointSpec};
 
 /// Every experiment, in one document.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
@@ -46,7 +44,6 @@ impl All {
 
 impl Study for All {
     const VERB: &'static str = "bench all";
-    const SCHEMA: &'static str = BenchDocument::SCHEMA;
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
@@ -55,17 +52,5 @@ impl Study for All {
             lab.warn(reason);
         }
         Ok(Points::of(lab.measure(plan, &[])?))
-    }
-
-    fn answer(output: &Points, about: About<'_>) -> Vec<Verdict> {
-        verdict::of_points(&output.points, about.topology)
-    }
-
-    fn views(output: &Points, about: About<'_>) -> Vec<View> {
-        super::views(&output.points, about)
-    }
-
-    fn derived(output: Points, _: &[Record], _: &Topology) -> Points {
-        Points::of(output.points)
     }
 }

@@ -1,8 +1,7 @@
 //! What stands before the figures: which machines, and what their figures mean.
 
 use maud::{Markup, html};
-use weir_lab::interplay::Interplay;
-use weir_lab::{About, Severity, Study as _, Verdict};
+use weir_lab::{About, Outcome as _, Severity, Verdict};
 use weir_model::machine::MachineKind;
 
 use super::{Cited as _, Insight, Section, insight};
@@ -83,7 +82,7 @@ fn meaning(section: &Section) -> Vec<Verdict> {
         topology: &header.topology,
     };
     match &section.interplay {
-        Some(matrix) => Interplay::answer(matrix, about),
+        Some(matrix) => matrix.answer(about),
         None => weir_lab::verdict::of_points(&section.document.points, about.topology),
     }
 }

@@ -1,11 +1,9 @@
 //! A run that explains, calibrates, predicts or advises, as a part of the page.
 
 use maud::{Markup, html};
-use weir_insight::studies::tune::Interleave;
-use weir_model::document::Header;
-use weir_model::insight::{
-    Bound, CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument,
-};
+use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
+use weir_model::document::{Document, Header};
+use weir_model::insight::Bound;
 use weir_model::machine::MachineKind;
 use weir_steer::document::SteerDocument;
 
@@ -41,7 +39,7 @@ pub enum Told {
     /// How slow workloads would be.
     Predicted(PredictDocument),
     /// How to interleave.
-    Tuned(TuneDocument),
+    Tuned(Document<Tuned>),
     /// A scenario under a controller.
     Steered(Box<SteerDocument>),
 }
@@ -184,11 +182,7 @@ pub fn verdicts(insight: &Insight) -> Vec<String> {
         Told::Predicted(document) => predicted(document),
         Told::Tuned(document) => {
             let sentence = |v: Verdict| format!("{}: {}.", v.about, v.text);
-            shown::<Interleave>(document)
-                .answer
-                .into_iter()
-                .map(sentence)
-                .collect()
+            shown(document).answer.into_iter().map(sentence).collect()
         }
         Told::Steered(document) => steered(document),
     }

@@ -87,6 +87,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         warnings: Vec::new(),
     };
     let done = job.run(&study)?;
-    studies::show::<Interplay>(context, &done.document, Some(done.run))?;
+    studies::show(context, &done.document, Some(done.run))?;
     done.verdict()
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use weir_insight::InsightError;
+use weir_insight::documents::{PredictDocument, Predicted};
 use weir_insight::forecast::{self, accuracy, compare, forecast};
 use weir_insight::slowdown::file;
 use weir_insight::two_tiers::{Tiers, on_both, run_on};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::document::Header;
-use weir_model::insight::{PredictDocument, Predicted, PrefetchForm, SlowdownModel};
+use weir_model::insight::{PrefetchForm, SlowdownModel};
 use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 

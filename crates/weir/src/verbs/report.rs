@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::Value;
-use weir_lab::Study as _;
-use weir_lab::interplay::Interplay;
+use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
+use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
-use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument, TuneDocument};
 use weir_model::units::Nanos;
 use weir_steer::document::SteerDocument;
 
@@ -88,7 +88,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
 pub fn section(run: &StoredRun) -> Result<Section> {
     let document: BenchDocument = bench_document(run)?;
     let interplay = (run.summary.verb == Interplay::VERB)
-        .then(|| studies::document::<Interplay>(run))
+        .then(|| studies::document::<Matrix>(run))
         .transpose()?
         .map(|document| document.output);
     Ok(Section {
@@ -111,7 +111,7 @@ fn insight(run: &StoredRun) -> Result<Option<Insight>> {
         ExplainDocument::SCHEMA => Told::Explained(understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => Told::Calibrated(understood(run, run.parse())?),
         PredictDocument::SCHEMA => Told::Predicted(understood(run, run.parse())?),
-        TuneDocument::SCHEMA => Told::Tuned(understood(run, run.parse())?),
+        Tuned::SCHEMA => Told::Tuned(understood(run, run.parse())?),
         SteerDocument::SCHEMA => Told::Steered(Box::new(understood(run, run.parse())?)),
         _ => return Ok(None),
     };

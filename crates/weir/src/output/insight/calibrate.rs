@@ -1,6 +1,6 @@
 //! Constants of the slowdown model.
 
-use weir_model::insight::CalibrateDocument;
+use weir_insight::documents::CalibrateDocument;
 
 use crate::output::{Column, Table, percent, wrap};
 

@@ -1,9 +1,9 @@
 //! Where cycles are lost.
 
-use weir_model::insight::{
-    Components, ExplainDocument, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts,
-    Yardstick,
+use weir_insight::documents::{
+    ExplainDocument, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, Yardstick,
 };
+use weir_model::insight::Components;
 
 use super::{Part, one, signed};
 use crate::output::{Column, Table, figure, percent, slower, wrap};

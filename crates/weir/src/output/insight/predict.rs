@@ -1,6 +1,7 @@
 //! How slow workloads would be, and how good that is.
 
-use weir_model::insight::{AccuracyLine, Bound, PredictDocument, Predicted};
+use weir_insight::documents::{AccuracyLine, PredictDocument, Predicted};
+use weir_model::insight::Bound;
 
 use super::{Part, signed};
 use crate::output::{Column, Table, percent, wrap};

@@ -1,7 +1,7 @@
 //! Run time over the share of pages that lie on a slower tier, with what each method advises.
 
+use weir_insight::documents::{Advice, Tuned};
 use weir_model::document::Document;
-use weir_model::insight::{Advice, Tuned};
 
 use super::Drawn;
 use crate::output::{figure, percent};

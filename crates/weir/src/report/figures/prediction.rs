@@ -1,6 +1,7 @@
 //! Predicted against measured: of what constants were fitted on, of one workload, of many.
 
-use weir_model::insight::{Bound, Micro, PredictDocument, Predicted, Rejected};
+use weir_insight::documents::{PredictDocument, Predicted};
+use weir_model::insight::{Bound, Micro, Rejected};
 
 use super::Drawn;
 use super::causes;

@@ -1,7 +1,7 @@
 //! Where cycles are lost, and to what a slower memory loses more of them; over time where a workload has
 //! phases.
 
-use weir_model::insight::{ExplainDocument, ExplainedRun};
+use weir_insight::documents::{ExplainDocument, ExplainedRun};
 
 use super::Drawn;
 use super::causes::{self, LEVELS};

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::output::{point_rows, print, print_text, to_json};
 use crate::render::csv;
-use crate::studies::{self, AnyStudy, Planned};
+use crate::studies::{self, AnyStudy};
 
 use file::Earlier;
 
@@ -183,5 +183,5 @@ pub fn documents_csv<'d>(documents: impl Iterator<Item = &'d Document<Points>>) 
 /// # Errors
 /// Standard output cannot be written to.
 pub fn show(context: &Context, done: &Done<Points>) -> Result<()> {
-    studies::show::<Planned>(context, &done.document, Some(done.run))
+    studies::show(context, &done.document, Some(done.run))
 }

@@ -5,10 +5,11 @@ mod host;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use weir_insight::documents::CalibrateDocument;
 use weir_insight::tune::fit_interleave;
 use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine};
 use weir_model::document::Header;
-use weir_model::insight::{CalibrateDocument, SlowdownModel};
+use weir_model::insight::SlowdownModel;
 use weir_model::topology::TierName;
 
 use crate::cli::Format;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use weir_insight::documents::ExplainDocument;
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
-use weir_model::insight::ExplainDocument;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 

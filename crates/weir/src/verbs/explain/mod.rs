@@ -5,10 +5,11 @@ mod host;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use weir_insight::documents::ExplainDocument;
 use weir_insight::explain::CountedRun;
 use weir_insight::two_tiers::{lone_chase, run_on};
 use weir_model::document::Header;
-use weir_model::insight::{ExplainDocument, PrefetchForm};
+use weir_model::insight::PrefetchForm;
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 

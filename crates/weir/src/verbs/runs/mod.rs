@@ -8,10 +8,10 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::Value;
+use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument};
 use weir_lab::Points;
 use weir_model::document::{BenchDocument, Header, ReproduceDocument};
 use weir_model::frame::Frame;
-use weir_model::insight::{CalibrateDocument, ExplainDocument, PredictDocument};
 
 use weir_steer::document::SteerDocument;
 
@@ -23,7 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{self, alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::store::{Store, StoredRun};
-use crate::studies::{self, Planned, points_again, understood};
+use crate::studies::{self, points_again, understood};
 use crate::{documents, driver, storage};
 
 /// Arguments.
@@ -221,7 +221,7 @@ fn text(run: &StoredRun) -> Result<String> {
 /// # Errors
 /// It is another, or this version does not understand it.
 pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
-    Ok(Points::bench(studies::document::<Planned>(run)?))
+    Ok(Points::bench(studies::document::<Points>(run)?))
 }
 
 fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {

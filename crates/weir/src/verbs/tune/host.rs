@@ -1,18 +1,20 @@
 //! A command of this host, with its pages spread over two nodes by the kernel.
 
 use weir_insight::bound::classify;
+use weir_insight::documents::{Advice, Tried, Tuned};
 use weir_insight::interleave::Weights;
 use weir_insight::interleave::best_shot::Load;
 use weir_insight::interleave::caption::Settings;
 use weir_insight::studies::tune::{Interleave, advice, aimed, climbed};
 use weir_insight::two_tiers::Tiers;
 use weir_insight::{Run, tune};
+use weir_lab::Outcome as _;
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::Interleaving;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::document::Document;
-use weir_model::insight::{Advice, Bound, SlowdownModel, Tried, TuneDocument, Tuned};
+use weir_model::insight::{Bound, SlowdownModel};
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
 
@@ -62,7 +64,7 @@ pub(super) fn advise(
     model: Option<&SlowdownModel>,
     (host, tiers): (&System, &Tiers),
     going: &Going<'_>,
-) -> Result<TuneDocument> {
+) -> Result<Document<Tuned>> {
     let topology = host.view.topology()?;
     let nodes = [
         node_of(&topology, &tiers.from)?,
@@ -77,7 +79,7 @@ pub(super) fn advise(
     let weighted = Interleaving::availability(&host.root);
     let local = on.run(LOCAL)?;
     let base = elapsed(&local)?;
-    let mut header = header(TuneDocument::SCHEMA, context, &topology.processor);
+    let mut header = header(Tuned::SCHEMA, context, &topology.processor);
     header.machine = host.identity.clone();
     let mut tuned = Tuned {
         workload: args.command.join(" "),

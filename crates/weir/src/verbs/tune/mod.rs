@@ -3,10 +3,11 @@
 mod host;
 
 use clap::{Parser as _, Subcommand};
+use weir_insight::documents::Tuned;
 use weir_insight::studies::tune::Interleave;
 use weir_insight::two_tiers::Tiers;
 use weir_lab::Study as _;
-use weir_model::insight::{SlowdownModel, Tuned};
+use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
 use super::workload::find_for;
@@ -64,7 +65,7 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
         warnings: warning.into_iter().collect(),
     };
     let done = job.run(&study)?;
-    show::<Interleave>(context, &done.document, Some(done.run))?;
+    show(context, &done.document, Some(done.run))?;
     done.verdict()
 }
 
@@ -141,5 +142,5 @@ fn of_command(args: &Interleave, context: &Context) -> Result<()> {
     let mut document = host::advise(args, context, model.as_ref(), (&host, &tiers), &going)?;
     going.end();
     document.header.partial |= context.stop.requested();
-    keeping.put::<Interleave>(document)
+    keeping.put(document)
 }

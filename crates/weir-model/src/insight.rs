@@ -1,19 +1,10 @@
 //! Why a workload is slow on a tier, and how slow it would be on another: what breakdowns say, and the
 //! file that a calibration leaves.
 
-mod documents;
-
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use documents::{
-    Accuracy, AccuracyLine, Advice, CalibrateDocument, ExplainDocument, ExplainedDifference,
-    ExplainedPhase, ExplainedRun, KernelCounts, MeasuredSlowdown, PhaseDifference, PredictDocument,
-    Predicted, PrefetchHealth, PublishedPrediction, RejectedPrediction, Tried, TuneDocument, Tuned,
-    UntoldCounter, Yardstick,
-};
 
 use crate::machine::Identity;
 use crate::topology::TierName;

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Components, Rejected, SlowdownModel};
-use crate::counters::Counter;
-use crate::document::{Document, Header};
-use crate::topology::TierName;
-use crate::units::{Cycles, GbPerSec, Nanos};
+use weir_model::counters::Counter;
+use weir_model::document::Header;
+use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
+use weir_model::topology::TierName;
+use weir_model::units::{Cycles, GbPerSec, Nanos};
 
 /// An `explain` document: `weir/explain/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -325,9 +325,6 @@ impl CalibrateDocument {
     pub const SCHEMA: &'static str = "weir/calibrate/1";
 }
 
-/// A `tune` document: `weir/tune/1`.
-pub type TuneDocument = Document<Tuned>;
-
 /// Advice on interleaving a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tuned {
@@ -347,11 +344,6 @@ pub struct Tuned {
     /// Shares that were tried; empty unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<Tried>,
-}
-
-impl TuneDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/tune/1";
 }
 
 /// What a method of interleaving says.
