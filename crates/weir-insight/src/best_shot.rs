@@ -22,7 +22,7 @@ pub fn crowd(workload: &Workload, threads: u32) -> Workload {
 }
 
 /// What best-shot said of a workload, and what a sweep of all shares says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Shot {
     /// Whose.
     pub workload: String,

@@ -126,7 +126,7 @@ pub fn classes(
 }
 
 /// A climb of Caption's tuner.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Climb {
     /// The weights that it tried, in order, with the figure there: the greater, the better.
     pub tried: Vec<(Weights, f64)>,

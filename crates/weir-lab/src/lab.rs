@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use weir_model::access::Op;
 use weir_model::capability::{Capability, Feature};
 use weir_model::document::Point;
-use weir_model::machine::{Identity, Testbed};
+use weir_model::machine::{Identity, Machine, MachineError, Testbed};
 use weir_model::topology::Topology;
 
 use crate::sweep::{Finished, Watcher, run_rounds};
@@ -27,8 +27,8 @@ pub trait Keeper: Sync {
     /// A point is measured, or measured once more. `seq` is its place among all that the study asked.
     fn finished(&self, _seq: usize, _done: &Finished, _address: &str) {}
 
-    /// So many other asks follow.
-    fn asking(&self, _more: usize) {}
+    /// One of so many steps begins: an ask that is not a point, or a part of one.
+    fn step(&self, _of: usize) {}
 
     /// The answer to another ask that was stored before, as JSON.
     fn recall(&self, _address: &str) -> Option<String> {
@@ -53,12 +53,38 @@ pub trait Ask: Serialize + Sync {
     type Got: Serialize + DeserializeOwned + Send + Sync;
     /// What names this kind of ask in the store.
     const KIND: &'static str;
+    /// Whether it uses all threads itself, so that nothing else may run at the same time.
+    const ALL_THREADS: bool = false;
 
-    /// Asks the machine. The same seed gives the same answer on a model.
+    /// Asks the lab's machine. The same seed gives the same answer on a model.
     ///
     /// # Errors
-    /// The machine refused or failed.
-    fn ask(&self, testbed: &dyn Testbed, seed: u64) -> Result<Self::Got, LabError>;
+    /// The machine refused or failed, or the user stopped the work. An answer that was cut short by a stop is
+    /// returned and not stored.
+    fn ask(&self, lab: &Lab<'_>) -> Result<Self::Got, LabError>;
+
+    /// What makes the answer less than trustworthy.
+    fn warnings(&self, _: &Self::Got) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The testbed of a study that opens its own machines: it has none.
+pub struct NoMachine;
+
+impl Testbed for NoMachine {
+    fn open(&self, _: u64) -> Result<Box<dyn Machine>, MachineError> {
+        let text = "this study opens machines of its own";
+        Err(MachineError::Request(text.into()))
+    }
+
+    fn physics(&self) -> Option<u32> {
+        Some(0)
+    }
+
+    fn parallelism(&self) -> usize {
+        1
+    }
 }
 
 /// What a lab works with.
@@ -83,6 +109,8 @@ pub struct Lab<'a> {
     bench: Bench<'a>,
     keeper: &'a dyn Keeper,
     dry: bool,
+    /// Whether steps are not shown: they are parts of a step that is.
+    quiet: bool,
     asked: AtomicUsize,
     notes: Mutex<Notes>,
 }
@@ -113,6 +141,7 @@ impl<'a> Lab<'a> {
             bench,
             keeper,
             dry: false,
+            quiet: false,
             asked: AtomicUsize::new(0),
             notes: Mutex::default(),
         }
@@ -136,6 +165,63 @@ impl<'a> Lab<'a> {
     /// Which machine this is.
     pub fn machine(&self) -> &'a Identity {
         self.bench.machine
+    }
+
+    /// Where the machine comes from.
+    pub fn testbed(&self) -> &'a dyn Testbed {
+        self.bench.testbed
+    }
+
+    /// Seed of every random choice.
+    pub fn seed(&self) -> u64 {
+        self.bench.seed
+    }
+
+    /// Whether this lab only counts.
+    pub fn is_dry(&self) -> bool {
+        self.dry
+    }
+
+    /// The same lab with another machine. What it notes is not among the notes of this one.
+    pub fn on<'b>(
+        &'b self,
+        testbed: &'b dyn Testbed,
+        machine: &'b Identity,
+        topology: &'b Topology,
+    ) -> Lab<'b> {
+        let bench = Bench {
+            testbed,
+            machine,
+            topology,
+            ..self.bench
+        };
+        Lab {
+            dry: self.dry,
+            quiet: self.quiet,
+            ..Lab::new(bench, self.keeper)
+        }
+    }
+
+    /// The same lab for a part of a step: its own steps are not shown.
+    pub fn inside(&self) -> Lab<'a> {
+        Lab {
+            dry: self.dry,
+            quiet: true,
+            ..Lab::new(self.bench, self.keeper)
+        }
+    }
+
+    /// Says that one of so many steps begins, and returns whether to go on.
+    pub fn step(&self, of: usize) -> bool {
+        if !self.quiet {
+            self.keeper.step(of);
+        }
+        !self.keeper.stop()
+    }
+
+    /// Says that the work ended before all of it was done.
+    pub fn end_early(&self) {
+        self.notes().partial = true;
     }
 
     /// Adds what makes all figures less than trustworthy.
@@ -251,25 +337,32 @@ impl<'a> Lab<'a> {
         if self.dry {
             return Err(LabError::Dry);
         }
-        self.keeper.asking(asks.len());
-        let answers = crate::side_by_side(self.bench.testbed.parallelism(), asks.len(), &|at| {
-            if self.keeper.stop() {
-                return None;
-            }
-            Some(self.answer(asks.get(at)?))
+        let workers = match A::ALL_THREADS {
+            true => 1,
+            false => self.bench.testbed.parallelism(),
+        };
+        let answers = crate::side_by_side(workers, asks.len(), &|at| {
+            let ask = asks.get(at)?;
+            self.step(asks.len()).then(|| self.answer(ask))
         });
         self.notes().partial |= answers.len() < asks.len();
         answers.into_iter().collect()
     }
 
-    fn answer<A: Ask>(&self, ask: &A) -> Result<A::Got, LabError> {
+    /// Answers another ask, from the store or from the machine.
+    ///
+    /// # Errors
+    /// As [`Ask::ask`].
+    pub fn answer<A: Ask>(&self, ask: &A) -> Result<A::Got, LabError> {
         let address = self.address(A::KIND, ask);
         let stored = self.keeper.recall(&address);
         if let Some(got) = stored.and_then(|body| serde_json::from_str(&body).ok()) {
             return Ok(got);
         }
-        let got = ask.ask(self.bench.testbed, self.bench.seed)?;
-        if let Ok(body) = serde_json::to_string(&got) {
+        let got = ask.ask(self)?;
+        if let Ok(body) = serde_json::to_string(&got)
+            && !self.keeper.stop()
+        {
             self.keeper.keep(A::KIND, &address, &body);
         }
         Ok(got)

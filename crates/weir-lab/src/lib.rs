@@ -44,8 +44,8 @@ pub use studies::{bandwidth, latency, loaded, movement, nodes, random, share, st
 pub use error::LabError;
 pub use lab::{Ask, Bench, Keeper, Lab, Notes};
 pub use plan::{Load, PointSpec};
-pub use study::{About, Outcome, PointStudy, Points, Study};
+pub use study::{About, AnyStudy, Outcome, PointStudy, Points, Study};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
 pub use threads::Threads;
 pub use verdict::{Severity, Verdict};
-pub use workload::{PhaseRun, WorkloadOptions, WorkloadRun, run_workload};
+pub use workload::{PhaseRun, RunAlone, WorkloadOptions, WorkloadRun, run_workload};

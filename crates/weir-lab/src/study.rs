@@ -25,7 +25,7 @@ pub struct About<'a> {
 }
 
 /// What measures on a machine and says what it found.
-pub trait Study: clap::Args + Send + Sync {
+pub trait Study: Send + Sync {
     /// The words of the command: `bench share`.
     const VERB: &'static str;
     /// What it finds.
@@ -117,6 +117,11 @@ pub trait PointStudy: clap::Args + Default + Send + Sync + 'static {
     /// The arguments do not fit the machine.
     fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError>;
 
+    /// What the plan leaves out because the machine is too small for it, each with its reason.
+    fn left_out(&self, _: &Topology) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Instructions that were asked for by name, so that a machine without them fails the request.
     fn asked(&self) -> Vec<Op> {
         Vec::new()
@@ -146,7 +151,32 @@ impl<S: PointStudy> Study for S {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
         let plan = self.plan(lab.topology())?;
+        for reason in self.left_out(lab.topology()) {
+            lab.warn(reason);
+        }
         Ok(Points::of(lab.measure(plan, &self.asked())?))
+    }
+}
+
+/// A study of points whose type is forgotten.
+pub trait AnyStudy: Send + Sync {
+    /// The words of the command.
+    fn verb(&self) -> &'static str;
+
+    /// See [`Study::run`].
+    ///
+    /// # Errors
+    /// See [`Study::run`].
+    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError>;
+}
+
+impl<S: PointStudy> AnyStudy for S {
+    fn verb(&self) -> &'static str {
+        S::VERB
+    }
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
+        Study::run(self, lab)
     }
 }
 

@@ -70,6 +70,12 @@ pub struct Col {
     pub signed: bool,
     /// Whether a number is shown as how many bits it has set.
     pub bits: bool,
+    /// Whether a number is a share of 1, shown in percent.
+    pub share: bool,
+    /// Whether the column is left out where no row has a value.
+    pub if_any: bool,
+    /// The column whose value stands behind this one's, after a comma.
+    pub and: Option<&'static str>,
 }
 
 /// A column by its name.
@@ -80,6 +86,9 @@ pub fn col(name: &'static str) -> Col {
         empty: "-",
         signed: false,
         bits: false,
+        share: false,
+        if_any: false,
+        and: None,
     }
 }
 
@@ -102,6 +111,27 @@ impl Col {
     #[must_use]
     pub fn signed(mut self) -> Self {
         self.signed = true;
+        self
+    }
+
+    /// The same for a share of 1: in percent.
+    #[must_use]
+    pub fn share(mut self) -> Self {
+        self.share = true;
+        self
+    }
+
+    /// The same with another column's value behind each, after a comma.
+    #[must_use]
+    pub fn and(mut self, column: &'static str) -> Self {
+        self.and = Some(column);
+        self
+    }
+
+    /// The same, left out where no row has a value.
+    #[must_use]
+    pub fn if_any(mut self) -> Self {
+        self.if_any = true;
         self
     }
 

@@ -4,6 +4,8 @@
 //! Phases last much longer than caches and queues remember. Each is run by itself until it is in a
 //! steady state, and what was counted is scaled to the instructions that it has.
 
+mod study;
+
 use serde::{Deserialize, Serialize};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Machine, MachineError, Testbed};
@@ -11,8 +13,11 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
+use crate::{Ask, Lab, LabError};
+pub use study::{PhaseLine, RunAlone, WorkloadCost};
+
 /// How to run a workload.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkloadOptions {
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
@@ -61,6 +66,20 @@ pub struct PhaseRun {
 }
 
 impl WorkloadRun {
+    fn of(workload: &Workload, phases: Vec<PhaseRun>) -> Self {
+        let mut counters = CounterSet::default();
+        for phase in &phases {
+            counters.accumulate(&phase.counters);
+        }
+        Self {
+            workload: workload.name.clone(),
+            instructions: phases.iter().map(|p| p.instructions).sum(),
+            time: phases.iter().map(|p| p.time).sum(),
+            counters,
+            phases,
+        }
+    }
+
     /// Lines that crossed the memory interface either way, as a bandwidth.
     ///
     /// # Errors
@@ -92,25 +111,54 @@ pub fn run_workload(
     placement: &Placement,
     options: &WorkloadOptions,
 ) -> Result<WorkloadRun, MachineError> {
-    let mut phases = Vec::with_capacity(workload.phases.len());
-    for number in 0..workload.phases.len() {
-        let Some(alone) = workload.phase_alone(number) else {
-            continue;
-        };
-        let mut machine = testbed.open(options.seed)?;
-        phases.push(run_phase(&mut *machine, alone, placement, options)?);
-    }
-    let mut counters = CounterSet::default();
-    for phase in &phases {
-        counters.accumulate(&phase.counters);
-    }
-    Ok(WorkloadRun {
-        workload: workload.name.clone(),
-        instructions: phases.iter().map(|p| p.instructions).sum(),
-        time: phases.iter().map(|p| p.time).sum(),
-        counters,
-        phases,
+    let phases = phases(workload, placement, options);
+    let run = |phase: Alone<'_>| phase.run_on(testbed);
+    let phases = phases.map(run).collect::<Result<_, _>>()?;
+    Ok(WorkloadRun::of(workload, phases))
+}
+
+/// Each phase of a workload, to be run alone.
+fn phases<'a>(
+    workload: &'a Workload,
+    placement: &'a Placement,
+    options: &'a WorkloadOptions,
+) -> impl Iterator<Item = Alone<'a>> {
+    let alone = |number| workload.phase_alone(number);
+    let phases = (0..workload.phases.len()).filter_map(alone);
+    phases.map(move |workload| Alone {
+        workload,
+        placement,
+        options,
     })
+}
+
+/// A workload of one phase on a machine.
+#[derive(Serialize)]
+struct Alone<'a> {
+    workload: Workload,
+    placement: &'a Placement,
+    options: &'a WorkloadOptions,
+}
+
+impl Alone<'_> {
+    fn run_on(&self, testbed: &dyn Testbed) -> Result<PhaseRun, MachineError> {
+        let mut machine = testbed.open(self.options.seed)?;
+        run_phase(
+            &mut *machine,
+            self.workload.clone(),
+            self.placement,
+            self.options,
+        )
+    }
+}
+
+impl Ask for Alone<'_> {
+    type Got = PhaseRun;
+    const KIND: &'static str = "phase of a workload";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<PhaseRun, LabError> {
+        Ok(self.run_on(lab.testbed())?)
+    }
 }
 
 /// Runs a workload that has one phase.

@@ -23,7 +23,7 @@ fn everything(topology: &Topology, quick: bool) -> Vec<PointSpec> {
         quick,
         ..all::All::default()
     };
-    options.plan(topology).unwrap().0
+    options.plan(topology).unwrap()
 }
 
 /// What a load takes of each tier that it touches, at the most: all of its working set.
@@ -306,7 +306,8 @@ fn a_loaded_latency_and_a_shared_line_need_two_cores() {
     .topology();
     assert!(loaded::Loaded::default().plan(&topology).is_err());
     assert!(share::Share::default().plan(&topology).is_err());
-    let (plan, left_out) = all::All::default().plan(&topology).unwrap();
+    let all = all::All::default();
+    let (plan, left_out) = (all.plan(&topology).unwrap(), all.left_out(&topology));
     assert_eq!(left_out.len(), 2, "{left_out:?}");
     assert!(plan.iter().all(|point| point.threads() == 1));
 }

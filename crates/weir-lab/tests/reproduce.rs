@@ -6,11 +6,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{CXL_BACKLOG, Toy};
+use serde::Serialize;
+use weir_lab::lab::NoMachine;
+use weir_lab::reproduce::rule::{Figure, On, Open, Rule};
 use weir_lab::reproduce::{Engine, Reproduction, of_papers, rules, unanswered};
+use weir_lab::{Ask, Bench, Keeper, Lab, LabError};
 use weir_model::document::{ReproduceRow, RowKind};
-use weir_model::machine::Testbed;
-use weir_model::published::rule::{Ask, Bench, Ended, Figure, On, Open, Rule, Watch};
+use weir_model::machine::{Identity, Testbed};
 use weir_model::published::{self, Published, PublishedKind};
+use weir_model::topology::Topology;
 
 fn row(id: &str, kind: PublishedKind, value: f64, unit: &str) -> Published {
     let paper = match &id[..3] {
@@ -48,14 +52,31 @@ fn rows(
     published: &[Published],
     rules: &[Rule],
     open: &Open<'_>,
-    watch: &dyn Watch,
+    keeper: &dyn Keeper,
 ) -> Reproduction {
+    answered(published, rules, open, keeper, false)
+}
+
+fn answered(
+    published: &[Published],
+    rules: &[Rule],
+    open: &Open<'_>,
+    keeper: &dyn Keeper,
+    with_slow: bool,
+) -> Reproduction {
+    let bench = Bench {
+        testbed: &NoMachine,
+        machine: &Identity::default(),
+        topology: &Topology::default(),
+        capabilities: &[],
+        seed: 1,
+        rounds: 1,
+    };
     let engine = Engine {
         rules,
         open,
-        seed: 1,
-        with_slow: false,
-        watch,
+        lab: &Lab::new(bench, keeper),
+        with_slow,
     };
     engine.rows(published)
 }
@@ -71,7 +92,7 @@ fn reproduce(published: &[Published]) -> Reproduction {
 /// Ends the work when so many steps have begun.
 struct StopAfter(usize, AtomicUsize);
 
-impl Watch for StopAfter {
+impl Keeper for StopAfter {
     fn step(&self, _: usize) {
         self.1.fetch_add(1, Ordering::SeqCst);
     }
@@ -223,12 +244,9 @@ fn several_papers_are_answered_as_each_alone() {
 #[test]
 fn points_that_several_rows_want_are_measured_once() {
     struct Count(Mutex<Vec<usize>>);
-    impl Watch for Count {
+    impl Keeper for Count {
         fn step(&self, of: usize) {
             self.0.lock().unwrap().push(of);
-        }
-        fn stop(&self) -> bool {
-            false
         }
     }
     let counted = Count(Mutex::default());
@@ -295,17 +313,17 @@ fn every_published_result_is_answered_or_says_what_it_needs() {
 }
 
 /// Anything that runs on a platform, besides points.
-#[derive(Debug, Clone)]
+#[derive(Clone, Serialize)]
 struct Custom(Result<f64, &'static str>);
 
 impl Ask for Custom {
     type Got = f64;
-
+    const KIND: &'static str = "custom";
     const ALL_THREADS: bool = true;
 
-    fn run(&self, on: &Bench<'_>) -> Result<f64, Ended> {
-        assert_eq!(on.identity.name, "toy");
-        self.0.map_err(|why| Ended::Failed(why.into()))
+    fn ask(&self, lab: &Lab<'_>) -> Result<f64, LabError> {
+        assert_eq!(lab.machine().name, "toy");
+        self.0.map_err(|why| LabError::Failed(why.into()))
     }
 }
 
@@ -333,14 +351,7 @@ fn a_rule_may_ask_for_anything_and_show_a_form_of_its_own() {
         custom("SUP-158", Ok(0.6)),
         custom("SUP-159", Err("too much")),
     ];
-    let engine = Engine {
-        rules: &rules,
-        open: &open,
-        seed: 1,
-        with_slow: true,
-        watch: &(),
-    };
-    let answered = engine.rows(&published);
+    let answered = answered(&published, &rules, &open, &(), true);
     let [one, failed] = answered.rows.as_slice() else {
         panic!("{answered:?}");
     };

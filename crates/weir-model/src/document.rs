@@ -1,7 +1,5 @@
 //! The JSON that Weir prints and keeps: stable, versioned, generated from these types.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -284,41 +282,6 @@ pub struct Record {
     pub tenants: Vec<CounterSet>,
 }
 
-/// A `reproduce` document: `weir/reproduce/2`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReproduceDocument {
-    /// `weir/reproduce/2`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Wall time of the whole command, in seconds.
-    pub elapsed_s: f64,
-    /// Platforms used, by name, with their digests.
-    pub platforms: BTreeMap<String, String>,
-    /// What makes the figures less than trustworthy.
-    pub warnings: Vec<String>,
-    /// Whether the command was stopped before it had all its rows.
-    pub partial: bool,
-    /// The published figures with ours.
-    pub rows: Vec<ReproduceRow>,
-}
-
-impl ReproduceDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/reproduce/2";
-
-    /// The version before, which this version also reads. It has no `identity` and no `own_form`, and
-    /// its `ours` is always the figure of Weir's own form.
-    pub const FORMER: &'static str = "weir/reproduce/1";
-
-    /// Whether a value of `schema` is of a document that this version reads.
-    pub fn is_one(schema: &str) -> bool {
-        [Self::SCHEMA, Self::FORMER].contains(&schema)
-    }
-}
-
 /// How our figure for a published row came about.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -389,32 +352,6 @@ pub struct ReproduceRow {
     /// The reason for a miss, where it is known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-}
-
-/// A `reproduce --sensitivity` document: `weir/sensitivity/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SensitivityDocument {
-    /// `weir/sensitivity/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Wall time of the whole command, in seconds.
-    pub elapsed_s: f64,
-    /// Platforms used, by name, with their digests before any change.
-    pub platforms: BTreeMap<String, String>,
-    /// What makes the figures less than trustworthy.
-    pub warnings: Vec<String>,
-    /// Whether the command was stopped before every parameter was tried.
-    pub partial: bool,
-    /// Assumed parameters, the one that matters most first.
-    pub effects: Vec<ParameterEffect>,
-}
-
-impl SensitivityDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/sensitivity/1";
 }
 
 /// What one assumed parameter does to the answers when it lies elsewhere in its range.

@@ -9,7 +9,6 @@ use crate::diagnostic::{Mistakes, quote};
 use crate::toml::{self, Table};
 
 pub mod measured;
-pub mod rule;
 
 /// Rows that a file may have.
 const MOST_ROWS: usize = 10_000;

@@ -1,9 +1,11 @@
 //! Rules for published rows of regulation: what MIKU's controller and the knobs of CXL-Interplay
 //! restore, and what they cost.
 
+use serde::{Deserialize, Serialize};
+use weir_lab::reproduce::rule::{Figure, On, Rule};
+use weir_lab::{Ask, Lab, LabError};
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::Testbed;
-use weir_model::published::rule::{Ask, Bench, Ended, Figure, On, Rule};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Gigahertz, Nanos};
@@ -47,7 +49,7 @@ const THREADS: usize = 16;
 const WORKING_SET: Bytes = Bytes::mib(64);
 
 /// Two tenants: one on DRAM, which is protected, and one on the slow tier, which may be restrained.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub enum Pair {
     /// Bandwidth tests of 16 threads each.
     Streams(Op, Op),
@@ -58,7 +60,7 @@ pub enum Pair {
 }
 
 /// Which of a pair run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Running {
     /// Both.
     Both,
@@ -69,7 +71,7 @@ pub enum Running {
 }
 
 /// What regulates the pair.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub enum Control {
     /// Nothing.
     Free,
@@ -80,7 +82,7 @@ pub enum Control {
 }
 
 /// A knob of CXL-Interplay.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub enum Knob {
     /// Sixteen threads share one processor's time.
     Quota,
@@ -91,7 +93,7 @@ pub enum Knob {
 }
 
 /// A pair that runs under some control.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Regulated {
     /// The tenants.
     pub pair: Pair,
@@ -102,7 +104,7 @@ pub struct Regulated {
 }
 
 /// What happened in its last windows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Bandwidth of each tenant that ran, in GB/s.
     pub drew: Vec<f64>,
@@ -155,13 +157,11 @@ impl Regulated {
 
 impl Ask for Regulated {
     type Got = Outcome;
+    const KIND: &'static str = "regulated pair";
 
-    fn run(&self, on: &Bench<'_>) -> Result<Outcome, Ended> {
-        if on.watch.stop() {
-            return Err(Ended::Stopped);
-        }
-        let outcome = self.run_on(on.testbed, on.seed);
-        outcome.map_err(|error| Ended::Failed(error.to_string()))
+    fn ask(&self, lab: &Lab<'_>) -> Result<Outcome, LabError> {
+        let outcome = self.run_on(lab.testbed(), lab.seed());
+        outcome.map_err(|error| LabError::Failed(error.to_string()))
     }
 }
 

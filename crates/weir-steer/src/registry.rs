@@ -12,7 +12,7 @@ use crate::plant::Actuators;
 use crate::readings::Readings;
 
 /// The name of a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub enum Policy {
     /// Weir's own.
     Weir,

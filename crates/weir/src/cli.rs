@@ -129,7 +129,7 @@ pub enum Verb {
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.
-    Reproduce(verbs::reproduce::Args),
+    Reproduce(weir_lab::reproduce::Reproduce),
     /// List, show, compare, resume and export stored runs.
     Runs(verbs::runs::Args),
     /// Write runs as one HTML page with charts.

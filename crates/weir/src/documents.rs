@@ -1,7 +1,5 @@
 //! Documents that the command prints beside those of experiments.
 
-mod workload;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::access::Op;
@@ -9,13 +7,17 @@ use weir_model::capability::Capability;
 use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
+use weir_model::workload::Workload;
 
 use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
 use weir_lab::Outcome;
 use weir_lab::interplay::Matrix;
+use weir_lab::reproduce::Reproduction;
+use weir_lab::reproduce::sensitivity::Sensitivity;
+use weir_lab::workload::WorkloadCost;
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
-use weir_model::document::{BenchDocument, Document, ReproduceDocument, SensitivityDocument};
+use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
 use weir_steer::document::SteerDocument;
 use weir_steer::log::LogLine;
@@ -24,29 +26,100 @@ use weir_steer::status::StatusDocument;
 use crate::store::RunId;
 use crate::verbs::steer::RestoreDocument;
 
-pub use workload::{
-    PhaseLine, WorkloadDocument, WorkloadLine, WorkloadRunDocument, WorkloadsDocument,
-};
+/// Declares documents: their kind, and what they have besides their kind and version.
+macro_rules! documents {
+    ($($(#[$meta:meta])* $name:ident is $schema:literal { $($fields:tt)* })*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        pub struct $name {
+            /// `weir/KIND/VERSION`.
+            pub schema: String,
+            /// The version of Weir that wrote this.
+            pub weir: String,
+            $($fields)*
+        }
 
-/// A `topo` document: `weir/topo/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TopoDocument {
-    /// `weir/topo/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Which machine.
-    pub machine: Identity,
-    /// What it is made of.
-    pub topology: Topology,
-    /// Its memory nodes as the kernel describes them; empty for a model.
-    #[serde(default)]
-    pub nodes: Vec<NodeLine>,
-    /// What it offers and lacks.
-    pub capabilities: Vec<Capability>,
-    /// What makes results on it less than trustworthy.
-    #[serde(default)]
-    pub warnings: Vec<String>,
+        impl $name {
+            /// The value of `schema` in documents that this version writes.
+            pub const SCHEMA: &'static str = $schema;
+        }
+    )*};
+}
+
+documents! {
+    /// A `topo` document: `weir/topo/1`.
+    TopoDocument is "weir/topo/1" {
+        /// Which machine.
+        pub machine: Identity,
+        /// What it is made of.
+        pub topology: Topology,
+        /// Its memory nodes as the kernel describes them; empty for a model.
+        #[serde(default)]
+        pub nodes: Vec<NodeLine>,
+        /// What it offers and lacks.
+        pub capabilities: Vec<Capability>,
+        /// What makes results on it less than trustworthy.
+        #[serde(default)]
+        pub warnings: Vec<String>,
+    }
+
+    /// A `place` document: `weir/place/1`.
+    PlaceDocument is "weir/place/1" {
+        /// Which machine.
+        pub machine: Identity,
+        /// `bind`, `preferred`, `interleave` or `weighted-interleave`.
+        pub policy: String,
+        /// Bytes that were placed.
+        pub bytes: u64,
+        /// Bytes in a page.
+        pub page_bytes: u64,
+        /// What was done, and where the pages were after it.
+        pub steps: Vec<PlaceStep>,
+    }
+
+    /// A `platforms list` document: `weir/platforms/1`.
+    PlatformsDocument is "weir/platforms/1" {
+        /// What is known, hosts first.
+        pub platforms: Vec<PlatformLine>,
+    }
+
+    /// A `runs list` document: `weir/runs/1`.
+    RunsDocument is "weir/runs/1" {
+        /// Every run in the store, newest first.
+        pub runs: Vec<RunLine>,
+    }
+
+    /// A `runs compare` document: `weir/compare/1`.
+    CompareDocument is "weir/compare/1" {
+        /// The first run with each of the others.
+        pub comparisons: Vec<ComparedRuns>,
+    }
+
+    /// What a microarchitecture counts: `weir/counters-list/1`.
+    CountersListDocument is "weir/counters-list/1" {
+        /// The table's name: `sapphire-rapids`.
+        pub cpu: String,
+        /// For people.
+        pub title: String,
+        /// Where the encodings come from.
+        pub source: String,
+        /// Every counter that was asked for.
+        pub counters: Vec<CounterLine>,
+        /// Shell commands that count them with `perf` alone.
+        pub commands: Vec<String>,
+    }
+
+    /// The workloads that come with Weir: `weir/workloads/1`.
+    WorkloadsDocument is "weir/workloads/1" {
+        /// By name.
+        pub workloads: Vec<WorkloadLine>,
+    }
+
+    /// A workload: `weir/workload/1`.
+    WorkloadDocument is "weir/workload/1" {
+        /// What it does.
+        pub workload: Workload,
+    }
 }
 
 /// A memory node of a real machine.
@@ -109,35 +182,6 @@ pub struct AccessLine {
     pub write_gbps: Option<f64>,
 }
 
-impl TopoDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/topo/1";
-}
-
-/// A `place` document: `weir/place/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlaceDocument {
-    /// `weir/place/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Which machine.
-    pub machine: Identity,
-    /// `bind`, `preferred`, `interleave` or `weighted-interleave`.
-    pub policy: String,
-    /// Bytes that were placed.
-    pub bytes: u64,
-    /// Bytes in a page.
-    pub page_bytes: u64,
-    /// What was done, and where the pages were after it.
-    pub steps: Vec<PlaceStep>,
-}
-
-impl PlaceDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/place/1";
-}
-
 /// Where pages were after something was done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceStep {
@@ -163,22 +207,6 @@ pub struct NodePages {
     pub asked: u64,
     /// Pages that are there, by the kernel's word.
     pub found: u64,
-}
-
-/// A `platforms list` document: `weir/platforms/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlatformsDocument {
-    /// `weir/platforms/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// What is known, hosts first.
-    pub platforms: Vec<PlatformLine>,
-}
-
-impl PlatformsDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/platforms/1";
 }
 
 /// A server or a device that has a platform file.
@@ -208,22 +236,6 @@ pub struct PlatformDocument {
 impl PlatformDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/platform/1";
-}
-
-/// A `runs list` document: `weir/runs/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunsDocument {
-    /// `weir/runs/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Every run in the store, newest first.
-    pub runs: Vec<RunLine>,
-}
-
-impl RunsDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/runs/1";
 }
 
 /// One run in the store.
@@ -283,22 +295,6 @@ impl RecordDocument {
     pub const SCHEMA: &'static str = "weir/record/1";
 }
 
-/// A `runs compare` document: `weir/compare/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CompareDocument {
-    /// `weir/compare/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// The first run with each of the others.
-    pub comparisons: Vec<ComparedRuns>,
-}
-
-impl CompareDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/compare/1";
-}
-
 /// Two runs, figure by figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRuns {
@@ -346,30 +342,6 @@ pub struct ComparedFigure {
     pub beyond_chance: Option<bool>,
 }
 
-/// What a microarchitecture counts: `weir/counters-list/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CountersListDocument {
-    /// `weir/counters-list/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// The table's name: `sapphire-rapids`.
-    pub cpu: String,
-    /// For people.
-    pub title: String,
-    /// Where the encodings come from.
-    pub source: String,
-    /// Every counter that was asked for.
-    pub counters: Vec<CounterLine>,
-    /// Shell commands that count them with `perf` alone.
-    pub commands: Vec<String>,
-}
-
-impl CountersListDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/counters-list/1";
-}
-
 /// A counter of a microarchitecture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterLine {
@@ -387,6 +359,19 @@ pub struct CounterLine {
     /// Why it cannot be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+}
+
+/// A workload in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadLine {
+    /// Its name.
+    pub name: String,
+    /// Bytes of all its regions.
+    pub bytes: u64,
+    /// How many phases it has.
+    pub phases: usize,
+    /// What it does.
+    pub summary: String,
 }
 
 /// A kind of document.
@@ -445,8 +430,8 @@ kinds! {
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",
-    ReproduceDocument => "weir reproduce",
-    SensitivityDocument => "weir reproduce --sensitivity",
+    Of<Reproduction> => "weir reproduce",
+    Of<Sensitivity> => "weir reproduce --sensitivity",
     TopoDocument => "weir topo",
     PlaceDocument => "weir place",
     DoctorDocument => "weir doctor",
@@ -456,7 +441,7 @@ kinds! {
     PlatformDocument => "weir platforms show",
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
-    WorkloadRunDocument => "weir workload run",
+    Of<WorkloadCost> => "weir workload run",
     RunsDocument => "weir runs list",
     CompareDocument => "weir runs compare",
     RecordDocument => "weir runs export --as record",

@@ -65,9 +65,12 @@ impl<O> Done<O> {
         }
         let run = self.run;
         if self.document.header.partial {
+            let kept = match self.planned {
+                0 => "what was finished is".to_owned(),
+                planned => format!("{} of {planned} figures are", self.kept),
+            };
             return Err(Failure::Partial(format!(
-                "stopped: {} of {} figures are kept in run {run}",
-                self.kept, self.planned
+                "stopped: {kept} kept in run {run}; `weir runs resume {run}` goes on"
             )));
         }
         if let Some(first) = self.failed.first() {
@@ -130,7 +133,10 @@ impl<'a> Job<'a> {
         let header = self.header(S::Output::SCHEMA);
         let plan = Plan::new(&self.chosen.named, self.rounds, &asks)
             .map_err(|error| anyhow::Error::new(error).context("cannot keep the plan"))?;
-        let new = new_run(self.context, self.verb, &header, asks.len())?;
+        let mut new = new_run(self.context, self.verb, &header, asks.len())?;
+        if new.machine.is_empty() {
+            new.machine.clone_from(&self.chosen.named);
+        }
         let run = store.begin_planned(&new, &plan)?;
         self.carry_out(study, header, store, run, Earlier::default())
     }
@@ -165,7 +171,7 @@ impl<'a> Job<'a> {
                 reused: 0,
                 failed: Vec::new(),
                 kept: 0,
-                asked: (0, 0),
+                steps: (0, 0),
             }),
         };
         let lab = Lab::new(self.bench(), &keeper);
@@ -236,7 +242,7 @@ impl<'a> Job<'a> {
 /// The list of a document whose rows are kept one by one while they are measured.
 pub const POINTS: &str = "points";
 
-/// So many asks at once are worth a report of progress.
+/// So many steps are worth a report of progress.
 const MANY: usize = 10;
 
 /// A run that is about to begin.
@@ -291,7 +297,10 @@ pub fn resume<S: Study>(
             "run {run} puts requests to storage, which must be named each time: weir runs resume {run} --storage PATH"
         )));
     }
-    let chosen = machine::choose_with(&plan.machine_as, storage)?;
+    let chosen = match header.machine.is_unknown() {
+        true => Chosen::of_models(),
+        false => machine::choose_with(&plan.machine_as, storage)?,
+    };
     if chosen.identity.digest != began.digest {
         return Err(Failure::request(format!(
             "run {run} began on {} with digest {}, which now has digest {}: its figures would not belong together; measure it again",
@@ -376,8 +385,8 @@ struct Kept {
     reused: usize,
     failed: Vec<String>,
     kept: usize,
-    /// Other asks: answered, and of how many.
-    asked: (usize, usize),
+    /// Steps that began, and of how many.
+    steps: (usize, usize),
 }
 
 impl Kept {
@@ -496,30 +505,34 @@ impl Keeper for Keep<'_, '_> {
         state.tried(added);
     }
 
-    fn asking(&self, more: usize) {
+    fn step(&self, of: usize) {
         let mut state = self.state();
-        state.asked = (0, more);
-        if more >= MANY {
-            let quiet = self.job.context.global.quiet;
-            state.progress = Some(Progress::begin(self.job.verb, more, quiet));
+        let state = &mut *state;
+        let (done, all) = state.steps;
+        if done == all || of != all {
+            state.steps = (0, of);
+            if let Some(progress) = state.progress.take() {
+                progress.end();
+            }
+        }
+        state.steps.0 += 1;
+        if of >= MANY {
+            let (verb, quiet) = (self.job.verb, self.job.context.global.quiet);
+            let begin = || Progress::begin(verb, of, quiet);
+            state
+                .progress
+                .get_or_insert_with(begin)
+                .step(state.steps.0, of);
         }
     }
 
     fn recall(&self, address: &str) -> Option<String> {
         let only = (!self.is_model()).then_some(self.run);
-        let mut state = self.state();
-        let found = state.store.recall(address, only).ok().flatten();
-        state.asked.0 += usize::from(found.is_some());
-        found
+        self.state().store.recall(address, only).ok().flatten()
     }
 
     fn keep(&self, kind: &str, address: &str, body: &str) {
         let mut state = self.state();
-        state.asked.0 += 1;
-        let (asked, of) = state.asked;
-        if let Some(progress) = state.progress.as_mut().filter(|_| of >= MANY) {
-            progress.step(asked, of);
-        }
         if state.trouble.is_none() {
             let kept = state.store.keep(self.run, kind, address, body);
             state.tried(kept);

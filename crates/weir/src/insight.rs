@@ -15,7 +15,6 @@ use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::document::Header;
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::Identity;
-use weir_model::published::rule::Watch;
 use weir_model::topology::{TierName, Topology};
 
 use crate::context::Context;
@@ -208,15 +207,5 @@ impl<'a> Going<'a> {
         if let Some(progress) = shown {
             progress.end();
         }
-    }
-}
-
-impl Watch for Going<'_> {
-    fn step(&self, of: usize) {
-        Going::step(self, of);
-    }
-
-    fn stop(&self) -> bool {
-        self.context.stop.requested()
     }
 }

@@ -5,11 +5,12 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use weir_lab::lab::NoMachine;
 use weir_linux::LinuxTestbed;
 use weir_linux::memory::Pages;
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
-use weir_model::machine::{Identity, Testbed};
+use weir_model::machine::{Identity, MachineKind, Testbed};
 use weir_model::platform::{Definition, Library, Mistakes, Platform};
 use weir_model::toml::MOST_BYTES;
 use weir_model::topology::{TierName, Topology};
@@ -31,6 +32,23 @@ pub struct Chosen {
     pub capabilities: Vec<Capability>,
     /// Why requests that write to its storage are refused, if they are.
     pub only_reads: Option<String>,
+}
+
+impl Chosen {
+    /// No machine, for a study that opens models of its own.
+    pub fn of_models() -> Self {
+        Self {
+            named: "models".into(),
+            testbed: Box::new(NoMachine),
+            identity: Identity {
+                kind: MachineKind::Sim,
+                ..Identity::default()
+            },
+            topology: Topology::default(),
+            capabilities: Vec::new(),
+            only_reads: None,
+        }
+    }
 }
 
 /// The name that means the machine Weir runs on.

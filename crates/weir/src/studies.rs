@@ -6,94 +6,26 @@ use serde_json::Value;
 use weir_insight::documents::Tuned;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::interplay::{Interplay, Matrix};
-use weir_lab::studies::all::All;
+use weir_lab::reproduce::sensitivity::Sensitivity;
+use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
 use weir_lab::view::View;
-use weir_lab::{
-    About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict, bandwidth, latency,
-    loaded, movement, nodes, random, share, stream, tail,
-};
+use weir_lab::workload::{RunAlone, WorkloadCost};
+use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict};
 use weir_model::document::{Document, Header};
 use weir_model::frame::{Frame, with_prefix};
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::driver::{Done, Job, POINTS};
+use crate::driver::{Job, POINTS};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun};
 
-/// Studies of `weir bench`, in the order of its help.
-pub static BENCH: &[Entry] = &[
-    Entry::of::<latency::Latency>(),
-    Entry::of::<tail::Tail>(),
-    Entry::of::<bandwidth::Bandwidth>(),
-    Entry::of::<loaded::Loaded>(),
-    Entry::of::<random::Random>(),
-    Entry::of::<stream::Stream>(),
-    Entry::of::<movement::Movement>(),
-    Entry::of::<share::Share>(),
-    Entry::of::<nodes::Nodes>(),
-    Entry::of::<All>(),
-];
-
-/// A study whose type is forgotten.
-pub struct Entry {
-    /// Its command after the verb that it belongs to.
-    pub command: fn() -> clap::Command,
-    /// Its arguments as parsed.
-    pub parse: fn(&clap::ArgMatches) -> std::result::Result<Box<dyn AnyStudy>, clap::Error>,
-}
-
-impl Entry {
-    const fn of<S: Study<Output = Points> + 'static>() -> Self {
-        Self {
-            command: || {
-                let name = S::VERB.rsplit(' ').next().unwrap_or(S::VERB);
-                S::augment_args(clap::Command::new(name))
-            },
-            parse: |matches| Ok(Box::new(S::from_arg_matches(matches)?)),
-        }
-    }
-}
-
-/// What can be done with a study of points whose type is forgotten.
-pub trait AnyStudy: Send + Sync {
-    /// The words of the command.
-    fn verb(&self) -> &'static str;
-
-    /// See [`Job::asks`].
-    ///
-    /// # Errors
-    /// See [`Job::asks`].
-    fn asks(&self, job: &Job<'_>) -> Result<weir_lab::Notes>;
-
-    /// See [`Job::run`].
-    ///
-    /// # Errors
-    /// See [`Job::run`].
-    fn run(&self, job: &Job<'_>) -> Result<Done<Points>>;
-}
-
-impl<S: Study<Output = Points>> AnyStudy for S {
-    fn verb(&self) -> &'static str {
-        S::VERB
-    }
-
-    fn asks(&self, job: &Job<'_>) -> Result<weir_lab::Notes> {
-        job.asks(self)
-    }
-
-    fn run(&self, job: &Job<'_>) -> Result<Done<Points>> {
-        job.run(self)
-    }
-}
-
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone)]
 pub struct Planned {
-    #[arg(skip)]
     plan: Vec<PointSpec>,
 }
 
@@ -126,6 +58,9 @@ impl Study for Planned {
 static STORED: &[Reader] = &[
     Reader::of::<Matrix>(Interplay::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
+    Reader::of::<WorkloadCost>(RunAlone::VERB),
+    Reader::of::<Sensitivity>(Vary::VERB),
+    Reader::of::<Reproduction>(Reproduce::VERB),
     Reader::of::<Points>(Planned::VERB),
 ];
 
@@ -172,6 +107,24 @@ pub fn main_list<O: Outcome>() -> Option<String> {
     first.map(|list| list.name).filter(|_| !of_points)
 }
 
+/// Runs a study once on a machine, keeps and prints what it found.
+///
+/// # Errors
+/// The arguments do not fit the machine, the work failed or was stopped, or the store does not take the run.
+pub fn complete<S: Study>(context: &Context, chosen: &Chosen, study: &S) -> Result<()> {
+    let job = Job {
+        context,
+        chosen,
+        verb: S::VERB,
+        rounds: 1,
+        yes: true,
+        warnings: Vec::new(),
+    };
+    let done = job.run(study)?;
+    show(context, &done.document, Some(done.run))?;
+    done.verdict()
+}
+
 /// Prints what a study found, in the format that was asked for.
 ///
 /// # Errors
@@ -196,6 +149,7 @@ pub fn show<O: Outcome>(
 }
 
 /// A run ready to be rendered.
+#[derive(Debug, Clone)]
 pub struct Shown {
     /// What it was measured on, and how.
     pub header: Header,
@@ -223,8 +177,10 @@ impl Shown {
                 names.join(", ")
             ))
         })?;
-        let machine = self.header.name();
-        Ok(with_prefix(&[("machine", machine.into())], frame))
+        Ok(match self.header.name() {
+            "" => frame.clone(),
+            machine => with_prefix(&[("machine", machine.into())], frame),
+        })
     }
 
     /// The answer with its doubts, tables of the rows, and what else they mean.
@@ -291,7 +247,11 @@ pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
     }
     let parsed = serde_json::from_value::<Document<O>>(value);
     let Document { mut header, output } = understood(run, parsed)?;
-    header.schema = O::SCHEMA.into();
+    // A former version of the same kind keeps its own.
+    let kind = |schema: &str| schema.rsplit_once('/').map(|(kind, _)| kind.to_owned());
+    if kind(&header.schema) != kind(O::SCHEMA) {
+        header.schema = O::SCHEMA.into();
+    }
     let records: Vec<_> = (run.records.iter())
         .map(|record| serde_json::from_value(record.clone()))
         .collect::<serde_json::Result<_>>()

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir::verbs::reproduce::rules;
+use weir_lab::lab::NoMachine;
 use weir_lab::reproduce::Engine;
+use weir_lab::reproduce::rule::{Asked, On, Rule, find};
+use weir_lab::{Bench, Lab};
 use weir_model::document::RowKind;
-use weir_model::machine::Testbed;
+use weir_model::machine::{Identity, Testbed};
 use weir_model::platform::{Library, Provenance};
-use weir_model::published::rule::{Asked, On, Rule, find};
 use weir_model::published::{Published, PublishedKind, builtin_rows};
+use weir_model::topology::Topology;
 use weir_sim::SimTestbed;
 
 fn rows() -> BTreeMap<String, Published> {
@@ -90,16 +93,15 @@ fn a_calibrated_row_sets_a_parameter() {
 #[test]
 fn a_row_of_idle_latencies_alone_is_not_called_predicted() {
     let rules = rules();
-    let engine = engine(&rules);
-    for (row, asks) in engine.asks(&builtin_rows()) {
+    for (row, asks) in asks(&rules) {
         let Some(rule) = find(&rules, &row.id) else {
             continue;
         };
         let words = [
-            "Chase",
-            "threads: 1,",
-            "Bytes(1073741824)",
-            "least_accesses: 0",
+            "chase",
+            "\"threads\":1,",
+            "1073741824",
+            "\"least_accesses\":0",
         ];
         let is_idle = |ask: &Asked| words.iter().all(|word| ask.what.contains(word));
         if !asks.is_empty() && asks.iter().all(is_idle) {
@@ -129,21 +131,32 @@ fn open(on: On) -> Result<Box<dyn Testbed>, String> {
     Ok(Box::new(testbed.map_err(|error| error.to_string())?))
 }
 
-fn engine(rules: &[Rule]) -> Engine<'_> {
-    Engine {
+/// What each published row asks for.
+fn asks(rules: &[Rule]) -> Vec<(Published, Vec<Asked>)> {
+    let bench = Bench {
+        testbed: &NoMachine,
+        machine: &Identity::default(),
+        topology: &Topology::default(),
+        capabilities: &[],
+        seed: 1,
+        rounds: 1,
+    };
+    let engine = Engine {
         rules,
         open: &open,
-        seed: 1,
+        lab: &Lab::new(bench, &()),
         with_slow: true,
-        watch: &(),
-    }
+    };
+    let rows = builtin_rows();
+    let asks = engine.asks(&rows);
+    asks.map(|(row, asked)| (row.clone(), asked)).collect()
 }
 
 /// A rule that names a tier which its platform does not have would never get a figure.
 #[test]
 fn every_rule_asks_for_something_that_its_platform_has() {
     let rules = rules();
-    for (row, asks) in engine(&rules).asks(&builtin_rows()) {
+    for (row, asks) in asks(&rules) {
         let rule = find(&rules, &row.id).filter(|rule| rule.figure.is_some());
         let asks_nothing = rule.is_none_or(|rule| rule.kind == RowKind::Replayed);
         assert_eq!(asks.is_empty(), asks_nothing, "{}", row.id);

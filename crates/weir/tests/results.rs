@@ -8,7 +8,8 @@ use std::process::Stdio;
 
 use common::{Done, Place, SMALL, text, with};
 use weir::documents::{PlatformsDocument, RecordDocument, RunsDocument, TopoDocument};
-use weir_model::document::{BenchDocument, ReproduceDocument};
+use weir_lab::reproduce::Reproduction;
+use weir_model::document::{BenchDocument, Document};
 
 /// A document that reads back and says the same again.
 #[track_caller]
@@ -51,8 +52,8 @@ fn every_json_document_reads_back_into_its_type() {
     let again: BenchDocument = reads_back(&json(&["runs", "show", "last"]));
     assert_eq!(again, bench, "the store gives back what was printed");
 
-    let reproduce: ReproduceDocument = reads_back(&json(&["reproduce", "--only", "SUP-00"]));
-    assert!(!reproduce.rows.is_empty());
+    let reproduce: Document<Reproduction> = reads_back(&json(&["reproduce", "--only", "SUP-00"]));
+    assert!(!reproduce.output.rows.is_empty());
 
     let runs: RunsDocument = reads_back(&json(&["runs", "list"]));
     assert_eq!(runs.runs.len(), 2);

@@ -4,7 +4,9 @@ mod common;
 
 use common::Place;
 use serde_json::Value;
-use weir::documents::{WorkloadDocument, WorkloadRunDocument, WorkloadsDocument};
+use weir::documents::{WorkloadDocument, WorkloadsDocument};
+use weir_lab::workload::WorkloadCost;
+use weir_model::document::Document;
 
 fn fits(text: &str) {
     let wide = text.lines().find(|line| line.chars().count() > 80);
@@ -38,7 +40,7 @@ fn workloads_are_listed_and_shown() {
 #[test]
 fn a_run_says_what_slower_memory_costs() {
     let place = Place::new();
-    let run = |tier: &str| -> WorkloadRunDocument {
+    let run = |tier: &str| -> Document<WorkloadCost> {
         let arguments = [
             "workload",
             "run",
@@ -52,9 +54,9 @@ fn a_run_says_what_slower_memory_costs() {
         serde_json::from_str(&place.run(&all).expect(0).out()).unwrap()
     };
     let (local, far) = (run("dram"), run("cxl0"));
-    assert!(far.whole.cpi > 1.5 * local.whole.cpi);
-    assert!(far.whole.dram > local.whole.dram && far.whole.dram <= 1.0);
-    let latency = |run: &WorkloadRunDocument| run.whole.latency_ns.unwrap();
+    assert!(far.output.whole.cpi > 1.5 * local.output.whole.cpi);
+    assert!(far.output.whole.dram > local.output.whole.dram && far.output.whole.dram <= 1.0);
+    let latency = |run: &Document<WorkloadCost>| run.output.whole.latency_ns.unwrap();
     assert!((latency(&far) - latency(&local) - 103.0).abs() < 8.0);
     let table = place
         .run(&[

@@ -18,7 +18,7 @@ pub mod latency;
 
 /// Weights of a page-by-page interleaving (Linux weighted interleave): so many pages local, then so many
 /// on the slower tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Weights {
     /// Pages on local memory.
     pub local: u32,

@@ -1,11 +1,11 @@
 //! Best-shot and Caption on models: workloads that wait for bandwidth, swept over interleavings, and
 //! programs that resemble Caption's, tuned on the platform that it measured.
 
-use weir_lab::{WorkloadOptions, side_by_side};
-use weir_model::published::rule::{Ask, Bench, Ended};
+use serde::Serialize;
+use weir_lab::{Ask, Lab, LabError, WorkloadOptions, side_by_side};
 use weir_model::workload::{Workload, Workloads};
 
-use super::{go_on, tiers};
+use super::tiers;
 use crate::best_shot::{Shot, crowd, shoot_and_sweep};
 use crate::interleave::caption::{Caption, Settings, State};
 use crate::interleave::estimate::PcmReadings;
@@ -44,22 +44,22 @@ fn crowds(presets: &[&str], instances: u32) -> Vec<Workload> {
 }
 
 /// Best-shot, and a sweep, of each workload that waits for bandwidth when all cores run it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Shots {
     pub to: &'static str,
 }
 
 impl Ask for Shots {
     type Got = Vec<Shot>;
-
+    const KIND: &'static str = "best-shot and sweeps";
     const ALL_THREADS: bool = true;
 
-    fn run(&self, on: &Bench<'_>) -> Result<Vec<Shot>, Ended> {
+    fn ask(&self, lab: &Lab<'_>) -> Result<Vec<Shot>, LabError> {
         // All cores run at once: so many lines of each thread in a phase are enough.
-        let options = options(on.seed, 8_000);
-        let (testbed, tiers) = (on.testbed, tiers(on, self.to)?);
-        let cores = on.topology.cores.len() as u32;
-        let next = |of| go_on(on, of);
+        let options = options(lab.seed(), 8_000);
+        let (testbed, tiers) = (lab.testbed(), tiers(lab, self.to)?);
+        let cores = lab.topology().cores.len() as u32;
+        let next = |of| lab.step(of);
         let fit = fit_interleave(testbed, &tiers, cores, &options, &next)?;
         let unloaded = lone_chase(testbed, &tiers.from, &options)?;
         let crowds = crowds(&WAITING, cores);
@@ -116,29 +116,29 @@ pub(super) fn figure(
 }
 
 /// Caption on each of the programs that resemble the paper's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Climbs {
     pub to: &'static str,
 }
 
 impl Ask for Climbs {
     type Got = Vec<Climb>;
-
+    const KIND: &'static str = "caption of programs";
     const ALL_THREADS: bool = true;
 
-    fn run(&self, on: &Bench<'_>) -> Result<Vec<Climb>, Ended> {
+    fn ask(&self, lab: &Lab<'_>) -> Result<Vec<Climb>, LabError> {
         // Every one of fifteen streams passes several rounds of pages in so many lines of a phase, so that
         // the lines are on the tiers as the pages are, within half a point.
-        let options = options(on.seed, 32_000);
-        let (testbed, tiers) = (on.testbed, tiers(on, self.to)?);
+        let options = options(lab.seed(), 32_000);
+        let (testbed, tiers) = (lab.testbed(), tiers(lab, self.to)?);
         let crowds = crowds(&TUNED, INSTANCES);
-        let next = |of| go_on(on, of);
+        let next = |of| lab.step(of);
         let climbs = side_by_side(testbed.parallelism(), crowds.len(), &|index| {
             let workload = crowds.get(index)?;
             let tuned = || {
                 climb_by(Settings::of_estimate(), &next, |weights| {
                     let run = run_at(testbed, workload, &tiers, weights, &options)?;
-                    let seen = PcmReadings::of(&run.counters, run.time, on.topology)?;
+                    let seen = PcmReadings::of(&run.counters, run.time, lab.topology())?;
                     Ok(seen.estimate())
                 })
             };
@@ -148,7 +148,7 @@ impl Ask for Climbs {
             .into_iter()
             .collect::<Result<Vec<Climb>, TierRunError>>()?;
         match climbs.len() < crowds.len() {
-            true => Err(Ended::Stopped),
+            true => Err(LabError::Stopped),
             false => Ok(climbs),
         }
     }

@@ -8,11 +8,12 @@ mod slowdown;
 
 use crate::documents::AccuracyLine;
 use weir_lab::reproduce::figures::{greatest, least};
+use weir_lab::reproduce::rule::{Figure, Rule};
+use weir_lab::{Lab, LabError};
 use weir_model::document::RowKind;
-use weir_model::published::rule::{Bench, Ended, Figure, Rule};
 use weir_model::topology::TierName;
 
-use crate::two_tiers::{TierRunError, Tiers};
+use crate::two_tiers::Tiers;
 use interleave::{Climbs, Shots};
 use slowdown::{NoPrefetch, Population, Preset, PresetRun, Study};
 
@@ -47,36 +48,20 @@ const OF_FOUR: &str = "of presets that resemble the paper's four codes, 16 insta
                        memory outweighs the rest here; by run times it settles at 9 to 23 %";
 const AS_SHOWN: &str = "the tuner is given what the figure shows of the four runs before: better, better, worse, better";
 
-impl From<TierRunError> for Ended {
-    fn from(error: TierRunError) -> Self {
-        match error {
-            TierRunError::Stopped => Ended::Stopped,
-            error => Ended::Failed(error.to_string()),
-        }
-    }
-}
-
 /// Local DRAM and the slower tier.
-fn tiers(on: &Bench<'_>, to: &str) -> Result<Tiers, Ended> {
+fn tiers(lab: &Lab<'_>, to: &str) -> Result<Tiers, LabError> {
     let tiers = Tiers {
         from: TierName::dram(),
         to: TierName::named(to),
     };
     for tier in [&tiers.from, &tiers.to] {
-        if on.topology.tier(tier).is_none() {
-            let platform = &on.identity.name;
-            return Err(Ended::Failed(format!(
-                "platform {platform} has no tier {tier}"
-            )));
+        if lab.topology().tier(tier).is_none() {
+            let platform = &lab.machine().name;
+            let why = format!("platform {platform} has no tier {tier}");
+            return Err(LabError::Failed(why));
         }
     }
     Ok(tiers)
-}
-
-/// Whether to go on, asked before each of so many workloads.
-fn go_on(on: &Bench<'_>, of: usize) -> bool {
-    on.watch.step(of);
-    !on.watch.stop()
 }
 
 /// The least or the greatest of several figures.

@@ -1,15 +1,15 @@
 //! Slowdown of a population and of presets.
 
-use crate::documents::{Accuracy, AccuracyLine, MeasuredSlowdown, Predicted};
-use weir_lab::WorkloadOptions;
+use serde::{Deserialize, Serialize};
+use weir_lab::{Ask, Lab, LabError, WorkloadOptions};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::Components;
-use weir_model::published::rule::{Ask, Bench, Ended};
 use weir_model::workload::{Workloads, population};
 
-use super::{go_on, tiers};
+use super::tiers;
 use crate::breakdown::Difference;
+use crate::documents::{Accuracy, AccuracyLine, MeasuredSlowdown, Predicted};
 use crate::forecast::{accuracy, compare};
 use crate::score::{Judged, pearson};
 use crate::two_tiers::{
@@ -21,18 +21,20 @@ use crate::{InsightError, Run};
 const WORKLOADS: usize = 300;
 
 /// A population that is predicted and measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Population {
     pub to: &'static str,
 }
 
 /// What was predicted and measured of it.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Study {
     accuracy: Accuracy,
     measured: Vec<Measured>,
 }
 
 /// One workload of it.
+#[derive(Serialize, Deserialize)]
 struct Measured {
     slowdown: MeasuredSlowdown,
     /// Share of cycles stalled on misses, on local memory.
@@ -50,16 +52,15 @@ fn options(seed: u64) -> WorkloadOptions {
 
 /// The population on both tiers.
 fn run_population(
-    on: &Bench<'_>,
+    lab: &Lab<'_>,
     to: &str,
     options: &WorkloadOptions,
-) -> Result<Vec<OnBoth>, Ended> {
-    let drawn = population(on.seed, WORKLOADS);
-    let ran = on_both(on.testbed, &drawn, &tiers(on, to)?, options, &|of| {
-        go_on(on, of)
-    });
+) -> Result<Vec<OnBoth>, LabError> {
+    let drawn = population(lab.seed(), WORKLOADS);
+    let tiers = tiers(lab, to)?;
+    let ran = on_both(lab.testbed(), &drawn, &tiers, options, &|of| lab.step(of));
     if ran.len() < WORKLOADS {
-        return Err(Ended::Stopped);
+        return Err(LabError::Stopped);
     }
     let ran = ran.into_iter().collect::<Result<_, _>>();
     ran.map_err(|error| TierRunError::from(error).into())
@@ -67,22 +68,22 @@ fn run_population(
 
 impl Ask for Population {
     type Got = Study;
-
+    const KIND: &'static str = "predicted population";
     const ALL_THREADS: bool = true;
 
-    fn run(&self, on: &Bench<'_>) -> Result<Study, Ended> {
-        let run = options(on.seed);
+    fn ask(&self, lab: &Lab<'_>) -> Result<Study, LabError> {
+        let run = options(lab.seed());
         let calibrate = CalibrateOptions {
             run: run.clone(),
             // Intervals are not needed.
             held_out: 0,
             ..CalibrateOptions::default()
         };
-        let of = (on.identity, on.topology);
-        let next = |of| go_on(on, of);
-        let model = calibrate_machine(on.testbed, of, &tiers(on, self.to)?, &calibrate, &next)?;
+        let of = (lab.machine(), lab.topology());
+        let (tiers, next) = (tiers(lab, self.to)?, |of| lab.step(of));
+        let model = calibrate_machine(lab.testbed(), of, &tiers, &calibrate, &next)?;
         let (mut predictions, mut measured) = (Vec::new(), Vec::new());
-        for OnBoth { local, target } in run_population(on, self.to, &run)? {
+        for OnBoth { local, target } in run_population(lab, self.to, &run)? {
             let predicted = compare(&model, &local.workload, &local.counters, &target.counters);
             let predicted: Predicted = predicted.map_err(TierRunError::from)?;
             let Some(slowdown) = predicted.measured else {
@@ -101,11 +102,11 @@ impl Ask for Population {
     }
 }
 
-fn lacking(why: Unavailable) -> Ended {
+fn lacking(why: Unavailable) -> LabError {
     failed(why.reason)
 }
 
-fn failed(why: impl Into<String>) -> Ended {
+fn failed(why: impl Into<String>) -> LabError {
     TierRunError::from(InsightError::Calibration(why.into())).into()
 }
 
@@ -186,13 +187,14 @@ impl Study {
 }
 
 /// A preset that runs on both tiers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Preset {
     pub name: &'static str,
     pub to: &'static str,
 }
 
 /// What it did.
+#[derive(Serialize, Deserialize)]
 pub(super) struct PresetRun {
     /// How much longer it takes on the slower one, as a share.
     slowdown: f64,
@@ -221,15 +223,17 @@ impl PresetRun {
 
 impl Ask for Preset {
     type Got = PresetRun;
+    const KIND: &'static str = "preset on two tiers";
 
-    fn run(&self, on: &Bench<'_>) -> Result<PresetRun, Ended> {
+    fn ask(&self, lab: &Lab<'_>) -> Result<PresetRun, LabError> {
         let library = Workloads::builtin();
         let workload = library.get(self.name);
         let workload =
             workload.ok_or_else(|| failed(format!("there is no preset `{}`", self.name)))?;
-        let tiers = tiers(on, self.to)?;
-        let options = options(on.seed);
-        let run = |tier| run_on(on.testbed, workload, tier, &options).map_err(TierRunError::from);
+        let tiers = tiers(lab, self.to)?;
+        let options = options(lab.seed());
+        let run =
+            |tier| run_on(lab.testbed(), workload, tier, &options).map_err(TierRunError::from);
         let (local, slow) = (run(&tiers.from)?, run(&tiers.to)?);
         let between = difference(&local.counters, &slow.counters)?;
         let dram = between.added.dram;
@@ -246,23 +250,23 @@ fn difference(local: &CounterSet, slow: &CounterSet) -> Result<Difference, TierR
 }
 
 /// The greatest slowdown by caches, as a share, of a population that runs without prefetchers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct NoPrefetch {
     pub to: &'static str,
 }
 
 impl Ask for NoPrefetch {
     type Got = f64;
-
+    const KIND: &'static str = "population without prefetchers";
     const ALL_THREADS: bool = true;
 
-    fn run(&self, on: &Bench<'_>) -> Result<f64, Ended> {
+    fn ask(&self, lab: &Lab<'_>) -> Result<f64, LabError> {
         let options = WorkloadOptions {
             prefetch: false,
-            ..options(on.seed)
+            ..options(lab.seed())
         };
         let mut worst: Option<f64> = None;
-        for OnBoth { local, target } in run_population(on, self.to, &options)? {
+        for OnBoth { local, target } in run_population(lab, self.to, &options)? {
             let cache = difference(&local.counters, &target.counters)?.added.cache;
             worst = worst.into_iter().chain(cache).reduce(f64::max);
         }

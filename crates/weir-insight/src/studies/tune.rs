@@ -8,7 +8,6 @@ use weir_lab::{
     About, Lab, LabError, Outcome, Severity, Study, Verdict, WorkloadOptions, WorkloadRun,
 };
 use weir_model::insight::{Bound, InterleaveFit, SlowdownModel};
-use weir_model::machine::Testbed;
 use weir_model::topology::TierName;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
@@ -69,11 +68,13 @@ impl From<InsightError> for LabError {
     }
 }
 
-fn failed(error: TierRunError) -> LabError {
-    match error {
-        TierRunError::Machine(error) => error.into(),
-        TierRunError::Insight(error) => error.into(),
-        TierRunError::Stopped => LabError::Stopped,
+impl From<TierRunError> for LabError {
+    fn from(error: TierRunError) -> Self {
+        match error {
+            TierRunError::Machine(error) => error.into(),
+            TierRunError::Insight(error) => error.into(),
+            TierRunError::Stopped => Self::Stopped,
+        }
     }
 }
 
@@ -96,10 +97,16 @@ impl Ask for Spread<'_> {
     type Got = WorkloadRun;
     const KIND: &'static str = "spread workload";
 
-    fn ask(&self, testbed: &dyn Testbed, seed: u64) -> Result<WorkloadRun, LabError> {
+    fn ask(&self, lab: &Lab<'_>) -> Result<WorkloadRun, LabError> {
         let (workload, weights) = (self.workload, self.weights);
-        let run = tune::run_at(testbed, workload, self.tiers, weights, &options(seed));
-        Ok(run?)
+        let options = options(lab.seed());
+        Ok(tune::run_at(
+            lab.testbed(),
+            workload,
+            self.tiers,
+            weights,
+            &options,
+        )?)
     }
 }
 
@@ -111,8 +118,8 @@ impl Ask for Unloaded<'_> {
     type Got = Cycles;
     const KIND: &'static str = "lone chase";
 
-    fn ask(&self, testbed: &dyn Testbed, seed: u64) -> Result<Cycles, LabError> {
-        lone_chase(testbed, self.0, &options(seed)).map_err(failed)
+    fn ask(&self, lab: &Lab<'_>) -> Result<Cycles, LabError> {
+        Ok(lone_chase(lab.testbed(), self.0, &options(lab.seed()))?)
     }
 }
 

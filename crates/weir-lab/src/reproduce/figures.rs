@@ -1,7 +1,7 @@
 //! Figures that rules are made of: what is read from points, and arithmetic of other figures.
 
+use crate::reproduce::rule::Figure;
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::published::rule::Figure;
 use weir_model::units::Bytes;
 
 use super::points::{self, Stream, gbps, quantile_of_means};

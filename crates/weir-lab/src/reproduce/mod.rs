@@ -6,34 +6,40 @@
 
 pub mod figures;
 pub mod points;
+pub mod rule;
 mod rules;
 pub mod sensitivity;
+mod study;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::interplay::ChangeClass;
-use weir_model::published::rule::{
-    Asked, Bench, Done, Ended, Open, Opened, Results, Rule, Watch, find,
-};
 use weir_model::published::{Published, PublishedKind};
 
-use crate::{LabError, side_by_side};
+use crate::{Lab, LabError, side_by_side};
+use rule::{Asked, Done, Open, Opened, Results, Rule, find};
 pub use rules::{rules, unanswered};
+pub use study::{Models, Reproduce, Vary};
 
-/// Published rows with our figures.
-#[derive(Debug, Clone, PartialEq)]
+/// Published rows with our figures: the own part of a `reproduce` document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reproduction {
-    /// The rows, in the order of the published data.
-    pub rows: Vec<ReproduceRow>,
-    /// Digests of the platforms used, by name.
+    /// Platforms used, by name, with their digests.
     pub platforms: BTreeMap<String, String>,
-    /// What makes our figures less than trustworthy.
-    pub warnings: Vec<String>,
+    /// The published figures with ours, in the order of the published data.
+    pub rows: Vec<ReproduceRow>,
     /// Published rows that state no measured figure, and so are not among `rows`.
+    #[serde(default)]
     pub left_out: usize,
-    /// Whether the watch ended it; rows that were not finished by then are missing.
+    /// What makes our figures less than trustworthy.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    /// Whether it was stopped; rows that were not finished by then are missing.
+    #[serde(skip)]
     pub partial: bool,
 }
 
@@ -44,12 +50,10 @@ pub struct Engine<'a> {
     pub rules: &'a [Rule],
     /// Opens platforms.
     pub open: &'a Open<'a>,
-    /// Seed of every random choice.
-    pub seed: u64,
+    /// Answers what rules ask for, on a platform of their choice.
+    pub lab: &'a Lab<'a>,
     /// Whether rows that take minutes are answered too.
     pub with_slow: bool,
-    /// Sees the progress.
-    pub watch: &'a dyn Watch,
 }
 
 /// A row that has a rule, or has none.
@@ -59,7 +63,7 @@ impl Engine<'_> {
     /// Answers published rows. The answer of a row does not depend on the other rows.
     pub fn rows(&self, published: &[Published]) -> Reproduction {
         let ruled = self.ruled(published);
-        let mut results = Results::new(self.open, self.seed);
+        let mut results = Results::new(self.open, self.lab.seed());
         loop {
             self.ask(&ruled, &results);
             let asked = results.asked();
@@ -67,7 +71,7 @@ impl Engine<'_> {
                 break;
             }
             self.run(&asked, &mut results);
-            if self.watch.stop() {
+            if self.lab.stopped() {
                 break;
             }
         }
@@ -93,7 +97,7 @@ impl Engine<'_> {
         &self,
         published: &'p [Published],
     ) -> impl Iterator<Item = (&'p Published, Vec<Asked>)> {
-        let results = Results::new(self.open, self.seed);
+        let results = Results::new(self.open, self.lab.seed());
         published.iter().map(move |row| {
             self.ask(&self.ruled(std::slice::from_ref(row)), &results);
             (row, results.asked())
@@ -115,9 +119,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs what was asked for: first what can run side by side, then what uses all threads.
+    /// Asks the lab: first for what can run side by side, then for what uses all threads.
     fn run(&self, asked: &[Asked], results: &mut Results<'_>) {
-        let Self { seed, watch, .. } = *self;
         // Nothing is asked for on a platform that cannot be opened.
         let opened = asked
             .iter()
@@ -127,17 +130,10 @@ impl Engine<'_> {
             .map(|(asked, on)| (*asked, &**on))
             .partition(|(asked, _)| asked.all_threads);
         let one = |asked: &Asked, on: &Opened| -> Option<Result<Done, String>> {
-            let bench = Bench {
-                testbed: &*on.testbed,
-                identity: &on.identity,
-                topology: &on.topology,
-                seed,
-                watch,
-            };
-            match asked.run(&bench) {
-                Ok(done) => Some(Ok(done)),
-                Err(Ended::Failed(why)) => Some(Err(why)),
-                Err(Ended::Stopped) => None,
+            let lab = self.lab.on(&*on.testbed, &on.identity, &on.topology);
+            match asked.answer(&lab) {
+                Err(LabError::Stopped) => None,
+                answer => Some(answer.map_err(|error| error.to_string())),
             }
         };
         let workers = together
@@ -146,12 +142,11 @@ impl Engine<'_> {
             .min();
         let mut done = side_by_side(workers.unwrap_or(1), together.len(), &|index| {
             let (asked, on) = together.get(index)?;
-            watch.step(together.len());
-            Some((*asked, one(asked, on)?))
+            let go_on = self.lab.step(together.len());
+            go_on.then(|| Some((*asked, one(asked, on)?))).flatten()
         });
-        done.extend(alone.iter().map_while(|(asked, on)| match watch.stop() {
-            true => None,
-            false => Some((*asked, one(asked, on)?)),
+        done.extend(alone.iter().map_while(|(asked, on)| {
+            (!self.lab.stopped()).then(|| Some((*asked, one(asked, on)?)))?
         }));
         for (asked, result) in done {
             results.keep(asked, result);

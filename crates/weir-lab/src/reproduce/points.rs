@@ -1,9 +1,9 @@
 //! Points as rules name them, and what is read from one that was measured.
 
+use crate::reproduce::rule::Results;
 use weir_model::access::{Dataflow, Op, Pattern};
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
-use weir_model::published::rule::{Ask, Bench, Ended, Results, Watch};
 use weir_model::tenant::{Placement, Reads};
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
@@ -11,14 +11,15 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use crate::grouped::GroupMeans;
 use crate::interplay::{REQUESTS, STORAGE_SET};
 use crate::sweep::measure;
-use crate::{Finished, Load, PointSpec, Watcher, bandwidth};
+use crate::{Ask, Finished, Lab, LabError, Load, PointSpec, Watcher, bandwidth};
 
 impl Ask for PointSpec {
     type Got = Finished;
+    const KIND: &'static str = "published point";
 
-    fn run(&self, on: &Bench<'_>) -> Result<Finished, Ended> {
-        let done = measure(on.testbed, 0, self, on.seed, &Stop(on.watch));
-        done.ok_or(Ended::Stopped)
+    fn ask(&self, lab: &Lab<'_>) -> Result<Finished, LabError> {
+        let done = measure(lab.testbed(), 0, self, lab.seed(), &Stop(lab));
+        done.ok_or(LabError::Stopped)
     }
 
     fn warnings(&self, done: &Finished) -> Vec<String> {
@@ -26,13 +27,13 @@ impl Ask for PointSpec {
     }
 }
 
-struct Stop<'a>(&'a dyn Watch);
+struct Stop<'a>(&'a Lab<'a>);
 
 impl Watcher for Stop<'_> {
     fn finished(&self, _: &Finished, _: usize) {}
 
     fn stop(&self) -> bool {
-        self.0.stop()
+        self.0.stopped()
     }
 }
 

@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use weir_model::document::{AssumedRange, ParameterEffect, ReproduceRow, RowEffect};
 use weir_model::machine::Testbed;
 use weir_model::platform::{ParameterRow, Platform, Provenance};
 use weir_model::published::Published;
-use weir_model::published::rule::{Asked, On};
 
-use super::{Engine, Reproduction};
+use super::Engine;
+use super::rule::{Asked, On};
 
 /// One assumed parameter, wherever it is assumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +49,18 @@ impl End {
 pub type OpenVaried<'a> =
     dyn Fn(On, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
 
-/// What the assumed parameters do to the rows.
-#[derive(Debug, Clone, PartialEq)]
+/// What the assumed parameters do to the rows: the own part of a `reproduce --sensitivity` document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sensitivity {
-    /// The parameters, the one that matters most first.
+    /// Platforms used, by name, with their digests before any change.
+    pub platforms: BTreeMap<String, String>,
+    /// Assumed parameters, the one that matters most first.
     pub effects: Vec<ParameterEffect>,
-    /// The rows with every parameter at its usual value.
-    pub usual: Reproduction,
-    /// Whether the watch ended it before every parameter was tried.
+    /// What makes the figures less than trustworthy.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+    /// Whether it was stopped before every parameter was tried.
+    #[serde(skip)]
     pub partial: bool,
 }
 
@@ -101,16 +107,20 @@ fn add(by_key: &mut BTreeMap<String, Assumption>, platform: &Platform, row: &Par
 
 /// Answers published rows with every assumption at its usual value, and again at both ends of each.
 /// The engine's own way to open platforms opens the usual ones; rows that take minutes are left out.
-///
-/// `tried` is called with how many of how many assumptions are done.
 pub fn sensitivity(
     engine: Engine<'_>,
     published: &[Published],
     assumptions: &[Assumption],
     open: &OpenVaried<'_>,
-    tried: &dyn Fn(usize, usize),
 ) -> Sensitivity {
-    let watch = engine.watch;
+    let inside = engine.lab.inside();
+    let (lab, engine) = (
+        engine.lab,
+        Engine {
+            lab: &inside,
+            ..engine
+        },
+    );
     let mut usual = engine.rows(published);
     usual.rows.retain(|row| row.ours.is_some());
     let platforms = |asked: Vec<Asked>| asked.iter().map(|asked| asked.on.platform).collect();
@@ -118,8 +128,8 @@ pub fn sensitivity(
         .map(|(row, asked)| (row.id.as_str(), platforms(asked)))
         .collect();
     let mut effects = Vec::new();
-    for (done, assumption) in assumptions.iter().enumerate() {
-        tried(done, assumptions.len());
+    for assumption in assumptions {
+        lab.step(assumptions.len());
         // Rows that are answered on a platform which makes the assumption.
         let depends = |row: &&Published| {
             let on = asked.get(row.id.as_str()).into_iter().flatten();
@@ -139,16 +149,17 @@ pub fn sensitivity(
             engine.rows(&touched)
         };
         let (low, high) = (at(End::Low), at(End::High));
-        if low.partial || high.partial || watch.stop() {
+        if low.partial || high.partial || lab.stopped() {
             break;
         }
         effects.push(effect(assumption, &usual.rows, &low.rows, &high.rows));
     }
-    let partial = usual.partial || watch.stop();
+    let partial = usual.partial || lab.stopped();
     effects.sort_by(|a, b| b.largest_pct.total_cmp(&a.largest_pct));
     Sensitivity {
+        platforms: usual.platforms,
         effects,
-        usual,
+        warnings: usual.warnings,
         partial,
     }
 }

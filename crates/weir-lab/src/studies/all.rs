@@ -1,10 +1,12 @@
 //! `weir bench all`: every study of points in one document.
 
+use weir_model::document::Point;
 use weir_model::topology::{TierName, Topology};
 
 use super::POINT_STUDIES;
-use crate::study::{Points, Study};
-use crate::{Lab, LabError, PointSpec};
+use crate::study::{About, PointStudy};
+use crate::view::View;
+use crate::{LabError, PointSpec, Verdict};
 
 /// Every experiment, in one document.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
@@ -22,11 +24,8 @@ pub struct All {
 }
 
 impl All {
-    /// The points, and what this machine is too small for, with the reason.
-    ///
-    /// # Errors
-    /// A tier is unknown.
-    pub fn plan(&self, topology: &Topology) -> Result<(Vec<PointSpec>, Vec<String>), LabError> {
+    /// The points of every study that fits the machine, and why others do not fit.
+    fn parts(&self, topology: &Topology) -> Result<(Vec<PointSpec>, Vec<String>), LabError> {
         let (mut points, mut left_out) = (Vec::new(), Vec::new());
         for study in POINT_STUDIES {
             match (study.plan_in_all)(topology, &self.tiers, self.quick) {
@@ -42,15 +41,26 @@ impl All {
     }
 }
 
-impl Study for All {
+impl PointStudy for All {
+    const NAME: &'static str = "all";
     const VERB: &'static str = "bench all";
-    type Output = Points;
+    const TITLE: &'static str = "";
+    const WORDS: &'static str = "";
 
-    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
-        let (plan, left_out) = self.plan(lab.topology())?;
-        for reason in left_out {
-            lab.warn(reason);
-        }
-        Ok(Points::of(lab.measure(plan, &[])?))
+    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
+        Ok(self.parts(topology)?.0)
+    }
+
+    fn left_out(&self, topology: &Topology) -> Vec<String> {
+        self.parts(topology)
+            .map_or(Vec::new(), |(_, left_out)| left_out)
+    }
+
+    fn answer(_: &[Point], _: &Topology) -> Vec<Verdict> {
+        Vec::new()
+    }
+
+    fn views(_: &[Point], _: About<'_>) -> Vec<View> {
+        Vec::new()
     }
 }

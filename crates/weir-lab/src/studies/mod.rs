@@ -1,6 +1,6 @@
 //! The studies of points, a line each.
 //!
-//! `weir bench` offers them in this order, `bench all` runs them, and reports show them so.
+//! `weir bench` offers them in this order, and reports show them in it.
 
 pub mod all;
 pub mod bandwidth;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use weir_model::document::Point;
 use weir_model::topology::{TierName, Topology};
 
-use crate::study::{About, PointStudy};
+use crate::study::{About, AnyStudy, PointStudy};
 use crate::view::{Limit, Only, View};
 use crate::{LabError, PointSpec, Verdict};
 
@@ -32,6 +32,7 @@ pub static POINT_STUDIES: &[Entry] = &[
     Entry::of::<movement::Movement>(),
     Entry::of::<share::Share>(),
     Entry::of::<nodes::Nodes>(),
+    Entry::of::<all::All>(),
 ];
 
 type PlanInAll = fn(&Topology, &[TierName], bool) -> Option<Result<Vec<PointSpec>, LabError>>;
@@ -44,6 +45,10 @@ pub struct Entry {
     pub title: &'static str,
     /// See [`PointStudy::WORDS`].
     pub words: &'static str,
+    /// Its command after `weir bench`.
+    pub command: fn() -> clap::Command,
+    /// Its arguments as parsed.
+    pub parse: fn(&clap::ArgMatches) -> Result<Box<dyn AnyStudy>, clap::Error>,
     /// See [`PointStudy::case`].
     pub case: fn(&Point) -> Option<String>,
     /// See [`PointStudy::answer`].
@@ -58,6 +63,8 @@ impl Entry {
             name: S::NAME,
             title: S::TITLE,
             words: S::WORDS,
+            command: || S::augment_args(clap::Command::new(S::NAME)),
+            parse: |matches| Ok(Box::new(S::from_arg_matches(matches)?)),
             case: S::case,
             answer: S::answer,
             views: S::views,

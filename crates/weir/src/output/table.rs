@@ -34,6 +34,11 @@ impl Column {
         }
     }
 
+    /// What stands above it.
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
     /// A column of numbers, with the unit in its head.
     pub fn number(head: impl Into<Cow<'static, str>>) -> Self {
         Self {

@@ -19,7 +19,11 @@ pub fn tables(frames: &[Frame], views: &[View]) -> String {
         for (group, rows) in groups(&view.each, frame, &shown) {
             let title = titled(view, &group);
             match &view.shape {
-                Shape::Table(columns) => table(&title, columns, frame, &rows, &mut text),
+                Shape::Table(columns) => {
+                    if let Some(sheet) = sheet(title, columns, frame, &rows) {
+                        table(sheet, &mut text);
+                    }
+                }
                 Shape::Grid(shape) => grid(&title, shape, frame, &rows, &mut text),
                 Shape::Lines(_) | Shape::Bars(_) | Shape::Picture(_) => {}
             }
@@ -35,13 +39,38 @@ fn begin(title: &str, text: &mut String) {
     text.push_str(&wrap(title, "", "  "));
 }
 
-fn table(title: &str, columns: &[Col], frame: &Frame, rows: &[&[Value]], text: &mut String) {
+/// A table before it is laid out.
+pub struct Sheet {
+    /// The heading.
+    pub title: String,
+    /// The heads.
+    pub heads: Vec<Column>,
+    /// The cells, row by row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// Every view that is a table, for the page.
+pub fn sheets(frames: &[Frame], views: &[View]) -> Vec<Sheet> {
+    let mut sheets = Vec::new();
+    for view in views {
+        let frame = frames.iter().find(|frame| frame.name == view.frame);
+        if let (Shape::Table(columns), Some(frame)) = (&view.shape, frame) {
+            let of_group = |(group, rows): (Vec<Value>, Vec<&[Value]>)| {
+                sheet(titled(view, &group), columns, frame, &rows)
+            };
+            let groups = groups(&view.each, frame, &rows(view, frame));
+            sheets.extend(groups.into_iter().filter_map(of_group));
+        }
+    }
+    sheets
+}
+
+fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Option<Sheet> {
+    let has = |col: &Col| rows.iter().any(|row| !frame.cell(row, col.name).is_null());
     let known: Vec<(&Col, &weir_model::frame::Column)> = (columns.iter())
+        .filter(|col| !col.if_any || has(col))
         .filter_map(|col| Some((col, frame.columns.get(frame.place(col.name)?)?)))
         .collect();
-    if rows.is_empty() || known.is_empty() {
-        return;
-    }
     let heads = known.iter().map(|(col, column)| {
         let head = head(column, col.head);
         match column.kind {
@@ -49,24 +78,32 @@ fn table(title: &str, columns: &[Col], frame: &Frame, rows: &[&[Value]], text: &
             Kind::Count | Kind::Number => Column::number(head),
         }
     });
-    let mut table = Table::new(&heads.collect::<Vec<_>>());
-    for row in rows {
-        let bits = |column: &weir_model::frame::Column| {
-            Some(
-                frame
-                    .cell(row, &column.name)
-                    .as_u64()?
-                    .count_ones()
-                    .to_string(),
-            )
-        };
-        let cells = known.iter().map(|(col, column)| {
-            let bits = col.bits.then(|| bits(column)).flatten();
-            bits.unwrap_or_else(|| cell(frame, row, column, col.signed, col.empty))
-        });
-        table.row(cells);
+    let shown = |row: &[Value], col: &Col, column| {
+        let value = frame.cell(row, col.name);
+        match (value.as_u64(), value.as_f64(), col.and) {
+            (Some(mask), ..) if col.bits => mask.count_ones().to_string(),
+            (_, Some(share), _) if col.share => format!("{:.0} %", share * 100.0),
+            (.., Some(more)) => format!("{}, {}", words(value), words(frame.cell(row, more))),
+            _ => cell(frame, row, column, col.signed, col.empty),
+        }
+    };
+    let cells = rows.iter().map(|row| {
+        let cells = known.iter().map(|(col, column)| shown(row, col, column));
+        cells.collect()
+    });
+    (!rows.is_empty() && !known.is_empty()).then(|| Sheet {
+        title,
+        heads: heads.collect(),
+        rows: cells.collect(),
+    })
+}
+
+fn table(sheet: Sheet, text: &mut String) {
+    let mut table = Table::new(&sheet.heads);
+    for row in sheet.rows {
+        table.row(row);
     }
-    begin(title, text);
+    begin(&sheet.title, text);
     text.push_str(&table.to_string());
 }
 

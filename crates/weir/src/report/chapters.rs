@@ -9,6 +9,7 @@ use weir_model::frame::Frame;
 use super::figures::{self, Drawn};
 use super::plate::plate;
 use crate::render::picture;
+use crate::render::text::{self, Sheet};
 
 use super::{Cited, Insight, Section, Told};
 
@@ -134,6 +135,13 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: Vec::new(),
         },
     ];
+    chapters.push(Chapter {
+        id: "tables",
+        title: "Other runs",
+        words: "",
+        plates: insights.iter().flat_map(tables).collect(),
+        below: Vec::new(),
+    });
     let of_points = POINT_STUDIES.iter().map(|study| Chapter {
         id: study.name,
         title: study.title,
@@ -144,6 +152,27 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
     chapters.splice(2..2, of_points);
     chapters.retain(|chapter| !chapter.plates.is_empty());
     chapters
+}
+
+/// The tables of a run that is told by its views.
+fn tables(insight: &Insight) -> Vec<Markup> {
+    let Told::Shown(shown) = &insight.told else {
+        return Vec::new();
+    };
+    let plate = |sheet: Sheet| {
+        html! {
+            figure {
+                h3 { (sheet.title) }
+                div class="scroll" { table {
+                    thead { tr { @for head in &sheet.heads { th { (head.head().replace('\n', " ")) } } } }
+                    tbody { @for row in &sheet.rows { tr { @for cell in row { td { (cell) } } } } }
+                } }
+                figcaption { p class="origin" { (insight.origin()) } p { code class="again" { (insight.command()) } } }
+            }
+        }
+    };
+    let sheets = text::sheets(&shown.frames, &shown.views).into_iter();
+    sheets.map(plate).collect()
 }
 
 /// The pictures of a study's views.

@@ -9,7 +9,7 @@ use weir_steer::document::SteerDocument;
 
 use crate::output::{alike, figure, seconds, slower};
 use crate::store::RunId;
-use crate::studies::shown;
+use crate::studies::{Shown, shown};
 use weir_lab::Verdict;
 
 use super::Cited;
@@ -40,6 +40,8 @@ pub enum Told {
     Predicted(PredictDocument),
     /// How to interleave.
     Tuned(Document<Tuned>),
+    /// What the run's own views show.
+    Shown(Box<Shown>),
     /// A scenario under a controller.
     Steered(Box<SteerDocument>),
 }
@@ -53,12 +55,16 @@ impl Insight {
             Told::Predicted(document) => &document.header,
             Told::Tuned(document) => &document.header,
             Told::Steered(document) => &document.header,
+            Told::Shown(shown) => &shown.header,
         }
     }
 
     /// The machine's name; the processor's where only its counters are known.
     pub fn machine(&self) -> &str {
-        self.head().name()
+        match self.head().name() {
+            "" => &self.verb,
+            name => name,
+        }
     }
 
     /// Whether it is of a controller at work.
@@ -147,6 +153,10 @@ fn subject(told: &Told) -> String {
         Told::Steered(document) => {
             format!("{} under {}", document.scenario, document.controller)
         }
+        Told::Shown(shown) => shown
+            .answer
+            .first()
+            .map_or(String::new(), |v| v.about.clone()),
     }
 }
 
@@ -185,6 +195,10 @@ pub fn verdicts(insight: &Insight) -> Vec<String> {
             shown(document).answer.into_iter().map(sentence).collect()
         }
         Told::Steered(document) => steered(document),
+        Told::Shown(shown) => {
+            let sentence = |v: &Verdict| format!("{}: {}.", v.about, v.text);
+            shown.answer.iter().map(sentence).collect()
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use anyhow::Context as _;
 use serde_json::Value;
 use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
 use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::reproduce::{Reproduce, Vary};
+use weir_lab::workload::RunAlone;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
@@ -73,6 +75,9 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         predict::VERB,
         tune::VERB,
         steer::VERB,
+        RunAlone::VERB,
+        Reproduce::VERB,
+        Vary::VERB,
     ];
     let newest = runs
         .iter()
@@ -113,7 +118,10 @@ fn insight(run: &StoredRun) -> Result<Option<Insight>> {
         PredictDocument::SCHEMA => Told::Predicted(understood(run, run.parse())?),
         Tuned::SCHEMA => Told::Tuned(understood(run, run.parse())?),
         SteerDocument::SCHEMA => Told::Steered(Box::new(understood(run, run.parse())?)),
-        _ => return Ok(None),
+        _ => match studies::reader(run) {
+            Some(reader) if !is_of_points(run) => Told::Shown(Box::new((reader.shown)(run)?)),
+            _ => return Ok(None),
+        },
     };
     let mut insight = Insight {
         run: run.summary.id,
@@ -124,6 +132,11 @@ fn insight(run: &StoredRun) -> Result<Option<Insight>> {
     };
     insight.command = command(&run.arguments, insight.head().seed);
     Ok(Some(insight))
+}
+
+/// Whether a run measured points, whose figures have chapters of their own.
+fn is_of_points(run: &StoredRun) -> bool {
+    [BenchDocument::SCHEMA, Matrix::SCHEMA].contains(&run.schema())
 }
 
 /// What repeats a run: its arguments as they were typed, with the seed.

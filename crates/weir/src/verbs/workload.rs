@@ -5,19 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use weir_lab::{WorkloadOptions, run_workload};
-use weir_model::tenant::Placement;
-use weir_model::topology::TierName;
+use weir_lab::RunAlone;
 use weir_model::workload::{Region, Workload, Workloads};
 
 use crate::cli::Format;
 use crate::context::Context;
-use crate::documents::{
-    PhaseLine, WorkloadDocument, WorkloadLine, WorkloadRunDocument, WorkloadsDocument,
-};
+use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};
-use crate::machine;
-use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::store::RunId;
+use crate::{driver, machine, studies};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -52,36 +49,7 @@ enum What {
         files: Vec<PathBuf>,
     },
     /// Run a workload on a model: cycles lost by cause, bandwidth, latency.
-    #[command(after_help = "\
-Examples:
-  weir workload run llama-decode --on emr2s+cxl-a
-  weir workload run chase --on emr2s+cxl-a --tier cxl0
-  weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1")]
-    Run(RunArgs),
-}
-
-#[derive(Debug, clap::Args)]
-struct RunArgs {
-    /// A name from `weir workload list`, or a TOML file.
-    #[arg(value_name = "NAME|FILE")]
-    workload: String,
-    /// The tiers of its pages; with `=N`, N consecutive pages before the next tier.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "TIER[=N]",
-        default_value = "dram"
-    )]
-    tier: Vec<String>,
-    /// Without the hardware prefetchers.
-    #[arg(long)]
-    no_prefetch: bool,
-    /// Number of threads [default: that of the workload].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    threads: Option<u32>,
-    /// Lines that each thread accesses in a phase while it is counted.
-    #[arg(long, value_name = "N", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
-    accesses: u64,
+    Run(RunAlone),
 }
 
 /// Lists, shows, checks or runs.
@@ -309,113 +277,26 @@ fn check(files: &[PathBuf]) -> Result<()> {
     Err(Failure::request(bad.join("\n\n")))
 }
 
-/// The tiers of the pages, with their weights.
-fn placement(tiers: &[String]) -> Result<Placement> {
-    let parts: Result<Vec<(TierName, u32)>> = (tiers.iter())
-        .map(|text| match text.split_once('=') {
-            None => Ok((TierName::named(text), 1)),
-            Some((tier, number)) => match number.parse() {
-                Ok(weight) if weight <= 255 => Ok((TierName::named(tier), weight)),
-                _ => Err(Failure::request(format!(
-                    "--tier: `{number}` is not a number of pages from 0 to 255"
-                ))),
-            },
-        })
-        .collect();
-    let parts = parts?;
-    Ok(match parts.as_slice() {
-        [(tier, _)] => Placement::Bind(tier.clone()),
-        _ => Placement::Interleave(parts),
-    })
-}
-
-fn measure(args: &RunArgs, context: &Context) -> Result<()> {
-    let workload = find_for(&args.workload, args.threads)?;
+/// Runs a workload, keeps and prints what it cost.
+fn measure(args: &RunAlone, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
-    let placement = placement(&args.tier)?;
-    for tier in placement.tiers() {
-        if chosen.topology.tier(tier).is_none() {
-            let told = weir_model::machine::MachineError::no_such_tier(tier, &chosen.topology);
-            return Err(machine::no_tier(
-                tier,
-                told.to_string(),
-                &chosen.capabilities,
-            ));
-        }
-    }
-    let options = WorkloadOptions {
-        prefetch: !args.no_prefetch,
-        accesses: args.accesses,
-        seed: context.global.seed,
-    };
-    let run = run_workload(&*chosen.testbed, &workload, &placement, &options)?;
-    let phases: Vec<PhaseLine> = (run.phases.iter())
-        .map(|phase| PhaseLine::of_phase(phase, workload.threads))
-        .collect();
-    let document = WorkloadRunDocument {
-        schema: WorkloadRunDocument::SCHEMA.into(),
-        weir: env!("CARGO_PKG_VERSION").into(),
-        machine: chosen.identity,
-        workload: workload.name.clone(),
-        placement,
-        prefetch: options.prefetch,
-        threads: workload.threads,
-        whole: PhaseLine::of_run(&run, workload.threads),
-        phases,
-        counters: run.counters,
-    };
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.lines().cloned())?,
-        Format::Table => results(&document, &args.tier.join(",")),
-    })
+    studies::complete(context, &chosen, &described(args)?)
 }
 
-fn results(document: &WorkloadRunDocument, tiers: &str) -> String {
-    let heads = [
-        Column::words("phase"),
-        Column::number("CPI"),
-        Column::number("stores"),
-        Column::number("L1"),
-        Column::number("L2"),
-        Column::number("L3"),
-        Column::number("DRAM"),
-        Column::number("GB/s"),
-        Column::number("ns"),
-    ];
-    let mut table = Table::new(&heads);
-    for line in document.lines() {
-        table.row([
-            line.phase.clone(),
-            format!("{:.2}", line.cpi),
-            share(line.stores),
-            share(line.l1),
-            share(line.l2),
-            share(line.l3),
-            share(line.dram),
-            line.gbps.map_or_else(|| "-".into(), figure),
-            line.latency_ns.map_or_else(|| "-".into(), figure),
-        ]);
+/// Runs what a stopped run still lacks.
+///
+/// # Errors
+/// The run is not one of a workload, or the work failed.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    match &args.what {
+        What::Run(args) => driver::resume(context, run, None, |_, _, _| described(args))?.verdict(),
+        _ => Err(Failure::request("only `weir workload run` measures")),
     }
-    let prefetch = if document.prefetch {
-        ""
-    } else {
-        ", without prefetchers"
-    };
-    let threads = match document.threads {
-        1 => "1 thread".to_owned(),
-        n => format!("{n} threads"),
-    };
-    format!(
-        "{} on {}, {tiers}, {threads}{prefetch}\n\n{table}\n{}",
-        document.workload,
-        document.machine.name,
-        wrap(
-            "Shares are of all cycles: those in which nothing was executed because the store \
-             buffer was full, or while a load was under way that had missed so many caches. \
-             The last column is the latency of demand reads beyond L2.",
-            "",
-            ""
-        )
-    )
+}
+
+fn described(args: &RunAlone) -> Result<RunAlone> {
+    Ok(RunAlone {
+        described: Some(find_for(&args.workload, args.threads)?),
+        ..args.clone()
+    })
 }

@@ -4,8 +4,8 @@
 //! Each cell is the extreme over thread counts. The paper does not say which counts; these are the
 //! ones that `weir interplay` takes.
 
+use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::Op;
-use weir_model::published::rule::{Figure, Rule};
 
 use crate::reproduce::figures::{change_pct, extreme, factor, greatest, loss_pct, reading};
 use crate::reproduce::points::{Stream, cxl_writes, gbps, l2_miss, l3_accesses};

@@ -2,8 +2,8 @@
 //! tool runs by default; thread counts and block sizes as in its sweeps. The remote socket is that of a
 //! second server, which has memory on one channel.
 
+use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::{Op, Pattern};
-use weir_model::published::rule::{Figure, Rule};
 use weir_model::units::Bytes;
 
 use crate::reproduce::figures::{

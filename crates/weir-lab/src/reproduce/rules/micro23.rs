@@ -4,8 +4,8 @@
 //! Efficiencies are shares of the theoretical bandwidths of the paper's Table 1. Bandwidth tests run
 //! with prefetchers on, on 2 to 32 threads.
 
+use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::{Op, Pattern};
-use weir_model::published::rule::{Figure, Rule};
 use weir_model::units::Bytes;
 
 use crate::reproduce::figures::{

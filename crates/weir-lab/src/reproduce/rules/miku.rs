@@ -3,8 +3,8 @@
 //! The paper interleaves pages over both devices; here each is measured separately. One thread
 //! asks too little to notice; where threads saturate both, the devices' peaks are added.
 
+use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::Op;
-use weir_model::published::rule::{Figure, Rule};
 
 use crate::reproduce::figures::{
     PEAK, bandwidth, curve, excess_pct, greatest, idle, least, loss_pct, quantile, ratio, reading,

@@ -7,7 +7,7 @@ mod micro23;
 mod miku;
 mod supmario;
 
-use weir_model::published::rule::Rule;
+use crate::reproduce::rule::Rule;
 
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
 const APPLICATION: &str =

@@ -3,8 +3,8 @@
 //! Its CXL cards are measured in the Emerald Rapids server. Latency and bandwidth are Intel MLC's:
 //! idle latency of a chase with prefetchers off, and the most that loads of all cores reach.
 
+use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::Op;
-use weir_model::published::rule::{Figure, Rule};
 
 use crate::reproduce::figures::{
     PEAK, curve, difference, excess_pct, greatest, idle, least, quantile, ratio,

@@ -95,12 +95,10 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
         })?;
         let mut whole = Notes::default();
         for entry in entries.iter().filter(|entry| of(entry).contains(&machine)) {
-            let Picked(study) = &entry.experiment;
-            let notes = study
-                .asks(&args.job(context, &chosen, VERB))
-                .map_err(|failure| {
-                    failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
-                })?;
+            let job = args.job(context, &chosen, VERB);
+            let notes = job.asks(&entry.experiment).map_err(|failure| {
+                failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
+            })?;
             whole.asks.extend(notes.asks);
             weir_lab::lab::add_new(&mut whole.warnings, notes.warnings);
             whole.refused = whole.refused.or(notes.refused);
@@ -198,7 +196,7 @@ mod tests {
             yes: true,
             warnings: Vec::new(),
         };
-        picked.0.asks(&job).unwrap()
+        job.asks(picked).unwrap()
     }
 
     fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {

@@ -1,4 +1,4 @@
-//! `weir bench`: characterises a machine. Its experiments are the studies in [`studies::BENCH`].
+//! `weir bench`: characterises a machine. Its experiments are [`POINT_STUDIES`].
 
 mod file;
 
@@ -6,7 +6,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
-use weir_lab::Points;
+use weir_lab::studies::POINT_STUDIES;
+use weir_lab::{AnyStudy, Lab, LabError, Points, Study};
 use weir_model::document::Document;
 use weir_model::machine::MachineKind;
 
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::output::{point_rows, print, print_text, to_json};
 use crate::render::csv;
-use crate::studies::{self, AnyStudy};
+use crate::studies;
 
 use file::Earlier;
 
@@ -56,10 +57,19 @@ impl fmt::Debug for Picked {
     }
 }
 
+impl Study for Picked {
+    const VERB: &'static str = "bench";
+    type Output = Points;
+
+    fn run(&self, lab: &Lab<'_>) -> std::result::Result<Points, LabError> {
+        self.0.run(lab)
+    }
+}
+
 impl FromArgMatches for Picked {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let (name, own) = matches.subcommand().unwrap_or(("", matches));
-        let mut known = studies::BENCH.iter();
+        let mut known = POINT_STUDIES.iter();
         match known.find(|entry| (entry.command)().get_name() == name) {
             Some(entry) => (entry.parse)(own).map(Self),
             None => Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
@@ -77,7 +87,7 @@ impl FromArgMatches for Picked {
 
 impl Subcommand for Picked {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(studies::BENCH.iter().map(|entry| (entry.command)()))
+        command.subcommands(POINT_STUDIES.iter().map(|entry| (entry.command)()))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -85,7 +95,7 @@ impl Subcommand for Picked {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        studies::BENCH
+        POINT_STUDIES
             .iter()
             .any(|entry| (entry.command)().get_name() == name)
     }
@@ -118,9 +128,9 @@ impl Args {
 /// The request fits no machine, a figure could not be taken or kept, or the sweep was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match (&args.what, &args.file) {
-        (Some(Picked(study)), None) => {
+        (Some(study), None) => {
             let chosen = machine::choose(&context.global.on)?;
-            let done = study.run(&args.job(context, &chosen, study.verb()))?;
+            let done = args.job(context, &chosen, study.0.verb()).run(study)?;
             show(context, &done)?;
             done.verdict()
         }

@@ -6,17 +6,19 @@ mod list;
 
 use std::path::Path;
 
-use clap::Subcommand;
+use clap::{Parser as _, Subcommand};
 use serde_json::Value;
 use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument};
-use weir_lab::Points;
-use weir_model::document::{BenchDocument, Header, ReproduceDocument};
+use weir_insight::studies::tune::Interleave;
+use weir_lab::reproduce::{Reproduce, Vary};
+use weir_lab::{Points, RunAlone, Study as _};
+use weir_model::document::{BenchDocument, Header};
 use weir_model::frame::Frame;
 
 use weir_steer::document::SteerDocument;
 
-use super::{reproduce, tune};
-use crate::cli::Format;
+use super::{reproduce, tune, workload};
+use crate::cli::{Cli, Format, Verb};
 use crate::context::Context;
 use crate::documents::RunLine;
 use crate::failure::{Failure, Result};
@@ -85,13 +87,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             compare::run(args, &runs, context)
         }
         What::Resume { run, storage } => {
-            let RunLine { id: run, verb, .. } = load(store.as_ref(), &path, run)?.summary;
+            let stored = load(store.as_ref(), &path, run)?;
+            let run = stored.summary.id;
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
-            let verdict = match verb == tune::VERB {
-                true => tune::resume(context, run)?.verdict(),
-                false => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
-            };
+            let verdict = resume(&stored, context, storage);
             show(&Store::open(&path)?.load(run)?, context, false)?;
             verdict
         }
@@ -102,6 +102,25 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 .collect::<Result<Vec<_>>>()?;
             export::run(args, runs, context)
         }
+    }
+}
+
+/// Runs what a stopped run still lacks: points by the plan that was kept, other studies by their arguments.
+fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Result<()> {
+    let run = stored.summary.id;
+    let typed = stored.arguments.as_array().into_iter().flatten();
+    let words = typed.filter_map(|word| word.as_str());
+    let cli = Cli::try_parse_from(std::iter::once("weir").chain(words));
+    match (cli.map(|cli| cli.verb), stored.summary.verb.as_str()) {
+        (Ok(Verb::Tune(args)), _) => tune::resume(args, context, run),
+        (Ok(Verb::Workload(args)), _) => workload::resume(&args, context, run),
+        (Ok(Verb::Reproduce(args)), _) => reproduce::resume(&args, context, run),
+        (_, Interleave::VERB | RunAlone::VERB | Reproduce::VERB | Vary::VERB) => {
+            Err(Failure::request(format!(
+                "this version does not read the arguments of run {run}; start it again"
+            )))
+        }
+        _ => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
     }
 }
 
@@ -203,7 +222,6 @@ fn text(run: &StoredRun) -> Result<String> {
         return Ok((reader.shown)(run)?.text());
     }
     Ok(match run.schema() {
-        schema if ReproduceDocument::is_one(schema) => reproduce::table(&reproduce_document(run)?),
         ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
         CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
         PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
@@ -224,10 +242,6 @@ pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
     Ok(Points::bench(studies::document::<Points>(run)?))
 }
 
-fn reproduce_document(run: &StoredRun) -> Result<ReproduceDocument> {
-    understood(run, run.parse())
-}
-
 /// The rows of a run of any kind: those of one of its lists, the main one where none is named.
 ///
 /// # Errors
@@ -236,11 +250,9 @@ pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
     if let Some(reader) = studies::reader(run) {
         return (reader.shown)(run)?.frame(name);
     }
-    let schema = match ReproduceDocument::is_one(run.schema()) {
-        true => ReproduceDocument::SCHEMA,
-        false => run.schema(),
-    };
-    let kind = documents::KINDS.iter().find(|kind| kind.schema == schema);
+    let kind = documents::KINDS
+        .iter()
+        .find(|kind| kind.schema == run.schema());
     let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
     let mut frames = frames.into_iter().flatten();
     // The main list is the first that is not part of what every document starts with.

@@ -2,8 +2,7 @@
 
 mod host;
 
-use clap::{Parser as _, Subcommand};
-use weir_insight::documents::Tuned;
+use clap::Subcommand;
 use weir_insight::studies::tune::Interleave;
 use weir_insight::two_tiers::Tiers;
 use weir_lab::Study as _;
@@ -11,16 +10,15 @@ use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
 use super::workload::find_for;
-use crate::cli::{Cli, Verb};
 use crate::context::Context;
 use crate::counting;
-use crate::driver::{self, Done, Job};
+use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes::pair_here;
-use crate::store::{RunId, StoredRun};
+use crate::store::RunId;
 use crate::studies::show;
 
 /// The verb as the store has it.
@@ -73,26 +71,10 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
 ///
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
-pub fn resume(context: &Context, run: RunId) -> Result<Done<Tuned>> {
-    let again = |stored: &StoredRun, chosen: &Chosen| {
-        let typed = stored.arguments.as_array().into_iter().flatten();
-        let words = typed.filter_map(|word| word.as_str());
-        match Cli::try_parse_from(std::iter::once("weir").chain(words)) {
-            Ok(Cli {
-                verb: Verb::Tune(args),
-                ..
-            }) => {
-                let What::Interleave(args) = args.what;
-                Ok(on_model(described(*args)?, context, chosen)?.0)
-            }
-            _ => Err(Failure::request(format!(
-                "this version does not read the arguments of run {run}; start it again"
-            ))),
-        }
-    };
-    driver::resume(context, run, None, |stored, chosen, _| {
-        again(stored, chosen)
-    })
+pub fn resume(args: Args, context: &Context, run: RunId) -> Result<()> {
+    let What::Interleave(args) = args.what;
+    let again = |chosen: &Chosen| Ok(on_model(described(*args)?, context, chosen)?.0);
+    driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
 }
 
 fn described(mut args: Interleave) -> Result<Interleave> {

@@ -7,13 +7,14 @@
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::document::RowKind;
-use crate::machine::{Identity, Testbed};
-use crate::topology::Topology;
+use weir_model::document::RowKind;
+use weir_model::machine::{Identity, Testbed};
+use weir_model::topology::Topology;
+
+use crate::{Ask, Lab, LabError};
 
 /// A platform on which something runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,68 +35,6 @@ impl From<&'static str> for On {
 /// Opens the testbed of a platform, or says why there is none.
 pub type Open<'a> = dyn Fn(On) -> Result<Box<dyn Testbed>, String> + Sync + 'a;
 
-/// Sees the progress of the work and may end it. Called from the threads that measure.
-pub trait Watch: Sync {
-    /// One of so many steps begins.
-    fn step(&self, of: usize);
-
-    /// Whether to end: what is under way is given up.
-    fn stop(&self) -> bool;
-}
-
-/// A watch that never looks.
-impl Watch for () {
-    fn step(&self, _: usize) {}
-
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
-/// A platform that is open, for whatever runs on it.
-#[derive(Clone, Copy)]
-pub struct Bench<'a> {
-    /// Where its machines come from.
-    pub testbed: &'a dyn Testbed,
-    /// Its identity.
-    pub identity: &'a Identity,
-    /// Its tiers and cores.
-    pub topology: &'a Topology,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Sees the progress.
-    pub watch: &'a dyn Watch,
-}
-
-/// Why something that was asked for has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
-    /// The watch ended it.
-    Stopped,
-    /// It failed, for this reason.
-    Failed(String),
-}
-
-/// Something to run on a platform. Two asks whose `Debug` texts are equal are the same.
-pub trait Ask: Debug + Clone + Send + Sync + 'static {
-    /// What it gives.
-    type Got: Send + Sync + 'static;
-
-    /// Whether it uses all threads itself, so that nothing else may run at the same time.
-    const ALL_THREADS: bool = false;
-
-    /// Runs it.
-    ///
-    /// # Errors
-    /// The machine refused it, or the watch ended it.
-    fn run(&self, on: &Bench<'_>) -> Result<Self::Got, Ended>;
-
-    /// What makes the result less than trustworthy.
-    fn warnings(&self, _: &Self::Got) -> Vec<String> {
-        Vec::new()
-    }
-}
-
 /// The result of an ask.
 #[derive(Clone)]
 pub struct Done {
@@ -104,8 +43,8 @@ pub struct Done {
     pub warnings: Vec<String>,
 }
 
-/// How an ask of any type is run.
-type Job = dyn Fn(&Bench<'_>) -> Result<Done, Ended> + Send + Sync;
+/// How an ask of any type is answered.
+type Job = dyn Fn(&Lab<'_>) -> Result<Done, LabError> + Send + Sync;
 
 /// An ask that waits to be run.
 pub struct Asked {
@@ -113,18 +52,18 @@ pub struct Asked {
     pub on: On,
     /// Whether it uses all threads itself.
     pub all_threads: bool,
-    /// What is asked for, as text: asks with one text on one platform are the same.
+    /// What is asked for, as JSON: asks with one text on one platform are the same.
     pub what: String,
     job: Box<Job>,
 }
 
 impl Asked {
-    /// Runs it.
+    /// The answer of a lab on its platform.
     ///
     /// # Errors
-    /// As [`Ask::run`].
-    pub fn run(&self, on: &Bench<'_>) -> Result<Done, Ended> {
-        (self.job)(on)
+    /// As [`Ask::ask`].
+    pub fn answer(&self, lab: &Lab<'_>) -> Result<Done, LabError> {
+        (self.job)(lab)
     }
 }
 
@@ -189,14 +128,18 @@ impl<'a> Results<'a> {
     ///
     /// # Errors
     /// The platform cannot be opened, the ask failed, or its result has no such figure; the reason.
-    pub fn read<A: Ask>(
+    pub fn read<A: Ask + Clone + Send + 'static>(
         &self,
         on: On,
         ask: &A,
         read: impl FnOnce(&A::Got) -> Result<f64, String>,
-    ) -> Result<f64, String> {
+    ) -> Result<f64, String>
+    where
+        A::Got: 'static,
+    {
         self.on(on)?;
-        let key = (on, format!("{ask:?}"));
+        let text = serde_json::to_string(ask).map_err(|error| error.to_string())?;
+        let key = (on, format!("{} {text}", A::KIND));
         match self.done.get(&key) {
             Some(Err(why)) => return Err(why.clone()),
             Some(Ok(done)) => {
@@ -208,8 +151,8 @@ impl<'a> Results<'a> {
         self.missed.set(true);
         if self.noted.borrow_mut().insert(key.clone()) {
             let ask = ask.clone();
-            let job = move |on: &Bench<'_>| {
-                let got = ask.run(on)?;
+            let job = move |lab: &Lab<'_>| {
+                let got = lab.answer(&ask)?;
                 Ok(Done {
                     warnings: ask.warnings(&got),
                     got: Arc::new(got),
@@ -290,12 +233,15 @@ impl Figure {
     }
 
     /// A figure that is read from the result of one ask.
-    pub fn read<A: Ask>(
+    pub fn read<A: Ask + Clone + Send + 'static>(
         unit: &'static str,
         on: impl Into<On>,
         ask: A,
         read: impl Fn(&A::Got) -> Result<f64, String> + Send + Sync + 'static,
-    ) -> Self {
+    ) -> Self
+    where
+        A::Got: 'static,
+    {
         let on = on.into();
         Self::new(unit, move |results| results.read(on, &ask, &read))
     }

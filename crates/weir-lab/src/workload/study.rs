@@ -1,0 +1,271 @@
+//! `weir workload run` as a study: what a described program costs, phase by phase.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::frame::Frame;
+use weir_model::machine::MachineKind;
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::workload::Workload;
+
+use super::{Alone, PhaseRun, WorkloadOptions, WorkloadRun, phases};
+use crate::study::{About, Outcome, Study};
+use crate::view::{View, col};
+use crate::{Lab, LabError, Severity, Verdict};
+
+/// Run a workload on a model: cycles lost by cause, bandwidth, latency.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir workload run llama-decode --on emr2s+cxl-a
+  weir workload run chase --on emr2s+cxl-a --tier cxl0
+  weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1")]
+pub struct RunAlone {
+    /// A name from `weir workload list`, or a TOML file.
+    #[arg(value_name = "NAME|FILE")]
+    pub workload: String,
+    /// The tiers of its pages; with `=N`, N consecutive pages before the next tier.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "TIER[=N]",
+        default_value = "dram",
+        value_parser = share_of_pages
+    )]
+    pub tier: Vec<(TierName, u32)>,
+    /// Without the hardware prefetchers.
+    #[arg(long)]
+    pub no_prefetch: bool,
+    /// Number of threads [default: that of the workload].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Lines that each thread accesses in a phase while it is counted.
+    #[arg(long, value_name = "N", default_value_t = 40_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    pub accesses: u64,
+    /// The description of the workload.
+    #[arg(skip)]
+    pub described: Option<Workload>,
+}
+
+/// Reads `dram` or `dram=3`.
+fn share_of_pages(text: &str) -> Result<(TierName, u32), String> {
+    match text.split_once('=') {
+        None => Ok((TierName::named(text), 1)),
+        Some((tier, number)) => match number.parse() {
+            Ok(weight) if weight <= 255 => Ok((TierName::named(tier), weight)),
+            _ => Err(format!("`{number}` is not a number of pages from 0 to 255")),
+        },
+    }
+}
+
+impl Study for RunAlone {
+    const VERB: &'static str = "workload run";
+    type Output = WorkloadCost;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<WorkloadCost, LabError> {
+        let workload = self.described.as_ref().ok_or_else(|| {
+            LabError::Nothing("workload run needs the description of a workload".into())
+        })?;
+        if lab.machine().kind == MachineKind::Host {
+            return Err(LabError::Nothing(format!(
+                "`{}` is the description of a program, which only a model runs; name one with --on, or run the \
+                 program itself",
+                workload.name
+            )));
+        }
+        let placement = match self.tier.as_slice() {
+            [(tier, _)] => Placement::Bind(tier.clone()),
+            several => Placement::Interleave(several.to_vec()),
+        };
+        let is_missing = |tier: &&TierName| lab.topology().tier(tier).is_none();
+        if let Some(tier) = placement.tiers().find(is_missing) {
+            return Err(LabError::unknown_tier(tier, lab.topology()));
+        }
+        let options = WorkloadOptions {
+            prefetch: !self.no_prefetch,
+            accesses: self.accesses,
+            seed: lab.seed(),
+        };
+        let asks: Vec<Alone<'_>> = phases(workload, &placement, &options).collect();
+        let ran = lab.ask(&asks)?;
+        if ran.len() < asks.len() {
+            return Err(LabError::Stopped);
+        }
+        let (run, threads) = (WorkloadRun::of(workload, ran), workload.threads);
+        let line = |phase| PhaseLine::of_phase(phase, threads);
+        Ok(WorkloadCost {
+            workload: workload.name.clone(),
+            prefetch: options.prefetch,
+            threads,
+            whole: PhaseLine::of_run(&run, threads),
+            phases: run.phases.iter().map(line).collect(),
+            counters: run.counters,
+            placement,
+        })
+    }
+}
+
+/// What a workload cost: the own part of a `workload run` document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadCost {
+    /// The workload's name.
+    pub workload: String,
+    /// Where its pages were.
+    pub placement: Placement,
+    /// Whether the hardware prefetchers ran.
+    pub prefetch: bool,
+    /// Threads.
+    pub threads: u32,
+    /// All phases together.
+    pub whole: PhaseLine,
+    /// Each of them.
+    pub phases: Vec<PhaseLine>,
+    /// What was counted in all phases: the cores of this workload, and the uncore.
+    pub counters: CounterSet,
+}
+
+impl Outcome for WorkloadCost {
+    const SCHEMA: &'static str = "weir/workload-run/1";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
+        let Self { whole, .. } = self;
+        let parts = [
+            ("a full store buffer", whole.stores),
+            ("L1", whole.l1),
+            ("L2", whole.l2),
+            ("the last-level cache", whole.l3),
+            ("memory", whole.dram),
+        ];
+        let [most, rest @ ..] = parts;
+        let (cause, share) = (rest.into_iter()).fold(most, |a, b| if b.1 > a.1 { b } else { a });
+        let tiers: Vec<String> = match &self.placement {
+            Placement::Interleave(parts) => {
+                let part = |(tier, pages): &(TierName, u32)| format!("{tier}={pages}");
+                parts.iter().map(part).collect()
+            }
+            placement => placement.tiers().map(ToString::to_string).collect(),
+        };
+        let text = format!(
+            "{:.2} cycles an instruction on {} with {} thread{}{}; most is lost to {cause}, {:.0} % of all cycles",
+            whole.cpi,
+            tiers.join(","),
+            self.threads,
+            if self.threads == 1 { "" } else { "s" },
+            if self.prefetch {
+                ""
+            } else {
+                ", without prefetchers"
+            },
+            share * 100.0
+        );
+        let shares = "of all cycles: those in which nothing was executed because the store buffer was full, or \
+                      while a load was under way that had missed so many caches. The last column is the latency \
+                      of demand reads beyond L2";
+        vec![note(&self.workload, text), note("shares", shares.into())]
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let columns = vec![
+            col("phase"),
+            col("cpi").head("CPI"),
+            col("stores").share(),
+            col("l1").head("L1").share(),
+            col("l2").head("L2").share(),
+            col("l3").head("L3").share(),
+            col("dram").head("DRAM").share(),
+            col("gbps").head(""),
+            col("latency_ns").head(""),
+        ];
+        vec![View::table("phases", "Cycles lost, by phase", columns)]
+    }
+
+    /// The phases, and all of them together where there are several.
+    fn frames(&self) -> Vec<Frame> {
+        let whole = (self.phases.len() != 1).then_some(&self.whole);
+        let lines: Vec<&PhaseLine> = self.phases.iter().chain(whole).collect();
+        vec![Frame::of("phases", &lines)]
+    }
+}
+
+/// What a phase cost. Shares are of all cycles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseLine {
+    /// Its name.
+    pub phase: String,
+    /// Instructions of all threads.
+    pub instructions: u64,
+    /// How long it takes.
+    pub time_ns: Nanos,
+    /// Core cycles of an instruction.
+    pub cpi: f64,
+    /// Share in which nothing was executed because the store buffer was full.
+    pub stores: f64,
+    /// Share in which nothing was executed while loads were under way that all hit L1, ...
+    pub l1: f64,
+    /// ... of which one had missed L1, ...
+    pub l2: f64,
+    /// ... L2, ...
+    pub l3: f64,
+    /// ... and the last-level cache.
+    pub dram: f64,
+    /// Lines that crossed the memory interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<f64>,
+    /// Mean latency of demand reads beyond L2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<f64>,
+}
+
+impl PhaseLine {
+    /// Of one phase that so many threads run.
+    fn of_phase(run: &PhaseRun, threads: u32) -> Self {
+        let (time, counters) = (run.time, &run.counters);
+        Self::of(&run.phase, (run.instructions, threads), time, counters)
+    }
+
+    /// Of all of them.
+    fn of_run(run: &WorkloadRun, threads: u32) -> Self {
+        Self::of("all", (run.instructions, threads), run.time, &run.counters)
+    }
+
+    fn of(
+        phase: &str,
+        (instructions, threads): (u64, u32),
+        time: Nanos,
+        counters: &CounterSet,
+    ) -> Self {
+        let count = |counter| counters.get(counter).map_or(0.0, |n| n as f64);
+        let cycles = count(Counter::Cycles).max(1.0);
+        let share = |of: f64, without: f64| ((of - without) / cycles).max(0.0);
+        let [any, l1, l2, l3] = [
+            Counter::StallsMemAny,
+            Counter::StallsL1dMiss,
+            Counter::StallsL2Miss,
+            Counter::StallsL3Miss,
+        ]
+        .map(count);
+        let lines = counters.get(Counter::TorInsertsIaMiss).ok();
+        let bytes = lines.map(|lines| Bytes(lines * LINE_BYTES));
+        let outstanding = counters.ratio(
+            Counter::OffcoreOutstandingDemandDataRd,
+            Counter::OffcoreDemandDataRd,
+        );
+        let cycle = time.get() * f64::from(threads) / cycles;
+        Self {
+            phase: phase.to_owned(),
+            instructions,
+            time_ns: time,
+            cpi: cycles / (instructions.max(1) as f64),
+            stores: share(count(Counter::BoundOnStores), 0.0),
+            l1: share(any, l1),
+            l2: share(l1, l2),
+            l3: share(l2, l3),
+            dram: share(l3, 0.0),
+            gbps: bytes.map(|bytes| GbPerSec::from_bytes_in(bytes, time).get()),
+            latency_ns: outstanding.ok().map(|cycles| cycles * cycle),
+        }
+    }
+}
