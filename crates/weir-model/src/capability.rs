@@ -37,6 +37,8 @@ pub enum Feature {
     InterleaveWeights,
     /// Control of the hardware prefetchers.
     PrefetchControl,
+    /// Bounds of the clock of processors (cpufreq).
+    ClockControl,
     /// Cache and bandwidth allocation through resctrl.
     Resctrl,
     /// More than one memory node.
@@ -76,6 +78,7 @@ impl Feature {
             Feature::BandwidthMonitoring => "bandwidth_monitoring",
             Feature::InterleaveWeights => "interleave_weights",
             Feature::PrefetchControl => "prefetch_control",
+            Feature::ClockControl => "clock_control",
             Feature::Resctrl => "resctrl",
             Feature::MultipleNodes => "multiple_nodes",
             Feature::CxlMemory => "cxl_memory",

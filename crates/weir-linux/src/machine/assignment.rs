@@ -1,6 +1,7 @@
 //! From tenants to one job for each thread; a tenant that cannot run is refused.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
@@ -11,6 +12,7 @@ use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::HostParts;
+use super::pacer::Gate;
 use super::requests::Request;
 use crate::dsa::WorkQueue;
 use crate::dsa::queue::Style;
@@ -36,6 +38,8 @@ pub(super) struct Job {
     pub pattern: Pattern,
     pub timing: Timing,
     pub pause: Nanos,
+    /// What limits the thread.
+    pub gate: Arc<Gate>,
     /// Memory of the instruction, then memory that is loaded together with it.
     pub memory: Vec<Need>,
     pub pages: Pages,
@@ -47,6 +51,10 @@ pub(super) struct Job {
 /// Memory that a job needs.
 #[derive(Debug, Clone)]
 pub(super) struct Need {
+    /// The region of its tenant.
+    pub region: &'static str,
+    /// Whether pages may be on other nodes when the node of the only share is full.
+    pub spills: bool,
     pub bytes: Bytes,
     pub shares: Vec<Share>,
 }
@@ -138,6 +146,7 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
                 pattern: stream.pattern,
                 timing: stream.timing,
                 pause: stream.pause,
+                gate: Arc::default(),
                 memory: memory.clone(),
                 pages: host.options.pages,
                 seed: random.word(),
@@ -313,28 +322,29 @@ fn memory_of(
     tenant: &Tenant,
     stream: &Stream,
 ) -> Result<Vec<Need>, MachineError> {
-    let touched = shares(host, (tenant, stream), DATA)?;
+    let need = |region, lines: u64| {
+        Ok(Need {
+            region,
+            spills: tenant.placement_of(region).spills(),
+            bytes: Bytes(lines * LINE_BYTES),
+            shares: shares(host, (tenant, stream), region)?,
+        })
+    };
+    let lines = stream.working_set.lines();
     let Some(reads) = &stream.reads else {
-        let bytes = match stream.pattern {
-            Pattern::SharedLine => Bytes(LINE_BYTES),
-            _ => stream.working_set,
-        };
-        return Ok(vec![Need {
-            bytes,
-            shares: touched,
+        return Ok(vec![match stream.pattern {
+            Pattern::SharedLine => need(DATA, 1)?,
+            _ => Need {
+                bytes: stream.working_set,
+                ..need(DATA, lines)?
+            },
         }]);
     };
     let (loads, per) = (u64::from(reads.lines), u64::from(reads.per));
-    let rounds = stream.working_set.lines() / (loads + per);
+    let rounds = lines / (loads + per);
     Ok(vec![
-        Need {
-            bytes: Bytes(rounds * per * LINE_BYTES),
-            shares: touched,
-        },
-        Need {
-            bytes: Bytes(rounds * loads * LINE_BYTES),
-            shares: shares(host, (tenant, stream), SOURCE)?,
-        },
+        need(DATA, rounds * per)?,
+        need(SOURCE, rounds * loads)?,
     ])
 }
 
@@ -400,7 +410,7 @@ pub(super) fn check_free_memory<'a>(
             let entry = wanted.entry(node).or_insert_with(|| (tier.clone(), 0));
             entry.1 = entry.1.saturating_add(bytes);
         };
-        for need in &job.memory {
+        for need in job.memory.iter().filter(|need| !need.spills) {
             if let (Pattern::Chase { .. }, Some(home)) = (job.pattern, host.topology.tiers.first())
             {
                 // The order of a chase is drawn in local memory, four bytes for each line.

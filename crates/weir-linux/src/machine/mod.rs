@@ -1,11 +1,15 @@
 //! This server as a [`Machine`]: tenants are pinned threads that run one instruction each, on memory whose
 //! placement the kernel confirmed.
 
+#[cfg(test)]
+mod action_tests;
 mod assignment;
 mod counting;
 mod notes;
 mod pacer;
+mod pages;
 mod recorder;
+mod regulation;
 mod requests;
 mod shared_line;
 mod task;
@@ -14,6 +18,7 @@ mod ways;
 mod worker;
 mod worker_pool;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,10 +45,14 @@ use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
 use counting::Plan;
+use pages::Destination;
+use regulation::Regulation;
 use worker_pool::WorkerPool;
 
 /// How long until the loss of a thread is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// How long to wait between two moves of pages.
+const MOVE_STEP: Duration = Duration::from_micros(200);
 
 /// How to measure.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +67,9 @@ pub struct Options {
     pub budget: f64,
     /// Storage that may take requests.
     pub storage: Option<Wish>,
+    /// The folder of the journal by which changed settings are restored; without one no setting of the whole
+    /// system is changed.
+    pub journal: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -67,6 +79,7 @@ impl Default for Options {
             widest: None,
             budget: 1.0,
             storage: None,
+            journal: None,
         }
     }
 }
@@ -181,6 +194,7 @@ impl Testbed for LinuxTestbed {
             host: Arc::clone(&self.host),
             seed,
             pool: None,
+            regulation: None,
         }))
     }
 
@@ -194,6 +208,30 @@ pub struct LinuxMachine {
     host: Arc<HostParts>,
     seed: u64,
     pool: Option<WorkerPool>,
+    regulation: Option<Regulation>,
+}
+
+impl LinuxMachine {
+    fn running(&mut self) -> Result<&mut WorkerPool, MachineError> {
+        self.pool.as_mut().ok_or_else(|| {
+            MachineError::Request("no run is under way; start one before acting on it".into())
+        })
+    }
+
+    /// The journal of this run, taken when an action first needs it.
+    fn regulation(&mut self, feature: Feature) -> Result<&mut Regulation, MachineError> {
+        match &mut self.regulation {
+            Some(regulation) => Ok(regulation),
+            none => Ok(none.insert(Regulation::open(&self.host, feature)?)),
+        }
+    }
+}
+
+fn applied(requested: &Action, applied: Action) -> Applied {
+    Applied {
+        requested: requested.clone(),
+        applied,
+    }
 }
 
 impl Machine for LinuxMachine {
@@ -270,12 +308,18 @@ impl Machine for LinuxMachine {
             if left.is_zero() {
                 break;
             }
-            std::thread::sleep(left.min(LONGEST_SLEEP));
+            let longest = match pool.is_moving() {
+                true => MOVE_STEP,
+                false => LONGEST_SLEEP,
+            };
+            std::thread::sleep(left.min(longest));
+            pool.step_moves()?;
             pool.check()?;
         }
         let mut tenants = pool.end_window()?;
         let elapsed = clock::raw_nanos().saturating_sub(began);
         pool.after_window(&mut tenants);
+        pool.observe_regions(&self.host, &mut tenants);
         Moment::now(clock)
             .check_since(moment, clock)
             .map_err(|cause| MachineError::System {
@@ -329,23 +373,78 @@ impl Machine for LinuxMachine {
                     },
                 })
             }
-            Action::Cores { .. }
-            | Action::ProcessorTime { .. }
-            | Action::Clock { .. }
-            | Action::Bandwidth { .. }
-            | Action::InterleaveWeights { .. }
-            | Action::MovePages { .. }
-            | Action::Place { .. } => Err(MachineError::Request(
-                "measuring threads of this machine are not limited; regulation acts on control groups".into(),
-            )),
+            Action::Cores { ref tenant, cores } => {
+                let cores = self.running()?.limit_cores(tenant, cores)?;
+                let tenant = tenant.clone();
+                Ok(applied(action, Action::Cores { tenant, cores }))
+            }
+            Action::ProcessorTime {
+                ref tenant,
+                share,
+                period,
+            } => {
+                self.running()?.limit_time(tenant, share, period)?;
+                Ok(applied(action, action.clone()))
+            }
+            Action::Bandwidth {
+                ref tenant,
+                percent,
+            } => {
+                let host = Arc::clone(&self.host);
+                let percent = self.running()?.set_bandwidth(&host, tenant, percent)?;
+                let tenant = tenant.clone();
+                Ok(applied(action, Action::Bandwidth { tenant, percent }))
+            }
+            Action::Clock { ref tenant, clock } => {
+                let cpus = self.running()?.cores_of(tenant)?.to_vec();
+                let host = Arc::clone(&self.host);
+                let regulation = self.regulation(Feature::ClockControl)?;
+                let clock = regulation.clock(&host, &cpus, clock)?;
+                let tenant = tenant.clone();
+                Ok(applied(action, Action::Clock { tenant, clock }))
+            }
+            Action::InterleaveWeights { ref weights } => {
+                self.running()?;
+                let host = Arc::clone(&self.host);
+                let regulation = self.regulation(Feature::InterleaveWeights)?;
+                let weights = regulation.weights(&host, weights)?;
+                Ok(applied(action, Action::InterleaveWeights { weights }))
+            }
+            Action::MovePages {
+                ref tenant,
+                ref pages,
+                ref from,
+                ref to,
+                limit,
+            } => {
+                let host = Arc::clone(&self.host);
+                let destination = Destination::Between(from, to);
+                let pool = self.running()?;
+                pool.move_pages(&host, tenant, pages, destination, limit)?;
+                Ok(applied(action, action.clone()))
+            }
+            Action::Place {
+                ref tenant,
+                ref pages,
+                ref placement,
+                limit,
+            } => {
+                let host = Arc::clone(&self.host);
+                let destination = Destination::Place(placement);
+                let pool = self.running()?;
+                pool.move_pages(&host, tenant, pages, destination, limit)?;
+                Ok(applied(action, action.clone()))
+            }
         }
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
+        let restored = self.regulation.take().map_or(Ok(()), Regulation::end);
         let Some(pool) = self.pool.take() else {
-            return Ok(RunNotes::default());
+            return restored.map(|()| RunNotes::default());
         };
         let (notes, regions) = pool.dismiss()?;
+        restored?;
         *self
             .host
             .kept

@@ -24,7 +24,7 @@ unsafe impl Sync for SharedLine {}
 impl SharedLine {
     /// A line on the tier of `need`.
     pub fn allocate(need: &Need, pages: Pages, policy: &Policy) -> Result<Self, MachineError> {
-        let region = Region::allocate(need.bytes, pages, &need.shares, policy)?;
+        let region = Region::placed(need.bytes, pages, &need.shares, need.spills, policy)?;
         let line = Self { region };
         line.word().store(0, Ordering::Release);
         Ok(line)

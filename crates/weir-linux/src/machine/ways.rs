@@ -10,6 +10,7 @@ use weir_model::tenant::Tenant;
 use super::HostParts;
 use crate::resctrl::{Group, Resctrl};
 use crate::root::Root;
+use crate::steer::actuators::allocation;
 
 /// The groups of a run, removed with it.
 #[derive(Debug, Default)]
@@ -81,16 +82,8 @@ impl Ways {
         for &resource in &resources {
             resctrl.cache_limits(resource)?.check(wanted)?;
         }
-        let domains: BTreeSet<u32> = cores
-            .iter()
-            .map(|&core| domain_of(root, core))
-            .collect::<Result<_, _>>()?;
-        let group = match self.groups.entry(index) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(resctrl.make_group()?)
-            }
-        };
+        let domains = domains_of(root, cores)?;
+        let group = self.group(resctrl, index)?;
         let mut applied = wanted;
         for domain in domains {
             for &resource in &resources {
@@ -98,6 +91,51 @@ impl Ways {
             }
         }
         Ok(u32::try_from(applied).unwrap_or(u32::MAX))
+    }
+
+    /// Bounds the bandwidth of a tenant's cores to the mesh or to memory, and says to how many percent of the
+    /// hardware's scale.
+    ///
+    /// # Errors
+    /// Bandwidth cannot be allocated here.
+    pub fn bound(
+        &mut self,
+        host: &HostParts,
+        index: usize,
+        name: &str,
+        cores: &[u32],
+        percent: u32,
+    ) -> Result<u32, MachineError> {
+        if !(1..=100).contains(&percent) {
+            return Err(MachineError::Request(format!(
+                "`{name}` cannot have {percent} percent of its bandwidth: 1 to 100"
+            )));
+        }
+        let resctrl = host.resctrl.as_ref().map_err(|why| missing(why.clone()))?;
+        let mut apply = || {
+            let scale = allocation::scale(&host.root, None)?;
+            let wanted = (f64::from(percent) / 100.0 * scale.all).round() as u64;
+            let wanted = wanted.max(scale.least).max(1);
+            let group = self.group(resctrl, index)?;
+            let mut applied = wanted;
+            for domain in domains_of(&host.root, cores)? {
+                applied = group.set(scale.resource, domain, wanted)?.applied;
+            }
+            Ok((applied as f64 / scale.all * 100.0).round() as u32)
+        };
+        apply().map_err(|why: Unavailable| {
+            let reason = format!("tenant `{name}`: {}", why.reason);
+            missing(Unavailable::because(reason))
+        })
+    }
+
+    /// The group of a tenant, made when it is first needed.
+    fn group(&mut self, resctrl: &Resctrl, index: usize) -> Result<&mut Group, Unavailable> {
+        use std::collections::btree_map::Entry;
+        Ok(match self.groups.entry(index) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(resctrl.make_group()?),
+        })
     }
 
     /// Puts a thread into its tenant's group, if the tenant has one.
@@ -125,6 +163,11 @@ impl Ways {
             })
         })
     }
+}
+
+/// The instances of the last-level cache that some processors use.
+fn domains_of(root: &Root, cores: &[u32]) -> Result<BTreeSet<u32>, Unavailable> {
+    cores.iter().map(|&core| domain_of(root, core)).collect()
 }
 
 /// The instance of the last-level cache that a processor uses, as resctrl numbers it.

@@ -1,7 +1,8 @@
 //! One thread of a tenant: it gets its memory, waits for the start, and repeats its loop until it is stopped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use weir_model::machine::MachineError;
@@ -14,7 +15,7 @@ use super::recorder::{LeftOut, Progress};
 use super::shared_line::SharedLine;
 use super::task::{Task, Timed};
 use crate::clock::{self, Clock, Moment};
-use crate::memory::Region;
+use crate::memory::{PageRange, Region};
 use crate::pin::{self, Pinned};
 
 /// The report of a thread when its memory is in place.
@@ -28,6 +29,9 @@ pub(super) struct Ready {
     /// with it.
     pub pages: Vec<String>,
     pub timed: Timed,
+    pub cpu: u32,
+    /// Its arrays, with the pages on each node.
+    pub arrays: Vec<(&'static str, PageRange, BTreeMap<u32, u64>)>,
 }
 
 /// The result of a thread.
@@ -51,6 +55,8 @@ pub(super) struct Worker {
     pub host: Arc<HostParts>,
     pub progress: Arc<Progress>,
     pub stop: Arc<AtomicBool>,
+    /// Whether an action moved pages of its tenant.
+    pub moved: Arc<AtomicBool>,
     /// The counters of its core.
     pub counts: Counts,
     /// The line that its tenant's threads share, if they share one.
@@ -87,6 +93,11 @@ impl Worker {
                 .map(|region| region.describe_pages(&self.host.root))
                 .collect(),
             timed: task.timed(),
+            cpu: self.job.cpu,
+            arrays: (self.job.memory.iter().zip(all()))
+                .filter(|_| self.job.turn.is_none_or(|turn| turn.place == 0))
+                .map(|(need, region)| (need.region, region.range(), region.nodes().clone()))
+                .collect(),
         }));
         drop(ready);
         // A closed channel means that another thread could not get ready.
@@ -110,8 +121,14 @@ impl Worker {
         };
         let sound = Moment::now(clock).check_since(moment, clock);
         // Memory that goes offline, a changed cpuset or a daemon may move pages during a run.
-        let mut placed = regions.iter_mut().map(|r| r.verify(&self.host.policy));
-        let placed = placed.find(Result::is_err).unwrap_or(Ok(()));
+        let placed = if self.moved.load(Ordering::Relaxed) {
+            // An action moved them; the next run gets memory of its own.
+            regions.clear();
+            Ok(())
+        } else {
+            let mut placed = regions.iter_mut().map(|r| r.verify(&self.host.policy));
+            placed.find(Result::is_err).unwrap_or(Ok(()))
+        };
         let done = Done {
             cpu: self.job.cpu,
             regions,
@@ -147,7 +164,10 @@ impl Worker {
                     region.verify(policy)?;
                     region
                 }
-                None => Region::allocate(need.bytes, job.pages, &need.shares, policy)?,
+                None => {
+                    let spills = need.spills;
+                    Region::placed(need.bytes, job.pages, &need.shares, spills, policy)?
+                }
             });
         }
         let task = Task::of(job, &regions, &self.host.root)?;

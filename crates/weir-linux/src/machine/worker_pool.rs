@@ -6,19 +6,23 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
-use weir_model::capability::Unavailable;
+use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
+use weir_model::region::Pages;
 use weir_model::tenant::Tenant;
-use weir_model::units::{Bytes, LINE_BYTES};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::assignment::{self, Job, Need, Work};
 use super::counting::Counts;
+use super::pacer::Gate;
+use super::pages::{Destination, RegionMap};
 use super::recorder::Progress;
 use super::requests::{self, Requests};
 use super::shared_line::SharedLine;
 use super::ways::Ways;
 use super::worker::{Done, Ready, Worker};
 use super::{HostParts, notes};
+use crate::clock;
 use crate::memory::Region;
 use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
 
@@ -31,6 +35,11 @@ struct Member {
     cpu: u32,
     progress: Arc<Progress>,
     counts: Counts,
+    gate: Arc<Gate>,
+    /// Whether it waits for a device or for other threads, and cannot be limited.
+    never_waits: bool,
+    /// Whether an action moved pages of its tenant.
+    moved: Arc<AtomicBool>,
     thread: JoinHandle<Option<Done>>,
     /// Lines done when the window began.
     began_at: u64,
@@ -56,6 +65,7 @@ pub(super) struct WorkerPool {
     ways: Ways,
     /// Every running thread, with its tenant.
     threads: Vec<(usize, u32)>,
+    regions: RegionMap,
     notes: RunNotes,
 }
 
@@ -88,12 +98,14 @@ impl WorkerPool {
             let (gate, go) = mpsc::sync_channel(1);
             let progress = Arc::new(Progress::new());
             let counts = Counts::default();
+            let (gate_of_job, moved) = (Arc::clone(&job.gate), Arc::new(AtomicBool::new(false)));
             let worker = Worker {
                 job: job.clone(),
                 host: Arc::clone(host),
                 progress: Arc::clone(&progress),
                 counts: counts.clone(),
                 stop: Arc::clone(&stop),
+                moved: Arc::clone(&moved),
                 shared: shared.get(&job.tenant).cloned(),
             };
             let spawned = std::thread::Builder::new()
@@ -105,6 +117,9 @@ impl WorkerPool {
                     cpu: job.cpu,
                     progress,
                     counts,
+                    gate: gate_of_job,
+                    never_waits: job.turn.is_some() || job.offload.is_some(),
+                    moved,
                     thread,
                     began_at: 0,
                 }),
@@ -178,8 +193,142 @@ impl WorkerPool {
             requests,
             ways,
             threads,
+            regions: regions_of(host, &jobs, &mut ready),
             notes,
         })
+    }
+
+    /// The position of the running tenant of a name.
+    fn tenant(&self, name: &str) -> Result<usize, MachineError> {
+        let index = self.tenants.iter().position(|facts| facts.name == name);
+        index.ok_or_else(|| MachineError::Request(format!("no tenant `{name}` is running")))
+    }
+
+    /// The processors of a tenant.
+    ///
+    /// # Errors
+    /// There is no such tenant.
+    pub fn cores_of(&self, tenant: &str) -> Result<&[u32], MachineError> {
+        let index = self.tenant(tenant)?;
+        Ok(self.tenants.get(index).map_or(&[], |facts| &facts.cores))
+    }
+
+    /// The threads of a tenant that may be limited.
+    fn limitable(&self, tenant: &str) -> Result<Vec<&Member>, MachineError> {
+        let index = self.tenant(tenant)?;
+        let own: Vec<&Member> = self.members.iter().filter(|m| m.tenant == index).collect();
+        let always = own.iter().any(|member| member.never_waits);
+        if own.is_empty() || always {
+            return Err(MachineError::Request(format!(
+                "the threads of `{tenant}` wait for a device or for each other, and are not limited"
+            )));
+        }
+        Ok(own)
+    }
+
+    /// Lets so many of a tenant's threads run, all of them for `None`; says how many may.
+    ///
+    /// # Errors
+    /// There is no such tenant, or its threads cannot be limited.
+    pub fn limit_cores(
+        &self,
+        tenant: &str,
+        cores: Option<u32>,
+    ) -> Result<Option<u32>, MachineError> {
+        if cores == Some(0) {
+            return Err(MachineError::Request(format!(
+                "`{tenant}` cannot run on no core"
+            )));
+        }
+        let own = self.limitable(tenant)?;
+        let most = cores.map_or(own.len(), |cores| cores as usize);
+        for (place, member) in own.iter().enumerate() {
+            member.gate.close(place >= most);
+        }
+        Ok(cores.map(|cores| cores.min(own.len() as u32)))
+    }
+
+    /// Lets a tenant's threads run for a share of each period.
+    ///
+    /// # Errors
+    /// There is no such tenant, its threads cannot be limited, or that is no share or period.
+    pub fn limit_time(&self, tenant: &str, share: f64, period: Nanos) -> Result<(), MachineError> {
+        if !(share > 0.0 && share <= 1.0 && period.get() >= 1e6 && period.get() <= 1e9) {
+            return Err(MachineError::Request(format!(
+                "`{tenant}` cannot run for {share} of each {period}: a share is above 0 and at most 1, a period 1 ms to 1 s"
+            )));
+        }
+        for member in self.limitable(tenant)? {
+            member.gate.share(share, period);
+        }
+        Ok(())
+    }
+
+    /// Bounds the bandwidth of a tenant's threads until the run ends, and says to how many percent.
+    ///
+    /// # Errors
+    /// There is no such tenant, or bandwidth cannot be allocated.
+    pub fn set_bandwidth(
+        &mut self,
+        host: &HostParts,
+        tenant: &str,
+        percent: u32,
+    ) -> Result<u32, MachineError> {
+        let index = self.tenant(tenant)?;
+        let cores = self.cores_of(tenant)?.to_vec();
+        let applied = self.ways.bound(host, index, tenant, &cores, percent)?;
+        for &(_, thread) in self.threads.iter().filter(|(of, _)| *of == index) {
+            self.ways.take(index, thread)?;
+        }
+        Ok(applied)
+    }
+
+    /// Has pages of a tenant moved in the windows that follow.
+    ///
+    /// # Errors
+    /// There is no such tenant, region or tier, or the kernel places no pages.
+    pub fn move_pages(
+        &mut self,
+        host: &HostParts,
+        tenant: &str,
+        pages: &Pages,
+        destination: Destination<'_>,
+        limit: Option<GbPerSec>,
+    ) -> Result<(), MachineError> {
+        let index = self.tenant(tenant)?;
+        host.policy
+            .availability()
+            .map_err(|why| MachineError::Missing {
+                feature: Feature::NumaPolicy,
+                reason: why.reason,
+            })?;
+        let (topology, now) = (&host.topology, clock::raw_nanos());
+        self.regions
+            .ask(index, pages, destination, limit, topology, now)?;
+        for member in self.members.iter().filter(|m| m.tenant == index) {
+            member.moved.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether pages are to move.
+    pub fn is_moving(&self) -> bool {
+        self.regions.is_busy()
+    }
+
+    /// Moves the next pages as far as their limit allows.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn step_moves(&mut self) -> Result<(), MachineError> {
+        self.regions.step(clock::raw_nanos())
+    }
+
+    /// Adds to what each tenant did where its pages are.
+    pub fn observe_regions(&mut self, host: &HostParts, tenants: &mut [TenantProgress]) {
+        for (index, tenant) in tenants.iter_mut().enumerate() {
+            tenant.regions = self.regions.observe(index, &host.topology);
+        }
     }
 
     /// Gives a tenant these ways of the last-level cache until the run ends, and returns the ways that it
@@ -353,6 +502,20 @@ impl TenantFacts {
     }
 }
 
+/// The regions of all tenants, their arrays in the order of the threads.
+fn regions_of(host: &HostParts, jobs: &[Job], ready: &mut [Ready]) -> RegionMap {
+    let place = |cpu: u32| jobs.iter().position(|job| job.cpu == cpu);
+    ready.sort_by_key(|ready| place(ready.cpu));
+    let mut regions = RegionMap::default();
+    for thread in ready {
+        let local = host.topology.local_tier(thread.cpu);
+        for (name, range, nodes) in std::mem::take(&mut thread.arrays) {
+            regions.add(thread.tenant, name, &local, range, &nodes);
+        }
+    }
+    regions
+}
+
 /// Switches the prefetchers off for the tenants that want them off.
 fn hold_prefetchers(
     host: &HostParts,
@@ -390,7 +553,7 @@ fn shared_lines(
 fn take_kept(host: &HostParts, jobs: &[Job]) -> Vec<Vec<Option<Region>>> {
     let mut kept = std::mem::take(&mut *host.kept.lock().unwrap_or_else(PoisonError::into_inner));
     let mut serve = |job: &Job, need: &Need| {
-        let serves = |r: &Region| r.serves(need.bytes, job.pages, &need.shares);
+        let serves = |r: &Region| r.serves(need.bytes, job.pages, &need.shares, need.spills);
         let place = kept.iter().position(serves)?;
         Some(kept.swap_remove(place))
     };

@@ -6,6 +6,7 @@ mod program;
 mod smaps;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ptr::NonNull;
 
@@ -59,6 +60,76 @@ pub struct Region {
     unit: usize,
     /// Whether the kernel confirmed every page's node.
     verified: bool,
+    /// Whether pages may be on other nodes when the node of the only share is full.
+    spills: bool,
+    /// Pages of the base size on each node, when the kernel reported them last.
+    nodes: BTreeMap<u32, u64>,
+}
+
+/// A range of a process's memory, in whole pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageRange {
+    /// The process; `None` for this one.
+    pub process: Option<u32>,
+    /// Its first address.
+    pub start: usize,
+    /// Pages of the base size in it.
+    pub pages: usize,
+    /// Pages of the base size in the unit by which placement alternates.
+    pub unit: usize,
+}
+
+/// Pages on each node. Pages that do not exist yet are on none.
+pub(crate) fn count(nodes: &[i32]) -> BTreeMap<u32, u64> {
+    let mut counts = BTreeMap::new();
+    for node in nodes
+        .iter()
+        .filter_map(|&status| u32::try_from(status).ok())
+    {
+        *counts.entry(node).or_default() += 1;
+    }
+    counts
+}
+
+impl PageRange {
+    /// Bytes in it.
+    pub fn bytes(&self) -> u64 {
+        (self.pages * base_page()) as u64
+    }
+
+    /// The node of each of `count` pages from page `first` on; a negative error number for a page without one.
+    pub fn nodes(&self, first: usize, count: usize) -> Vec<i32> {
+        let address = |i| self.start + (first + i) * base_page();
+        let found = policy::move_pages(self.process, address, count, None);
+        found.unwrap_or_else(|_| vec![-libc::ENOENT; count])
+    }
+
+    /// Moves pages to a node, as far as the kernel does so.
+    ///
+    /// # Errors
+    /// The kernel refuses the whole request.
+    pub fn move_to(&self, pages: &[usize], node: u32) -> Result<(), MachineError> {
+        let address = |i: usize| self.start + pages[i] * base_page();
+        policy::move_pages(self.process, address, pages.len(), Some(node))
+            .map(drop)
+            .map_err(|e| system(&format!("move_pages to node {node}"), &e))
+    }
+
+    /// Sets the nodes of this program's pages that do not exist yet; `spills` if pages may be elsewhere when the
+    /// node is full.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_policy(&self, nodes: &[u32], spills: bool) -> Result<(), MachineError> {
+        let mode = if spills {
+            policy::MPOL_PREFERRED
+        } else {
+            policy::MPOL_BIND
+        };
+        let start = std::ptr::without_provenance_mut(self.start);
+        policy::set_range(start, self.pages * base_page(), mode, nodes)
+            .map_err(|e| system(&format!("mbind to node {nodes:?}"), &e))
+    }
 }
 
 // SAFETY: a region is the only owner of its memory, as a `Box<[u8]>` is.
@@ -75,7 +146,23 @@ impl Region {
         shares: &[Share],
         policy: &Policy,
     ) -> Result<Self, MachineError> {
+        Self::placed(bytes, pages, shares, false, policy)
+    }
+
+    /// As [`Region::allocate`]; if it `spills`, pages may be on other nodes when the node of the only share is
+    /// full.
+    ///
+    /// # Errors
+    /// As [`Region::allocate`].
+    pub(crate) fn placed(
+        bytes: Bytes,
+        pages: Pages,
+        shares: &[Share],
+        spills: bool,
+        policy: &Policy,
+    ) -> Result<Self, MachineError> {
         let mut region = Self::map(bytes, pages, shares)?;
+        region.spills = spills;
         region.populate(policy)?;
         region.fill();
         region.verify(policy)?;
@@ -128,6 +215,8 @@ impl Region {
             pages,
             unit,
             verified: false,
+            spills: false,
+            nodes: BTreeMap::new(),
         };
         region.advise()?;
         region.keep_from_children()?;
@@ -137,6 +226,22 @@ impl Region {
     /// Its first byte.
     pub fn base(&self) -> *mut u8 {
         self.base.as_ptr()
+    }
+
+    /// Pages of the base size on each node, when the kernel reported them last.
+    pub(crate) fn nodes(&self) -> &BTreeMap<u32, u64> {
+        &self.nodes
+    }
+
+    /// The pages in it.
+    pub(crate) fn range(&self) -> PageRange {
+        let page = base_page();
+        PageRange {
+            process: None,
+            start: self.base.as_ptr().addr(),
+            pages: self.bytes / page,
+            unit: (self.unit / page).max(1),
+        }
     }
 
     /// Bytes in it: the requested size, rounded up to whole pages.
@@ -150,7 +255,13 @@ impl Region {
     }
 
     /// Whether it is equal to what a request of this kind would make.
-    pub fn serves(&self, bytes: Bytes, pages: Pages, shares: &[Share]) -> bool {
+    pub(crate) fn serves(
+        &self,
+        bytes: Bytes,
+        pages: Pages,
+        shares: &[Share],
+        spills: bool,
+    ) -> bool {
         let kind = match pages {
             Pages::Transparent if bytes.get() < HUGE as u64 => Pages::Base,
             other => other,
@@ -158,6 +269,7 @@ impl Region {
         bytes.get().checked_next_multiple_of(self.unit as u64) == Some(self.bytes as u64)
             && kind == self.pages
             && shares == self.shares
+            && spills == self.spills
     }
 
     /// The real page size, in words.
@@ -191,6 +303,7 @@ impl Region {
         let page = base_page();
         let found = policy::nodes_of(self.base.as_ptr(), self.bytes / page, page)
             .map_err(|e| system("move_pages, to ask where pages lie", &e))?;
+        self.nodes = count(&found);
         let per_unit = (self.unit / page).max(1);
         let mut misplaced: Vec<(i32, u64)> = Vec::new();
         let mut first = None;
@@ -205,6 +318,9 @@ impl Region {
             }
         }
         if let Some(tier) = first {
+            if self.spills {
+                return Ok(());
+            }
             return Err(MachineError::Misplaced {
                 tier,
                 misplaced: misplaced.iter().map(|(_, count)| count).sum(),
@@ -275,11 +391,7 @@ impl Region {
         if policy.availability().is_err() || nodes.len() < self.shares.len() {
             return self.touch(0, self.bytes);
         }
-        let base = self.base.as_ptr();
-        let bind = |nodes: &[u32]| {
-            policy::set_range(base, self.bytes, policy::MPOL_BIND, nodes)
-                .map_err(|e| system(&format!("mbind to node {nodes:?}"), &e))
-        };
+        let bind = |nodes: &[u32]| self.range().set_policy(nodes, self.spills);
         if let [node] = nodes.as_slice() {
             bind(&[*node])?;
             return self.touch(0, self.bytes);

@@ -102,7 +102,7 @@ pub(super) fn set_range(
 
 /// The node of each of `count` pages, or a negative error number.
 pub(super) fn nodes_of(start: *mut u8, count: usize, page: usize) -> io::Result<Vec<i32>> {
-    move_pages(start, count, page, None)
+    move_pages(None, |i| start.addr() + i * page, count, None)
 }
 
 /// Asks the kernel to move each of `count` pages; the result for each is its node now, or a negative error
@@ -113,29 +113,35 @@ pub(super) fn move_to(
     page: usize,
     node: u32,
 ) -> io::Result<Vec<i32>> {
-    let node = libc::c_int::try_from(node).map_err(|_| io::ErrorKind::InvalidInput)?;
-    move_pages(start, count, page, Some(node))
+    move_pages(None, |i| start.addr() + i * page, count, Some(node))
 }
 
-fn move_pages(
-    start: *mut u8,
+/// The node of each page of a process (`None`: this one), or a negative error number; after a move to a
+/// node, if there is one.
+pub(super) fn move_pages(
+    process: Option<u32>,
+    address: impl Fn(usize) -> usize,
     count: usize,
-    page: usize,
-    node: Option<libc::c_int>,
+    node: Option<u32>,
 ) -> io::Result<Vec<i32>> {
-    let targets = node.map(|node| vec![node; BATCH.min(count)]);
+    let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+    let process = libc::pid_t::try_from(process.unwrap_or(0)).map_err(invalid)?;
+    let node = node.map(libc::c_int::try_from).transpose();
+    let targets = node
+        .map_err(invalid)?
+        .map(|node| vec![node; BATCH.min(count)]);
     let targets = targets.as_ref().map_or(ptr::null(), |nodes| nodes.as_ptr());
     let mut status = vec![-libc::ENOENT; count];
-    let mut addresses = Vec::with_capacity(BATCH);
+    let mut addresses: Vec<usize> = Vec::with_capacity(BATCH);
     for (batch, found) in status.chunks_mut(BATCH).enumerate() {
         addresses.clear();
-        addresses.extend((0..found.len()).map(|i| start.wrapping_add((batch * BATCH + i) * page)));
+        addresses.extend((0..found.len()).map(|i| address(batch * BATCH + i)));
         // SAFETY: the call reads `found.len()` addresses, as many nodes if there is a list of them,
         // and writes as many numbers. Moving a page changes neither its address nor its content.
         checked(unsafe {
             libc::syscall(
                 libc::SYS_move_pages,
-                0,
+                process,
                 found.len(),
                 addresses.as_ptr(),
                 targets,

@@ -36,7 +36,7 @@ pub mod host;
 mod host_tests;
 pub mod interleaving;
 mod journal;
-mod journalled_writes;
+pub(crate) mod journalled_writes;
 #[cfg(test)]
 mod killed;
 pub mod observation;

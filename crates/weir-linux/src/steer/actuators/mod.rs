@@ -10,11 +10,11 @@
 //!
 //! Each takes a request, keeps the floors, writes through the journal and returns the value in force.
 
-pub(super) mod allocation;
-pub(super) mod clock;
+pub(crate) mod allocation;
+pub(crate) mod clock;
 pub(super) mod cores;
 pub(super) mod time;
-pub(super) mod weights;
+pub(crate) mod weights;
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ impl fmt::Display for Actuator {
 
 /// The machine, its journal, and the writes since they were last read.
 #[derive(Debug)]
-pub(super) struct KernelAccess<'h> {
+pub(crate) struct KernelAccess<'h> {
     pub root: &'h Root,
     pub writes: &'h mut JournalledWrites,
     pub wrote: &'h mut Vec<Wrote>,
