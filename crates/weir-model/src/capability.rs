@@ -37,6 +37,8 @@ pub enum Feature {
     InterleaveWeights,
     /// Control of the hardware prefetchers.
     PrefetchControl,
+    /// Control groups (version 2), by which processes are observed and limited.
+    ControlGroups,
     /// Bounds of the clock of processors (cpufreq).
     ClockControl,
     /// Cache and bandwidth allocation through resctrl.
@@ -78,6 +80,7 @@ impl Feature {
             Feature::BandwidthMonitoring => "bandwidth_monitoring",
             Feature::InterleaveWeights => "interleave_weights",
             Feature::PrefetchControl => "prefetch_control",
+            Feature::ControlGroups => "control_groups",
             Feature::ClockControl => "clock_control",
             Feature::Resctrl => "resctrl",
             Feature::MultipleNodes => "multiple_nodes",

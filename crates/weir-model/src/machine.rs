@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Applied};
-use crate::capability::{Capability, Feature};
+use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
 use crate::region::RegionPages;
@@ -147,6 +147,10 @@ impl Observation {
                 (none, more) => *none = more,
             }
             tenant.counters.accumulate(&more.counters);
+            tenant.process = match (tenant.process.take(), more.process) {
+                (Some(own), Some(more)) => Some(own.and(more)),
+                (own, more) => own.or(more),
+            };
             for pages in more.regions {
                 let own = tenant
                     .regions
@@ -192,6 +196,30 @@ pub struct TenantProgress {
     pub counters: CounterSet,
     /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
     pub regions: Vec<RegionPages>,
+    /// What the kernel reports of it, where it is a command or a scope.
+    pub process: Option<ProcessProgress>,
+}
+
+/// What the kernel reports of the processes of a tenant in one window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessProgress {
+    /// Processor time that they ran.
+    pub ran: Result<Nanos, Unavailable>,
+    /// Bytes to and from memory. [`TenantProgress::bytes`] is zero where they are not counted.
+    pub traffic: Result<Bytes, Unavailable>,
+}
+
+impl ProcessProgress {
+    /// This window and the next as one; what is not known of either is not known of both.
+    fn and(self, next: Self) -> Self {
+        let both = |a: Result<f64, Unavailable>, b: Result<f64, Unavailable>| Ok(a? + b?);
+        let time = |ran: Result<Nanos, Unavailable>| ran.map(Nanos::get);
+        let bytes = |traffic: Result<Bytes, Unavailable>| traffic.map(|b| b.get() as f64);
+        Self {
+            ran: both(time(self.ran), time(next.ran)).map(Nanos),
+            traffic: both(bytes(self.traffic), bytes(next.traffic)).map(|b| Bytes(b as u64)),
+        }
+    }
 }
 
 impl TenantProgress {

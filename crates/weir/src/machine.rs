@@ -86,6 +86,7 @@ pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
         let options = weir_linux::Options {
             pages,
             storage,
+            journal: Some(weir_steer::config::Config::default().journal),
             ..weir_linux::Options::default()
         };
         let host = LinuxTestbed::new(weir_linux::Root::live(), options)?;

@@ -2,7 +2,7 @@
 
 use weir_model::access::{Op, Pattern};
 use weir_model::region::{DATA, Pages as Wanted, RegionPages};
-use weir_model::tenant::Placement;
+use weir_model::tenant::{Command, Placement};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Gigahertz};
 
@@ -201,4 +201,81 @@ fn settings_of_the_system_are_restored_when_the_run_ends() {
     }
     machine.stop().unwrap();
     assert_eq!(std::fs::read_to_string(&path).ok(), before);
+}
+
+#[test]
+fn a_command_is_a_tenant_from_its_start_to_the_end_of_the_run() {
+    let testbed = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
+    let mut machine = testbed.open(1).unwrap();
+    let core = machine.topology().cores[0];
+    let command = |program: &str| Tenant {
+        name: "a".into(),
+        work: Work::Command(Command {
+            program: program.into(),
+            arguments: vec!["100".into()],
+        }),
+        cores: vec![core],
+        placement: Placement::FirstTouch,
+        placements: std::collections::BTreeMap::new(),
+        prefetch: true,
+        cache_ways: None,
+    };
+    let error = machine.start(&[command("/does/not/exist")]).unwrap_err();
+    assert!(error.to_string().contains("/does/not/exist"), "{error}");
+    match machine.start(&[command("sleep")]) {
+        Ok(()) => {}
+        // A kernel without control groups of version 2.
+        Err(MachineError::Missing { feature, .. }) => {
+            assert_eq!(feature, Feature::ControlGroups);
+            return;
+        }
+        Err(other) => panic!("{other}"),
+    }
+    let seen = window(machine.as_mut());
+    let process = seen.tenants[0].process.as_ref().unwrap();
+    assert!(
+        process.ran.as_ref().is_ok_and(|ran| *ran <= seen.window),
+        "{process:?}"
+    );
+    let quota = Action::ProcessorTime {
+        tenant: "a".into(),
+        share: 0.5,
+        period: Nanos(10e6),
+    };
+    let error = machine.act(&quota).unwrap_err();
+    assert!(matches!(error, MachineError::Missing { .. }), "{error}");
+    let notes = machine.stop().unwrap();
+    let started = notes
+        .conditions
+        .iter()
+        .find(|c| c.contains("a command, pid:"));
+    let number = started.and_then(|c| c.rsplit_once(':')).unwrap().1;
+    assert!(!std::path::Path::new(&format!("/proc/{number}")).exists());
+}
+
+#[test]
+fn a_scope_that_names_nothing_is_refused_by_name() {
+    let testbed = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
+    let mut machine = testbed.open(1).unwrap();
+    let tenant = Tenant {
+        name: "a".into(),
+        work: Work::Scope("cgroup:/there/is/none".parse().unwrap()),
+        cores: Vec::new(),
+        placement: Placement::FirstTouch,
+        placements: std::collections::BTreeMap::new(),
+        prefetch: true,
+        cache_ways: None,
+    };
+    let error = machine.start(&[tenant]).unwrap_err();
+    let no_groups = matches!(
+        error,
+        MachineError::Missing {
+            feature: Feature::ControlGroups,
+            ..
+        }
+    );
+    assert!(
+        no_groups || error.to_string().contains("/there/is/none"),
+        "{error}"
+    );
 }

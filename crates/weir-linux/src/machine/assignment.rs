@@ -7,7 +7,7 @@ use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 use weir_model::region::{DATA, SOURCE};
-use weir_model::tenant::{Reads, Stream, Tenant};
+use weir_model::tenant::{Reads, Stream, Tenant, Work};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -70,7 +70,7 @@ pub(super) struct Turn {
 
 /// The jobs of all tenants of a run.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Work {
+pub(super) struct Assignment {
     /// One job for each core of each tenant of memory.
     pub jobs: Vec<Job>,
     /// The requests of each tenant of storage.
@@ -78,14 +78,18 @@ pub(super) struct Work {
 }
 
 /// The job of each tenant.
-pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Work, MachineError> {
+pub(super) fn work(
+    host: &HostParts,
+    tenants: &[Tenant],
+    seed: u64,
+) -> Result<Assignment, MachineError> {
     if tenants.is_empty() {
         return Err(MachineError::Request("there is no tenant to start".into()));
     }
     let mut random = Random::new(seed);
     let mut taken: BTreeMap<u32, &str> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();
-    let mut work = Work::default();
+    let mut work = Assignment::default();
     for (index, tenant) in tenants.iter().enumerate() {
         let refuse = |why: String| {
             Err(MachineError::Request(format!(
@@ -93,25 +97,25 @@ pub(super) fn work(host: &HostParts, tenants: &[Tenant], seed: u64) -> Result<Wo
                 tenant.name
             )))
         };
-        let Some(stream) = tenant.work.stream() else {
-            return refuse(format!(
-                "it is {}, which this machine does not start",
-                tenant.work.describe()
-            ));
-        };
         if names.contains(&tenant.name.as_str()) {
             return refuse("another tenant has the same name".into());
         }
         names.push(&tenant.name);
+        if let Work::Scope(_) = tenant.work {
+            continue;
+        }
         if tenant.cores.is_empty() {
             return refuse("it has no core to run on".into());
         }
+        if let Err(why) = take_cores(host, tenant, &mut taken) {
+            return refuse(why);
+        }
+        let Some(stream) = tenant.work.stream() else {
+            continue;
+        };
         if let Err(why) =
             check_pattern(stream, tenant.cores.len()).and_then(|()| check_pace(stream))
         {
-            return refuse(why);
-        }
-        if let Err(why) = take_cores(host, tenant, &mut taken) {
             return refuse(why);
         }
         if stream.op.is_storage() {

@@ -8,6 +8,7 @@ mod counting;
 mod notes;
 mod pacer;
 mod pages;
+mod processes;
 mod recorder;
 mod regulation;
 mod requests;
@@ -334,6 +335,12 @@ impl Machine for LinuxMachine {
     }
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
+        let moves = matches!(action, Action::MovePages { .. } | Action::Place { .. });
+        if let (Some(pool), Some(tenant), false) = (&mut self.pool, action.tenant(), moves)
+            && let Some(processes) = pool.processes_with(tenant)
+        {
+            return processes.act(action);
+        }
         match *action {
             Action::Prefetchers { l1, l2 } => {
                 let missing = |why: Unavailable| MachineError::Missing {

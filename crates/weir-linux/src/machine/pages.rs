@@ -22,6 +22,8 @@ const STRETCH: usize = 512;
 pub(super) struct RegionMap {
     regions: Vec<TenantRegion>,
     jobs: VecDeque<Job>,
+    /// When the first job was last continued.
+    last: u64,
 }
 
 #[derive(Debug)]
@@ -48,9 +50,8 @@ struct Job {
     bytes: (u64, u64),
     target: Target,
     limit: Option<GbPerSec>,
-    /// When it began, and bytes moved since then.
-    began: u64,
-    moved: u64,
+    /// Bytes that it may move now. They grow with the time of windows while it is the first job.
+    credit: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -96,6 +97,11 @@ impl RegionMap {
         region.ranges.push(range);
     }
 
+    /// Forgets the regions of a tenant, which are read again. No page may be moving.
+    pub fn forget(&mut self, tenant: usize) {
+        self.regions.retain(|region| region.tenant != tenant);
+    }
+
     /// Requests moves of a tenant's pages.
     ///
     /// # Errors
@@ -107,7 +113,6 @@ impl RegionMap {
         destination: Destination<'_>,
         limit: Option<GbPerSec>,
         topology: &Topology,
-        now: u64,
     ) -> Result<(), MachineError> {
         if let Some(limit) = limit.filter(|l| !(l.get().is_finite() && l.get() > 0.0)) {
             return Err(MachineError::Request(format!(
@@ -158,8 +163,7 @@ impl RegionMap {
                 bytes,
                 target,
                 limit,
-                began: now,
-                moved: 0,
+                credit: 0.0,
             });
         }
         if jobs.is_empty() {
@@ -200,14 +204,25 @@ impl RegionMap {
     /// # Errors
     /// The kernel refuses the request.
     pub fn step(&mut self, now: u64) -> Result<(), MachineError> {
+        let passed = now.saturating_sub(self.last) as f64;
+        self.last = now;
         let Some(job) = self.jobs.front_mut() else {
             return Ok(());
         };
-        let region = &mut self.regions[job.region];
-        if !job.step(region, now)? {
+        // A gigabyte per second is a byte per nanosecond.
+        let more = job
+            .limit
+            .map_or(f64::INFINITY, |limit| limit.get() * passed);
+        job.credit += more;
+        if !job.step(&mut self.regions[job.region])? {
             self.jobs.pop_front();
         }
         Ok(())
+    }
+
+    /// Time between windows is no time in which pages move.
+    pub fn begin_window(&mut self, now: u64) {
+        self.last = now;
     }
 
     /// Whether there is something to move.
@@ -247,13 +262,8 @@ impl RegionMap {
 
 impl Job {
     /// Moves the next stretches as far as the limit allows; whether anything is left.
-    fn step(&mut self, region: &mut TenantRegion, now: u64) -> Result<bool, MachineError> {
+    fn step(&mut self, region: &mut TenantRegion) -> Result<bool, MachineError> {
         let page_bytes = memory::base_page() as u64;
-        let passed = now.saturating_sub(self.began) as f64;
-        // A gigabyte per second is a byte per nanosecond.
-        let allowed = self
-            .limit
-            .map_or(u64::MAX, |limit| (limit.get() * passed) as u64);
         let before_range = region.ranges.iter().take(self.range);
         let mut start: u64 = before_range.map(PageRange::bytes).sum();
         while let Some(range) = region.ranges.get(self.range).copied() {
@@ -265,7 +275,7 @@ impl Job {
                 let wanted = self.wanted(&before, start, range.unit);
                 let pages: usize = wanted.values().map(Vec::len).sum();
                 let bytes = pages as u64 * page_bytes;
-                if self.moved.saturating_add(bytes) > allowed {
+                if bytes as f64 > self.credit {
                     return Ok(true);
                 }
                 for (node, pages) in &wanted {
@@ -273,7 +283,8 @@ impl Job {
                 }
                 if bytes > 0 {
                     let after = range.nodes(self.page, count);
-                    self.moved += region.account(&before, &after) * page_bytes;
+                    let moved = region.account(&before, &after) * page_bytes;
+                    self.credit -= moved as f64;
                 }
                 self.page += count;
                 if bytes > 0 {
@@ -390,7 +401,7 @@ mod tests {
             let page = memory::base_page();
             let bytes = ((first * page) as u64, ((first + bytes) * page) as u64);
             let target = Target::Between { from, to };
-            let job = Job { region: 0, range: 0, page: 0, bytes, target, limit: None, began: 0, moved: 0 };
+            let job = Job { region: 0, range: 0, page: 0, bytes, target, limit: None, credit: 0.0 };
             let wanted = job.wanted(&nodes, 0, 1);
             for (i, &node) in nodes.iter().enumerate() {
                 let inside = (bytes.0..bytes.1).contains(&((i * page) as u64));

@@ -12,10 +12,11 @@ use weir_model::region::Pages;
 use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
-use super::assignment::{self, Job, Need, Work};
+use super::assignment::{self, Assignment, Job, Need};
 use super::counting::Counts;
 use super::pacer::Gate;
 use super::pages::{Destination, RegionMap};
+use super::processes::Processes;
 use super::recorder::Progress;
 use super::requests::{self, Requests};
 use super::shared_line::SharedLine;
@@ -66,6 +67,8 @@ pub(super) struct WorkerPool {
     /// Every running thread, with its tenant.
     threads: Vec<(usize, u32)>,
     regions: RegionMap,
+    /// Tenants that are processes of their own.
+    processes: Option<Processes>,
     notes: RunNotes,
 }
 
@@ -73,7 +76,7 @@ impl WorkerPool {
     /// Starts every thread, waits until all have their memory, and starts their loops together. If one cannot
     /// get ready, none runs.
     pub fn assemble(
-        work: Work,
+        work: Assignment,
         tenants: &[Tenant],
         host: &Arc<HostParts>,
     ) -> Result<Self, MachineError> {
@@ -86,6 +89,8 @@ impl WorkerPool {
         let (ways, of_ways) = Ways::divide(host, tenants)?;
         // They take longest to get ready, and end themselves if the run does not begin.
         let mut requests = Requests::start(host, &work.requests)?;
+
+        let processes = Processes::start(host, tenants)?;
 
         let prefetchers = hold_prefetchers(host, tenants);
         let stop = Arc::new(AtomicBool::new(false));
@@ -194,6 +199,7 @@ impl WorkerPool {
             ways,
             threads,
             regions: regions_of(host, &jobs, &mut ready),
+            processes,
             notes,
         })
     }
@@ -302,13 +308,18 @@ impl WorkerPool {
                 feature: Feature::NumaPolicy,
                 reason: why.reason,
             })?;
-        let (topology, now) = (&host.topology, clock::raw_nanos());
+        let topology = &host.topology;
         self.regions
-            .ask(index, pages, destination, limit, topology, now)?;
+            .ask(index, pages, destination, limit, topology)?;
         for member in self.members.iter().filter(|m| m.tenant == index) {
             member.moved.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// The tenants that are processes, if this is one of them.
+    pub fn processes_with(&mut self, tenant: &str) -> Option<&mut Processes> {
+        self.processes.as_mut().filter(|all| all.has(tenant))
     }
 
     /// Whether pages are to move.
@@ -326,6 +337,9 @@ impl WorkerPool {
 
     /// Adds to what each tenant did where its pages are.
     pub fn observe_regions(&mut self, host: &HostParts, tenants: &mut [TenantProgress]) {
+        if let (Some(processes), false) = (&self.processes, self.is_moving()) {
+            processes.read_regions(&host.root, &mut self.regions);
+        }
         for (index, tenant) in tenants.iter_mut().enumerate() {
             tenant.regions = self.regions.observe(index, &host.topology);
         }
@@ -392,6 +406,10 @@ impl WorkerPool {
     /// Requests to storage cannot be counted.
     pub fn begin_window(&mut self) -> Result<(), MachineError> {
         self.requests.before_window();
+        self.regions.begin_window(clock::raw_nanos());
+        if let Some(processes) = &mut self.processes {
+            processes.begin_window();
+        }
         for member in &mut self.members {
             member.progress.take_latencies();
             member.counts.begin();
@@ -424,6 +442,9 @@ impl WorkerPool {
         self.check()?;
         let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
         self.requests.end_window(&mut tenants)?;
+        if let Some(processes) = &mut self.processes {
+            processes.end_window(&mut tenants);
+        }
         for member in &self.members {
             let lines = member.progress.lines.load(Ordering::Relaxed);
             let (Some(tenant), Some(facts)) = (
@@ -459,6 +480,9 @@ impl WorkerPool {
         let mut notes = std::mem::take(&mut self.notes);
         let mut regions = Vec::with_capacity(self.members.len());
         let mut lost = std::mem::take(&mut self.requests).end(&mut notes).err();
+        if let Some(processes) = self.processes.take() {
+            lost = lost.or(processes.end(&mut notes).err());
+        }
         for member in std::mem::take(&mut self.members) {
             match member.thread.join() {
                 Ok(Some(done)) => {

@@ -25,6 +25,15 @@ impl ProgramPolicy {
         }
     }
 
+    /// Every page on one node as long as it has free memory.
+    pub fn preferred(node: u32) -> Self {
+        Self {
+            mode: policy::MPOL_PREFERRED,
+            name: "MPOL_PREFERRED",
+            nodes: vec![node],
+        }
+    }
+
     /// Page by page over nodes.
     pub fn interleave(nodes: &[u32]) -> Self {
         Self {

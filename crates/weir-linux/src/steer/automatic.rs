@@ -51,7 +51,7 @@ pub struct Candidate {
 impl Candidate {
     /// Its scope.
     pub fn scope(&self) -> Scope {
-        Scope::Group(self.group.clone())
+        Scope::Cgroup(self.group.clone())
     }
 
     /// Its role and the reason, in words.
@@ -122,7 +122,7 @@ fn has_processes(root: &Root, group: &str) -> bool {
 
 /// The group of this process, below the mount.
 fn own_group(root: &Root) -> Option<String> {
-    let path = super::scope::group_of(root, &Scope::Process(std::process::id())).ok()?;
+    let path = super::scope::group_of(root, &Scope::Pid(std::process::id())).ok()?;
     path.strip_prefix(MOUNT).map(str::to_owned)
 }
 

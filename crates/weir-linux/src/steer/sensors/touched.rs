@@ -67,7 +67,7 @@ impl Touched {
         });
         let mut all = vec![Residency::default(); groups.len()];
         for (&process, touched) in seen.iter() {
-            let Ok(of) = group_of(root, &Scope::Process(process)) else {
+            let Ok(of) = group_of(root, &Scope::Pid(process)) else {
                 continue;
             };
             let is_in = |group: &&str| {

@@ -85,7 +85,7 @@ impl Tenant {
         let mut moves = None;
         let mut busy = Busy::of_group(&group);
         let mut alone = true;
-        if let Scope::Process(process) = asked.scope {
+        if let Scope::Pid(process) = asked.scope {
             alone = group != MOUNT && group::processes(root, &group) == [process];
             if !alone {
                 busy = Busy::of_process(process);
@@ -150,11 +150,11 @@ impl Tenant {
             return None;
         }
         let both = (&self.scope, &other.scope);
-        if let (Scope::Process(a), Scope::Process(b)) = both {
+        if let (Scope::Pid(a), Scope::Pid(b)) = both {
             return (a == b).then(|| format!("process {a} is also tenant `{}`", self.name));
         }
         // For a process that shares its group, only the process itself is meant.
-        let is_one = |t: &Self| matches!(t.scope, Scope::Process(_)) && !t.alone;
+        let is_one = |t: &Self| matches!(t.scope, Scope::Pid(_)) && !t.alone;
         let of = |t: &Self| match &t.moves {
             Some((_, from)) => from.clone(),
             None => t.group.clone(),

@@ -171,7 +171,7 @@ impl Tenant {
     /// Reads the nodes of its pages, in window `now`, and at least once in `rarest` windows.
     pub(super) fn look_at_pages(&mut self, root: &Root, now: u64, rarest: u64) {
         let pages = match self.scope {
-            Scope::Process(process) => residency::of_processes(root, &[process]),
+            Scope::Pid(process) => residency::of_processes(root, &[process]),
             _ => residency::of_group(root, &self.group),
         };
         let stayed = match (&self.pages, &pages) {

@@ -20,7 +20,6 @@ use weir_steer::log::words;
 use weir_steer::plant::Dry;
 use weir_steer::registry::Policy;
 use weir_steer::scenario_run::tier_names;
-use weir_steer::scope::Scope;
 
 use super::keeper::{Beginning, Keeper, Told, notify};
 use super::log_file::LogFile;
@@ -325,14 +324,12 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
     let restrain = config.restrain.iter().map(|scope| (scope, true));
     let tenants = protect
         .chain(restrain)
-        .map(|(scope, restrain)| {
-            Ok(TenantScope {
-                name: scope.to_string(),
-                scope: of_host(scope)?,
-                restrain,
-            })
+        .map(|(scope, restrain)| TenantScope {
+            name: scope.to_string(),
+            scope: scope.clone(),
+            restrain,
         })
-        .collect::<Result<Vec<_>>>()?;
+        .collect();
     Ok(HostConfig {
         tenants,
         floor: config.bounds.floor.get(),
@@ -357,12 +354,6 @@ fn slow_nodes(topology: &Topology) -> Vec<u32> {
         )
     });
     slow.filter_map(|tier| tier.node).collect()
-}
-
-fn of_host(scope: &Scope) -> Result<weir_linux::steer::Scope> {
-    let text = scope.to_string();
-    text.parse()
-        .map_err(|why: weir_model::capability::Unavailable| Failure::request(why.to_string()))
 }
 
 /// Whether something that was not restored belongs to another program now, so that nothing must be fixed.
