@@ -42,12 +42,12 @@ use crate::perf;
 use crate::prefetch::{Running, Switches};
 use crate::resctrl::Resctrl;
 use crate::root::Root;
+use crate::steer::SystemSettings;
 use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
 use counting::Plan;
 use pages::Destination;
-use regulation::Regulation;
 use worker_pool::WorkerPool;
 
 /// How long until the loss of a thread is noticed.
@@ -195,7 +195,7 @@ impl Testbed for LinuxTestbed {
             host: Arc::clone(&self.host),
             seed,
             pool: None,
-            regulation: None,
+            settings: None,
         }))
     }
 
@@ -209,7 +209,7 @@ pub struct LinuxMachine {
     host: Arc<HostParts>,
     seed: u64,
     pool: Option<WorkerPool>,
-    regulation: Option<Regulation>,
+    settings: Option<SystemSettings>,
 }
 
 impl LinuxMachine {
@@ -219,11 +219,12 @@ impl LinuxMachine {
         })
     }
 
-    /// The journal of this run, taken when an action first needs it.
-    fn regulation(&mut self, feature: Feature) -> Result<&mut Regulation, MachineError> {
-        match &mut self.regulation {
-            Some(regulation) => Ok(regulation),
-            none => Ok(none.insert(Regulation::open(&self.host, feature)?)),
+    /// The settings of the system, with the journal, which is taken when an action first needs it.
+    fn settings(&mut self, feature: Feature) -> Result<&mut SystemSettings, MachineError> {
+        let tenants = self.running()?.journal();
+        match &mut self.settings {
+            Some(settings) => Ok(settings),
+            none => Ok(none.insert(regulation::settings(&self.host, tenants, feature)?)),
         }
     }
 }
@@ -404,17 +405,17 @@ impl Machine for LinuxMachine {
             }
             Action::Clock { ref tenant, clock } => {
                 let cpus = self.running()?.cores_of(tenant)?.to_vec();
-                let host = Arc::clone(&self.host);
-                let regulation = self.regulation(Feature::ClockControl)?;
-                let clock = regulation.clock(&host, &cpus, clock)?;
+                let settings = self.settings(Feature::ClockControl)?;
+                let clock = settings
+                    .set_clock(&cpus, clock)
+                    .map_err(|why| regulation::missing(Feature::ClockControl, why))?;
                 let tenant = tenant.clone();
                 Ok(applied(action, Action::Clock { tenant, clock }))
             }
             Action::InterleaveWeights { ref weights } => {
-                self.running()?;
                 let host = Arc::clone(&self.host);
-                let regulation = self.regulation(Feature::InterleaveWeights)?;
-                let weights = regulation.weights(&host, weights)?;
+                let settings = self.settings(Feature::InterleaveWeights)?;
+                let weights = regulation::set_weights(&host, settings, weights)?;
                 Ok(applied(action, Action::InterleaveWeights { weights }))
             }
             Action::MovePages {
@@ -446,7 +447,11 @@ impl Machine for LinuxMachine {
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        let restored = self.regulation.take().map_or(Ok(()), Regulation::end);
+        let restored = self.settings.take().map_or(Ok(()), SystemSettings::restore);
+        let restored = restored.map_err(|why| MachineError::System {
+            what: "restoring settings of the kernel".into(),
+            cause: why.reason,
+        });
         let Some(pool) = self.pool.take() else {
             return restored.map(|()| RunNotes::default());
         };

@@ -21,7 +21,7 @@ use crate::pin::Pinned;
 use crate::root::Root;
 use crate::steer::actuators::Actuator;
 use crate::steer::group;
-use crate::steer::{Host, HostConfig, HostError, TenantScope};
+use crate::steer::{Host, HostConfig, HostError, Release, TenantScope};
 
 /// The most of a process's list of mappings that is read, and the most processes of a tenant.
 const LONGEST: u64 = 16 << 20;
@@ -172,6 +172,11 @@ impl Processes {
     fn group_of(&self, member: &Member) -> Option<&str> {
         let own = self.host.tenants().iter().find(|t| t.name() == member.name);
         own.map(|tenant| tenant.group())
+    }
+
+    /// The journal by which they are limited, empty if they are only observed.
+    pub fn journal(&self) -> Release {
+        self.host.releaser()
     }
 
     /// Whether a tenant is one of these.

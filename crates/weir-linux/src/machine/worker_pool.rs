@@ -26,6 +26,7 @@ use super::{HostParts, notes};
 use crate::clock;
 use crate::memory::Region;
 use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
+use crate::steer::Release;
 
 /// The reason for a thread that has ended.
 const ENDED: &str = "it ended during the run";
@@ -320,6 +321,11 @@ impl WorkerPool {
     /// The tenants that are processes, if this is one of them.
     pub fn processes_with(&mut self, tenant: &str) -> Option<&mut Processes> {
         self.processes.as_mut().filter(|all| all.has(tenant))
+    }
+
+    /// The journal of the tenants that are processes, if there are any.
+    pub fn journal(&self) -> Option<Release> {
+        self.processes.as_ref().map(Processes::journal)
     }
 
     /// Whether pages are to move.

@@ -43,7 +43,7 @@ impl ProgramPolicy {
         }
     }
 
-    /// Over nodes by the system's weights ([`crate::steer::Interleaving`]).
+    /// Over nodes by the system's weights ([`crate::steer::Settings`]).
     pub fn weighted(nodes: &[u32]) -> Self {
         Self {
             mode: policy::MPOL_WEIGHTED_INTERLEAVE,

@@ -16,7 +16,7 @@
 //! | [`observation`] | the observation of a window, of the machine and of each tenant |
 //! | [`host`] | this host for a controller: tenants observed window by window, and limited |
 //! | `capabilities` | what a host lacks for steering, and the effect of each loss |
-//! | [`interleaving`] | the weights of interleaving, changed for a measurement |
+//! | [`settings`] | settings of the whole system, changed for a measurement |
 //! | [`watchdog`] | removes all limits if the loop stops |
 //!
 //! Nothing outside of the given scopes is changed, except the controllers of the groups above them
@@ -34,7 +34,6 @@ pub mod group;
 pub mod host;
 #[cfg(test)]
 mod host_tests;
-pub mod interleaving;
 mod journal;
 pub(crate) mod journalled_writes;
 #[cfg(test)]
@@ -44,6 +43,7 @@ mod release;
 pub mod restore;
 pub mod scope;
 pub mod sensors;
+pub mod settings;
 pub mod tenant;
 pub mod watchdog;
 
@@ -51,7 +51,6 @@ pub use actuators::Actuator;
 pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
-pub use interleaving::Interleaving;
 pub use journal::Moment;
 pub use journalled_writes::{JournalError, Restored, Wrote, restore};
 pub use observation::{HostObservation, TenantObservation};
@@ -60,5 +59,6 @@ pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
 pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;
+pub use settings::SystemSettings;
 pub use tenant::Tenant;
 pub use watchdog::Watchdog;

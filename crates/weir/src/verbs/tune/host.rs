@@ -10,7 +10,8 @@ use weir_insight::two_tiers::Tiers;
 use weir_insight::{Run, tune};
 use weir_lab::Outcome as _;
 use weir_linux::memory::ProgramPolicy;
-use weir_linux::steer::Interleaving;
+use weir_linux::steer::SystemSettings;
+use weir_model::capability::Unavailable;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::document::Document;
@@ -76,7 +77,7 @@ pub(super) fn advise(
         host,
         nodes,
     };
-    let weighted = Interleaving::availability(&host.root);
+    let weighted = SystemSettings::weights_available(&host.root);
     let local = on.run(LOCAL)?;
     let base = elapsed(&local)?;
     let mut header = header(Tuned::SCHEMA, context, &topology.processor);
@@ -149,6 +150,10 @@ fn elapsed(counted: &CountersDocument) -> Result<Nanos> {
     (counted.elapsed).ok_or_else(|| Failure::work("the command's time is not known"))
 }
 
+fn missing(why: Unavailable) -> Failure {
+    Failure::Missing(anyhow::anyhow!("{why}"))
+}
+
 /// A command that is run again and again.
 struct OnHost<'a> {
     context: &'a Context,
@@ -170,14 +175,22 @@ impl OnHost<'_> {
             Weights { local, slow } => {
                 let weights = [(near, local), (far, slow)];
                 let journal = Config::default().journal;
-                let now = Interleaving::set(&self.host.root, &journal, &weights);
-                let now = now.map_err(|why| Failure::Missing(anyhow::anyhow!("{why}")))?;
-                for path in &now.1.put_back {
+                SystemSettings::weights_available(&self.host.root).map_err(missing)?;
+                let opened = SystemSettings::open(&self.host.root, &journal);
+                let (mut settings, restored) = opened
+                    .map_err(|why| Failure::Missing(anyhow::anyhow!("{why}; this needs root")))?;
+                for path in &restored.put_back {
                     say(&format!(
                         "weir: restored what an earlier run had left: {path}"
                     ));
                 }
-                held = Some(now.0);
+                let found = settings.set_weights(&weights).map_err(missing)?;
+                if found != weights {
+                    return Err(missing(Unavailable::because(format!(
+                        "the kernel changed the weights {weights:?} to {found:?}"
+                    ))));
+                }
+                held = Some(settings);
                 ProgramPolicy::weighted(&self.nodes)
             }
         };

@@ -1,0 +1,197 @@
+//! Settings of the whole system that a measurement changes: weights of interleaving, and the clock of processors. They
+//! are written through the same journal as all of steering, so that `weir steer restore` restores them if a measurement
+//! was killed.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use weir_model::capability::Unavailable;
+use weir_model::units::Gigahertz;
+
+use super::actuators::{KernelAccess, clock, weights};
+use super::journalled_writes::{JournalError, JournalledWrites, Restored};
+use super::release::{Release, lock};
+use crate::root::Root;
+
+/// Settings that are changed for a time; a drop restores them.
+///
+/// They apply to every program of the system. Weights apply to pages that any program under weighted interleave gets
+/// in the meantime.
+#[derive(Debug)]
+pub struct SystemSettings {
+    root: Root,
+    writes: Arc<Mutex<JournalledWrites>>,
+}
+
+impl SystemSettings {
+    /// Whether the kernel has weights of interleaving.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn weights_available(root: &Root) -> Result<(), Unavailable> {
+        weights::find(root)
+    }
+
+    /// Takes the journal of a folder; also returns what an earlier process had left changed, which is restored.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or another process steers this host.
+    pub fn open(root: &Root, journal: &Path) -> Result<(Self, Restored), JournalError> {
+        let (writes, restored) = JournalledWrites::open(root, journal)?;
+        Ok((Self::on(root, writes), restored))
+    }
+
+    /// The same, with a journal that is open.
+    pub(super) fn on(root: &Root, writes: JournalledWrites) -> Self {
+        Self {
+            root: root.clone(),
+            writes: Arc::new(Mutex::new(writes)),
+        }
+    }
+
+    /// The same, with the journal of tenants that this process limits; `None` if it has none. Restoring one of them
+    /// restores the other too.
+    pub(crate) fn sharing(root: &Root, tenants: Release) -> Option<Self> {
+        let root = root.clone();
+        tenants.0.map(|writes| Self { root, writes })
+    }
+
+    /// Sets the weight of each of some nodes, from 1 to 255, and returns the weights in force.
+    ///
+    /// # Errors
+    /// The kernel has no weights, or does not let this user set them. Those before the refused one stay.
+    pub fn set_weights(&mut self, weights: &[(u32, u32)]) -> Result<Vec<(u32, u32)>, Unavailable> {
+        let byte = |&(node, weight): &(u32, u32)| {
+            let fits = u8::try_from(weight).ok().filter(|&weight| weight > 0);
+            let fits = fits.map(|weight| (node, weight));
+            fits.ok_or_else(|| Unavailable::because(format!("a weight is 1 to 255, not {weight}")))
+        };
+        let wanted = weights.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
+        let found = self.write(|access| weights::set(access, &wanted))?;
+        let wide = found
+            .into_iter()
+            .map(|(node, weight)| (node, u32::from(weight)));
+        Ok(wide.collect())
+    }
+
+    /// Limits the clock of some processors, and returns the limit in force; `None` restores the earlier one.
+    ///
+    /// # Errors
+    /// The kernel does not scale the clock of these processors alone.
+    pub fn set_clock(
+        &mut self,
+        cpus: &[u32],
+        wanted: Option<Gigahertz>,
+    ) -> Result<Option<Gigahertz>, Unavailable> {
+        self.write(|access| match wanted {
+            Some(wanted) => clock::limit(access, cpus, wanted).map(Some),
+            None => clock::let_go(access, cpus).map(|()| None),
+        })
+    }
+
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&mut KernelAccess<'_>) -> Result<T, Unavailable>,
+    ) -> Result<T, Unavailable> {
+        change(&mut KernelAccess {
+            root: &self.root,
+            writes: &mut lock(&self.writes),
+            wrote: &mut Vec::new(),
+        })
+    }
+
+    /// Restores every setting.
+    ///
+    /// # Errors
+    /// One could not be restored; the others are restored all the same, and the journal keeps it.
+    pub fn restore(self) -> Result<(), Unavailable> {
+        let not = lock(&self.writes).release();
+        let not: Vec<String> = not.iter().map(ToString::to_string).collect();
+        if not.is_empty() {
+            return Ok(());
+        }
+        Err(Unavailable::because(not.join("; ")))
+    }
+}
+
+impl Drop for SystemSettings {
+    fn drop(&mut self) {
+        // Callers that need to know what could not be restored call `restore`.
+        lock(&self.writes).release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{Life, Machine, Paper, differences};
+    use super::*;
+
+    const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    const CLOCK: &str = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq";
+
+    /// Both settings, changed twice and in part restored.
+    fn change(machine: &Machine, life: &Life, paper: &Paper) -> Option<SystemSettings> {
+        let root = machine.root(life);
+        let opened = JournalledWrites::on(&root, Box::new(paper.held_by(life)));
+        let mut held = SystemSettings::on(&root, opened.ok()?.0);
+        held.set_weights(&[(0, 3), (1, 7)]).ok()?;
+        held.set_clock(&[1, 2], Some(Gigahertz(1.2))).ok()?;
+        held.set_clock(&[2], None).ok()?;
+        held.set_weights(&[(1, 9)]).ok()?;
+        held.set_clock(&[1], Some(Gigahertz(1.0))).ok()?;
+        Some(held)
+    }
+
+    #[test]
+    fn settings_are_restored_after_success_and_after_refusal() {
+        for auto in ["true\n", "false\n"] {
+            let machine = Machine::new();
+            machine.put(&format!("{FOLDER}/auto"), auto);
+            let before = machine.tree();
+            let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+            assert_eq!(machine.text(&format!("{FOLDER}/node1")), "9\n");
+            assert_eq!(machine.text(&format!("{FOLDER}/auto")), "false\n");
+            assert_eq!(machine.text(CLOCK), "1000000\n");
+            held.restore().unwrap();
+            assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+            // The second weight is refused, so the first must be restored.
+            for wrong in [(1, 256), (1, 0), (7, 1)] {
+                let mut held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+                held.set_weights(&[(0, 9), wrong]).unwrap_err();
+                held.set_clock(&[9], Some(Gigahertz(1.0))).unwrap_err();
+                drop(held);
+                assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_is_killed_at_any_step_leaves_settings_that_are_restored() {
+        let whole = Life::default();
+        drop(change(&Machine::new(), &whole, &Paper::default()));
+        assert!(whole.taken() > 20, "{}", whole.taken());
+        for step in 0..whole.taken() {
+            let (machine, paper) = (Machine::new(), Paper::default());
+            machine.put(&format!("{FOLDER}/auto"), "true\n");
+            let before = machine.tree();
+            drop(change(&machine, &Life::until(Some(step)), &paper));
+            let after = Life::default();
+            let (_, restored) =
+                JournalledWrites::on(&machine.root(&after), Box::new(paper.held_by(&after)))
+                    .unwrap();
+            assert!(restored.is_whole(), "{step}: {:?}", restored.not);
+            assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
+        }
+    }
+
+    #[test]
+    fn without_weights_of_interleaving_the_reason_is_named() {
+        let empty = tempfile::tempdir().unwrap();
+        let why = SystemSettings::weights_available(&Root::at(empty.path())).unwrap_err();
+        assert!(why.reason.contains("Linux 6.9"), "{}", why.reason);
+        let folder = empty.path().join(FOLDER.trim_start_matches('/'));
+        std::fs::create_dir_all(folder).unwrap();
+        let why = SystemSettings::weights_available(&Root::at(empty.path())).unwrap_err();
+        assert!(why.reason.contains("node"), "{}", why.reason);
+    }
+}
