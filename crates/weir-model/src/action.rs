@@ -5,8 +5,89 @@ use serde::{Deserialize, Serialize};
 
 use crate::region::Pages;
 use crate::tenant::Placement;
-use crate::topology::TierName;
+use crate::topology::{TierName, Topology};
 use crate::units::{GbPerSec, Gigahertz, Nanos};
+
+/// A part of a whole, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Share(f64);
+
+impl Share {
+    /// All of it.
+    pub const ALL: Share = Share(1.0);
+    /// Nothing of it.
+    pub const NONE: Share = Share(0.0);
+
+    /// This part of the whole. A value outside 0 to 1 becomes the nearer end. A value that is not a number
+    /// becomes the whole, since a limit that could not be computed must not slow a tenant.
+    pub fn of(part: f64) -> Self {
+        if part.is_nan() {
+            return Self::ALL;
+        }
+        Self(part.clamp(0.0, 1.0))
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// The actuators by which a tenant can be limited.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Actuators {
+    /// The number of its cores (cpuset).
+    pub cores: bool,
+    /// Processor time (CPU quota).
+    pub time: bool,
+    /// Bandwidth allocation, in steps of this share of the hardware's scale (MBA, SMBA).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Share>,
+    /// The clock of its cores: the values that they can have, the highest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<Gigahertz>,
+}
+
+impl Actuators {
+    /// All that a model has: bandwidth in the steps of its processor, and the clock in tenths down to four tenths.
+    pub fn of_model(topology: &Topology) -> Self {
+        let tenths = |clock: Gigahertz| (4..=10).rev().map(move |n| clock * (f64::from(n) / 10.0));
+        Self {
+            cores: true,
+            time: true,
+            allocation: topology.allocation.map(Share::of),
+            clocks: topology
+                .clock
+                .map_or_else(Vec::new, |clock| tenths(clock).collect()),
+        }
+    }
+
+    /// Whether a tenant can be limited by this.
+    pub fn can(&self, action: &Action) -> bool {
+        match action {
+            Action::Cores { .. } => self.cores,
+            Action::ProcessorTime { .. } => self.time,
+            Action::Bandwidth { .. } => self.allocation.is_some(),
+            Action::Clock { .. } => !self.clocks.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The actuators that two tenants have in common.
+    #[must_use]
+    pub fn common(self, other: Self) -> Self {
+        Self {
+            cores: self.cores && other.cores,
+            time: self.time && other.time,
+            allocation: self.allocation.filter(|_| other.allocation.is_some()),
+            clocks: match self.clocks == other.clocks {
+                true => self.clocks,
+                false => Vec::new(),
+            },
+        }
+    }
+}
 
 /// A change to the machine. Every machine says what it applied, which may differ from what was
 /// asked for.

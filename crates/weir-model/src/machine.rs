@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, Applied};
+use crate::action::{Action, Actuators, Applied};
 use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
@@ -48,11 +48,51 @@ pub trait Machine: Send {
     /// The machine lacks the means, or refused.
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError>;
 
+    /// The actuators by which a tenant of the run can be limited; none if it may not be.
+    fn actuators(&self, tenant: &str) -> Actuators {
+        let _ = tenant;
+        Actuators::of_model(self.topology())
+    }
+
+    /// Searches for tenants between two windows, if the machine was asked to find them by itself, and returns what
+    /// changed. A tenant keeps its position in observations until it ends.
+    fn find_tenants(&mut self) -> Vec<TenantChange> {
+        Vec::new()
+    }
+
     /// Ends the run and takes everything off the machine. Ending twice is no error.
     ///
     /// # Errors
     /// The machine could not be brought back to rest.
     fn stop(&mut self) -> Result<RunNotes, MachineError>;
+}
+
+/// A change in the tenants that a machine finds by itself, with the reason in words.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TenantChange {
+    /// A tenant that is observed from now on.
+    Found {
+        /// Its position: the last, or that of a tenant which has ended.
+        place: usize,
+        /// The tenant.
+        tenant: Tenant,
+        /// Whether it may be limited.
+        restrain: bool,
+        /// Why.
+        why: String,
+    },
+    /// A tenant that has ended. It has no limit any more, and its position is free.
+    Ended {
+        /// Its position.
+        place: usize,
+        /// Why.
+        why: String,
+    },
+    /// Something that cannot be a tenant, the first time that it is found.
+    Refused {
+        /// Why.
+        why: String,
+    },
 }
 
 /// Which kind of machine a record came from.
@@ -133,9 +173,21 @@ pub struct Observation {
     pub tenants: Vec<TenantProgress>,
     /// What the machine counted.
     pub counters: CounterSet,
+    /// The latency of loads from the fast tier that the machine itself timed in the window.
+    pub probe: Result<Nanos, Unavailable>,
 }
 
 impl Observation {
+    /// A window in which no loads were timed.
+    pub fn of(window: Nanos, tenants: Vec<TenantProgress>, counters: CounterSet) -> Self {
+        Self {
+            window,
+            tenants,
+            counters,
+            probe: Err(Unavailable::because("the latency of loads is not probed")),
+        }
+    }
+
     /// Another window right after this one, with the same tenants, as one.
     pub fn extend(&mut self, next: Self) {
         self.window = self.window + next.window;
@@ -163,6 +215,7 @@ impl Observation {
             }
         }
         self.counters.accumulate(&next.counters);
+        self.probe = next.probe;
     }
 
     /// What a window of length `window` would have seen that went on like this one. Pages are left as they
@@ -207,10 +260,17 @@ pub struct ProcessProgress {
     pub ran: Result<Nanos, Unavailable>,
     /// Bytes to and from memory. [`TenantProgress::bytes`] is zero where they are not counted.
     pub traffic: Result<Bytes, Unavailable>,
+    /// Cores that they have without a limit.
+    pub cores: u32,
+    /// Whether they ran at all; what cannot be observed counts as busy.
+    pub busy: bool,
+    /// The tiers that they use: bytes of the lines that samples saw accessed, or, with too few samples, of their
+    /// pages when these were last read.
+    pub uses: Result<Vec<(TierName, Bytes)>, Unavailable>,
 }
 
 impl ProcessProgress {
-    /// This window and the next as one; what is not known of either is not known of both.
+    /// This window and the next as one; the time and bytes of both are known if those of each are.
     fn and(self, next: Self) -> Self {
         let both = |a: Result<f64, Unavailable>, b: Result<f64, Unavailable>| Ok(a? + b?);
         let time = |ran: Result<Nanos, Unavailable>| ran.map(Nanos::get);
@@ -218,6 +278,9 @@ impl ProcessProgress {
         Self {
             ran: both(time(self.ran), time(next.ran)).map(Nanos),
             traffic: both(bytes(self.traffic), bytes(next.traffic)).map(|b| Bytes(b as u64)),
+            cores: next.cores,
+            busy: self.busy || next.busy,
+            uses: next.uses,
         }
     }
 }
@@ -292,6 +355,12 @@ pub enum MachineError {
         /// What tells.
         reason: String,
     },
+    /// A stop was requested while a window was waited for.
+    #[error("a stop was requested")]
+    Interrupted,
+    /// The run ended, but settings are not as they were before; each with the reason.
+    #[error("not restored: {}", .0.join("; "))]
+    NotRestored(Vec<String>),
     /// A system call or a file failed.
     #[error("{what}: {cause}")]
     System {

@@ -92,6 +92,11 @@ impl Stream {
 }
 
 impl Work {
+    /// Whether it is what only a host runs: a command or a scope.
+    pub const fn is_of_host(&self) -> bool {
+        matches!(self, Work::Command(_) | Work::Scope(_))
+    }
+
     /// The stream, where it is one.
     pub fn stream(&self) -> Option<&Stream> {
         match self {
@@ -179,6 +184,19 @@ impl Tenant {
             work: Work::Program(Box::new(work)),
             cores,
             placement,
+            placements: BTreeMap::new(),
+            prefetch: true,
+            cache_ways: None,
+        }
+    }
+
+    /// A command or a scope of a host, its pages where its threads touch them first.
+    pub fn of_host(name: String, work: Work, cores: Vec<u32>) -> Self {
+        Self {
+            name,
+            work,
+            cores,
+            placement: Placement::FirstTouch,
             placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,

@@ -288,11 +288,8 @@ impl Machine for SimMachine {
             ));
         };
         let sampling = self.sampling.filter(|s| s.detail.get() < window.get());
-        let mut observation = Observation {
-            window: Nanos(0.0),
-            tenants: vec![TenantProgress::default(); run.tenants.len()],
-            counters: CounterSet::default(),
-        };
+        let tenants = vec![TenantProgress::default(); run.tenants.len()];
+        let mut observation = Observation::of(Nanos(0.0), tenants, CounterSet::default());
         for slice in duty_slices(&run.regulations) {
             let whole = window * slice.part;
             let changed = run.let_run(&slice);
@@ -515,11 +512,7 @@ impl Run {
             tenant.bytes = Bytes(tenant.accesses * bytes_of_access(pattern));
             *before = total;
         }
-        Observation {
-            window: nanos(self.engine.now() - from),
-            tenants,
-            counters: counted,
-        }
+        Observation::of(nanos(self.engine.now() - from), tenants, counted)
     }
 }
 

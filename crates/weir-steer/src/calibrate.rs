@@ -6,8 +6,8 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use crate::knee::{Knee, Measure};
-use crate::limit::Share;
+use crate::knee::{Chain, Knee, Measure};
+use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
 /// Residencies in the Table of Requests of a machine, each measured with no other tenant.
@@ -85,6 +85,7 @@ pub fn calibrate(
         cores: half,
         placement: slow.clone(),
         step,
+        chain: None,
     };
     let slow_read = match measure(None).knee_of(Op::Ld)? {
         Some(knee) => knee.residency,
@@ -101,6 +102,94 @@ pub fn calibrate(
         slow_write: slow_read * 2.0,
         knees,
     })
+}
+
+/// The values of a host, and how they were measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The values for controllers.
+    pub calibration: Calibration,
+    /// The tier that was taken as the slow one; `None` if there is only one tier.
+    pub slow: Option<TierName>,
+    /// Whether the Table of Requests was counted; otherwise loads were timed.
+    pub counted: bool,
+}
+
+/// Measures a host with threads that access `working_set` bytes each. Knees are measured in whole threads.
+/// `before_point` is called before each point.
+///
+/// # Errors
+/// The machine cannot run a thread on its tiers.
+pub fn calibrate_host(
+    testbed: &dyn Testbed,
+    seed: u64,
+    window: Nanos,
+    working_set: Bytes,
+    before_point: &mut dyn FnMut(&str),
+) -> Result<Measured, CalibrateError> {
+    let topology = testbed.open(seed)?.topology().clone();
+    // The chain of loads has a core of its own.
+    let Some((&core, cores)) = topology.cores_of(0).split_first() else {
+        return Err(CalibrateError::NotCounted("it has no core".into()));
+    };
+    let measure = |placement| Measure {
+        testbed,
+        seed,
+        window,
+        cores,
+        placement,
+        step: None,
+        chain: Some(Chain { core, working_set }),
+    };
+    let none = || CalibrateError::NotCounted("no load returned in the given time".into());
+    let fast = measure(Placement::Bind(TierName::dram()));
+    before_point("the fast tier at rest");
+    let rest = fast.at_rest()?.ok_or_else(none)?;
+    before_point("the fast tier under load");
+    let loaded = fast.look(Op::Ld, Limit::FREE)?.ok_or_else(none)?;
+    let mut measured = Measured {
+        calibration: Calibration {
+            fast: rest.residency,
+            fast_loaded: loaded.residency,
+            slow: None,
+            slow_read: Nanos(0.0),
+            slow_write: Nanos(0.0),
+            knees: Vec::new(),
+        },
+        slow: None,
+        counted: rest.counted,
+    };
+    let Some((placement, name)) = slowest(&topology) else {
+        return Ok(measured);
+    };
+    let slow = measure(placement);
+    before_point("the slow tier at rest");
+    let rest = slow.at_rest()?.ok_or_else(none)?.residency;
+    let mut before = |op| before_point(&format!("the slow tier's knee of {op}"));
+    let knees = slow.knees_from(rest, &mut before)?;
+    let read = knees.first().map_or(rest, |knee| knee.residency);
+    measured.calibration = Calibration {
+        slow: Some(rest),
+        slow_read: read,
+        // The paper finds twice the residency of a load.
+        slow_write: read * 2.0,
+        knees,
+        ..measured.calibration
+    };
+    measured.slow = Some(name);
+    Ok(measured)
+}
+
+/// The slow tier of a machine: CXL, else memory without processors, else another socket's.
+fn slowest(topology: &Topology) -> Option<(Placement, TierName)> {
+    let of = |kinds: &[TierKind]| topology.tiers.iter().find(|t| kinds.contains(&t.kind));
+    let name = of(&[TierKind::Cxl])
+        .or(of(&[TierKind::CpuLess, TierKind::RemoteCxl]))
+        .or(of(&[TierKind::Remote]))?
+        .name
+        .clone();
+    let placement = slow_placement(topology).unwrap_or_else(|| Placement::Bind(name.clone()));
+    Some((placement, name))
 }
 
 /// Pages are interleaved over every CXL device of the first socket.

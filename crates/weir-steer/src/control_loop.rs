@@ -1,33 +1,14 @@
 //! The control loop: windows are observed, decisions are applied and read back.
 
-use weir_model::machine::Machine;
-use weir_model::tenant::Tenant;
+use weir_model::machine::{Machine, MachineError};
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
-use crate::limit::Limit;
-use crate::plant::{AppliedLimit, Model, Plant, PlantError, TenantOf};
+use crate::limit::{AppliedLimit, Limit};
 use crate::readings::{Readings, Role};
+use crate::steered::{Phase, Steered, TenantOf};
 
-/// A tenant and its role.
-#[derive(Debug, Clone)]
-pub struct SteeredTenant {
-    /// The load.
-    pub tenant: Tenant,
-    /// Whether it is protected, or may be limited.
-    pub role: Role,
-}
-
-/// Tenants that run for a while.
-#[derive(Debug, Clone)]
-pub struct Phase {
-    /// Its duration.
-    pub lasts: Nanos,
-    /// The tenants that run. Tenants that are not named have nothing to run.
-    pub parties: Vec<SteeredTenant>,
-}
-
-/// The events of one window. Values per tenant are in the order of [`Plant::tenants`].
+/// The events of one window. Values per tenant are in the order of [`Steered::tenants`].
 #[derive(Debug, Clone)]
 pub struct Step {
     /// When the window ended, from the start.
@@ -40,6 +21,8 @@ pub struct Step {
     pub decision: Decision,
     /// The limits that were applied.
     pub applied: Vec<AppliedLimit>,
+    /// Changes of the tenants that the machine found by itself, in words.
+    pub changes: Vec<String>,
 }
 
 impl Step {
@@ -50,42 +33,42 @@ impl Step {
     }
 }
 
-/// A controller that regulates a plant.
-pub struct ControlLoop<'a> {
-    plant: &'a mut dyn Plant,
+/// A controller that regulates tenants.
+pub struct ControlLoop<'a, 'm> {
+    steered: &'a mut Steered<'m>,
     controller: &'a mut dyn Controller,
     window: Nanos,
     at: Nanos,
     held: Vec<Limit>,
 }
 
-impl<'a> ControlLoop<'a> {
+impl<'a, 'm> ControlLoop<'a, 'm> {
     /// A loop that has not begun yet.
     pub fn new(
-        plant: &'a mut dyn Plant,
+        steered: &'a mut Steered<'m>,
         controller: &'a mut dyn Controller,
         window: Nanos,
     ) -> Self {
         Self {
-            held: vec![Limit::FREE; plant.tenants().len()],
-            plant,
+            held: vec![Limit::FREE; steered.tenants().len()],
+            steered,
             controller,
             window,
             at: Nanos(0.0),
         }
     }
 
-    /// The plant's tenants.
+    /// The tenants.
     pub fn tenants(&self) -> &[TenantOf] {
-        self.plant.tenants()
+        self.steered.tenants()
     }
 
     /// One window: observes it, decides, applies.
     ///
     /// # Errors
-    /// The plant could not be observed. The limits stay as they were.
-    pub fn step(&mut self) -> Result<Step, PlantError> {
-        let readings = self.plant.observe(self.window)?;
+    /// The machine could not be observed. The limits stay as they were.
+    pub fn step(&mut self) -> Result<Step, MachineError> {
+        let (readings, changes) = self.steered.observe(self.window)?;
         self.at = self.at + readings.length;
         self.held.resize(readings.tenants.len(), Limit::FREE);
         for (held, tenant) in self.held.iter_mut().zip(&readings.tenants) {
@@ -94,7 +77,7 @@ impl<'a> ControlLoop<'a> {
             }
         }
         let decision = self.controller.observe(&readings);
-        let applied = self.plant.apply(&decision.limits);
+        let applied = self.steered.apply(&decision.limits);
         let next = applied.iter().map(|a| a.applied).collect();
         Ok(Step {
             at: self.at,
@@ -102,17 +85,18 @@ impl<'a> ControlLoop<'a> {
             held: std::mem::replace(&mut self.held, next),
             decision,
             applied,
+            changes,
         })
     }
 
     /// Runs this many windows.
     ///
     /// # Errors
-    /// As [`ControlLoop::step`]; the plant is released then.
-    pub fn steps(&mut self, windows: usize) -> Result<Vec<Step>, PlantError> {
+    /// As [`ControlLoop::step`]; all limits are removed then.
+    pub fn steps(&mut self, windows: usize) -> Result<Vec<Step>, MachineError> {
         let steps: Result<_, _> = (0..windows).map(|_| self.step()).collect();
         if steps.is_err() {
-            self.plant.release();
+            self.steered.release();
         }
         steps
     }
@@ -128,11 +112,11 @@ pub fn run_phases(
     phases: &[Phase],
     window: Nanos,
     quota_period: Nanos,
-) -> Result<Vec<Step>, PlantError> {
+) -> Result<Vec<Step>, MachineError> {
     let windows = windows(phases, window);
-    let mut plant = Model::new(machine, phases.to_vec(), quota_period);
-    let steps = ControlLoop::new(&mut plant, controller, window).steps(windows)?;
-    plant.release();
+    let mut steered = Steered::new(machine, phases.to_vec(), quota_period);
+    let steps = ControlLoop::new(&mut steered, controller, window).steps(windows)?;
+    steered.release();
     Ok(steps)
 }
 

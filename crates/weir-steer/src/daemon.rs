@@ -1,20 +1,26 @@
 //! The loop of a daemon: windows until a stop is requested; everything is restored, however the loop ends.
 
+use weir_model::machine::MachineError;
 use weir_model::units::Nanos;
 
 use crate::control_loop::ControlLoop;
 use crate::controller::{Controller, Decision, Why};
-use crate::plant::{NotPutBack, Plant, PlantError, TenantOf};
 use crate::readings::Readings;
 use crate::record::{TierNames, WindowRecord};
+use crate::steered::{Steered, TenantOf};
 
 /// A window that took this multiple of its length: the process was asleep.
 const SLEPT: f64 = 3.0;
 
 /// An observer of each window.
 pub trait Witness {
-    /// A window has passed. `tenants` are the plant's.
+    /// A window has passed.
     fn saw(&mut self, window: WindowRecord, tenants: &[TenantOf]);
+
+    /// The machine found a tenant, or lost one.
+    fn found(&mut self, change: &str) {
+        let _ = change;
+    }
 
     /// Whether another window should run.
     fn go_on(&mut self) -> bool;
@@ -26,21 +32,20 @@ pub struct Ended {
     /// Windows that passed.
     pub windows: u64,
     /// Why it ended, unless a stop was requested.
-    pub failure: Option<PlantError>,
+    pub failure: Option<MachineError>,
     /// What could not be restored.
-    pub not_put_back: Vec<NotPutBack>,
+    pub not_restored: Vec<String>,
 }
 
-/// Steers a plant until the witness stops it or the plant fails, and releases the plant; a panic releases it
-/// too.
+/// Steers tenants until the witness stops it or the machine fails, and releases them; a panic releases them too.
 pub fn steer(
-    plant: &mut dyn Plant,
+    steered: &mut Steered<'_>,
     controller: Box<dyn Controller>,
     window: Nanos,
     tiers: &TierNames,
     witness: &mut dyn Witness,
 ) -> Ended {
-    let held = Released(plant);
+    let held = Released(steered);
     let mut controller = Awake { controller, window };
     let mut windows = 0;
     let mut failure = None;
@@ -49,10 +54,13 @@ pub fn steer(
         match control_loop.step() {
             Ok(step) => {
                 windows += 1;
+                for change in &step.changes {
+                    witness.found(change);
+                }
                 let record = WindowRecord::of(&step, control_loop.tenants(), tiers);
                 witness.saw(record, control_loop.tenants());
             }
-            Err(PlantError::Interrupted) => break,
+            Err(MachineError::Interrupted) => break,
             Err(why) => {
                 failure = Some(why);
                 break;
@@ -62,14 +70,14 @@ pub fn steer(
     Ended {
         windows,
         failure,
-        not_put_back: held.0.release(),
+        not_restored: held.0.release(),
     }
 }
 
-/// A plant that is released on drop, also after a panic.
-struct Released<'a>(&'a mut dyn Plant);
+/// Tenants that are released on drop, also after a panic.
+struct Released<'a, 'm>(&'a mut Steered<'m>);
 
-impl Drop for Released<'_> {
+impl Drop for Released<'_, '_> {
     fn drop(&mut self) {
         // A second release is no error, and there is no caller left to inform.
         self.0.release();

@@ -9,8 +9,8 @@
 //! | [`controller`] | the trait: readings in, decision out; no clock, no I/O, no chance |
 //! | [`controllers`] | one file each: `miku`, `quota`, `frequency`, `isolation`, `allocation`, `weir` |
 //! | [`guard`] | bounds for every controller: floors, one change at a time, silence removes all limits |
-//! | [`plant`] | what is regulated: a model, or this host |
-//! | [`control_loop`] | a controller that regulates a plant, window by window |
+//! | [`steered`] | tenants of a machine under limits: of a model, or of this host |
+//! | [`control_loop`] | a controller that regulates tenants, window by window |
 //! | [`scenario`] | which tenants run at the same time, and for how long |
 //! | [`calibrate`], [`registry`] | the values that controllers need, and controllers by name |
 //! | [`scenario_run`] | a scenario under a controller, without control, and each side alone |
@@ -34,7 +34,6 @@ pub mod guard;
 pub mod knee;
 pub mod limit;
 pub mod log;
-pub mod plant;
 pub mod published;
 pub mod readings;
 pub mod record;
@@ -42,9 +41,10 @@ pub mod registry;
 pub mod scenario;
 pub mod scenario_run;
 pub mod status;
+pub mod steered;
 
 pub use controller::{Controller, Decision, Why};
-pub use limit::{Grain, Limit, Share};
-pub use plant::{Plant, PlantError};
+pub use limit::{AppliedLimit, Grain, Limit, Share};
 pub use readings::{Readings, Residency, Role, TenantReadings, Traffic};
+pub use steered::{Actuators, Steered, TenantOf};
 pub use weir_model::scope;

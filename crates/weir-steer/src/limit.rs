@@ -2,33 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::units::Gigahertz;
+use weir_model::action::{Action, Applied};
+use weir_model::units::{Gigahertz, Nanos};
 
-/// A part of a whole, from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Share(f64);
-
-impl Share {
-    /// All of it.
-    pub const ALL: Share = Share(1.0);
-    /// Nothing of it.
-    pub const NONE: Share = Share(0.0);
-
-    /// This part of the whole. A value outside 0 to 1 becomes the nearer end. A value that is not a number
-    /// becomes the whole, since a limit that could not be computed must not slow a tenant.
-    pub fn of(part: f64) -> Self {
-        if part.is_nan() {
-            return Self::ALL;
-        }
-        Self(part.clamp(0.0, 1.0))
-    }
-
-    /// The number.
-    pub fn get(self) -> f64 {
-        self.0
-    }
-}
+pub use weir_model::action::Share;
 
 /// How a part of a core is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,17 +61,17 @@ impl Limit {
         }
         match grain {
             Grain::Time => Self::to_time(units),
-            Grain::Wide(Share(step)) | Grain::Narrow(Share(step)) if step <= 0.0 => {
-                Self::to_time(units)
-            }
-            Grain::Wide(Share(step)) => {
+            Grain::Wide(step) | Grain::Narrow(step) if step.get() <= 0.0 => Self::to_time(units),
+            Grain::Wide(step) => {
+                let step = step.get();
                 let most = (1.0 / step).round().max(1.0);
                 let fewest = (units / step / f64::from(all)).ceil().clamp(1.0, most);
                 let steps = (0..3).map(|n| (fewest + f64::from(n)).min(most));
                 let of = |steps: f64| (units / step / steps).round();
                 Self::nearest(units, all, step, steps.map(|k| (of(k), k)))
             }
-            Grain::Narrow(Share(step)) => {
+            Grain::Narrow(step) => {
+                let step = step.get();
                 let most = (NARROW / step).round().max(1.0);
                 let fewest = (units / step / most).ceil().max(1.0);
                 let cores = (0..3).map(|n| fewest + f64::from(n));
@@ -144,18 +121,120 @@ impl Limit {
     }
 }
 
+/// A limit that was requested, and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppliedLimit {
+    /// The requested limit.
+    pub requested: Limit,
+    /// The limit in force, read back.
+    pub applied: Limit,
+    /// What was refused, each with its reason.
+    pub refused: Vec<String>,
+}
+
+impl AppliedLimit {
+    /// A limit that is in force as requested.
+    pub fn whole(limit: Limit) -> Self {
+        Self {
+            requested: limit,
+            applied: limit,
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// Changes the limit of a tenant by `act`, which returns the reason of a refusal. What is refused stays as it was.
+/// `period` is the period of its processor time.
+pub fn change(
+    tenant: &str,
+    from: Limit,
+    to: Limit,
+    period: Nanos,
+    mut act: impl FnMut(&Action) -> Result<Applied, String>,
+) -> AppliedLimit {
+    let mut after = AppliedLimit::whole(to);
+    for action in changes(tenant, from, to, period) {
+        match act(&action) {
+            Ok(Applied { applied, .. }) => take_over(&mut after.applied, &applied),
+            Err(why) => {
+                undo(&mut after.applied, &action, from);
+                after.refused.push(why);
+            }
+        }
+    }
+    after
+}
+
+/// The actions that change the limit of a tenant.
+fn changes(tenant: &str, from: Limit, to: Limit, period: Nanos) -> Vec<Action> {
+    let name = || tenant.to_owned();
+    let mut actions = Vec::new();
+    if from.cores != to.cores {
+        actions.push(Action::Cores {
+            tenant: name(),
+            cores: to.cores,
+        });
+    }
+    if from.time != to.time {
+        actions.push(Action::ProcessorTime {
+            tenant: name(),
+            share: to.time.get(),
+            period,
+        });
+    }
+    if from.clock != to.clock {
+        actions.push(Action::Clock {
+            tenant: name(),
+            clock: to.clock,
+        });
+    }
+    if from.allocation != to.allocation {
+        actions.push(Action::Bandwidth {
+            tenant: name(),
+            percent: (to.allocation.get() * 100.0).round() as u32,
+        });
+    }
+    actions
+}
+
+/// A limit as the machine read it back.
+fn take_over(limit: &mut Limit, applied: &Action) {
+    match *applied {
+        Action::Cores { cores, .. } => limit.cores = cores,
+        Action::ProcessorTime { share, .. } => limit.time = Share::of(share),
+        Action::Clock { clock, .. } => limit.clock = clock,
+        Action::Bandwidth { percent, .. } => {
+            limit.allocation = Share::of(f64::from(percent) / 100.0)
+        }
+        _ => {}
+    }
+}
+
+/// A limit without what was refused.
+fn undo(limit: &mut Limit, refused: &Action, from: Limit) {
+    match refused {
+        Action::Cores { .. } => limit.cores = from.cores,
+        Action::ProcessorTime { .. } => limit.time = from.time,
+        Action::Clock { .. } => limit.clock = from.clock,
+        Action::Bandwidth { .. } => limit.allocation = from.allocation,
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TENTH: Share = Share(0.1);
+    fn tenth() -> Share {
+        Share::of(0.1)
+    }
 
     #[test]
     fn units_are_what_was_asked_for() {
         for units in [0.2, 1.0, 1.5, 7.25] {
             let limit = Limit::to_units(units, 16, Grain::Time);
             assert!((limit.units(16) - units).abs() < 1e-12, "{limit:?}");
-            for grain in [Grain::Wide(TENTH), Grain::Narrow(TENTH)] {
+            for grain in [Grain::Wide(tenth()), Grain::Narrow(tenth())] {
                 let off = (Limit::to_units(units, 16, grain).units(16) - units).abs();
                 assert!(off <= 0.1 * units, "{units} {grain:?}: {off} off");
             }
@@ -166,9 +245,9 @@ mod tests {
 
     #[test]
     fn wide_is_many_cores_and_narrow_is_few() {
-        let wide = Limit::to_units(0.8, 16, Grain::Wide(TENTH));
-        assert_eq!((wide.cores, wide.allocation), (Some(8), TENTH));
-        let narrow = Limit::to_units(0.8, 16, Grain::Narrow(TENTH));
+        let wide = Limit::to_units(0.8, 16, Grain::Wide(tenth()));
+        assert_eq!((wide.cores, wide.allocation), (Some(8), tenth()));
+        let narrow = Limit::to_units(0.8, 16, Grain::Narrow(tenth()));
         assert_eq!((narrow.cores, narrow.allocation), (Some(2), Share::of(0.4)));
     }
 

@@ -5,28 +5,28 @@ use serde::{Deserialize, Serialize};
 use weir_lab::reproduce::rule::{Figure, On, Rule};
 use weir_lab::{Ask, Lab, LabError};
 use weir_model::access::{Op, Pattern};
-use weir_model::machine::Testbed;
+use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Gigahertz, Nanos};
 use weir_model::workload::Workloads;
 
 use crate::calibrate::{CalibrateError, calibrate, slow_placement};
-use crate::control_loop::{Phase, SteeredTenant, Step, run_phases};
+use crate::control_loop::{Step, run_phases};
 use crate::controller::{Controller, Decision, Why};
 use crate::guard::Bounds;
 use crate::limit::{Limit, Share};
-use crate::plant::{Actuators, PlantError};
 use crate::readings::{Readings, Role};
 use crate::registry::Policy;
 use crate::scenario::{Scenario, ScenarioError};
+use crate::steered::{Actuators, Phase, SteeredTenant};
 
 /// Why a figure cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unanswered {
     /// The machine could not be run.
     #[error(transparent)]
-    Plant(#[from] PlantError),
+    Machine(#[from] MachineError),
     /// It could not be calibrated.
     #[error(transparent)]
     Calibrate(#[from] CalibrateError),
@@ -119,7 +119,7 @@ impl Regulated {
     /// # Errors
     /// The machine cannot be calibrated or run.
     pub fn run_on(&self, testbed: &dyn Testbed, seed: u64) -> Result<Outcome, Unanswered> {
-        let mut machine = testbed.open(seed).map_err(PlantError::from)?;
+        let mut machine = testbed.open(seed)?;
         let mut parties = self.pair.tenants(machine.topology())?;
         match self.running {
             Running::Both => {}

@@ -112,7 +112,7 @@ impl Readings {
             ingress: residency(Counter::IrqInserts, Counter::IrqOccupancy),
             fast: traffic(Counter::CasRd, Counter::CasWr),
             slow: traffic(Counter::CxlRxMemData, Counter::CxlTxMemData),
-            probe: Err(Unavailable::because("the latency of loads is not probed")),
+            probe: observation.probe.clone(),
             tenants,
         }
     }

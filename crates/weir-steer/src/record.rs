@@ -9,8 +9,8 @@ use weir_model::units::{GbPerSec, Nanos};
 use crate::control_loop::Step;
 use crate::controller::Why;
 use crate::limit::Limit;
-use crate::plant::TenantOf;
 use crate::readings::{Readings, Role, TenantReadings};
+use crate::steered::TenantOf;
 
 /// One window: the readings, the decision, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,8 +8,8 @@ use crate::controllers::{
 };
 use crate::guard::{Bounds, Guarded};
 use crate::limit::Share;
-use crate::plant::Actuators;
 use crate::readings::Readings;
+use crate::steered::Actuators;
 
 /// The name of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

@@ -1,16 +1,16 @@
 //! A scenario under a controller, without control, and with each side alone.
 
-use weir_model::machine::Testbed;
+use weir_model::machine::{MachineError, Testbed};
 use weir_model::topology::{TierKind, Topology};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::control_loop::{ControlLoop, Phase, SteeredTenant, Step, run_phases, windows};
+use crate::control_loop::{ControlLoop, Step, run_phases, windows};
 use crate::controller::Controller;
 use crate::document::{PhaseSummary, SideSummary, SteerSummary};
-use crate::plant::{Actuators, Dry, Model, Plant, PlantError};
 use crate::readings::Role;
 use crate::record::{TierNames, WindowRecord};
 use crate::registry::Policy;
+use crate::steered::{Actuators, Phase, Steered, SteeredTenant};
 
 /// How a scenario runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,25 +57,14 @@ pub fn run_scenario(
     controller: &mut dyn Controller,
     options: &RunOptions,
     go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<ScenarioRun, PlantError> {
+) -> Result<ScenarioRun, MachineError> {
     let mut machine = testbed.open(options.seed)?;
     let tiers = tier_names(machine.topology());
-    let plant = Model::new(machine.as_mut(), phases.to_vec(), options.quota_period);
-    let mut plant = plant.with_actuators(&options.actuators);
+    let steered = Steered::new(machine.as_mut(), phases.to_vec(), options.quota_period);
+    let mut steered = steered.with_actuators(&options.actuators).dry(options.dry);
     let whole = windows(phases, options.window);
-    let records = if options.dry {
-        steps(
-            &mut Dry::new(&mut plant),
-            controller,
-            whole,
-            options,
-            &tiers,
-            go_on,
-        )
-    } else {
-        steps(&mut plant, controller, whole, options, &tiers, go_on)
-    };
-    plant.release();
+    let records = steps(&mut steered, controller, whole, options, &tiers, go_on);
+    steered.release();
     let records = records?;
 
     let mut summaries = Vec::new();
@@ -126,15 +115,15 @@ pub fn tier_names(topology: &Topology) -> TierNames {
 }
 
 fn steps(
-    plant: &mut dyn Plant,
+    steered: &mut Steered<'_>,
     controller: &mut dyn Controller,
     whole: usize,
     options: &RunOptions,
     tiers: &TierNames,
     go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<Vec<WindowRecord>, PlantError> {
-    let tenants = plant.tenants().to_vec();
-    let mut control_loop = ControlLoop::new(plant, controller, options.window);
+) -> Result<Vec<WindowRecord>, MachineError> {
+    let tenants = steered.tenants().to_vec();
+    let mut control_loop = ControlLoop::new(steered, controller, options.window);
     let mut records = Vec::new();
     for done in 0..whole {
         if !go_on(done) {
@@ -151,7 +140,7 @@ fn alone(
     phase: &Phase,
     role: Role,
     options: &RunOptions,
-) -> Result<SideSummary, PlantError> {
+) -> Result<SideSummary, MachineError> {
     let of_role = |steered: &&SteeredTenant| steered.role == role;
     let names: Vec<String> = (phase.parties.iter().filter(of_role))
         .map(|steered| steered.tenant.name.clone())
@@ -160,7 +149,7 @@ fn alone(
         return Ok(SideSummary::default());
     }
     let only = phase.parties.iter().filter(of_role).cloned().collect();
-    let bandwidth = |parties: Vec<SteeredTenant>| -> Result<GbPerSec, PlantError> {
+    let bandwidth = |parties: Vec<SteeredTenant>| -> Result<GbPerSec, MachineError> {
         let mine: Vec<usize> = (0..parties.len())
             .filter(|&i| parties[i].role == role)
             .collect();

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::plant::TenantOf;
 use crate::record::{TierNames, WindowRecord};
+use crate::steered::TenantOf;
 
 /// Windows that are kept for viewing.
 const RECENT: usize = 64;

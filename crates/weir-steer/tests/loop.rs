@@ -1,84 +1,41 @@
-//! The loop of the daemon: however it ends, the plant is released.
+//! The loop of the daemon: however it ends, all limits are removed.
+
+#[path = "common/machine.rs"]
+mod machine;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use weir_model::capability::Unavailable;
-use weir_model::units::Nanos;
-use weir_steer::daemon::{Witness, steer};
-use weir_steer::plant::{Actuators, AppliedLimit, NotPutBack, TenantOf};
+use machine::MadeUp;
+use weir_model::access::{Op, Pattern};
+use weir_model::counters::CounterSet;
+use weir_model::machine::{Machine, MachineError, Observation, TenantProgress};
+use weir_model::tenant::Tenant;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+use weir_steer::daemon::{Ended, Witness, steer};
 use weir_steer::record::{TierNames, WindowRecord};
-use weir_steer::{
-    Controller, Decision, Limit, Plant, PlantError, Readings, Role, TenantReadings, Why,
-};
+use weir_steer::steered::{Steered, SteeredTenant, TenantOf};
+use weir_steer::{Controller, Decision, Limit, Readings, Role, Why};
 
 const WINDOW: Nanos = Nanos(250e6);
 
-/// A plant of one tenant, which records the limit in force.
-struct Remembering {
-    tenants: Vec<TenantOf>,
-    held: Limit,
-    lengths: Vec<Nanos>,
-    released: u32,
+/// Windows of these lengths, the last one first, until a stop is requested.
+fn windows(
+    mut lengths: Vec<Nanos>,
+) -> MadeUp<impl FnMut(Nanos) -> Result<Observation, MachineError> + Send> {
+    MadeUp::new(move |_| {
+        let length = lengths.pop().ok_or(MachineError::Interrupted)?;
+        let tenants = vec![TenantProgress::default()];
+        Ok(Observation::of(length, tenants, CounterSet::default()))
+    })
 }
 
-impl Remembering {
-    fn new(lengths: Vec<Nanos>) -> Self {
-        Self {
-            tenants: vec![TenantOf {
-                name: "slow".into(),
-                role: Role::Restrained,
-                cores: 8,
-                actuators: Actuators::default(),
-            }],
-            held: Limit::FREE,
-            lengths,
-            released: 0,
-        }
-    }
-}
-
-impl Plant for Remembering {
-    fn tenants(&self) -> &[TenantOf] {
-        &self.tenants
-    }
-
-    fn observe(&mut self, _: Nanos) -> Result<Readings, PlantError> {
-        let none = || Unavailable::because("not counted");
-        let Some(length) = self.lengths.pop() else {
-            return Err(PlantError::Interrupted);
-        };
-        Ok(Readings {
-            length,
-            table: Err(none()),
-            fast_table: Err(none()),
-            slow_table: Err(none()),
-            ingress: Err(none()),
-            fast: Err(none()),
-            slow: Err(none()),
-            probe: Err(none()),
-            tenants: vec![TenantReadings {
-                role: Role::Restrained,
-                cores: 8,
-                busy: true,
-                drew: Err(none()),
-            }],
-        })
-    }
-
-    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
-        self.held = limits[0];
-        vec![AppliedLimit {
-            requested: limits[0],
-            applied: limits[0],
-            refused: Vec::new(),
-        }]
-    }
-
-    fn release(&mut self) -> Vec<NotPutBack> {
-        self.held = Limit::FREE;
-        self.released += 1;
-        Vec::new()
-    }
+fn steered(machine: &mut dyn Machine, controller: Panics, seen: &mut All) -> Ended {
+    let tier = TierName::cxl(0);
+    let tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 8, Bytes::mib(1));
+    let role = Role::Restrained;
+    let mut steered = Steered::running(machine, vec![SteeredTenant { tenant, role }], Nanos(1e8));
+    steer(&mut steered, Box::new(controller), WINDOW, &tiers(), seen)
 }
 
 /// Limits to one core, and panics after this many windows.
@@ -125,32 +82,31 @@ fn tiers() -> TierNames {
 
 #[test]
 fn who_asks_to_end_finds_everybody_free() {
-    let mut plant = Remembering::new(vec![WINDOW; 3]);
+    let mut machine = windows(vec![WINDOW; 3]);
     let mut seen = All::default();
-    let ended = steer(&mut plant, Box::new(Panics(9)), WINDOW, &tiers(), &mut seen);
+    let ended = steered(&mut machine, Panics(9), &mut seen);
     assert_eq!((ended.windows, ended.failure), (3, None));
-    assert!(plant.held.is_free() && plant.released > 0);
+    assert!(machine.cores.is_none() && machine.released > 0);
     assert!(!seen.0[2].tenants[0].held.is_free());
 }
 
 #[test]
 fn a_panic_lets_everybody_go() {
-    let mut plant = Remembering::new(vec![WINDOW; 9]);
+    let mut machine = windows(vec![WINDOW; 9]);
     let mut seen = All::default();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        steer(&mut plant, Box::new(Panics(2)), WINDOW, &tiers(), &mut seen)
+        steered(&mut machine, Panics(2), &mut seen)
     }));
     assert!(panicked.is_err());
     assert_eq!(seen.0.len(), 2);
-    assert!(plant.held.is_free() && plant.released > 0);
+    assert!(machine.cores.is_none() && machine.released > 0);
 }
 
 #[test]
 fn a_window_that_was_slept_through_lets_everybody_go() {
-    // The last one is seen first.
-    let mut plant = Remembering::new(vec![WINDOW, WINDOW * 40.0, WINDOW]);
+    let mut machine = windows(vec![WINDOW, WINDOW * 40.0, WINDOW]);
     let mut seen = All::default();
-    steer(&mut plant, Box::new(Panics(9)), WINDOW, &tiers(), &mut seen);
+    steered(&mut machine, Panics(9), &mut seen);
     let held: Vec<bool> = (seen.0.iter())
         .map(|w| w.tenants[0].held.is_free())
         .collect();

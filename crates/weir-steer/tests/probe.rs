@@ -5,21 +5,24 @@ mod common;
 
 use proptest::prelude::*;
 use weir_model::access::{Locality, Op, Pattern};
-use weir_model::capability::Unavailable;
+use weir_model::action::{Action, Applied};
+use weir_model::capability::{Capability, Unavailable};
 use weir_model::counters::CounterSet;
-use weir_model::machine::Testbed as _;
+use weir_model::machine::{
+    Goal, Identity, Machine, MachineError, Observation, Pacing, RunNotes, Testbed as _,
+};
 use weir_model::platform::Library;
 use weir_model::tenant::Tenant;
-use weir_model::topology::TierName;
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::{ControlLoop, Phase, SteeredTenant, Step};
+use weir_steer::control_loop::{ControlLoop, Step};
 use weir_steer::controller::Needs;
 use weir_steer::controllers::{Latency, LatencyConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::plant::{Actuators, AppliedLimit, Model, NotPutBack, TenantOf};
 use weir_steer::registry::Policy;
-use weir_steer::{Controller, Limit, Plant, PlantError, Readings, Role};
+use weir_steer::steered::{Actuators, Phase, Steered, SteeredTenant};
+use weir_steer::{Controller, Limit, Readings, Role};
 
 use common::{Flow, Fluid, readings};
 
@@ -119,38 +122,48 @@ fn policies_say_what_their_controllers_need() {
 }
 
 /// A model without its counters, on which a tenant chases pointers, as a host would time its own loads.
-struct Blind<'a>(Model<'a>);
+struct Blind(Box<dyn Machine>);
 
-const PROBE: &str = "probe";
+/// The position of that tenant.
+const PROBE: usize = 1;
 
-impl Plant for Blind<'_> {
-    fn tenants(&self) -> &[TenantOf] {
-        self.0.tenants()
+impl Machine for Blind {
+    fn identity(&self) -> Identity {
+        self.0.identity()
     }
 
-    fn observe(&mut self, window: Nanos) -> Result<Readings, PlantError> {
+    fn topology(&self) -> &Topology {
+        self.0.topology()
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.0.capabilities()
+    }
+
+    fn pacing(&self, goal: Goal) -> Pacing {
+        self.0.pacing(goal)
+    }
+
+    fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        self.0.start(tenants)
+    }
+
+    fn observe(&mut self, window: Nanos) -> Result<Observation, MachineError> {
         let seen = self.0.observe(window)?;
-        let none = || Unavailable::because("there are no counters");
-        let of = self.0.tenants().iter().position(|t| t.name == PROBE);
-        let drew = seen.tenants[of.unwrap()].drew.clone();
-        Ok(Readings {
-            table: Err(none()),
-            fast_table: Err(none()),
-            slow_table: Err(none()),
-            ingress: Err(none()),
-            fast: Err(none()),
-            slow: Err(none()),
-            probe: drew.map(|drew| Nanos(LINE_BYTES as f64 / drew.get())),
+        let drew = seen.tenants[PROBE].bandwidth(seen.window);
+        Ok(Observation {
+            counters: CounterSet::default(),
+            probe: Ok(Nanos(LINE_BYTES as f64 / drew.get())),
             ..seen
         })
     }
 
-    fn apply(&mut self, limits: &[Limit]) -> Vec<AppliedLimit> {
-        self.0.apply(limits)
+    fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
+        self.0.act(action)
     }
 
-    fn release(&mut self) -> Vec<NotPutBack> {
-        self.0.release()
+    fn stop(&mut self) -> Result<RunNotes, MachineError> {
+        self.0.stop()
     }
 }
 
@@ -159,7 +172,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let platform = Library::builtin().compose("miku-a").unwrap();
     let bed = SimTestbed::new(&platform).unwrap();
     let bed = bed.sampled(Sampling::of(&platform));
-    let steered = |name: &str, role, tier: TierName, op, pattern, cores| SteeredTenant {
+    let party = |name: &str, role, tier: TierName, op, pattern, cores| SteeredTenant {
         tenant: Tenant {
             name: name.into(),
             cores,
@@ -174,7 +187,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     };
     let dram = TierName::dram;
     let mut parties = vec![
-        steered(
+        party(
             "fast",
             Role::Protected,
             dram(),
@@ -182,8 +195,8 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
             stream,
             cores[..8].to_vec(),
         ),
-        steered(
-            PROBE,
+        party(
+            "probe",
             Role::Bystander,
             dram(),
             Op::Ld,
@@ -193,7 +206,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     ];
     if with_slow {
         let cores = cores[9..17].to_vec();
-        parties.push(steered(
+        parties.push(party(
             "slow",
             Role::Restrained,
             TierName::cxl(0),
@@ -206,14 +219,14 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
         lasts: Nanos(1e12),
         parties,
     };
-    let mut machine = bed.open(1).unwrap();
-    let mut plant = Blind(Model::new(machine.as_mut(), vec![phase], Nanos(1e8)));
+    let mut machine = Blind(bed.open(1).unwrap());
+    let mut steered = Steered::new(&mut machine, vec![phase], Nanos(1e8));
     let mut controller = policy.controller(
         &common::calibration(),
         &Actuators::of_model(bed.open(1).unwrap().topology()),
         Bounds::default(),
     );
-    let steps = ControlLoop::new(&mut plant, controller.as_mut(), common::WINDOW).steps(32);
+    let steps = ControlLoop::new(&mut steered, controller.as_mut(), common::WINDOW).steps(32);
     let last = &steps.unwrap()[12..];
     let mean = |tenant| {
         let drew = last.iter().map(|step: &Step| step.drew(tenant).get());

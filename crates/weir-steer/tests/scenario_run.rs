@@ -5,12 +5,11 @@ use weir_model::machine::Testbed;
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::Phase;
 use weir_steer::controllers::Isolation;
-use weir_steer::plant::Actuators;
 use weir_steer::registry::Policy;
 use weir_steer::scenario::Scenario;
 use weir_steer::scenario_run::{RunOptions, ScenarioRun, length, run_scenario};
+use weir_steer::steered::{Actuators, Phase};
 use weir_steer::{Controller, Limit};
 
 const WINDOW: Nanos = Nanos(250e6);

@@ -4,9 +4,10 @@ use weir_model::machine::Testbed;
 use weir_model::platform::Library;
 use weir_model::units::Nanos;
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::{Phase, run_phases};
+use weir_steer::control_loop::run_phases;
 use weir_steer::controllers::Isolation;
 use weir_steer::scenario::{Scenario, ScenarioError};
+use weir_steer::steered::Phase;
 use weir_steer::{Limit, Role};
 
 /// A quarter of a second, as on a server.

@@ -74,11 +74,8 @@ impl Several {
         let drew: Vec<f64> = (under_way.iter())
             .map(|n| flow.slow * n / all.max(f64::MIN_POSITIVE))
             .collect();
-        let observation = Observation {
-            window: WINDOW,
-            tenants: vec![TenantProgress::default(); self.parts.len() + 1],
-            counters: flow.counters(0.0),
-        };
+        let progress = vec![TenantProgress::default(); self.parts.len() + 1];
+        let observation = Observation::of(WINDOW, progress, flow.counters(0.0));
         let mut tenants = vec![TenantReadings {
             role: Role::Protected,
             cores: self.server.fast_cores,

@@ -83,6 +83,7 @@ impl From<MachineError> for Failure {
                 Failure::Request(error.into())
             }
             MachineError::Missing { .. } => Failure::Missing(error.into()),
+            MachineError::Interrupted => Failure::Partial(error.to_string()),
             _ => Failure::Work(error.into()),
         }
     }

@@ -33,6 +33,11 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// What a signal sets, for a machine that waits.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)

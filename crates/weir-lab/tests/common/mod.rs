@@ -320,11 +320,7 @@ impl Machine for ToyMachine {
             progress
         });
         let tenants = tenants.collect();
-        Ok(Observation {
-            window,
-            tenants,
-            counters,
-        })
+        Ok(Observation::of(window, tenants, counters))
     }
 
     fn act(&mut self, _: &Action) -> Result<Applied, MachineError> {

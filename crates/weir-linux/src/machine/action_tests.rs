@@ -208,17 +208,12 @@ fn a_command_is_a_tenant_from_its_start_to_the_end_of_the_run() {
     let testbed = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
     let mut machine = testbed.open(1).unwrap();
     let core = machine.topology().cores[0];
-    let command = |program: &str| Tenant {
-        name: "a".into(),
-        work: Work::Command(Command {
+    let command = |program: &str| {
+        let work = Work::Command(Command {
             program: program.into(),
             arguments: vec!["100".into()],
-        }),
-        cores: vec![core],
-        placement: Placement::FirstTouch,
-        placements: std::collections::BTreeMap::new(),
-        prefetch: true,
-        cache_ways: None,
+        });
+        Tenant::of_host("a".into(), work, vec![core])
     };
     let error = machine.start(&[command("/does/not/exist")]).unwrap_err();
     assert!(error.to_string().contains("/does/not/exist"), "{error}");
@@ -257,15 +252,8 @@ fn a_command_is_a_tenant_from_its_start_to_the_end_of_the_run() {
 fn a_scope_that_names_nothing_is_refused_by_name() {
     let testbed = LinuxTestbed::new(Root::live(), Options::default()).unwrap();
     let mut machine = testbed.open(1).unwrap();
-    let tenant = Tenant {
-        name: "a".into(),
-        work: Work::Scope("cgroup:/there/is/none".parse().unwrap()),
-        cores: Vec::new(),
-        placement: Placement::FirstTouch,
-        placements: std::collections::BTreeMap::new(),
-        prefetch: true,
-        cache_ways: None,
-    };
+    let work = Work::Scope("cgroup:/there/is/none".parse().unwrap());
+    let tenant = Tenant::of_host("a".into(), work, Vec::new());
     let error = machine.start(&[tenant]).unwrap_err();
     let no_groups = matches!(
         error,

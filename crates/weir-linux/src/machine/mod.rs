@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_model::action::{Action, Applied};
+use weir_model::action::{Action, Actuators, Applied};
 use weir_model::capability::{Capability, Feature, Unavailable};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::events::EventLibrary;
@@ -328,11 +328,8 @@ impl Machine for LinuxMachine {
                 what: "the clocks of this machine".into(),
                 cause,
             })?;
-        Ok(Observation {
-            window: Nanos(elapsed as f64),
-            counters: together(&self.host.counters, &tenants),
-            tenants,
-        })
+        let counters = together(&self.host.counters, &tenants);
+        Ok(Observation::of(Nanos(elapsed as f64), tenants, counters))
     }
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {
@@ -446,12 +443,16 @@ impl Machine for LinuxMachine {
         }
     }
 
+    fn actuators(&self, tenant: &str) -> Actuators {
+        let pool = self.pool.as_ref();
+        pool.map_or_else(Actuators::default, |pool| {
+            pool.actuators(&self.host, tenant)
+        })
+    }
+
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
         let restored = self.settings.take().map_or(Ok(()), SystemSettings::restore);
-        let restored = restored.map_err(|why| MachineError::System {
-            what: "restoring settings of the kernel".into(),
-            cause: why.reason,
-        });
+        let restored = restored.map_err(|why| MachineError::NotRestored(vec![why.reason]));
         let Some(pool) = self.pool.take() else {
             return restored.map(|()| RunNotes::default());
         };

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command as Start, Stdio};
 
-use weir_model::action::{Action, Applied};
+use weir_model::action::{Action, Actuators, Applied};
 use weir_model::capability::Feature;
 use weir_model::events::EventLibrary;
-use weir_model::machine::{MachineError, ProcessProgress, RunNotes, TenantProgress};
+use weir_model::machine::{Machine, MachineError, RunNotes, TenantProgress};
 use weir_model::scope::Scope;
 use weir_model::tenant::{Command, Placement, Tenant, Work};
 use weir_model::topology::TierName;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::Nanos;
 
 use super::HostParts;
 use super::pages::RegionMap;
@@ -63,8 +63,7 @@ impl Processes {
     pub fn start(host: &HostParts, tenants: &[Tenant]) -> Result<Option<Self>, MachineError> {
         let mut members = Vec::new();
         for (index, tenant) in tenants.iter().enumerate() {
-            let is_process = matches!(tenant.work, Work::Command(_) | Work::Scope(_));
-            if is_process && tenant.cache_ways.is_some() {
+            if tenant.work.is_of_host() && tenant.cache_ways.is_some() {
                 return Err(MachineError::Request(format!(
                     "tenant `{}`: cache ways of {} are set while it runs",
                     tenant.name,
@@ -106,6 +105,8 @@ impl Processes {
                 own_groups: members.iter().all(|member| member.child.is_some()),
                 dwell: Nanos(0.0),
                 look_at_pages: 0,
+                identity: host.identity.clone(),
+                topology: host.topology.clone(),
                 ..HostConfig::default()
             };
             Host::open(&host.root, config, &EventLibrary::builtin(), journal)
@@ -135,21 +136,17 @@ impl Processes {
     }
 
     /// Adds what each did since the window began.
-    pub fn end_window(&mut self, tenants: &mut [TenantProgress]) {
-        let seen = self.host.observe(Nanos(0.0));
+    ///
+    /// # Errors
+    /// They cannot be observed.
+    pub fn end_window(&mut self, tenants: &mut [TenantProgress]) -> Result<(), MachineError> {
+        let seen = Machine::observe(&mut self.host, Nanos(0.0))?;
         for (member, own) in self.members.iter().zip(seen.tenants) {
-            let Some(tenant) = tenants.get_mut(member.tenant) else {
-                continue;
-            };
-            let bytes = own
-                .drew
-                .map(|drew| Bytes((drew.get() * seen.window.get()) as u64));
-            tenant.bytes = bytes.clone().unwrap_or(Bytes(0));
-            tenant.process = Some(ProcessProgress {
-                ran: own.ran.map(|ran| ran.time),
-                traffic: bytes,
-            });
+            if let Some(tenant) = tenants.get_mut(member.tenant) {
+                *tenant = own;
+            }
         }
+        Ok(())
     }
 
     /// Reads which pages each process has, and where.
@@ -214,19 +211,15 @@ impl Processes {
             };
             format!("{}: {is}{}", member.name, member.scope)
         }));
-        let not: Vec<String> = self
-            .host
-            .release()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        if not.is_empty() {
-            return Ok(());
+        self.host.stop().map(drop)
+    }
+
+    /// The actuators by which one of them can be limited.
+    pub fn actuators(&self, tenant: &str) -> Actuators {
+        match self.only_observed {
+            Some(_) => Actuators::default(),
+            None => self.host.actuators(tenant),
         }
-        Err(MachineError::System {
-            what: "restoring the limits of tenants".into(),
-            cause: not.join("; "),
-        })
     }
 }
 

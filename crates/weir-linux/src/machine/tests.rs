@@ -445,7 +445,7 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
             host: Arc::clone(&testbed.host),
             seed: 1,
             pool: None,
-            regulation: None,
+            settings: None,
         };
         let error = match WorkerPool::assemble(work, &tenants, &testbed.host) {
             Err(error) => error,

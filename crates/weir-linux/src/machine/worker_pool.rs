@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
+use weir_model::action::{Actuators, Share};
 use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
 use weir_model::region::Pages;
@@ -27,6 +28,7 @@ use crate::clock;
 use crate::memory::Region;
 use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
 use crate::steer::Release;
+use crate::steer::actuators::{allocation, clock as clock_of};
 
 /// The reason for a thread that has ended.
 const ENDED: &str = "it ended during the run";
@@ -323,6 +325,27 @@ impl WorkerPool {
         self.processes.as_mut().filter(|all| all.has(tenant))
     }
 
+    /// The actuators by which a tenant can be limited.
+    pub fn actuators(&self, host: &HostParts, tenant: &str) -> Actuators {
+        if let Some(processes) = self.processes.as_ref().filter(|all| all.has(tenant)) {
+            return processes.actuators(tenant);
+        }
+        if self.limitable(tenant).is_err() {
+            return Actuators::default();
+        }
+        let cpus = self.cores_of(tenant).unwrap_or_default();
+        let scale = allocation::scale(&host.root, None).ok();
+        Actuators {
+            cores: true,
+            time: true,
+            allocation: scale.map(|scale| Share::of(scale.step.max(1) as f64 / scale.all)),
+            clocks: match host.options.journal {
+                Some(_) => clock_of::clocks(&host.root, cpus),
+                None => Vec::new(),
+            },
+        }
+    }
+
     /// The journal of the tenants that are processes, if there are any.
     pub fn journal(&self) -> Option<Release> {
         self.processes.as_ref().map(Processes::journal)
@@ -449,7 +472,7 @@ impl WorkerPool {
         let mut tenants = vec![TenantProgress::default(); self.tenants.len()];
         self.requests.end_window(&mut tenants)?;
         if let Some(processes) = &mut self.processes {
-            processes.end_window(&mut tenants);
+            processes.end_window(&mut tenants)?;
         }
         for member in &self.members {
             let lines = member.progress.lines.load(Ordering::Relaxed);

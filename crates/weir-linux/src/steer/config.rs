@@ -1,8 +1,14 @@
 //! The tenants, and the bounds of steering.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use weir_model::machine::Identity;
+use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::actuators::Actuator;
+use super::automatic::Rules;
 use super::scope::Scope;
 
 /// A requested tenant.
@@ -29,8 +35,16 @@ pub enum Probing {
 }
 
 /// The tenants, and the bounds of steering.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct HostConfig {
+    /// The host.
+    pub identity: Identity,
+    /// Its tiers.
+    pub topology: Topology,
+    /// The rules by which control groups become tenants without a name.
+    pub automatic: Option<Rules>,
+    /// Ends the wait for a window.
+    pub stop: Arc<AtomicBool>,
     /// The tenants.
     pub tenants: Vec<TenantScope>,
     /// The actuators that may be used.
@@ -66,6 +80,10 @@ impl Default for HostConfig {
     /// second; no loads are timed.
     fn default() -> Self {
         Self {
+            identity: Identity::default(),
+            topology: Topology::default(),
+            automatic: None,
+            stop: Arc::default(),
             tenants: Vec::new(),
             actuators: vec![
                 Actuator::Cores,

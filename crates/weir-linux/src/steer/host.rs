@@ -1,6 +1,7 @@
 //! This host, for a controller: tenants are observed window by window, and limited.
 
-mod tenants;
+mod follow;
+mod machine;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,8 @@ use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Unavailable};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
+
+use follow::Follow;
 
 use super::actuators::Actuator;
 use super::config::{HostConfig, Probing};
@@ -52,6 +55,7 @@ pub struct Host {
     writes: Option<Arc<Mutex<JournalledWrites>>>,
     wrote: Vec<Wrote>,
     capabilities: Vec<Capability>,
+    follow: Follow,
     last: Option<Instant>,
     windows: u64,
     buffer: Vec<u8>,
@@ -135,6 +139,7 @@ impl Host {
             writes: writes.map(|writes| Arc::new(Mutex::new(writes))),
             wrote: Vec::new(),
             capabilities,
+            follow: Follow::default(),
             last: None,
             windows: 0,
             buffer: Vec::new(),

@@ -53,8 +53,7 @@ pub struct Restored {
 impl Restored {
     /// Whether everything is restored, or is left to another program for a reason.
     pub fn is_whole(&self) -> bool {
-        let refused = |not: &NotPutBack| matches!(not.cause, Cause::Refused { .. });
-        !self.not.iter().any(refused)
+        !self.not.iter().any(|not| not.cause.is_refused())
     }
 }
 

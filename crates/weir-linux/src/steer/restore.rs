@@ -51,6 +51,13 @@ pub enum Cause {
     Foreign,
 }
 
+impl Cause {
+    /// Whether something must still be restored; otherwise it is restored, or belongs to another program now.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Cause::Refused { .. })
+    }
+}
+
 /// Something that is not as before, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotPutBack {
@@ -111,7 +118,7 @@ impl Outcome {
     fn not_restored(touched: bool, path: &str, before: &str, cause: Cause) -> Self {
         Self {
             touched,
-            settled: !matches!(cause, Cause::Refused { .. }),
+            settled: !cause.is_refused(),
             not: vec![NotPutBack {
                 path: path.to_owned(),
                 before: before.to_owned(),

@@ -1,8 +1,11 @@
 //! Finds the knees of a slow tier: one tenant alone, with ever narrower limits.
+//!
+//! A host measures with fewer threads in place of limits. If the Table of Requests is not counted there, a chain of
+//! loads is timed: it is longer than the residency by the path to the table, both without load and at the knee.
 
-use weir_model::access::{Op, Pattern};
+use weir_model::access::{Locality, Op, Pattern};
 use weir_model::action::Action;
-use weir_model::machine::{MachineError, Testbed};
+use weir_model::machine::{MachineError, Observation, Testbed};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
@@ -14,9 +17,9 @@ use crate::readings::Readings;
 /// Beyond the reach of every cache.
 const WORKING_SET: Bytes = Bytes::mib(64);
 /// A device is busy at this share of its most bandwidth without a queue.
-pub(super) const BUSY: f64 = 0.97;
+const BUSY: f64 = 0.97;
 /// Requests that stay this multiple of the unloaded residency wait in a queue.
-pub(super) const QUEUED: f64 = 3.0;
+const QUEUED: f64 = 3.0;
 /// Requests that wait before the table for this share of it have filled the table.
 const WAITS: f64 = 0.1;
 /// Few cores must give this factor more than many to be preferred.
@@ -43,14 +46,28 @@ pub struct Measure<'a> {
     pub placement: Placement,
     /// Step of its bandwidth allocation, if it has any.
     pub step: Option<Share>,
+    /// The chain of loads of a host.
+    pub chain: Option<Chain>,
+}
+
+/// A chain of loads, with a core of its own, on a host whose threads access working sets of this size.
+#[derive(Debug, Clone, Copy)]
+pub struct Chain {
+    /// Its core.
+    pub core: u32,
+    /// Bytes that each thread accesses: beyond the reach of every cache.
+    pub working_set: Bytes,
 }
 
 /// A tenant alone under a limit.
 #[derive(Debug, Clone, Copy)]
-struct LimitedWindow {
+pub(crate) struct LimitedWindow {
     units: f64,
     writes: f64,
-    residency: Nanos,
+    /// How long a request stays in the table, or how long a load takes.
+    pub residency: Nanos,
+    /// Whether the table was counted; otherwise loads were timed.
+    pub counted: bool,
     /// How long requests wait before the table, if that is counted.
     waits: Nanos,
     gives: GbPerSec,
@@ -63,11 +80,21 @@ impl Measure<'_> {
     /// # Errors
     /// The machine cannot run the tenant, or cannot limit it.
     pub fn knees(&self) -> Result<Vec<Knee>, MachineError> {
-        let Some(rest) = self.at_rest()? else {
-            return Ok(Vec::new());
-        };
+        match self.at_rest()? {
+            Some(rest) => self.knees_from(rest.residency, &mut |_| ()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The same, with the residency of a request without load. `before` is called before each instruction.
+    pub(crate) fn knees_from(
+        &self,
+        rest: Nanos,
+        before: &mut dyn FnMut(Op),
+    ) -> Result<Vec<Knee>, MachineError> {
         let mut knees = Vec::new();
         for op in [Op::Ld, Op::St, Op::NtSt] {
+            before(op);
             knees.extend(self.best(op, rest)?);
         }
         knees.sort_by(|a, b| a.writes.total_cmp(&b.writes));
@@ -80,7 +107,7 @@ impl Measure<'_> {
     /// As [`Measure::knees`].
     pub fn knee_of(&self, op: Op) -> Result<Option<Knee>, MachineError> {
         match self.at_rest()? {
-            Some(rest) => self.best(op, rest),
+            Some(rest) => self.best(op, rest.residency),
             None => Ok(None),
         }
     }
@@ -98,12 +125,15 @@ impl Measure<'_> {
         Ok(best.map(|(knee, _)| knee))
     }
 
-    /// Residency with a single core, without its prefetchers.
-    fn at_rest(&self) -> Result<Option<Nanos>, MachineError> {
+    /// A single core without its prefetchers, or the chain of loads alone; `None` if too little is counted.
+    pub(crate) fn at_rest(&self) -> Result<Option<LimitedWindow>, MachineError> {
+        if self.chain.is_some() {
+            return self.see(None, Limit::FREE, 1);
+        }
         let mut tenant = self.tenant(Op::Ld);
         tenant.cores.truncate(1);
         tenant.prefetch = false;
-        Ok(self.see(tenant, Limit::FREE, 1)?.map(|seen| seen.residency))
+        self.see(Some(tenant), Limit::FREE, 1)
     }
 
     /// The narrowest limit under which the device is busy, if it has no queue then; otherwise the widest
@@ -130,7 +160,8 @@ impl Measure<'_> {
             much - 1,
             |i| Ok(look(i)?.is_some_and(|s| s.gives >= enough)),
         )?;
-        let Some(seen) = self.see(self.tenant(op), ladder[busy], KNEE)? else {
+        let seen = self.see(Some(self.tenant(op)), ladder[busy], KNEE)?;
+        let Some(seen) = seen.filter(|seen| seen.gives.get() > 0.0) else {
             return Ok(None);
         };
         let all = self.cores.len() as u32;
@@ -166,28 +197,63 @@ impl Measure<'_> {
 
     /// A tenant that repeats one instruction as fast as it can.
     fn tenant(&self, op: Op) -> Tenant {
+        self.repeating(NAME, op, Pattern::Sequential, self.cores)
+    }
+
+    fn repeating(&self, name: &str, op: Op, pattern: Pattern, cores: &[u32]) -> Tenant {
         let tier = TierName::dram();
+        let working_set = self.chain.map_or(WORKING_SET, |chain| chain.working_set);
         Tenant {
-            name: NAME.into(),
-            cores: self.cores.to_vec(),
+            name: name.into(),
+            cores: cores.to_vec(),
             placement: self.placement.clone(),
-            ..Tenant::on_first_cores(op, Pattern::Sequential, &tier, 1, WORKING_SET)
+            ..Tenant::on_first_cores(op, pattern, &tier, 1, working_set)
         }
     }
 
-    fn look(&self, op: Op, limit: Limit) -> Result<Option<LimitedWindow>, MachineError> {
-        self.see(self.tenant(op), limit, 1)
+    /// The tenant under a limit, for one window.
+    pub(crate) fn look(&self, op: Op, limit: Limit) -> Result<Option<LimitedWindow>, MachineError> {
+        self.see(Some(self.tenant(op)), limit, 1)
     }
 
-    /// A tenant alone under a limit, for `WINDOWS` windows; `None` if too little is counted.
+    /// A tenant alone under a limit, and the chain of a host, for so many windows; `None` if too little is counted.
     fn see(
         &self,
-        tenant: Tenant,
+        tenant: Option<Tenant>,
         limit: Limit,
         windows: u32,
     ) -> Result<Option<LimitedWindow>, MachineError> {
+        let units = limit.units(self.cores.len() as u32);
+        let op = tenant.as_ref().and_then(|tenant| tenant.work.stream());
+        let op = op.map_or(Op::Ld, |stream| stream.op);
+        let Some(chain) = self.chain else {
+            let tenants: Vec<Tenant> = tenant.into_iter().collect();
+            let seen = self.observe(&tenants, limit, windows)?;
+            return Ok(counted(&seen, units));
+        };
+        let locality = Locality::TlbFriendly;
+        let pattern = Pattern::Chase { locality };
+        let mut tenants = vec![self.repeating("chain", Op::Ld, pattern, &[chain.core])];
+        // On a host the limit is made of fewer threads.
+        let running = limit.cores.map_or(usize::MAX, |cores| cores as usize);
+        tenants.extend(tenant.map(|mut tenant| {
+            tenant.cores.truncate(running);
+            tenant
+        }));
+        tenants.retain(|tenant| !tenant.cores.is_empty());
+        let seen = self.observe(&tenants, Limit::FREE, windows)?;
+        let is_fast = self.placement == Placement::Bind(TierName::dram());
+        Ok(timed(&seen, units, op, is_fast))
+    }
+
+    fn observe(
+        &self,
+        tenants: &[Tenant],
+        limit: Limit,
+        windows: u32,
+    ) -> Result<Observation, MachineError> {
         let mut machine = self.testbed.open(self.seed)?;
-        machine.start(&[tenant])?;
+        machine.start(tenants)?;
         if limit.cores.is_some() {
             machine.act(&Action::Cores {
                 tenant: NAME.into(),
@@ -202,25 +268,52 @@ impl Measure<'_> {
         }
         let mut seen = machine.observe(self.window)?;
         for _ in 1..windows {
-            let more = machine.observe(self.window)?;
-            seen.window = seen.window + more.window;
-            seen.counters.accumulate(&more.counters);
+            seen.extend(machine.observe(self.window)?);
         }
         machine.stop()?;
-        let readings = Readings::of(&seen, Vec::new());
-        let (Ok(residency), Ok(slow)) = (readings.slow_residency(Nanos(0.0)), &readings.slow)
-        else {
-            return Ok(None);
-        };
-        let lines = slow.total().get() / LINE_BYTES as f64;
-        Ok((lines > 0.0).then_some(LimitedWindow {
-            units: limit.units(self.cores.len() as u32),
-            writes: slow.write_share(),
-            residency,
-            waits: readings.ingress.as_ref().map_or(Nanos(0.0), |q| q.mean),
-            gives: slow.total(),
-        }))
+        Ok(seen)
     }
+}
+
+/// The readings of a tenant alone; `None` if too little is counted.
+fn counted(seen: &Observation, units: f64) -> Option<LimitedWindow> {
+    let readings = Readings::of(seen, Vec::new());
+    let residency = readings.slow_residency(Nanos(0.0)).ok()?;
+    let slow = readings.slow.as_ref().ok()?;
+    let lines = slow.total().get() / LINE_BYTES as f64;
+    (lines > 0.0).then_some(LimitedWindow {
+        units,
+        writes: slow.write_share(),
+        residency,
+        counted: true,
+        waits: readings.ingress.as_ref().map_or(Nanos(0.0), |q| q.mean),
+        gives: slow.total(),
+    })
+}
+
+/// The readings of threads with a chain of loads from the same tier; `None` if no load returned.
+fn timed(seen: &Observation, units: f64, op: Op, is_fast: bool) -> Option<LimitedWindow> {
+    let loads = seen.tenants.first().map_or(0, |chain| chain.accesses);
+    let others = seen.tenants.iter().skip(1);
+    let readings = Readings::of(seen, Vec::new());
+    let table = match is_fast {
+        true => readings.fast_table.as_ref().or(readings.table.as_ref()),
+        false => readings.slow_table.as_ref(),
+    };
+    (loads > 0).then_some(LimitedWindow {
+        units,
+        writes: match (&readings.slow, op) {
+            (Ok(traffic), _) => traffic.write_share(),
+            // A temporal store reads its line first.
+            (Err(_), Op::St) => 0.5,
+            (Err(_), Op::NtSt) => 1.0,
+            (Err(_), _) => 0.0,
+        },
+        counted: table.is_ok(),
+        residency: table.map_or(seen.window / loads as f64, |table| table.mean),
+        waits: Nanos(0.0),
+        gives: others.map(|own| own.bandwidth(seen.window)).sum(),
+    })
 }
 
 /// Whether few cores serve better than many: they give more, or as much with a far shorter queue.
@@ -239,10 +332,7 @@ const SHORTER: f64 = 1.5;
 const NAME: &str = "calibration";
 
 /// The first of `0..end` from which on a condition always holds; `end` if there is none.
-pub(super) fn first<E>(
-    end: usize,
-    mut limits: impl FnMut(usize) -> Result<bool, E>,
-) -> Result<usize, E> {
+fn first<E>(end: usize, mut limits: impl FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
     let (mut low, mut high) = (0, end);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -6,10 +6,8 @@
 //! 4.1, levels); mixes are between them.
 
 mod measure;
-mod threads;
 
-pub use measure::Measure;
-pub use threads::{Measured, Threads};
+pub use measure::{Chain, Measure};
 
 use weir_model::units::{GbPerSec, Nanos};
 

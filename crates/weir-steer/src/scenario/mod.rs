@@ -11,7 +11,7 @@ mod two_groups;
 
 use weir_model::topology::Topology;
 
-use crate::control_loop::Phase;
+use crate::steered::Phase;
 use two_groups::TwoGroups;
 
 /// Tenants that start, run at the same time and end.

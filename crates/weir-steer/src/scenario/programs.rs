@@ -6,7 +6,7 @@ use weir_model::workload::{Workload, Workloads};
 
 use super::ScenarioError;
 use super::two_groups::{TwoGroups, phase, protected, restrained};
-use crate::control_loop::Phase;
+use crate::steered::Phase;
 
 type Phases = Result<Vec<Phase>, ScenarioError>;
 

@@ -5,7 +5,7 @@ use weir_model::units::Nanos;
 
 use super::ScenarioError;
 use super::two_groups::{TwoGroups, phase, protected, restrained, stream};
-use crate::control_loop::Phase;
+use crate::steered::Phase;
 
 /// How long each of MIKU's bandwidth tests stays on a tier (section 6).
 const TURN: f64 = 100.0;

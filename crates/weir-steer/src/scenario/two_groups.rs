@@ -6,8 +6,8 @@ use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
 use super::ScenarioError;
-use crate::control_loop::{Phase, SteeredTenant};
 use crate::readings::Role;
+use crate::steered::{Phase, SteeredTenant};
 
 /// Threads of a tenant: those of the papers' bandwidth tests.
 const THREADS: u32 = 16;

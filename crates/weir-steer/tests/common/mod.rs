@@ -164,11 +164,7 @@ impl Flow {
 
 /// A window of these counters, with a tenant to protect and one to restrain.
 pub fn readings(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Readings {
-    let observation = Observation {
-        window: WINDOW,
-        tenants: vec![TenantProgress::default(); 2],
-        counters,
-    };
+    let observation = Observation::of(WINDOW, vec![TenantProgress::default(); 2], counters);
     let tenant = |role, cores, busy| TenantReadings {
         role,
         cores,

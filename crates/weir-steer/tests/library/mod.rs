@@ -9,10 +9,11 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::{Phase, SteeredTenant, Step, run_phases};
+use weir_steer::control_loop::{Step, run_phases};
 use weir_steer::controllers::{Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
 use weir_steer::knee::{Knee, Measure};
+use weir_steer::steered::{Phase, SteeredTenant};
 use weir_steer::{Controller, Decision, Readings, Role, Share, Why};
 
 /// A quarter of a second, as on a server.
@@ -274,6 +275,7 @@ impl Bench {
             cores,
             placement: self.slow.clone(),
             step: self.step,
+            chain: None,
         };
         measure.knees().unwrap()
     }

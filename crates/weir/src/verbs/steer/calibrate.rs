@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use weir_linux::{Root, topology};
 use weir_model::units::{Bytes, Nanos};
-use weir_steer::calibrate::calibrate;
+use weir_steer::calibrate::{Measured, calibrate, calibrate_host};
 use weir_steer::config::Known;
-use weir_steer::knee::{Measured, Threads};
-use weir_steer::plant::Actuators;
+use weir_steer::steered::Actuators;
 
 use super::{clock, config_file};
 use crate::cli::Format;
@@ -96,18 +95,18 @@ fn model(args: &Args, context: &Context) -> Result<Known> {
 fn host(args: &Args, context: &Context) -> Result<Known> {
     let chosen = machine::choose(HOST)?;
     let caches = chosen.topology.last_level_cache().get() * CACHES;
-    let threads = Threads {
-        testbed: chosen.testbed.as_ref(),
-        seed: context.global.seed,
-        window: args.window,
-        working_set: args.size.unwrap_or(Bytes(caches)),
-    };
     let mut told = |what: &str| context.note(&format!("measuring {what}"));
     let Measured {
         calibration,
         slow,
         counted,
-    } = threads.measure(&mut told)?;
+    } = calibrate_host(
+        chosen.testbed.as_ref(),
+        context.global.seed,
+        args.window,
+        args.size.unwrap_or(Bytes(caches)),
+        &mut told,
+    )?;
     if !counted {
         context.note(
             "the Table of Requests is not counted here: loads were timed, which take longer than they stay \

@@ -1,25 +1,27 @@
 //! Steering of this host: from the request to the loop, with everything restored at its end.
 
-mod follow;
-mod plant;
-
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use sd_notify::NotifyState;
-use weir_linux::steer::{Cause, Host, HostConfig, HostError, TenantScope, Watchdog};
+use weir_linux::steer::automatic::Rules;
+use weir_linux::steer::{Host, HostConfig, HostError, TenantScope, Watchdog};
 use weir_linux::{Root, topology};
 use weir_model::capability::Feature;
 use weir_model::events::EventLibrary;
+use weir_model::machine::{Identity, MachineKind};
+use weir_model::tenant::{Tenant, Work};
 use weir_model::topology::{TierKind, TierName, Topology};
-use weir_steer::config::{Config, LogConfig, Probing};
+use weir_steer::Role;
+use weir_steer::config::{Automatic, Config, LogConfig, Probing};
 use weir_steer::controller::Needs;
 use weir_steer::daemon::{Ended, steer};
 use weir_steer::log::words;
-use weir_steer::plant::Dry;
 use weir_steer::registry::Policy;
 use weir_steer::scenario_run::tier_names;
+use weir_steer::scope::Scope;
+use weir_steer::steered::{Steered, SteeredTenant};
 
 use super::keeper::{Beginning, Keeper, Told, notify};
 use super::log_file::LogFile;
@@ -27,12 +29,12 @@ use super::{RunArgs, config_file, scrape, socket};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::output::print;
-use follow::Follow;
-use plant::HostPlant;
 
 /// Windows from one reading of a tenant's pages to the next, if the pages do not move: without a memory
 /// controller the kernel walks page tables for it.
 const LOOK_AT_PAGES: u32 = 1024;
+/// The most automatic tenants: the observation of each costs some microseconds a window.
+const MOST: usize = 256;
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
@@ -113,8 +115,16 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let digest = topology::digest(&view, None);
     let journal = (!dry).then_some(config.journal.as_path());
     let library = EventLibrary::builtin();
-    let (mut host, restored) =
-        Host::open(&root, host_config(&config, &topology)?, &library, journal)?;
+    let identity = Identity {
+        kind: MachineKind::Host,
+        name: "host".to_owned(),
+        digest: digest.clone(),
+    };
+    let host_config = HostConfig {
+        stop: context.stop.flag(),
+        ..host_config(&config, identity, &topology)
+    };
+    let (mut host, restored) = Host::open(&root, host_config, &library, journal)?;
     for path in &restored.put_back {
         context.note(&format!("restored what an earlier run had left: {path}"));
     }
@@ -145,23 +155,23 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
-    let slow_nodes = slow_nodes(&topology);
-    let mut plant = HostPlant::new(host, &config, slow_nodes.clone(), context.stop.clone());
-    if let Some(automatic) = &config.automatic {
-        if slow_nodes.is_empty() {
+    let parties = parties(&host, config.protect.len());
+    let mut steered = Steered::running(&mut host, parties, config.period).dry(dry);
+    if config.automatic.is_some() {
+        if slow_nodes(&topology).is_empty() {
             return Err(Failure::Missing(anyhow!(
                 "tenants are found by their pages on the slow tier, and this host has no node of one; name \
                  them with --protect and --restrain"
             )));
         }
-        for told in plant.follow(Follow::new(automatic, slow_nodes)) {
+        for told in steered.find() {
             match dry {
                 true => print(&format!("{told}\n"))?,
                 false => context.note(&told),
             }
         }
     }
-    let actuators = plant.actuators();
+    let actuators = steered.actuators();
     let bounds = config.bounds.clone();
     let controller = match config.policy {
         Policy::Isolation => Policy::isolation(config.isolated, bounds),
@@ -192,12 +202,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     };
     let mut keeper = Keeper::new(told, log, &context.stop, end, each);
     notify(NotifyState::Ready);
-    let ended = if dry {
-        let mut dry = Dry::new(&mut plant);
-        steer(&mut dry, controller, config.window, &tiers, &mut keeper)
-    } else {
-        steer(&mut plant, controller, config.window, &tiers, &mut keeper)
-    };
+    let ended = steer(&mut steered, controller, config.window, &tiers, &mut keeper);
     notify(NotifyState::Stopping);
     finish(ended)
 }
@@ -253,12 +258,9 @@ fn patience(config: &Config) -> Duration {
 }
 
 fn finish(ended: Ended) -> Result<()> {
-    let left: Vec<&weir_steer::plant::NotPutBack> = ended.not_put_back.iter().collect();
+    let left = ended.not_restored;
     for not in &left {
-        say(&format!(
-            "weir: {}: {}: {}",
-            not.tenant, not.what, not.reason
-        ));
+        say(&format!("weir: {not}"));
     }
     if let Some(why) = ended.failure {
         return Err(why.into());
@@ -319,7 +321,24 @@ fn tell(told: &Told) {
     let _ = print(&line);
 }
 
-fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
+/// The tenants of a host, the protected first.
+fn parties(host: &Host, protected: usize) -> Vec<SteeredTenant> {
+    let tenants = host.tenants().iter().enumerate();
+    let party = |(i, own): (usize, &weir_linux::steer::Tenant)| SteeredTenant {
+        tenant: Tenant::of_host(
+            own.name().to_owned(),
+            Work::Scope(own.scope().clone()),
+            own.cpus().to_vec(),
+        ),
+        role: match i < protected {
+            true => Role::Protected,
+            false => Role::Restrained,
+        },
+    };
+    tenants.map(party).collect()
+}
+
+fn host_config(config: &Config, identity: Identity, topology: &Topology) -> HostConfig {
     let protect = config.protect.iter().map(|scope| (scope, false));
     let restrain = config.restrain.iter().map(|scope| (scope, true));
     let tenants = protect
@@ -330,7 +349,10 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
             restrain,
         })
         .collect();
-    Ok(HostConfig {
+    HostConfig {
+        identity,
+        topology: topology.clone(),
+        automatic: (config.automatic.as_ref()).map(|automatic| rules(automatic, topology)),
         tenants,
         floor: config.bounds.floor.get(),
         slow_nodes: slow_nodes(topology),
@@ -343,7 +365,22 @@ fn host_config(config: &Config, topology: &Topology) -> Result<HostConfig> {
         sample: true,
         look_at_pages: LOOK_AT_PAGES,
         ..HostConfig::default()
-    })
+    }
+}
+
+/// The rules by which control groups become tenants.
+fn rules(automatic: &Automatic, topology: &Topology) -> Rules {
+    let path = |scope: &Scope| match scope {
+        Scope::Cgroup(path) => Some(path.clone()),
+        _ => None,
+    };
+    Rules {
+        slow_nodes: slow_nodes(topology),
+        slow_share: automatic.slow.get(),
+        least: automatic.least,
+        exclude: automatic.exclude.iter().filter_map(path).collect(),
+        most: MOST,
+    }
 }
 
 fn slow_nodes(topology: &Topology) -> Vec<u32> {
@@ -354,9 +391,4 @@ fn slow_nodes(topology: &Topology) -> Vec<u32> {
         )
     });
     slow.filter_map(|tier| tier.node).collect()
-}
-
-/// Whether something that was not restored belongs to another program now, so that nothing must be fixed.
-pub(super) fn is_settled(cause: &Cause) -> bool {
-    !matches!(cause, Cause::Refused { .. })
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use sd_notify::NotifyState;
 use weir_steer::daemon::Witness;
 use weir_steer::log::{ChangeDetector, LogLine};
-use weir_steer::plant::TenantOf;
 use weir_steer::record::{TierNames, WindowRecord};
 use weir_steer::status::StatusDocument;
+use weir_steer::steered::TenantOf;
 
 use super::clock;
 use super::log_file::LogFile;
@@ -160,6 +160,10 @@ impl Witness for Keeper<'_> {
             status.saw(window, is_new);
         }
         (self.each)(&self.told);
+    }
+
+    fn found(&mut self, change: &str) {
+        crate::context::say(&format!("weir: {change}"));
     }
 
     fn go_on(&mut self) -> bool {

@@ -5,13 +5,12 @@ use std::time::Instant;
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 use weir_steer::calibrate::{CalibrateError, Calibration, calibrate};
-use weir_steer::control_loop::Phase;
 use weir_steer::document::SteerDocument;
 use weir_steer::guard::Bounds;
-use weir_steer::plant::{Actuators, PlantError};
 use weir_steer::registry::Policy;
 use weir_steer::scenario::{Scenario, ScenarioError};
 use weir_steer::scenario_run::{self, RunOptions, run_scenario, tier_names};
+use weir_steer::steered::{Actuators, Phase};
 
 use super::{RunArgs, VERB};
 use crate::cli::Format;
@@ -30,15 +29,6 @@ const PERIOD: Nanos = Nanos(100e6);
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
         Failure::Request(error.into())
-    }
-}
-
-impl From<PlantError> for Failure {
-    fn from(error: PlantError) -> Self {
-        match error {
-            PlantError::Machine(error) => error.into(),
-            PlantError::Interrupted => Failure::Partial(error.to_string()),
-        }
     }
 }
 

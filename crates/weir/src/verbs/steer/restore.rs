@@ -8,7 +8,6 @@ use weir_linux::Root;
 use weir_linux::steer::restore;
 
 use super::config_file;
-use super::host::is_settled;
 use crate::cli::Format;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -77,7 +76,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Json => to_json(&document)?,
         Format::Table | Format::Csv => table(&document),
     })?;
-    let refused = restored.not.iter().filter(|not| !is_settled(&not.cause));
+    let refused = restored.not.iter().filter(|not| not.cause.is_refused());
     match refused.count() {
         0 => Ok(()),
         n => Err(Failure::work(format!(

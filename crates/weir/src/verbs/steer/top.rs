@@ -10,9 +10,9 @@ use weir_steer::config::Config;
 use weir_steer::control_loop::windows;
 use weir_steer::daemon::steer;
 use weir_steer::guard::Bounds;
-use weir_steer::plant::Model;
 use weir_steer::scenario_run::tier_names;
 use weir_steer::status::StatusDocument;
+use weir_steer::steered::Steered;
 
 use super::keeper::{Beginning, Keeper, Told};
 use super::model::Cast;
@@ -131,9 +131,16 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
             stop.request();
         }
     };
-    let mut plant = Model::new(machine.as_mut(), cast.phases.clone(), options.quota_period);
+    let phases = cast.phases.clone();
+    let mut steered = Steered::new(machine.as_mut(), phases, options.quota_period);
     let mut keeper = Keeper::new(told, None, &context.stop, None, each);
-    let ended = steer(&mut plant, controller, options.window, &tiers, &mut keeper);
+    let ended = steer(
+        &mut steered,
+        controller,
+        options.window,
+        &tiers,
+        &mut keeper,
+    );
     drop(keeper);
     match (failed, ended.failure) {
         (Some(failure), _) => Err(failure),

@@ -1,4 +1,4 @@
-//! A model as a plant: phases start and end, limits stay, and the reported limits are those in force.
+//! Tenants of a model: phases start and end, limits stay, and the reported limits are those in force.
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::Testbed;
@@ -7,13 +7,12 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::control_loop::{Phase, SteeredTenant};
-use weir_steer::plant::Model;
-use weir_steer::{Limit, Plant, Role, Share};
+use weir_steer::steered::{Phase, Steered, SteeredTenant};
+use weir_steer::{Limit, Role, Share};
 
 const WINDOW: Nanos = Nanos(250e6);
 
-fn steered(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
+fn party(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
     let tier = TierName::named(tier);
     let mut tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 4, Bytes::mib(64));
     tenant.name = name.to_owned();
@@ -22,8 +21,8 @@ fn steered(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
 }
 
 fn phases() -> Vec<Phase> {
-    let fast = steered("fast", "dram", 0, Role::Protected);
-    let slow = steered("slow", "cxl0", 4, Role::Restrained);
+    let fast = party("fast", "dram", 0, Role::Protected);
+    let slow = party("slow", "cxl0", 4, Role::Restrained);
     let both = vec![fast.clone(), slow.clone()];
     [both, vec![fast], Vec::new(), vec![slow]]
         .into_iter()
@@ -42,55 +41,55 @@ fn testbed() -> SimTestbed {
 }
 
 #[test]
-fn tenants_keep_their_place_and_their_hold_when_they_pause() {
+fn tenants_keep_their_position_and_their_limit_when_they_pause() {
     let mut machine = testbed().open(1).unwrap();
-    let mut plant = Model::new(machine.as_mut(), phases(), Nanos(100e6));
-    let names: Vec<_> = plant.tenants().iter().map(|t| t.name.clone()).collect();
+    let mut steered = Steered::new(machine.as_mut(), phases(), Nanos(100e6));
+    let names: Vec<_> = steered.tenants().iter().map(|t| t.name.clone()).collect();
     assert_eq!(names, ["fast", "slow"]);
 
-    let free = plant.observe(WINDOW).unwrap();
+    let free = steered.observe(WINDOW).unwrap().0;
     let held = Limit {
         cores: Some(1),
         time: Share::of(0.5),
         ..Limit::FREE
     };
-    let applied = plant.apply(&[Limit::FREE, held]);
+    let applied = steered.apply(&[Limit::FREE, held]);
     assert_eq!(applied[1].applied, held, "{applied:?}");
 
-    let busy = |plant: &mut Model<'_>| -> Vec<bool> {
-        let readings = plant.observe(WINDOW).unwrap();
+    let busy = |steered: &mut Steered<'_>| -> Vec<bool> {
+        let readings = steered.observe(WINDOW).unwrap().0;
         readings.tenants.iter().map(|t| t.busy).collect()
     };
-    assert_eq!(busy(&mut plant), [true, false]);
-    assert_eq!(busy(&mut plant), [false, false]);
-    let last = plant.observe(WINDOW).unwrap();
+    assert_eq!(busy(&mut steered), [true, false]);
+    assert_eq!(busy(&mut steered), [false, false]);
+    let last = steered.observe(WINDOW).unwrap().0;
     let drew =
         |i: usize, readings: &weir_steer::Readings| readings.tenants[i].drew.clone().unwrap().get();
     assert!(
         drew(1, &last) < 0.3 * drew(1, &free),
-        "held when it came back"
+        "limited when it came back"
     );
-    assert_eq!(plant.now(), WINDOW * 4.0);
+    assert_eq!(steered.now(), WINDOW * 4.0);
 
-    plant.apply(&[]);
-    let free_again = plant.observe(WINDOW).unwrap();
+    steered.apply(&[]);
+    let free_again = steered.observe(WINDOW).unwrap().0;
     assert!(
         drew(1, &free_again) > 0.9 * drew(1, &free),
         "the last phase goes on"
     );
-    assert!(plant.release().is_empty());
-    assert!(plant.release().is_empty(), "twice is no error");
+    assert!(steered.release().is_empty());
+    assert!(steered.release().is_empty(), "twice is no error");
 }
 
 #[test]
 fn what_the_machine_refuses_is_reported_and_not_in_force() {
     let mut machine = testbed().open(1).unwrap();
-    let mut plant = Model::new(machine.as_mut(), phases(), Nanos(100e6));
-    plant.observe(WINDOW).unwrap();
+    let mut steered = Steered::new(machine.as_mut(), phases(), Nanos(100e6));
+    steered.observe(WINDOW).unwrap();
     let none = Limit {
         cores: Some(0),
         ..Limit::FREE
     };
-    let applied = plant.apply(&[Limit::FREE, none]);
+    let applied = steered.apply(&[Limit::FREE, none]);
     assert_ne!(applied[1].applied.cores, Some(0), "{applied:?}");
 }
