@@ -54,7 +54,7 @@ pub trait Machine: Send {
         Actuators::of_model(self.topology())
     }
 
-    /// Searches for tenants between two windows, if the machine was asked to find them by itself, and returns what
+    /// Searches for tenants between two windows, if the machine was asked to find them, and returns what
     /// changed. A tenant keeps its position in observations until it ends.
     fn find_tenants(&mut self) -> Vec<TenantChange> {
         Vec::new()
@@ -67,7 +67,7 @@ pub trait Machine: Send {
     fn stop(&mut self) -> Result<RunNotes, MachineError>;
 }
 
-/// A change in the tenants that a machine finds by itself, with the reason in words.
+/// A change in the tenants that a machine finds, with the reason in words.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TenantChange {
     /// A tenant that is observed from now on.
@@ -75,7 +75,7 @@ pub enum TenantChange {
         /// Its position: the last, or that of a tenant which has ended.
         place: usize,
         /// The tenant.
-        tenant: Tenant,
+        tenant: Box<Tenant>,
         /// Whether it may be limited.
         restrain: bool,
         /// Why.

@@ -21,7 +21,7 @@ pub struct Step {
     pub decision: Decision,
     /// The limits that were applied.
     pub applied: Vec<AppliedLimit>,
-    /// Changes of the tenants that the machine found by itself, in words.
+    /// Changes of the tenants that the machine found, in words.
     pub changes: Vec<String>,
 }
 

@@ -198,7 +198,7 @@ impl<'a> Steered<'a> {
         Ok(())
     }
 
-    /// Takes over what the machine found by itself, and returns it in words.
+    /// Takes over what the machine found, and returns it in words.
     pub fn find(&mut self) -> Vec<String> {
         let changes = self.machine.find_tenants();
         changes
@@ -227,6 +227,7 @@ impl<'a> Steered<'a> {
             true => Role::Restrained,
             false => Role::Protected,
         };
+        let tenant = *tenant;
         let steered = SteeredTenant { tenant, role };
         let known = tenant_of(self.machine, &steered);
         let Some(phase) = self.running.and_then(|(k, _)| self.phases.get_mut(k)) else {

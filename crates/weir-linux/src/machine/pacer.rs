@@ -19,7 +19,7 @@ pub(super) struct Gate {
     /// Whether anything limits it.
     limited: AtomicBool,
     closed: AtomicBool,
-    /// Nanoseconds of each period in which it may run; all of it if the period is zero.
+    /// Nanoseconds of each period in which it may run; all if the period is zero.
     open: AtomicU64,
     period: AtomicU64,
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limited_thread_waits_for_its_part_of_the_period_and_ends_when_told() {
+    fn a_limited_thread_waits_for_its_part_of_the_period_and_ends_when_asked() {
         let (gate, stop) = (Arc::new(Gate::default()), AtomicBool::new(false));
         let period = 4_000_000;
         gate.share(0.25, Nanos(period as f64));

@@ -18,6 +18,7 @@ use super::HostParts;
 use super::pages::RegionMap;
 use crate::memory::{PageRange, ProgramPolicy, base_page};
 use crate::pin::Pinned;
+use crate::process::end_with_this_thread;
 use crate::root::Root;
 use crate::steer::actuators::Actuator;
 use crate::steer::group;
@@ -101,7 +102,7 @@ impl Processes {
                     })
                     .collect(),
                 actuators: Actuator::ALL.to_vec(),
-                // Processes of somebody else stay in their groups.
+                // Processes that the run did not start stay in their groups.
                 own_groups: members.iter().all(|member| member.child.is_some()),
                 dwell: Nanos(0.0),
                 look_at_pages: 0,
@@ -250,6 +251,7 @@ fn start(host: &HostParts, tenant: &Tenant, command: &Command) -> Result<Child, 
         .args(&command.arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    end_with_this_thread(&mut start);
     // A child inherits the processors and the policy of the thread that starts it.
     let pinned = Pinned::to_any(&tenant.cores)?;
     let child = match policy {

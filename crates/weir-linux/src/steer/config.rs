@@ -54,8 +54,6 @@ pub struct HostConfig {
     pub own_groups: bool,
     /// Whether monitoring groups may be made, to count each tenant's bytes.
     pub monitor: bool,
-    /// Whether settings of the whole machine may be changed: the weights of interleaving.
-    pub machine_wide: bool,
     /// The part of its processors' time, bandwidth and clock that a tenant always keeps.
     pub floor: f64,
     /// The least time between two changes of one tenant by one actuator, unless a limit is removed.
@@ -92,7 +90,6 @@ impl Default for HostConfig {
             ],
             own_groups: false,
             monitor: true,
-            machine_wide: false,
             floor: 0.01,
             dwell: Nanos(100e6),
             full: None,

@@ -13,6 +13,7 @@ use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
 use super::journalled_writes::{JournalledWrites, Restored};
 use super::restore::Cause;
+use super::settings::SystemSettings;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 
@@ -21,8 +22,8 @@ static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 enum Event {
     /// Weir limits a tenant or removes its limit.
     Act(Action),
-    /// Weir sets weights, or restores them.
-    Weights(Option<[(u32, u8); 2]>),
+    /// Weir sets weights of interleaving.
+    Weights([(u32, u32); 2]),
     /// Another program sets a quota.
     Quota(&'static str, u64),
     /// A group disappears with everything in it, and may come again.
@@ -50,7 +51,6 @@ fn config() -> HostConfig {
         ],
         actuators: Actuator::ALL.to_vec(),
         own_groups: true,
-        machine_wide: true,
         dwell: Nanos(0.0),
         ..HostConfig::default()
     }
@@ -64,12 +64,16 @@ fn live(machine: &Machine, paper: &Paper, life: &Life, events: &[Event]) -> Opti
     let writes = JournalledWrites::on(&root, storage).ok();
     let host = writes.map(|(writes, _)| Host::with(&root, config(), &EVENTS, Some(writes)));
     let mut host = host.and_then(Result::ok);
+    let mut settings = None;
     for event in events {
         match (event, &mut host) {
             // A refusal has no effect.
             (Event::Act(action), Some(host)) => drop(host.act(action)),
             (Event::Weights(weights), Some(host)) => {
-                drop(host.interleave(weights.as_ref().map(|w| w.as_slice())));
+                let journal = host.releaser();
+                let shared =
+                    settings.get_or_insert_with(|| SystemSettings::sharing(&root, journal));
+                drop(shared.as_mut().map(|own| own.set_weights(weights)));
             }
             (Event::Act(_) | Event::Weights(_), None) => {}
             (Event::Full, _) => life.fill_disk(true),
@@ -147,11 +151,10 @@ fn history() -> Vec<Event> {
         cores("a", Some(1)),
         time("b", 0.9, 1e6),
         bandwidth("b", 55),
-        Event::Weights(Some([(0, 3), (1, 1)])),
+        Event::Weights([(0, 3), (1, 1)]),
         time("p", 0.25, 5e6),
         time("a", 1.0, 10e6),
-        Event::Weights(None),
-        Event::Weights(Some([(0, 9), (1, 7)])),
+        Event::Weights([(0, 9), (1, 7)]),
     ]
 }
 
@@ -299,7 +302,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (tenant(), 0_u32..120).prop_map(|(t, p)| bandwidth(t, p)),
         2 => (tenant(), 0_u32..0x1_ffff).prop_map(|(t, m)| ways(t, m)),
         1 => (tenant(), prop::option::of(0.1..5.0)).prop_map(|(t, c)| clock(t, c)),
-        1 => prop::option::of((0_u8..9, 0_u8..9)).prop_map(|w| Event::Weights(w.map(|(a, b)| [(0, a), (1, b)]))),
+        1 => (0_u32..9, 0_u32..9).prop_map(|(a, b)| Event::Weights([(0, a), (1, b)])),
         2 => (prop::sample::select(vec!["/a.slice/a", "/b"]), 20_000_u64..30_000)
             .prop_map(|(group, period)| Event::Quota(group, period)),
         1 => any::<bool>().prop_map(Event::Vanish),

@@ -3,7 +3,7 @@
 
 use weir_model::capability::Unavailable;
 
-use super::journalled_writes::{JournalledWrites, Wrote};
+use super::journalled_writes::JournalledWrites;
 use super::scope::groups_in;
 use crate::root::Root;
 use crate::topology::list;
@@ -130,14 +130,13 @@ pub(crate) fn give(
     writes: &mut JournalledWrites,
     group: &str,
     controller: &str,
-) -> Result<Vec<Wrote>, Unavailable> {
+) -> Result<(), Unavailable> {
     let mut way: Vec<&str> = Vec::new();
     let mut at = above(group);
     while let Some(group) = at {
         way.push(group);
         at = above(group);
     }
-    let mut all = Vec::new();
     for group in way.into_iter().rev() {
         let path = file(group, "cgroup.subtree_control");
         let text = root.text(&path);
@@ -145,15 +144,10 @@ pub(crate) fn give(
         if text.known().is_some_and(|text| has(text)) {
             continue;
         }
-        let wrote = writes.set(&path, &format!("+{controller}"));
-        match &wrote.applied {
-            Ok(found) if has(found) => all.push(wrote),
-            Ok(_) => {
-                let why = format!("{path} did not take +{controller}");
-                return Err(Unavailable::because(why));
-            }
-            Err(why) => return Err(why.clone()),
+        if !has(&writes.set(&path, &format!("+{controller}"))?) {
+            let why = format!("{path} did not take +{controller}");
+            return Err(Unavailable::because(why));
         }
     }
-    Ok(all)
+    Ok(())
 }

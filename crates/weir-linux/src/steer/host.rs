@@ -1,4 +1,4 @@
-//! This host, for a controller: tenants are observed window by window, and limited.
+//! This host as a machine whose tenants are scopes: observed window by window, and limited.
 
 mod follow;
 mod machine;
@@ -17,7 +17,7 @@ use follow::Follow;
 use super::actuators::Actuator;
 use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
-use super::journalled_writes::{JournalError, JournalledWrites, Restored, Wrote};
+use super::journalled_writes::{JournalError, JournalledWrites, Restored};
 use super::observation::HostObservation;
 use super::release::{Release, lock};
 use super::restore::{Cause, NotPutBack};
@@ -53,7 +53,6 @@ pub struct Host {
     touched: Result<Touched, Unavailable>,
     /// None in a dry run.
     writes: Option<Arc<Mutex<JournalledWrites>>>,
-    wrote: Vec<Wrote>,
     capabilities: Vec<Capability>,
     follow: Follow,
     last: Option<Instant>,
@@ -137,7 +136,6 @@ impl Host {
             probe,
             touched,
             writes: writes.map(|writes| Arc::new(Mutex::new(writes))),
-            wrote: Vec::new(),
             capabilities,
             follow: Follow::default(),
             last: None,
@@ -156,13 +154,12 @@ impl Host {
             config,
             tenants,
             writes,
-            wrote,
             ..
         } = self;
         if let Some(writes) = writes {
             let mut writes = lock(writes);
             for tenant in tenants {
-                tenant.settle(root, &mut writes, config, wrote);
+                tenant.settle(root, &mut writes, config);
             }
         }
     }
@@ -326,47 +323,12 @@ impl Host {
         let mut access = super::actuators::KernelAccess {
             root: &self.root,
             writes: &mut writes,
-            wrote: &mut self.wrote,
         };
         let applied = tenant.act(&mut access, action, &self.config, &others)?;
         Ok(Applied {
             requested: action.clone(),
             applied,
         })
-    }
-
-    /// Sets the weights by which pages are interleaved over nodes, for the whole machine; `None` restores the
-    /// earlier weights.
-    ///
-    /// # Errors
-    /// That was not allowed, the kernel has no such weights, or it refused.
-    pub fn interleave(
-        &mut self,
-        weights: Option<&[(u32, u8)]>,
-    ) -> Result<Vec<(u32, u8)>, Unavailable> {
-        if !self.config.machine_wide {
-            return Err(Unavailable::because(
-                "the weights of interleaving apply to the whole machine, and changing them was not allowed",
-            ));
-        }
-        let Some(writes) = &self.writes else {
-            return Err(Unavailable::because("this is a dry run"));
-        };
-        let mut writes = lock(writes);
-        let mut access = super::actuators::KernelAccess {
-            root: &self.root,
-            writes: &mut writes,
-            wrote: &mut self.wrote,
-        };
-        match weights {
-            Some(weights) => super::actuators::weights::set(&mut access, weights),
-            None => super::actuators::weights::let_go(&mut access).map(|()| Vec::new()),
-        }
-    }
-
-    /// The writes since the last call, requested and applied, including refused ones.
-    pub fn take_writes(&mut self) -> Vec<Wrote> {
-        std::mem::take(&mut self.wrote)
     }
 
     /// Restores everything, and returns what could not be restored.

@@ -10,19 +10,6 @@ use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, put_
 use crate::process::started;
 use crate::root::Root;
 
-/// A value that was written, or was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Wrote {
-    /// The file.
-    pub path: String,
-    /// Its content before.
-    pub before: String,
-    /// The requested content.
-    pub requested: String,
-    /// Its content now, read back; or why it is as before.
-    pub applied: Result<String, Unavailable>,
-}
-
 /// Why a host cannot be steered, or a journal cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
@@ -95,26 +82,9 @@ impl JournalledWrites {
         self.journal.watch(watch);
     }
 
-    /// Writes a value and reads it back.
-    pub fn set(&mut self, path: &str, text: &str) -> Wrote {
-        let mut wrote = Wrote {
-            path: path.to_owned(),
-            before: String::new(),
-            requested: text.to_owned(),
-            applied: Ok(String::new()),
-        };
-        wrote.applied = self.set_value(path, text, &mut wrote.before);
-        wrote
-    }
-
-    fn set_value(
-        &mut self,
-        path: &str,
-        text: &str,
-        found: &mut String,
-    ) -> Result<String, Unavailable> {
+    /// Writes a value, and returns the value in force.
+    pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
         let now = self.root.text(path).get()?.clone();
-        found.clone_from(&now);
         let folder = self.root.number_of(folder_of(path));
         let mut before = now.clone();
         if let Some(known) = self.journal.changes().value(path) {
@@ -178,27 +148,17 @@ impl JournalledWrites {
         Ok(())
     }
 
-    /// Writes a value in a folder that was made here, and reads it back: it disappears with the folder.
-    pub fn set_own(&mut self, path: &str, text: &str) -> Wrote {
-        let before = self.root.text(path).known().cloned().unwrap_or_default();
-        let write = || {
-            if self.journal.changes().folder(folder_of(path)).is_none() {
-                let why = format!("{path} is not in a folder that was made here");
-                return Err(Unavailable::because(why));
-            }
-            self.root
-                .write(path, &format!("{text}\n"))
-                .map_err(|error| {
-                    Unavailable::because(format!("writing `{text}` to {path}: {error}"))
-                })?;
-            self.root.text(path).get().cloned()
-        };
-        Wrote {
-            path: path.to_owned(),
-            before,
-            requested: text.to_owned(),
-            applied: write(),
+    /// Writes a value in a folder that was made here, and returns the value in force: it disappears with the folder.
+    pub fn set_own(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
+        if self.journal.changes().folder(folder_of(path)).is_none() {
+            let why = format!("{path} is not in a folder that was made here");
+            return Err(Unavailable::because(why));
         }
+        let written = self.root.write(path, &format!("{text}\n"));
+        written.map_err(|error| {
+            Unavailable::because(format!("writing `{text}` to {path}: {error}"))
+        })?;
+        self.root.text(path).get().cloned()
     }
 
     /// Moves threads into a folder that was made here, and returns how many are in it.

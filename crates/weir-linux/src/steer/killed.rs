@@ -74,10 +74,10 @@ fn steer(folder: &Path, after: usize) {
     };
     writes.watch(Some(Watch(Box::new(watch))));
     for value in ["1000 10000", "2000 10000"] {
-        writes.set(FILES[0].0, value).applied.unwrap();
+        writes.set(FILES[0].0, value).unwrap();
         writes.make(GROUP, "tasks").unwrap();
-        writes.set(FILES[1].0, "0-1").applied.unwrap();
-        writes.set(FILES[2].0, "9").applied.unwrap();
+        writes.set(FILES[1].0, "0-1").unwrap();
+        writes.set(FILES[2].0, "9").unwrap();
         assert_eq!(writes.put_back(FILES[1].0), []);
         assert_eq!(writes.put_back(GROUP), []);
     }
@@ -150,7 +150,6 @@ fn a_journal_that_grows_is_written_anew() {
     for n in 0..1500 {
         writes
             .set(FILES[0].0, &format!("{} 10000", 1000 + n))
-            .applied
             .unwrap();
         longest = longest.max(fs::metadata(journal.join("journal")).unwrap().len());
     }

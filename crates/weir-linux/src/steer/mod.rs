@@ -14,7 +14,7 @@
 //! | [`tenant`] | a tenant: found by its scope, observed, limited |
 //! | [`config`] | the tenants, and the bounds of steering |
 //! | [`observation`] | the observation of a window, of the machine and of each tenant |
-//! | [`host`] | this host for a controller: tenants observed window by window, and limited |
+//! | [`host`] | this host as a machine whose tenants are scopes |
 //! | `capabilities` | what a host lacks for steering, and the effect of each loss |
 //! | [`settings`] | settings of the whole system, changed for a measurement |
 //! | [`watchdog`] | removes all limits if the loop stops |
@@ -52,7 +52,7 @@ pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
 pub use journal::Moment;
-pub use journalled_writes::{JournalError, Restored, Wrote, restore};
+pub use journalled_writes::{JournalError, Restored, restore};
 pub use observation::{HostObservation, TenantObservation};
 pub use release::Release;
 pub use restore::{Cause, NotPutBack};

@@ -51,7 +51,7 @@ impl SystemSettings {
 
     /// The same, with the journal of tenants that this process limits; `None` if it has none. Restoring one of them
     /// restores the other too.
-    pub(crate) fn sharing(root: &Root, tenants: Release) -> Option<Self> {
+    pub fn sharing(root: &Root, tenants: Release) -> Option<Self> {
         let root = root.clone();
         tenants.0.map(|writes| Self { root, writes })
     }
@@ -96,7 +96,6 @@ impl SystemSettings {
         change(&mut KernelAccess {
             root: &self.root,
             writes: &mut lock(&self.writes),
-            wrote: &mut Vec::new(),
         })
     }
 

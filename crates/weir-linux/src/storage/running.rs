@@ -15,6 +15,7 @@ use super::fio::Fio;
 use super::process_output::ProcessOutput;
 use super::report::{Report, Times};
 use super::{Load, system, writes};
+use crate::process::end_with_this_thread;
 
 /// The longest time until requests run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,11 +54,7 @@ impl Running {
             .current_dir("/")
             // Ctrl-C is for Weir, which ends the run properly.
             .process_group(0);
-        let parent = std::process::id();
-        // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
-        unsafe {
-            command.pre_exec(move || die_with(parent));
-        }
+        end_with_this_thread(&mut command);
         let failed = |error: io::Error| {
             system(
                 format!(
@@ -267,26 +264,6 @@ fn signal(child: &mut Child, signal: libc::c_int) {
         // not reused.
         unsafe { libc::kill(id, signal) };
     }
-}
-
-/// Has the kernel kill the calling process when the thread that made it ends, however that happens
-/// (prctl(2)). A run starts and stops in one thread, so that it never ends before.
-fn die_with(parent: u32) -> io::Result<()> {
-    // SAFETY: neither call takes a pointer.
-    let (result, now) = unsafe {
-        (
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
-            libc::getppid(),
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // If the parent died before the call, the call does not notice.
-    if u32::try_from(now) != Ok(parent) {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    }
-    Ok(())
 }
 
 /// The line in which `fio` reports an error, or else the last line.

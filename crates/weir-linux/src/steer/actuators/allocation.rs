@@ -133,7 +133,9 @@ impl Own {
         let path = format!("{}/schemata", self.path);
         let mut least = None;
         for domain in domains {
-            access.set_own(&path, &resource.assign(domain, value))?;
+            access
+                .writes
+                .set_own(&path, &resource.assign(domain, value))?;
             let now = resctrl.value(self.name(), resource, domain)?;
             least = Some(least.map_or(now, |least: u64| least.min(now)));
         }

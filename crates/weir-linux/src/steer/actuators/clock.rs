@@ -80,7 +80,7 @@ pub(crate) fn limit(
             None => *number("scaling_max_freq").get()?,
         };
         let wanted = ((clock.get() * 1e6).round() as u64).max(least).min(before);
-        let found = access.set(&path, &wanted.to_string())?;
+        let found = access.writes.set(&path, &wanted.to_string())?;
         let found: u64 = found.parse().map_err(|_| {
             Unavailable::because(format!("{path} says `{found}`, which is no clock"))
         })?;

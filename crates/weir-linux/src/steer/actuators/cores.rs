@@ -22,8 +22,7 @@ pub(crate) fn limit(
 ) -> Result<Vec<u32>, Unavailable> {
     let path = file(group, "cpuset.cpus");
     if !access.root.exists(&path) {
-        let given = group::give(access.root, access.writes, group, "cpuset")?;
-        access.wrote.extend(given);
+        group::give(access.root, access.writes, group, "cpuset")?;
     }
     let there = match group::above(group) {
         Some(above) => group::processors(access.root, above)?,
@@ -39,7 +38,7 @@ pub(crate) fn limit(
             list::format(all)
         )));
     }
-    access.set(&path, &list::format(&first))?;
+    access.writes.set(&path, &list::format(&first))?;
     // The groups above may reduce the list in force.
     group::processors(access.root, group)
 }
@@ -50,7 +49,7 @@ pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), U
     match (access.writes.before(&path), group::above(group)) {
         (Some(""), Some(above)) => {
             let all = group::processors(access.root, above)?;
-            access.set(&path, &list::format(&all)).map(drop)
+            access.writes.set(&path, &list::format(&all)).map(drop)
         }
         _ => access.put_back(&path),
     }

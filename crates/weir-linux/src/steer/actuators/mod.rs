@@ -21,7 +21,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 
-use super::journalled_writes::{JournalledWrites, Wrote};
+use super::journalled_writes::JournalledWrites;
 use crate::root::Root;
 
 /// The means by which a tenant may be limited.
@@ -68,49 +68,19 @@ impl fmt::Display for Actuator {
     }
 }
 
-/// The machine, its journal, and the writes since they were last read.
+/// The machine and its journal.
 #[derive(Debug)]
 pub(crate) struct KernelAccess<'h> {
     pub root: &'h Root,
     pub writes: &'h mut JournalledWrites,
-    pub wrote: &'h mut Vec<Wrote>,
 }
 
 impl KernelAccess<'_> {
-    /// Writes a value and returns the value in force.
-    pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let wrote = self.writes.set(path, text);
-        let applied = wrote.applied.clone();
-        self.wrote.push(wrote);
-        applied
-    }
-
-    /// Writes a value in a folder that Weir made.
-    pub fn set_own(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let wrote = self.writes.set_own(path, text);
-        let applied = wrote.applied.clone();
-        self.wrote.push(wrote);
-        applied
-    }
-
     /// Restores a value, if it was changed.
     pub fn put_back(&mut self, path: &str) -> Result<(), Unavailable> {
-        let Some(before) = self.writes.before(path).map(str::to_owned) else {
-            return Ok(());
-        };
-        let now = self.root.text(path).known().cloned().unwrap_or_default();
-        let not = self.writes.put_back(path);
-        let applied = match not.first() {
+        match self.writes.put_back(path).first() {
             Some(not) => Err(Unavailable::because(not.to_string())),
-            None => self.root.text(path).get().cloned(),
-        };
-        let result = applied.clone().map(drop);
-        self.wrote.push(Wrote {
-            path: path.to_owned(),
-            before: now,
-            requested: before,
-            applied,
-        });
-        result
+            None => Ok(()),
+        }
     }
 }

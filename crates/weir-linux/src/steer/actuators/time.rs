@@ -87,8 +87,7 @@ pub(crate) fn limit(
 ) -> Result<f64, Unavailable> {
     let path = file(group, "cpu.max");
     if !access.root.exists(&path) {
-        let given = group::give(access.root, access.writes, group, "cpu")?;
-        access.wrote.extend(given);
+        group::give(access.root, access.writes, group, "cpu")?;
     }
     let before = match access.writes.before(&path) {
         Some(before) => Quota::parse(before)?,
@@ -96,7 +95,7 @@ pub(crate) fn limit(
     };
     let all = f64::from(processors.max(1));
     let quota = Quota::of(share * all, period, before);
-    let found = Quota::parse(&access.set(&path, &quota.to_string())?)?;
+    let found = Quota::parse(&access.writes.set(&path, &quota.to_string())?)?;
     Ok(found.processors().map_or(1.0, |p| (p / all).min(1.0)))
 }
 

@@ -36,26 +36,15 @@ pub(crate) fn set(
     // If the kernel computes the weights itself (Linux 6.16), writing a weight ends that.
     let auto = format!("{FOLDER}/auto");
     if access.root.exists(&auto) {
-        access.set(&auto, "false")?;
+        access.writes.set(&auto, "false")?;
     }
     let one = |&(node, weight): &(u32, u8)| {
         let path = format!("{FOLDER}/node{node}");
-        let found = access.set(&path, &weight.max(1).to_string())?;
+        let found = access.writes.set(&path, &weight.max(1).to_string())?;
         let found = found.parse().map_err(|_| {
             Unavailable::because(format!("{path} says `{found}`, which is no weight"))
         })?;
         Ok((node, found))
     };
     weights.iter().map(one).collect()
-}
-
-/// Restores the weight of every node.
-pub(crate) fn let_go(access: &mut KernelAccess<'_>) -> Result<(), Unavailable> {
-    let nodes = access.root.numbered(FOLDER, "node");
-    let nodes = nodes.known().map_or(&[][..], Vec::as_slice);
-    let mut result = Ok(());
-    for (_, name) in nodes {
-        result = result.and(access.put_back(&format!("{FOLDER}/{name}")));
-    }
-    result.and(access.put_back(&format!("{FOLDER}/auto")))
 }

@@ -81,7 +81,7 @@ impl Host {
         };
         if let Some(writes) = &self.writes {
             let mut writes = lock(writes);
-            tenant.settle(&self.root, &mut writes, &self.config, &mut self.wrote);
+            tenant.settle(&self.root, &mut writes, &self.config);
         }
         match self.tenants.get_mut(number) {
             Some(place) => *place = tenant,
@@ -180,7 +180,11 @@ impl Host {
         let cpus = self.tenants[place].cpus().to_vec();
         Some(TenantChange::Found {
             place,
-            tenant: tenant::Tenant::of_host(scope.to_string(), Work::Scope(scope), cpus),
+            tenant: Box::new(tenant::Tenant::of_host(
+                scope.to_string(),
+                Work::Scope(scope),
+                cpus,
+            )),
             restrain,
             why: candidate.why(),
         })

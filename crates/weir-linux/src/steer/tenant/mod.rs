@@ -12,7 +12,7 @@ use weir_model::units::Nanos;
 use super::actuators::{Actuator, KernelAccess, allocation, clock, cores, time};
 use super::config::HostConfig;
 use super::group::{self, file};
-use super::journalled_writes::{JournalledWrites, Wrote};
+use super::journalled_writes::JournalledWrites;
 use super::observation::TenantObservation;
 use super::scope::Scope;
 use super::sensors::busy::Busy;
@@ -124,13 +124,8 @@ impl Tenant {
         root: &Root,
         writes: &mut JournalledWrites,
         config: &HostConfig,
-        wrote: &mut Vec<Wrote>,
     ) {
-        let mut access = KernelAccess {
-            root,
-            writes,
-            wrote,
-        };
+        let mut access = KernelAccess { root, writes };
         if let Some((process, from)) = self.moves.clone()
             && let Err(why) = own_group(&mut access, process, &from, &self.group)
         {
@@ -408,9 +403,10 @@ fn own_group(
     let gone = || Unavailable::because(format!("process {process} has ended"));
     started(access.root, process).ok_or_else(gone)?;
     access.writes.make(own, "cgroup.threads")?;
-    access.set_own(&file(own, "cgroup.type"), "threaded")?;
-    let given = group::give(access.root, access.writes, own, "cpu")?;
-    access.wrote.extend(given);
+    access
+        .writes
+        .set_own(&file(own, "cgroup.type"), "threaded")?;
+    group::give(access.root, access.writes, own, "cpu")?;
     // Threads start while others move.
     for _ in 0..8 {
         let all = access.root.list(&format!("/proc/{process}/task"));
