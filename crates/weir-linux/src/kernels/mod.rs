@@ -15,9 +15,6 @@ pub mod rounds;
 #[macro_use]
 mod x86_bodies;
 #[cfg(target_arch = "x86_64")]
-#[macro_use]
-mod x86_flow_bodies;
-#[cfg(target_arch = "x86_64")]
 mod x86;
 #[cfg(target_arch = "x86_64")]
 mod x86_rounds;

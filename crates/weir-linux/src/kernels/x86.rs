@@ -109,28 +109,28 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     })
 }
 
-/// Implements [`Lines`] for one vector form. `{data}` points at the words to store, which the
-/// setup loads and the finish keeps for the next run.
-macro_rules! vector_kernel {
-    ($name:ident, $what:literal, $setup:literal, $body:ident, $finish:literal, [$($clobber:tt),*], $settle:ident) => {
-        #[doc = $what]
+/// Implements [`Lines`] for vector forms. `{data}` points at the words to store, which are kept for the next
+/// run.
+macro_rules! vector_kernels {
+    ($($name:ident: $op:ident $width:tt, $settle:ident;)+) => {$(
+        /// A form of `body!`.
         pub(super) struct $name;
 
         impl Lines for $name {
             #[inline(always)]
             unsafe fn run(first: *mut u8, lines: usize, data: &mut Data) {
                 // SAFETY: touches exactly `lines` lines from `first` on, which the caller vouches
-                // for, and the two arrays of `data`, which lie at its start (`repr(C)`); every
+                // for, and the two arrays of `data`, which are at its start (`repr(C)`); every
                 // register that it changes is declared.
                 unsafe {
-                    asm!(
-                        line_loop!($setup, $body, $finish),
+                    vector_asm!($width
+                        load_words!($op $width),
+                        loop_over_lines!(body!($op $width), "add {p}, \\s\n"),
+                        keep_words!($op $width),
                         p = inout(reg) first => _,
                         eights = inout(reg) lines / 8 => _,
                         ones = inout(reg) lines % 8 => _,
                         data = in(reg) std::ptr::from_mut(data),
-                        $(out($clobber) _,)*
-                        options(nostack)
                     );
                 }
             }
@@ -141,53 +141,22 @@ macro_rules! vector_kernel {
                 unsafe { $settle() }
             }
         }
-    };
+    )+};
 }
 
-macro_rules! load_kernels {
-    ($($name:ident $body:ident $what:literal $finish:literal [$($clobber:tt),*],)+) => {
-        $(vector_kernel!($name, $what, "/* {data} */", $body, $finish, [$($clobber),*], _mm_lfence);)+
-    };
-}
-
-macro_rules! store_kernels {
-    ($($name512:ident $body512:ident $name256:ident $body256:ident $name128:ident $body128:ident $what:literal $settle:ident,)+) => {
-        $(
-            vector_kernel!(
-                $name512, $what,
-                "vmovdqa64 zmm16, [{data}]\nvmovdqa64 zmm17, [{data} + 64]",
-                $body512,
-                "vmovdqa64 [{data}], zmm16",
-                ["xmm16", "xmm17"], $settle
-            );
-            vector_kernel!(
-                $name256, $what,
-                "vmovdqa ymm0, [{data}]\nvmovdqa ymm1, [{data} + 32]\nvmovdqa ymm2, [{data} + 64]\nvmovdqa ymm3, [{data} + 96]",
-                $body256,
-                "vmovdqa [{data}], ymm0\nvmovdqa [{data} + 32], ymm1\nvzeroupper",
-                ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"], $settle
-            );
-            vector_kernel!(
-                $name128, $what,
-                "movdqa xmm0, [{data}]\nmovdqa xmm1, [{data} + 16]\nmovdqa xmm2, [{data} + 32]\nmovdqa xmm3, [{data} + 48]\nmovdqa xmm4, [{data} + 64]\nmovdqa xmm5, [{data} + 96]",
-                $body128,
-                "movdqa [{data}], xmm0\nmovdqa [{data} + 16], xmm1\nmovdqa [{data} + 32], xmm2\nmovdqa [{data} + 48], xmm3",
-                ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5"], $settle
-            );
-        )+
-    };
-}
-
-load_kernels! {
-    Ld512 ld512 "Loads of whole lines." "" ["xmm18"],
-    Ld256 ld256 "Loads of half lines." "vzeroupper" ["xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"],
-    Ld128 ld128 "Loads of quarter lines." "" ["xmm6", "xmm7", "xmm8", "xmm9"],
-}
-
-store_kernels! {
-    St512 st512 St256 st256 St128 st128 "Temporal stores." _mm_mfence,
-    StClwb512 clwb512 StClwb256 clwb256 StClwb128 clwb128 "Temporal stores, each line written back." _mm_mfence,
-    Nt512 nt512 Nt256 nt256 Nt128 nt128 "Non-temporal stores." _mm_mfence,
+vector_kernels! {
+    Ld512: ld 512, _mm_lfence;
+    Ld256: ld 256, _mm_lfence;
+    Ld128: ld 128, _mm_lfence;
+    St512: st 512, _mm_mfence;
+    St256: st 256, _mm_mfence;
+    St128: st 128, _mm_mfence;
+    StClwb512: clwb 512, _mm_mfence;
+    StClwb256: clwb 256, _mm_mfence;
+    StClwb128: clwb 128, _mm_mfence;
+    Nt512: nt 512, _mm_mfence;
+    Nt256: nt 256, _mm_mfence;
+    Nt128: nt 128, _mm_mfence;
 }
 
 /// Orders the stores before it before those after it, non-temporal ones too.
