@@ -9,7 +9,7 @@ use common::{Done, LONG, Place, SMALL, signal, with};
 #[test]
 fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let place = Place::new();
-    let child = place.start(&with(LONG, &["--format", "json"]));
+    let child = place.start(&with(LONG, "--format json"));
     place.wait_for_figures(1);
     signal(&child, "INT");
     let done = Done(child.wait_with_output().unwrap()).expect(1);
@@ -19,13 +19,10 @@ fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let printed = document["points"].as_array().unwrap().len();
     assert!(printed >= 1);
 
-    let stored = place
-        .run(&["runs", "show", "last", "--format", "json"])
-        .expect(0)
-        .json();
+    let stored = place.run("runs show last --format json").expect(0).json();
     assert_eq!(stored["partial"], true);
     assert_eq!(stored["points"], document["points"]);
-    let line = &place.run(&["runs", "list", "--format", "json"]).json()["runs"][0];
+    let line = &place.run("runs list --format json").json()["runs"][0];
     assert!(line["kept"].as_u64() < line["planned"].as_u64(), "{line}");
 }
 
@@ -36,10 +33,7 @@ fn a_killed_run_keeps_what_it_had() {
     place.wait_for_figures(2);
     signal(&child, "KILL");
     child.wait().unwrap();
-    let stored = place
-        .run(&["runs", "show", "last", "--format", "json"])
-        .expect(0)
-        .json();
+    let stored = place.run("runs show last --format json").expect(0).json();
     assert_eq!(stored["partial"], true);
     assert!(stored["points"].as_array().unwrap().len() >= 2);
     place.run(SMALL).expect(0);
@@ -76,10 +70,7 @@ fn two_processes_on_one_store_both_finish() {
     for child in children {
         Done(child.wait_with_output().unwrap()).expect(0);
     }
-    let runs = place
-        .run(&["runs", "list", "--format", "json"])
-        .expect(0)
-        .json();
+    let runs = place.run("runs list --format json").expect(0).json();
     let runs = runs["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
     assert!(
@@ -95,10 +86,7 @@ fn a_full_disk_is_told_and_the_results_are_still_printed() {
     // A limit on file size stands in for a full disk: writes fail in the middle of the run.
     let limit = "trap '' XFSZ; ulimit -f 120";
     let threads = ["--threads", "1..8", "--format", "json"];
-    let sweep = with(
-        &["bench", "bandwidth", "--on", "emr2s", "--op", "ld,st,nt_st"],
-        &threads,
-    );
+    let sweep = with("bench bandwidth --on emr2s --op ld,st,nt_st", &threads);
     let done = Done(place.under_shell(limit, &sweep).output().unwrap()).expect(1);
     assert!(
         done.err().contains("no room") && done.err().contains("runs.sqlite"),
@@ -110,29 +98,18 @@ fn a_full_disk_is_told_and_the_results_are_still_printed() {
     assert_eq!(document["points"].as_array().unwrap().len(), planned);
     // What was kept before is whole.
     assert_eq!(
-        place
-            .run(&["runs", "show", "1", "--format", "json"])
-            .expect(0)
-            .json()["partial"],
+        place.run("runs show 1 --format json").expect(0).json()["partial"],
         false
     );
 }
 
 /// Verbs that work first and keep what came of it afterwards.
-const KEEP_AFTERWARDS: [&[&str]; 5] = [
-    &["calibrate", "--on", "skx2s", "--tier", "remote"],
-    &["explain", "chase", "--on", "skx2s"],
-    &["predict", "--population", "300", "--on", "skx2s"],
-    &["steer", "run", "--on", "miku-a", "--scenario", "sql-scan"],
-    &[
-        "tune",
-        "interleave",
-        "scan",
-        "--on",
-        "skx2s",
-        "--tier",
-        "remote",
-    ],
+const KEEP_AFTERWARDS: [&str; 5] = [
+    "calibrate --on skx2s --tier remote",
+    "explain chase --on skx2s",
+    "predict --population 300 --on skx2s",
+    "steer run --on miku-a --scenario sql-scan",
+    "tune interleave scan --on skx2s --tier remote",
 ];
 
 #[test]
@@ -144,7 +121,7 @@ fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
             ("file/runs.sqlite", ["file/runs.sqlite", "--store"]),
             (".", ["folder", "--store"]),
         ] {
-            let done = place.run(&with(verb, &["--store", store])).expect(2);
+            let done = place.run(&with(verb, ["--store", store])).expect(2);
             // Work would have told its progress.
             assert_eq!(done.err().lines().count(), 1, "{}", done.err());
             done.refuses(2, &words);
@@ -156,9 +133,9 @@ fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
 fn what_the_store_has_no_room_for_is_still_printed() {
     let place = Place::new();
     place.run(SMALL).expect(0);
-    let explain = ["explain", "chase", "--on", "skx2s", "--format", "json"];
+    let explain = "explain chase --on skx2s --format json";
     // Enough to open the store (32 KiB of shared memory), too little to add to it.
-    let mut limited = place.under_shell("trap '' XFSZ; ulimit -f 40", &explain);
+    let mut limited = place.under_shell("trap '' XFSZ; ulimit -f 40", explain);
     let done = Done(limited.output().unwrap()).expect(1);
     assert!(done.err().contains("runs.sqlite"), "{}", done.err());
     assert!(!done.json()["runs"].as_array().unwrap().is_empty());
@@ -171,7 +148,7 @@ fn a_half_written_store_is_refused_and_left_alone() {
     let whole = std::fs::read(place.store()).unwrap();
     let cut = &whole[..whole.len() / 2];
     std::fs::write(place.store(), cut).unwrap();
-    for arguments in [SMALL, &["runs", "list"], &["report"]] {
+    for arguments in [SMALL, "runs list", "report"] {
         place
             .run(arguments)
             .refuses(2, &["runs.sqlite", "damaged", "move it aside"]);
@@ -186,7 +163,7 @@ fn a_store_from_a_newer_version_is_refused() {
     let db = rusqlite::Connection::open(place.store()).unwrap();
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
-    for arguments in [SMALL, &["runs", "list"]] {
+    for arguments in [SMALL, "runs list"] {
         place
             .run(arguments)
             .refuses(2, &["format 99", "update Weir"]);
@@ -198,25 +175,15 @@ fn a_report_that_cannot_be_written_is_told() {
     let place = Place::new();
     place.run(SMALL).expect(0);
     place
-        .run(&["report", "-o", "no/such/folder/page.html"])
+        .run("report -o no/such/folder/page.html")
         .refuses(1, &["page.html", "No such file"]);
 }
 
 #[test]
 fn advice_that_was_stopped_is_finished_from_the_answers_that_were_kept() {
     let place = Place::new();
-    let tune = [
-        "tune",
-        "interleave",
-        "chase",
-        "--on",
-        "skx2s",
-        "--tier",
-        "remote",
-        "--format",
-        "json",
-    ];
-    let whole = place.run(&tune).expect(0).json();
+    let tune = "tune interleave chase --on skx2s --tier remote --format json";
+    let whole = place.run(tune).expect(0).json();
     // What the store holds of a run that was stopped before its study had an answer.
     let db = rusqlite::Connection::open(place.store()).unwrap();
     db.execute_batch(
@@ -226,16 +193,16 @@ fn advice_that_was_stopped_is_finished_from_the_answers_that_were_kept() {
     )
     .unwrap();
     drop(db);
-    let shown = place.run(&["runs", "show", "1"]).expect(0);
+    let shown = place.run("runs show 1").expect(0);
     assert!(
         shown.out().contains("weir runs resume 1"),
         "{}",
         shown.out()
     );
-    let resumed = place.run(&["runs", "resume", "1", "--format", "json"]);
+    let resumed = place.run("runs resume 1 --format json");
     let resumed = resumed.expect(0).json();
     assert_eq!(resumed["advice"], whole["advice"]);
-    let kept = place.run(&["runs", "show", "1", "--format", "json"]);
+    let kept = place.run("runs show 1 --format json");
     let kept = kept.expect(0).json();
     assert_eq!(
         [&kept["advice"], &kept["partial"]],

@@ -14,7 +14,7 @@ fn a_command_is_counted_and_its_words_are_its_own() {
         .expect(0);
     assert_eq!(done.out(), "its own\n");
     let shown = place
-        .run(&["counters", "show", "c.json", "--format", "json"])
+        .run("counters show c.json --format json")
         .expect(0)
         .json();
     assert_eq!(shown["schema"], "weir/counters/1");
@@ -38,7 +38,7 @@ fn a_command_is_counted_and_its_words_are_its_own() {
         let why = missing["cycles"]["reason"].as_str().unwrap();
         assert!(why.contains("PMU") || why.contains("permit"), "{why}");
     }
-    let table = place.run(&["counters", "show", "c.json"]).expect(0).out();
+    let table = place.run("counters show c.json").expect(0).out();
     assert!(table.contains("counted    echo its own"), "{table}");
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
@@ -58,7 +58,7 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
     assert!(failed.err().contains("exit status 7"), "{}", failed.err());
     assert!(
         place
-            .run(&["counters", "show", "c.json"])
+            .run("counters show c.json")
             .expect(0)
             .out()
             .contains("counter")
@@ -66,17 +66,17 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
     // One that a signal ended has no code of its own; shells say 128 and the signal.
     count("kill -TERM $$").expect(143);
     place
-        .run(&["counters", "record", "--", "/nowhere/to/be/found"])
+        .run("counters record -- /nowhere/to/be/found")
         .refuses(2, &["cannot run `/nowhere/to/be/found`"]);
-    place.run(&["counters", "record"]).expect(2);
+    place.run("counters record").expect(2);
     place
-        .run(&["counters", "record", "--counters", "cycels", "--", "true"])
+        .run("counters record --counters cycels -- true")
         .refuses(
             2,
             &["no counter is called `cycels`", "did you mean `cycles`"],
         );
     place
-        .run(&["counters", "record", "--on", "emr2s", "--", "true"])
+        .run("counters record --on emr2s -- true")
         .refuses(2, &["of this host"]);
 }
 
@@ -107,7 +107,7 @@ fn a_process_and_the_machine_are_counted_while_a_command_runs() {
     }
     assert!(machine["of"].as_str().unwrap().starts_with("this machine"));
     place
-        .run(&["counters", "record", "--pid", "4194999", "--", "true"])
+        .run("counters record --pid 4194999 -- true")
         .refuses(2, &["/proc/4194999/task"]);
 }
 
@@ -121,13 +121,13 @@ fn phases_are_intervals() {
         ])
         .expect(0);
     let shown = place
-        .run(&["counters", "show", "c.json", "--format", "json"])
+        .run("counters show c.json --format json")
         .expect(0)
         .json();
     let intervals = shown["intervals"].as_array().unwrap();
     assert!(intervals.len() >= 2, "{shown}");
     let rows = place
-        .run(&["counters", "show", "c.json", "--format", "csv"])
+        .run("counters show c.json --format csv")
         .expect(0)
         .out();
     assert!(
@@ -166,7 +166,7 @@ fn what_is_listed_for_perf_is_read_back() {
         assert!(events > 5, "{cpu}: {events}");
         place.file("there.csv", &file);
         let shown = place
-            .run(&["counters", "show", "there.csv", "--format", "json"])
+            .run("counters show there.csv --format json")
             .expect(0)
             .json();
         assert_eq!(shown["cpu"], name);
@@ -199,35 +199,33 @@ fn what_is_listed_for_perf_is_read_back() {
 fn files_that_cannot_be_trusted_are_refused_with_their_line() {
     let place = Place::new();
     place
-        .run(&["counters", "show", "missing.csv"])
+        .run("counters show missing.csv")
         .refuses(2, &["cannot read missing.csv"]);
     place.file("empty.csv", "");
     place
-        .run(&["counters", "show", "empty.csv"])
+        .run("counters show empty.csv")
         .refuses(2, &["empty.csv", "no line has a counter"]);
     place.file(
         "other.csv",
         "5,,MEMORY_ACTIVITY.STALLS_L3_MISS,1,100.00,,\n",
     );
+    place.run("counters show other.csv --cpu skx").refuses(
+        2,
+        &[
+            "other.csv:1:",
+            "sapphire-rapids",
+            "the chosen processor is skylake-sp",
+        ],
+    );
     place
-        .run(&["counters", "show", "other.csv", "--cpu", "skx"])
-        .refuses(
-            2,
-            &[
-                "other.csv:1:",
-                "sapphire-rapids",
-                "the chosen processor is skylake-sp",
-            ],
-        );
-    place
-        .run(&["counters", "show", "other.csv", "--cpu", "vax"])
+        .run("counters show other.csv --cpu vax")
         .refuses(2, &["no events are known of `vax`", "spr"]);
     place.file("cut.json", "{\"schema\": \"weir/counters/1\", \"of\"");
     place
-        .run(&["counters", "show", "cut.json"])
+        .run("counters show cut.json")
         .refuses(2, &["cut.json:1:"]);
     place.file("bytes.csv", [0xff, 0xfe, 0x00]);
     place
-        .run(&["counters", "show", "bytes.csv"])
+        .run("counters show bytes.csv")
         .refuses(2, &["cannot read bytes.csv"]);
 }

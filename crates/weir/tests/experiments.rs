@@ -2,66 +2,33 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, with};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 /// The smallest request of each experiment that shows all that its points carry.
-const REQUESTS: [(&str, &[&str]); 7] = [
-    ("tail", &["--quick", "--threads", "1", "--tier", "cxl0"]),
+const REQUESTS: [(&str, &str); 7] = [
+    ("tail", "--quick --threads 1 --tier cxl0"),
     (
         "loaded",
-        &[
-            "--tier",
-            "cxl0",
-            "--mix",
-            "reads,2:1,nt_writes",
-            "--threads",
-            "2",
-            "--pause",
-            "200ns,0ns",
-        ],
+        "--tier cxl0 --mix reads,2:1,nt_writes --threads 2 --pause 200ns,0ns",
     ),
     (
         "random",
-        &[
-            "--tier",
-            "cxl0",
-            "--block",
-            "1K,64K",
-            "--threads",
-            "1,2",
-            "--op",
-            "ld,nt_st",
-        ],
+        "--tier cxl0 --block 1K,64K --threads 1,2 --op ld,nt_st",
     ),
-    ("stream", &["--tier", "dram", "--threads", "1,2"]),
+    ("stream", "--tier dram --threads 1,2"),
     (
         "movement",
-        &[
-            "--tier",
-            "dram,cxl0",
-            "--source",
-            "dram",
-            "--batch",
-            "1,16",
-            "--quick",
-        ],
+        "--tier dram,cxl0 --source dram --batch 1,16 --quick",
     ),
-    ("share", &["--cores", "0,1,31"]),
-    ("nodes", &["--tier", "dram"]),
+    ("share", "--cores 0,1,31"),
+    ("nodes", "--tier dram"),
 ];
 
-fn document(place: &Place, experiment: &str, arguments: &[&str]) -> Value {
-    let base = [
-        "bench",
-        experiment,
-        "--on",
-        "emr2s+cxl-a",
-        "--format",
-        "json",
-    ];
-    place.run(&[&base[..], arguments].concat()).expect(0).json()
+fn document(place: &Place, experiment: &str, arguments: &str) -> Value {
+    let words = format!("bench {experiment} --on emr2s+cxl-a --format json {arguments}");
+    place.run(words).expect(0).json()
 }
 
 #[test]
@@ -154,8 +121,8 @@ fn points_carry_what_their_experiment_is_about() {
 fn tables_of_every_experiment_fit_eighty_columns_and_begin_with_the_answer() {
     let place = Place::new();
     for (experiment, arguments) in REQUESTS {
-        let base = ["bench", experiment, "--on", "emr2s+cxl-a"];
-        let text = place.run(&[&base[..], arguments].concat()).expect(0).out();
+        let words = format!("bench {experiment} --on emr2s+cxl-a {arguments}");
+        let text = place.run(words).expect(0).out();
         for line in text.lines() {
             assert!(line.width() <= 80, "{experiment}: {line}");
         }
@@ -164,7 +131,7 @@ fn tables_of_every_experiment_fit_eighty_columns_and_begin_with_the_answer() {
             answer.contains(": "),
             "{experiment} does not begin with its answer:\n{text}"
         );
-        let shown = place.run(&["runs", "show", "last"]).expect(0).out();
+        let shown = place.run("runs show last").expect(0).out();
         assert!(shown.ends_with(&text), "{shown}");
     }
 }
@@ -172,19 +139,8 @@ fn tables_of_every_experiment_fit_eighty_columns_and_begin_with_the_answer() {
 #[test]
 fn a_model_that_is_asked_to_repeats_itself_with_other_chance() {
     let place = Place::new();
-    let arguments = [
-        "--tier",
-        "dram",
-        "--op",
-        "ld",
-        "--threads",
-        "16",
-        "--block",
-        "4K",
-        "--repeat",
-        "3",
-    ];
-    let document = document(&place, "random", &arguments);
+    let words = "--tier dram --op ld --threads 16 --block 4K --repeat 3";
+    let document = document(&place, "random", words);
     let point = &document["points"][0];
     assert_eq!(point["repetitions"], 3);
     assert_eq!(point["samples"], 3);
@@ -195,12 +151,10 @@ fn a_model_that_is_asked_to_repeats_itself_with_other_chance() {
 #[test]
 fn a_machine_without_an_accelerator_says_so_and_exits_three_if_asked_for_it() {
     let place = Place::new();
-    let base = [
-        "bench", "movement", "--on", "skx2s", "--tier", "dram", "--source", "dram", "--quick",
-    ];
-    let done = place.run(&base).expect(0);
+    let base = "bench movement --on skx2s --tier dram --source dram --quick";
+    let done = place.run(base).expect(0);
     assert!(done.err().contains("dsa is left out"), "{}", done.err());
     assert!(done.out().contains("memcpy") && !done.out().contains("dsa_sync"));
-    let asked = [&base[..], &["--method", "dsa_sync"]].concat();
-    place.run(&asked).refuses(3, &["dsa", "leave it out"]);
+    let asked = with(base, "--method dsa_sync");
+    place.run(asked).refuses(3, &["dsa", "leave it out"]);
 }

@@ -38,7 +38,7 @@ fn a_command_is_explained_in_one_step() {
     } else {
         assert!(run["lost"].is_object(), "{run}");
     }
-    let shown = place.run(&["runs", "show", "last"]).expect(0).out();
+    let shown = place.run("runs show last").expect(0).out();
     assert!(shown.contains("time [ms]"), "{shown}");
     assert!(
         shown.lines().all(|line| line.chars().count() <= 80),
@@ -47,7 +47,7 @@ fn a_command_is_explained_in_one_step() {
     if missing.is_some() {
         assert!(shown.contains("Cycles were not counted"), "{shown}");
     }
-    let page = place.run(&["report", "last", "-o", "-"]).expect(0).out();
+    let page = place.run("report last -o -").expect(0).out();
     assert!(!page.contains("NaN"));
 }
 
@@ -105,7 +105,7 @@ fn phases_over_time_are_intervals() {
         assert!(phases.len() >= 2, "{run}");
         let all: f64 = phases.iter().filter_map(|p| p["share_pct"].as_f64()).sum();
         assert!((all - 100.0).abs() < 1.0, "{all}");
-        let table = place.run(&["runs", "show", "last"]).expect(0).out();
+        let table = place.run("runs show last").expect(0).out();
         assert!(table.contains(" s "), "{table}");
     }
 }
@@ -147,7 +147,7 @@ fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
     short.wait().unwrap();
     assert!([0, 3].contains(&until.code()), "{}", until.err());
     place
-        .run(&["explain", "--pid", "4194999"])
+        .run("explain --pid 4194999")
         .refuses(2, &["no process 4194999", "/proc/4194999/task"]);
     place
         .run(&[
@@ -167,27 +167,20 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
     let place = Place::new();
     // One node, and so nothing to compare with: what is missing is named.
     place
-        .run(&["explain", "--tier", "dram", "--tier", "cxl7", "--", "true"])
+        .run("explain --tier dram --tier cxl7 -- true")
         .refuses(3, &["cxl7", "missing"]);
     place
-        .run(&["explain", "--tier", "dram,dram", "--", "true"])
+        .run("explain --tier dram,dram -- true")
         .refuses(2, &["not slower than itself"]);
     place
-        .run(&["explain", "--on", "emr2s", "--", "true"])
+        .run("explain --on emr2s -- true")
         .refuses(2, &["of this host"]);
     place
-        .run(&["explain", "--no-prefetch", "--", "true"])
+        .run("explain --no-prefetch -- true")
         .refuses(2, &["--no-prefetch"]);
-    place.run(&["explain"]).expect(2);
-    place.run(&["explain", "chase", "--", "true"]).expect(2);
-    let bound = place.run(&[
-        "explain",
-        "--tier",
-        "dram",
-        "--",
-        "cat",
-        "/proc/self/numa_maps",
-    ]);
+    place.run("explain").expect(2);
+    place.run("explain chase -- true").expect(2);
+    let bound = place.run("explain --tier dram -- cat /proc/self/numa_maps");
     // A kernel that places no pages says so.
     if bound.code() == 0 {
         assert!(bound.out().contains(" bind:"), "{}", bound.out());

@@ -85,8 +85,9 @@ fn two_files_are_compared_by_cause() {
         "--cpu",
         "spr",
     ];
-    let done = place.run(&[&explain[..], &["--format", "json"]].concat());
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place
+        .run(&[&explain[..], &["--format", "json"]].concat())
+        .expect(0);
     let document = done.json();
     assert_eq!(document["schema"], "weir/explain/1");
     let difference = &document["difference"];
@@ -107,7 +108,7 @@ fn two_files_are_compared_by_cause() {
         "{}",
         table.out()
     );
-    let shown = place.run(&["runs", "show", "last"]);
+    let shown = place.run("runs show last");
     assert!(shown.out().contains("35.0 % slower"), "{}", shown.out());
 
     // Either way round, and against itself.
@@ -132,7 +133,7 @@ fn counters_that_cannot_be_are_named() {
         _ => (event, value),
     };
     place.file("swapped.csv", perf(LOCAL.iter().map(swapped)));
-    let done = place.run(&["explain", "--counters", "swapped.csv", "--cpu", "spr"]);
+    let done = place.run("explain --counters swapped.csv --cpu spr");
     assert_eq!(done.code(), 2);
     assert!(done.err().contains("swapped?"), "{}", done.err());
     assert_eq!(done.out(), "");
@@ -160,15 +161,7 @@ fn values_that_are_none_are_named() {
         ("281474976710000", "100.00", "wrapped"),
     ] {
         place.file("bad.csv", with(STALLS, value, share));
-        let explained = place.run(&[
-            "explain",
-            "--counters",
-            "bad.csv",
-            "--cpu",
-            "spr",
-            "--format",
-            "json",
-        ]);
+        let explained = place.run("explain --counters bad.csv --cpu spr --format json");
         let document = explained.expect(0).json();
         let run = &document["runs"][0];
         assert!(run["lost"]["dram"].is_null(), "{value}: {run}");
@@ -226,16 +219,17 @@ fn a_prediction_that_lacks_counters_names_them() {
         done.err()
     );
     // Counters of a processor whose prefetches are counted otherwise.
-    let done = place.run(&[
-        "predict",
-        "--counters",
-        "local.csv",
-        "--cpu",
-        "skx",
-        "--model",
-        &model,
-    ]);
-    assert_eq!(done.code(), 2, "{}", done.err());
+    place
+        .run(&[
+            "predict",
+            "--counters",
+            "local.csv",
+            "--cpu",
+            "skx",
+            "--model",
+            &model,
+        ])
+        .expect(2);
 }
 
 #[test]
@@ -307,8 +301,7 @@ fn a_file_of_workloads_is_evaluated() {
         "--format",
         "json",
     ];
-    let done = place.run(&evaluate);
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place.run(&evaluate).expect(0);
     let document = done.json();
     let predicted = document["predictions"][0]["slowdown_pct"].as_f64().unwrap();
     assert!((predicted - 30.0).abs() < 1e-6, "{predicted}");

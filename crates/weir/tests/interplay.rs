@@ -2,36 +2,22 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, with};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 use weir_model::interplay::ChangeClass;
 
-const REQUEST: [&str; 11] = [
-    "interplay",
-    "--on",
-    "interplay-a",
-    "--victims",
-    "dram:ld,dram:st",
-    "--aggressors",
-    "cxl0:nt_st",
-    "--threads",
-    "4,16",
-    "--seed",
-    "3",
-];
+const REQUEST: &str = "interplay --on interplay-a --victims dram:ld,dram:st --aggressors cxl0:nt_st \
+    --threads 4,16 --seed 3";
 
-fn json(place: &Place, arguments: &[&str]) -> Value {
-    let all = [arguments, &["--format", "json"]].concat();
-    let done = place.run(&all);
-    assert_eq!(done.code(), 0, "{}", done.err());
-    serde_json::from_str(&done.out()).unwrap()
+fn json(place: &Place, arguments: &str) -> Value {
+    place.run(with(arguments, "--format json")).expect(0).json()
 }
 
 #[test]
 fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     let place = Place::new();
-    let document = json(&place, &REQUEST);
+    let document = json(&place, REQUEST);
     assert_eq!(document["schema"], "weir/interplay/1");
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 2);
@@ -74,9 +60,9 @@ fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     }
 
     // What is kept says the same again, in every form.
-    let shown = json(&place, &["runs", "show", "last"]);
+    let shown = json(&place, "runs show last");
     assert_eq!(shown["cells"], document["cells"]);
-    let table = place.run(&["runs", "show", "last"]);
+    let table = place.run("runs show last");
     assert!(
         table.out().contains("ToR/IRQ congestion"),
         "{}",
@@ -85,27 +71,20 @@ fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     for line in table.out().lines() {
         assert!(line.width() <= 80, "{line}");
     }
-    let exported = |list: &[&str]| {
-        let all = [&["runs", "export", "last", "--as", "csv"], list].concat();
-        place.run(&all).expect(0).out()
-    };
-    for (list, rows) in [
-        (&[][..], 2),
-        (&["--frame", "surface"], 8),
-        (&["--frame", "latencies"], 2),
-    ] {
-        let csv = exported(list);
+    for (list, rows) in [("", 2), ("--frame surface", 8), ("--frame latencies", 2)] {
+        let all = with("runs export last --as csv", list);
+        let csv = place.run(all).expect(0).out();
         assert!(csv.starts_with("machine,"), "{csv}");
         assert_eq!(csv.lines().count(), 1 + rows, "{csv}");
     }
-    let page = place.run(&["report", "last", "-o", "-"]);
+    let page = place.run("report last -o -");
     assert!(page.out().contains("Who hurts whom"));
 }
 
 #[test]
 fn a_matrix_repeats_itself() {
     let place = Place::new();
-    let (first, again) = (json(&place, &REQUEST), json(&place, &REQUEST));
+    let (first, again) = (json(&place, REQUEST), json(&place, REQUEST));
     assert_eq!(first["cells"], again["cells"]);
     assert_eq!(first["surface"], again["surface"]);
 }
@@ -114,19 +93,15 @@ fn a_matrix_repeats_itself() {
 fn what_cannot_be_is_refused_before_anything_runs() {
     let place = Place::new();
     for (arguments, word) in [
-        (&["--victims", "cxl7"][..], "dram, cxl0"),
-        (&["--victims", "dram:jump"], "jump"),
-        (&["--threads", "48"], "48 threads"),
-        (&["--preset", "table9"], "table3"),
-        (&["--size", "64B"], "working set"),
-        (&["--preset", "table3", "--size", "1M"], "cannot be used"),
-        (
-            &["--preset", "table3", "--victims", "dram"],
-            "cannot be used with",
-        ),
+        ("--victims cxl7", "dram, cxl0"),
+        ("--victims dram:jump", "jump"),
+        ("--threads 48", "48 threads"),
+        ("--preset table9", "table3"),
+        ("--size 64B", "working set"),
+        ("--preset table3 --size 1M", "cannot be used"),
+        ("--preset table3 --victims dram", "cannot be used with"),
     ] {
-        let all = [&["interplay", "--on", "interplay-a"], arguments].concat();
-        let done = place.run(&all);
+        let done = place.run(with("interplay --on interplay-a", arguments));
         assert_eq!(done.code(), 2, "{arguments:?}: {}", done.err());
         assert!(done.err().contains(word), "{arguments:?}: {}", done.err());
         assert!(done.out().is_empty());
@@ -146,8 +121,7 @@ fn published() -> Vec<f64> {
 #[test]
 fn the_papers_matrix_comes_out_without_having_been_told() {
     let place = Place::new();
-    let arguments = ["interplay", "--on", "interplay-a", "--preset", "table3"];
-    let document = json(&place, &arguments);
+    let document = json(&place, "interplay --on interplay-a --preset table3");
     let (cells, with_drive): (Vec<_>, Vec<_>) = (document["cells"].as_array().unwrap().iter())
         .partition(|cell| {
             ["victim", "aggressor"]
@@ -187,7 +161,7 @@ fn the_papers_matrix_comes_out_without_having_been_told() {
 
 /// A matrix of this machine's own memory; `None` on one core.
 fn own_memory(place: &Place, repeat: &str) -> Option<Vec<String>> {
-    let topology = place.run(&["topo", "--format", "json"]).expect(0).json();
+    let topology = place.run("topo --format json").expect(0).json();
     if topology["topology"]["cores"].as_array().unwrap().len() < 2 {
         eprintln!("SKIPPED: one core only");
         return None;
@@ -205,7 +179,7 @@ fn a_class_that_repetitions_leave_open_is_named_as_such() {
     };
     let request: Vec<&str> = request.iter().map(String::as_str).collect();
     let document = place.run(&request).expect(0).json();
-    let table = place.run(&["runs", "show", "last"]).out();
+    let table = place.run("runs show last").out();
     for cell in document["cells"].as_array().unwrap() {
         let change = cell["change_pct"].as_f64().unwrap();
         assert_eq!(
@@ -241,10 +215,10 @@ fn a_matrix_that_is_killed_keeps_its_figures_and_goes_on() {
     place.wait_for_figures(2);
     common::signal(&child, "KILL");
     child.wait().unwrap();
-    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let kept = place.run("runs show last --format json");
     let kept = kept.expect(0).json();
     assert_eq!(kept["partial"], true);
-    let resumed = place.run(&["runs", "resume", "last", "--format", "json"]);
+    let resumed = place.run("runs resume last --format json");
     let resumed = resumed.expect(0).json();
     assert_eq!(resumed["partial"], false);
     assert_eq!(resumed["cells"].as_array().unwrap().len(), 2);

@@ -9,7 +9,7 @@ use weir::documents::PlaceDocument;
 
 /// Whether this kernel places pages at all: a container may forbid it.
 fn can_place(place: &Place) -> bool {
-    let topo = place.run(&["topo", "--format", "json"]).expect(0).out();
+    let topo = place.run("topo --format json").expect(0).out();
     let topo: Value = serde_json::from_str(&topo).unwrap();
     let capabilities = topo["capabilities"].as_array().unwrap();
     capabilities
@@ -22,7 +22,7 @@ fn can_place(place: &Place) -> bool {
 fn every_policy_puts_every_page_where_it_was_asked_for() {
     let place = Place::new();
     if !can_place(&place) {
-        place.run(&["place"]).expect(3);
+        place.run("place").expect(3);
         return;
     }
     for policy in ["bind", "preferred", "interleave"] {
@@ -45,7 +45,7 @@ fn every_policy_puts_every_page_where_it_was_asked_for() {
 fn a_table_names_tier_and_node() {
     let place = Place::new();
     if can_place(&place) {
-        let table = place.run(&["place", "--size", "1M"]).expect(0).out();
+        let table = place.run("place --size 1M").expect(0).out();
         assert!(
             table.contains("placed by policy bind") && table.contains("dram"),
             "{table}"

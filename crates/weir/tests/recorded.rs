@@ -124,14 +124,14 @@ fn a_file_that_is_no_recording_is_refused_with_its_line() {
 #[test]
 fn doctor_looks_at_no_model() {
     Place::new()
-        .run(&["doctor", "--on", "emr2s+cxl-a"])
+        .run("doctor --on emr2s+cxl-a")
         .refuses(2, &["emr2s+cxl-a", "model"]);
 }
 
 #[test]
 fn this_machine_is_recorded_once_and_read_back() {
     let place = Place::new();
-    let done = place.run(&["doctor", "--record", "here.machine"]).expect(0);
+    let done = place.run("doctor --record here.machine").expect(0);
     assert!(done.out().contains("here.machine holds"), "{}", done.out());
     assert!(done.out().contains("scrubbed"), "{}", done.out());
     let tiers = |on: &str| {
@@ -148,13 +148,13 @@ fn this_machine_is_recorded_once_and_read_back() {
 
     let before = text(&place.path("here.machine"));
     place
-        .run(&["doctor", "--record", "here.machine"])
+        .run("doctor --record here.machine")
         .refuses(2, &["here.machine", "exists"]);
     assert_eq!(text(&place.path("here.machine")), before);
     place
-        .run(&["doctor", "--record", "here.txt"])
+        .run("doctor --record here.txt")
         .refuses(2, &["here.machine"]);
     place
-        .run(&["doctor", "--record", "no/such/folder.machine"])
+        .run("doctor --record no/such/folder.machine")
         .refuses(1, &["no/such/folder.machine"]);
 }

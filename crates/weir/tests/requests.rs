@@ -66,18 +66,16 @@ fn completions_know_every_verb() {
 #[test]
 fn an_unknown_verb_or_option_is_refused() {
     let place = Place::new();
-    place.run(&["measure"]).refuses(2, &["measure"]);
-    place.run(&["topo", "--speed"]).refuses(2, &["--speed"]);
-    place
-        .run(&["topo", "--format", "xml"])
-        .refuses(2, &["xml", "json"]);
+    place.run("measure").refuses(2, &["measure"]);
+    place.run("topo --speed").refuses(2, &["--speed"]);
+    place.run("topo --format xml").refuses(2, &["xml", "json"]);
 }
 
 #[test]
 fn an_unknown_instruction_names_the_known() {
     let place = Place::new();
     place
-        .run(&["bench", "bandwidth", "--op", "prefetch"])
+        .run("bench bandwidth --op prefetch")
         .refuses(2, &["prefetch", "nt_st"]);
 }
 
@@ -105,13 +103,9 @@ fn an_unknown_tier_names_the_known() {
 #[test]
 fn an_unknown_platform_suggests_one() {
     let place = Place::new();
-    place
-        .run(&["topo", "--on", "emr2"])
-        .refuses(2, &["emr2", "emr2s"]);
-    place
-        .run(&["topo", "--on", "emr2s+cxl-z"])
-        .refuses(2, &["cxl-z"]);
-    place.run(&["topo", "--on", "cxl-a"]).refuses(2, &["host"]);
+    place.run("topo --on emr2").refuses(2, &["emr2", "emr2s"]);
+    place.run("topo --on emr2s+cxl-z").refuses(2, &["cxl-z"]);
+    place.run("topo --on cxl-a").refuses(2, &["host"]);
     place
         .run(&["topo", "--on", ""])
         .refuses(2, &["names nothing"]);
@@ -121,13 +115,13 @@ fn an_unknown_platform_suggests_one() {
 fn thread_counts_beyond_the_machine_are_refused() {
     let place = Place::new();
     place
-        .run(&with(SMALL, &["--threads", "4000"]))
+        .run(&with(SMALL, "--threads 4000"))
         .refuses(2, &["4000"]);
     place
-        .run(&with(SMALL, &["--threads", "0"]))
+        .run(&with(SMALL, "--threads 0"))
         .refuses(2, &["1..32"]);
     place
-        .run(&with(SMALL, &["--size", "fast"]))
+        .run(&with(SMALL, "--size fast"))
         .refuses(2, &["fast", "MiB"]);
     place
         .run(&with(SMALL, &["--size", "3 ns"]))
@@ -138,17 +132,15 @@ fn thread_counts_beyond_the_machine_are_refused() {
 fn an_unknown_paper_or_row_is_refused() {
     let place = Place::new();
     place
-        .run(&["reproduce", "shakespeare"])
+        .run("reproduce shakespeare")
         .refuses(2, &["shakespeare", "memo"]);
     place
-        .run(&["reproduce", "memo", "shakespeare"])
+        .run("reproduce memo shakespeare")
         .refuses(2, &["shakespeare", "memo"]);
     place
-        .run(&["reproduce", "memo", "--only", "SUP-0"])
+        .run("reproduce memo --only SUP-0")
         .refuses(2, &["SUP-0", "memo"]);
-    place
-        .run(&["reproduce", "--only", "XYZ-1"])
-        .refuses(2, &["XYZ-1"]);
+    place.run("reproduce --only XYZ-1").refuses(2, &["XYZ-1"]);
 }
 
 #[test]
@@ -156,25 +148,23 @@ fn a_platform_file_of_garbage_is_explained_at_line_and_column() {
     let place = Place::new();
     place.file("words.toml", "to be\nor not to be\n");
     place
-        .run(&["platforms", "check", "words.toml"])
+        .run("platforms check words.toml")
         .refuses(2, &["words.toml:1:"]);
     place
-        .run(&["topo", "--on", "words.toml"])
+        .run("topo --on words.toml")
         .refuses(2, &["words.toml:1:"]);
     place
-        .run(&["topo", "--on", "emr2s+./words.toml"])
+        .run("topo --on emr2s+./words.toml")
         .refuses(2, &["words.toml:1:"]);
 
     place.file("bytes.toml", b"kind = \"cxl\"\nsummary = \"\xff\xfe\"\n");
     place
-        .run(&["platforms", "check", "bytes.toml"])
+        .run("platforms check bytes.toml")
         .refuses(2, &["bytes.toml:2:12", "UTF-8"]);
     place
-        .run(&["platforms", "check", "nowhere.toml"])
+        .run("platforms check nowhere.toml")
         .refuses(2, &["nowhere.toml", "No such file"]);
-    place
-        .run(&["platforms", "check", "."])
-        .refuses(2, &["folder"]);
+    place.run("platforms check .").refuses(2, &["folder"]);
 }
 
 #[test]
@@ -184,7 +174,7 @@ fn a_huge_platform_file_is_refused_without_being_read() {
     file.set_len(100 << 30).unwrap();
     let began = std::time::Instant::now();
     place
-        .run(&["topo", "--on", "huge.toml"])
+        .run("topo --on huge.toml")
         .refuses(2, &["huge.toml", "no platform file"]);
     assert!(began.elapsed().as_secs() < 10);
 }
@@ -193,27 +183,27 @@ fn a_huge_platform_file_is_refused_without_being_read() {
 fn a_missing_run_is_told_with_what_there_is() {
     let place = Place::new();
     place
-        .run(&["runs", "show", "1"])
+        .run("runs show 1")
         .refuses(2, &["no runs", "weir bench"]);
-    place.run(&["report"]).refuses(2, &["no runs"]);
+    place.run("report").refuses(2, &["no runs"]);
     assert!(!place.store().exists(), "looking makes no store");
     place.run(SMALL).expect(0);
     place
-        .run(&["runs", "show", "77"])
+        .run("runs show 77")
         .refuses(2, &["77", "newest run is 1"]);
-    place.run(&["report", "nothing"]).refuses(2, &["nothing"]);
+    place.run("report nothing").refuses(2, &["nothing"]);
 }
 
 #[test]
 fn an_instruction_that_the_host_lacks_is_a_missing_capability() {
     let place = Place::new();
-    let topo = place.run(&["topo", "--format", "json"]).expect(0).json();
+    let topo = place.run("topo --format json").expect(0).json();
     let capabilities = topo["capabilities"].as_array().unwrap();
     let movdir64b = capabilities
         .iter()
         .find(|c| c["feature"] == "movdir64b")
         .unwrap();
-    let asked = place.run(&["bench", "bandwidth", "--op", "movdir64b", "--threads", "1"]);
+    let asked = place.run("bench bandwidth --op movdir64b --threads 1");
     if movdir64b["present"] == false {
         asked.refuses(3, &["movdir64b", "leave it out"]);
     } else {
@@ -236,7 +226,7 @@ fn what_a_processor_lacks_is_left_out_and_refused_only_if_asked_for() {
     assert!(points.len() == 5 && points.iter().all(|p| p["error"].is_null()));
 
     // Asked for by name: what can be had is shown and kept, and the request is not met.
-    let asked = with(&skylake, &["--op", "ld,movdir64b"]);
+    let asked = with(&skylake, "--op ld,movdir64b");
     let asked = place.run(&with(&asked, &json)).expect(3);
     assert!(
         asked
@@ -244,14 +234,14 @@ fn what_a_processor_lacks_is_left_out_and_refused_only_if_asked_for() {
             .contains("`movdir64b` needs movdir64b, which skx2s lacks")
     );
     assert_eq!(asked.json()["points"].as_array().unwrap().len(), 1);
-    let runs = place.run(&["runs", "list", "--format", "json"]).json();
+    let runs = place.run("runs list --format json").json();
     assert_eq!(
         (&runs["runs"][0]["kept"], &runs["runs"][0]["partial"]),
         (&1.into(), &false.into())
     );
 
     place
-        .run(&with(&skylake, &["--op", "movdir64b"]))
+        .run(&with(&skylake, "--op movdir64b"))
         .refuses(3, &["skylake-server does not have it", "leave it out"]);
 }
 

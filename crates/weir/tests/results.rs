@@ -22,16 +22,16 @@ fn reads_back<D: serde::Serialize + serde::de::DeserializeOwned>(done: &Done) ->
 #[test]
 fn every_json_document_reads_back_into_its_type() {
     let place = Place::new();
-    let json = |arguments: &[&str]| place.run(&with(arguments, &["--format", "json"])).expect(0);
+    let json = |arguments: &str| place.run(&with(arguments, "--format json")).expect(0);
 
-    let topo: TopoDocument = reads_back(&json(&["topo", "--on", "emr2s+2xcxl-a"]));
+    let topo: TopoDocument = reads_back(&json("topo --on emr2s+2xcxl-a"));
     assert_eq!(topo.schema, TopoDocument::SCHEMA);
     assert!(topo.topology.tiers.len() >= 3);
 
-    let platforms: PlatformsDocument = reads_back(&json(&["platforms", "list"]));
+    let platforms: PlatformsDocument = reads_back(&json("platforms list"));
     assert!(platforms.platforms.iter().any(|p| p.name == "emr2s"));
     assert_eq!(
-        json(&["platforms", "show", "emr2s"]).json()["schema"],
+        json("platforms show emr2s").json()["schema"],
         "weir/platform/1"
     );
 
@@ -49,19 +49,15 @@ fn every_json_document_reads_back_into_its_type() {
             .all(|p| p.gbps.is_some_and(|g| g.get() > 0.0))
     );
 
-    let again: BenchDocument = reads_back(&json(&["runs", "show", "last"]));
+    let again: BenchDocument = reads_back(&json("runs show last"));
     assert_eq!(again, bench, "the store gives back what was printed");
 
-    let reproduce: Document<Reproduction> = reads_back(&json(&["reproduce", "--only", "SUP-00"]));
+    let reproduce: Document<Reproduction> = reads_back(&json("reproduce --only SUP-00"));
     assert!(!reproduce.output.rows.is_empty());
 
-    let runs: RunsDocument = reads_back(&json(&["runs", "list"]));
+    let runs: RunsDocument = reads_back(&json("runs list"));
     assert_eq!(runs.runs.len(), 2);
-    let record: RecordDocument = reads_back(
-        &place
-            .run(&["runs", "export", "1", "--as", "record"])
-            .expect(0),
-    );
+    let record: RecordDocument = reads_back(&place.run("runs export 1 --as record").expect(0));
     assert_eq!(record.records.len(), bench.points.len());
 }
 
@@ -81,17 +77,12 @@ fn the_same_seed_gives_the_same_points() {
 #[test]
 fn csv_has_a_head_and_a_row_for_each_figure() {
     let place = Place::new();
-    let csv = place
-        .run(&with(SMALL, &["--format", "csv"]))
-        .expect(0)
-        .out();
+    let csv = place.run(&with(SMALL, "--format csv")).expect(0).out();
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].starts_with("machine,experiment,tier,op,"));
     assert!(lines.len() > 4 && lines[1].starts_with("emr2s+cxl-a,bandwidth,dram,ld,"));
 
-    place
-        .run(&["runs", "export", "last", "--as", "csv", "-o", "run.csv"])
-        .expect(0);
+    place.run("runs export last --as csv -o run.csv").expect(0);
     assert_eq!(text(&place.path("run.csv")), csv);
 }
 
@@ -100,16 +91,16 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
     let place = Place::new();
     place.run(SMALL).expect(0);
     for arguments in [
-        &["topo", "--on", "spr2s+cxl-b"][..],
-        &["topo"],
-        &["platforms", "list"],
-        &["platforms", "show", "memo"],
-        &["bench", "latency", "--on", "emr2s", "--size", "4K,1G"],
-        &["reproduce", "--only", "SUP-0"],
-        &["runs", "list"],
-        &["tour", "--on", "memo+none", "--beside", "memo+none"],
+        "topo --on spr2s+cxl-b",
+        "topo",
+        "platforms list",
+        "platforms show memo",
+        "bench latency --on emr2s --size 4K,1G",
+        "reproduce --only SUP-0",
+        "runs list",
+        "tour --on memo+none --beside memo+none",
     ] {
-        let done = place.run(&with(arguments, &["--format", "csv"])).expect(0);
+        let done = place.run(&with(arguments, "--format csv")).expect(0);
         let mut reader = csv::Reader::from_reader(done.0.stdout.as_slice());
         let columns = reader.headers().unwrap().len();
         let rows: Vec<_> = reader.records().collect::<Result<_, _>>().unwrap();
@@ -121,21 +112,16 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
 fn tables_fit_eighty_columns() {
     let place = Place::new();
     place.run(SMALL).expect(0);
-    let wide = ["--on", "miku-a+cxl-b", "--quick"];
-    let latency = with(
-        &["bench", "latency", "--op", "ld", "--size", "4K,1G"],
-        &wide,
-    );
     for arguments in [
-        &["topo"][..],
-        &["topo", "--on", "emr2s+cxl-a+cxl-b+cxl-c+cxl-d"],
-        &["platforms", "list"],
-        &["platforms", "show", "interplay-a"],
-        &latency,
-        &["bench", "bandwidth", "--on", "emr2s", "--threads", "1,2,32"],
-        &["reproduce", "memo"],
-        &["runs", "list"],
-        &["runs", "show", "1"],
+        "topo",
+        "topo --on emr2s+cxl-a+cxl-b+cxl-c+cxl-d",
+        "platforms list",
+        "platforms show interplay-a",
+        "bench latency --op ld --size 4K,1G --on miku-a+cxl-b --quick",
+        "bench bandwidth --on emr2s --threads 1,2,32",
+        "reproduce memo",
+        "runs list",
+        "runs show 1",
     ] {
         let out = place.run(arguments).expect(0).out();
         assert!(out.lines().count() > 2, "{arguments:?}");
@@ -167,12 +153,10 @@ fn a_limit_beyond_the_socket_names_its_link() {
 #[test]
 fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
     let place = Place::new();
-    let loud = place.run(&with(SMALL, &["--format", "json"])).expect(0);
+    let loud = place.run(&with(SMALL, "--format json")).expect(0);
     loud.json();
     assert!(loud.err().contains("figures"), "{}", loud.err());
-    let quiet = place
-        .run(&with(SMALL, &["--format", "json", "--quiet"]))
-        .expect(0);
+    let quiet = place.run(&with(SMALL, "--format json --quiet")).expect(0);
     let warnings_only = quiet
         .err()
         .lines()
@@ -183,7 +167,7 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let place = Place::new();
-    let mut child = place.command(&["platforms", "show", "emr2s"]);
+    let mut child = place.command("platforms show emr2s");
     let mut child = child
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -202,13 +186,13 @@ fn results_that_cannot_be_written_are_told() {
     assert!(done.err().contains("standard output"), "{}", done.err());
     // What could not be printed is kept all the same.
     assert_eq!(
-        place.run(&["runs", "list", "--format", "json"]).json()["runs"][0]["partial"],
+        place.run("runs list --format json").json()["runs"][0]["partial"],
         false
     );
     // And nobody is left to be told of this one.
     Done(
         place
-            .command(&["runs", "show", "9"])
+            .command("runs show 9")
             .stderr(full())
             .output()
             .unwrap(),
@@ -221,20 +205,9 @@ fn the_report_stands_alone_and_names_its_runs() {
     let place = Place::new();
     place.run(SMALL).expect(0);
     place
-        .run(&[
-            "bench",
-            "latency",
-            "--on",
-            "emr2s+cxl-a",
-            "--op",
-            "ld",
-            "--size",
-            "4K,1M,64M",
-        ])
+        .run("bench latency --on emr2s+cxl-a --op ld --size 4K,1M,64M")
         .expect(0);
-    place
-        .run(&["report", "1", "2", "-o", "page.html"])
-        .expect(0);
+    place.run("report 1 2 -o page.html").expect(0);
     let page = text(&place.path("page.html"));
     for needed in [
         "<svg",
@@ -257,10 +230,7 @@ fn the_report_stands_alone_and_names_its_runs() {
         addresses,
         page.matches("http://www.w3.org/2000/svg").count()
     );
-    assert_eq!(
-        place.run(&["report", "1", "2", "-o", "-"]).expect(0).out(),
-        page
-    );
+    assert_eq!(place.run("report 1 2 -o -").expect(0).out(), page);
 }
 
 #[test]
@@ -268,7 +238,7 @@ fn a_platform_file_of_a_user_is_a_machine() {
     let place = Place::new();
     let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms/cxl-a.toml");
     place.file("my-card.toml", text(&card));
-    place.run(&["platforms", "check", "my-card.toml"]).expect(0);
+    place.run("platforms check my-card.toml").expect(0);
     // Alone it is no machine, but its numbers can be seen.
     let show = |what| {
         place
@@ -281,6 +251,6 @@ fn a_platform_file_of_a_user_is_a_machine() {
     assert_eq!(rows.replace("my-card,", "cxl-a,"), built_in);
     assert!(show("emr2s+my-card.toml").out().contains("cxl0: my-card,"));
     let on = ["--on", "emr2s+2x./my-card.toml", "--format", "json"];
-    let topo = place.run(&with(&["topo"], &on)).expect(0).json();
+    let topo = place.run(&with("topo", &on)).expect(0).json();
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
 }

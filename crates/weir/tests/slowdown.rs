@@ -13,7 +13,7 @@ fn calibrated() -> &'static Place {
     static PLACE: OnceLock<Place> = OnceLock::new();
     PLACE.get_or_init(|| {
         let place = Place::new();
-        let calibrate = with(&["calibrate", "--held-out", "6", "-o", "pair.json"], HERE);
+        let calibrate = with("calibrate --held-out 6 -o pair.json", HERE);
         let done = place.run(&calibrate).expect(0);
         let document = done.json();
         assert_eq!(document["schema"], "weir/calibrate/1");
@@ -44,9 +44,9 @@ fn calibrated() -> &'static Place {
 #[test]
 fn what_is_predicted_is_the_same_whether_it_is_verified_or_not() {
     let place = calibrated();
-    let predict = with(&["predict", "chase", "--model", "pair.json"], HERE);
+    let predict = with("predict chase --model pair.json", HERE);
     let alone = place.run(&predict).expect(0).json();
-    let verified = place.run(&with(&predict, &["--verify"])).expect(0).json();
+    let verified = place.run(&with(&predict, "--verify")).expect(0).json();
     let (alone, verified) = (&alone["predictions"][0], &verified["predictions"][0]);
     assert!(alone["measured"].is_null());
     assert_eq!(alone["slowdown_pct"], verified["slowdown_pct"]);
@@ -83,7 +83,7 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
             "--on",
             "skx2s",
         ];
-        let told = place.run(&with(&explain, &["--format", "json"]));
+        let told = place.run(&with(&explain, "--format json"));
         told.expect(0).json()["runs"][0]["gbps"].as_f64().unwrap()
     };
     assert!(drawn("4") > 2.0 * drawn("1"));
@@ -103,7 +103,7 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
     // A command has threads of its own.
     for verb in [&["tune", "interleave"][..], &["explain"], &["predict"]] {
         place
-            .run(&with(verb, &["--threads", "4", "--", "true"]))
+            .run(&with(verb, "--threads 4 -- true"))
             .refuses(2, &["--threads"]);
     }
 }
@@ -113,7 +113,7 @@ fn a_prediction_of_nothing_is_refused() {
     let place = Place::new();
     // What is missing is named, and not what the machine lacks.
     place
-        .run(&["predict"])
+        .run("predict")
         .refuses(2, &["name a workload", "--population"]);
     let none = ["predict", "--model", "pair.json", "--population", "0"];
     calibrated().run(&with(&none, HERE)).refuses(2, &["'0'"]);
@@ -122,7 +122,7 @@ fn a_prediction_of_nothing_is_refused() {
 #[test]
 fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
     let place = Place::new();
-    let tune = with(&["tune", "interleave", "chase", "--verify"], HERE);
+    let tune = with("tune interleave chase --verify", HERE);
     let done = place.run(&tune).expect(0);
     assert!(
         done.err().contains("no model of this pair"),
@@ -147,7 +147,7 @@ fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
             assert!(change.as_f64().unwrap() > 0.0, "{advice}");
         }
     }
-    let page = place.run(&["report", "-o", "-"]).expect(0).out();
+    let page = place.run("report -o -").expect(0).out();
     for told in [
         "<h3>Interleaving of chase over dram and remote</h3>",
         "waits for latency: do not interleave it",
@@ -163,19 +163,14 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
     let model = calibrated().path("pair.json");
     let model = model.display().to_string();
     let chosen = ["--on", "skx2s", "--model", &model, "--tier", "remote"];
-    place
-        .run(&["explain", "bfs-road", "--on", "skx2s"])
-        .expect(0);
+    place.run("explain bfs-road --on skx2s").expect(0);
     let population = ["predict", "--population", "4", "--export", "four.csv"];
     place.run(&with(&population, &chosen)).expect(0);
     let evaluate = ["predict", "--evaluate", "four.csv"];
     let evaluated = place.run(&with(&evaluate, &chosen)).expect(0);
     assert!(evaluated.out().contains("TMA DRAM-bound"));
     assert!(evaluated.out().contains("published DRAM"));
-    let page = place
-        .run(&["report", "1", "2", "3", "-o", "-"])
-        .expect(0)
-        .out();
+    let page = place.run("report 1 2 3 -o -").expect(0).out();
     for told in [
         "<h1>Slowdown on skx2s",
         "<h3>Slowdown by cause</h3>",
@@ -234,7 +229,7 @@ fn a_model_of_another_pair_is_refused() {
     let model = model.display().to_string();
     let place = Place::new();
     let predict = ["predict", "chase", "--model", &model];
-    let other = place.run(&with(&predict, &["--on", "emr2s+cxl-a"]));
+    let other = place.run(&with(&predict, "--on emr2s+cxl-a"));
     other.refuses(2, &["skx2s", "emr2s+cxl-a"]);
     // The same machine, another way round.
     let round = ["--on", "skx2s", "--from", "remote", "--tier", "dram"];
@@ -258,6 +253,6 @@ fn what_holds_no_counters_or_no_model_is_named() {
         place.run(&predict).refuses(2, &[file]);
     }
     place
-        .run(&["explain", "chase", "--on", "skx2s", "--tiers", "dram,cxl7"])
+        .run("explain chase --on skx2s --tiers dram,cxl7")
         .refuses(2, &["cxl7"]);
 }

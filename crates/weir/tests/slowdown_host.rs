@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// Whether this machine has a second tier of memory called so.
 fn has(place: &Place, tier: &str) -> bool {
-    let topology = place.run(&["topo", "--format", "json"]).expect(0).json();
+    let topology = place.run("topo --format json").expect(0).json();
     let tiers = topology["topology"]["tiers"].as_array();
     tiers.is_some_and(|tiers| tiers.iter().any(|t| t["name"] == tier))
 }
@@ -35,13 +35,11 @@ fn a_missing_node_is_named_by_whoever_needs_two() {
     }
     // A description is no command.
     place
-        .run(&["tune", "interleave", "scan"])
+        .run("tune interleave scan")
         .refuses(3, &["--on", "after `--`"]);
+    place.run("tune interleave scan -- true").expect(2);
     place
-        .run(&["tune", "interleave", "scan", "--", "true"])
-        .expect(2);
-    place
-        .run(&["tune", "interleave", "--on", "skx2s", "--", "true"])
+        .run("tune interleave --on skx2s -- true")
         .refuses(2, &["of this host"]);
 }
 
@@ -90,6 +88,6 @@ fn a_prediction_for_a_command_names_the_counters_that_it_lacks() {
         .run(&["predict", "--model", &model, "--on", "emr2s", "--", "true"])
         .refuses(2, &["of this host"]);
     place
-        .run(&["predict", "--model", "absent.json", "--", "true"])
+        .run("predict --model absent.json -- true")
         .refuses(2, &["there is no model absent.json"]);
 }

@@ -27,8 +27,7 @@ fn play<'a>(what: &'a str, lasts: &'a str) -> [&'a str; 8] {
 fn a_scenario_is_played_kept_explained_and_drawn() {
     let place = Place::new();
     let arguments = [&play("run", "6 s")[..], &["--format", "json"]].concat();
-    let done = place.run(&arguments);
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place.run(&arguments).expect(0);
     let document = done.json();
     assert_eq!(document["schema"], "weir/steer/1");
     let windows = document["windows"].as_array().unwrap();
@@ -59,21 +58,18 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
         "the same seed, the same windows"
     );
 
-    let table = place.run(&["runs", "show", "1"]);
-    assert_eq!(table.code(), 0, "{}", table.err());
+    let table = place.run("runs show 1").expect(0);
     assert!(table.out().contains("adaptive-bully on miku-a under weir"));
     assert!(table.out().lines().all(|line| line.chars().count() <= 80));
-    let csv = place.run(&["runs", "export", "1", "--format", "csv"]);
+    let csv = place.run("runs export 1 --format csv");
     assert_eq!(csv.out().lines().count(), 25, "{}", csv.out());
 
-    let explained = place.run(&["steer", "explain", "2", "--run", "1"]);
-    assert_eq!(explained.code(), 0, "{}", explained.err());
+    let explained = place.run("steer explain 2 --run 1").expect(0);
     assert!(explained.out().contains("Because:"), "{}", explained.out());
-    let none = place.run(&["steer", "explain", "99999", "--run", "1"]);
+    let none = place.run("steer explain 99999 --run 1");
     assert_eq!(none.code(), 2);
 
-    let report = place.run(&["report", "1", "-o", "-"]);
-    assert_eq!(report.code(), 0, "{}", report.err());
+    let report = place.run("report 1 -o -").expect(0);
     assert!(
         report
             .out()
@@ -85,8 +81,7 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
 fn a_dry_run_decides_and_holds_nobody() {
     let place = Place::new();
     let arguments = [&play("dry-run", "2 s")[..], &["--format", "json"]].concat();
-    let done = place.run(&arguments);
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place.run(&arguments).expect(0);
     let document = done.json();
     assert_eq!(document["dry"], true);
     let windows = document["windows"].as_array().unwrap();
@@ -100,8 +95,7 @@ fn a_dry_run_decides_and_holds_nobody() {
 #[test]
 fn top_draws_a_scenario_where_there_is_no_terminal() {
     let place = Place::new();
-    let done = place.run(&play("top", "1 s"));
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place.run(&play("top", "1 s")).expect(0);
     assert!(
         done.out().starts_with("miku-a, adaptive-bully under weir"),
         "{}",
@@ -263,8 +257,9 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
             let status: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(status["schema"], "weir/steer-status/1");
             assert_eq!(status["dry"], true);
-            let looked = place.run(&["steer", "status", "--socket", socket.to_str().unwrap()]);
-            assert_eq!(looked.code(), 0, "{}", looked.err());
+            let looked = place
+                .run(&["steer", "status", "--socket", socket.to_str().unwrap()])
+                .expect(0);
             assert!(looked.out().contains("isolation"), "{}", looked.out());
             signal(&child, "TERM");
             let ended = child.wait().unwrap();
@@ -305,8 +300,9 @@ fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
 fn nothing_is_left_to_restore_where_nothing_was_changed() {
     let place = Place::new();
     let journal = place.path("journal");
-    let done = place.run(&["steer", "restore", "--journal", journal.to_str().unwrap()]);
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place
+        .run(&["steer", "restore", "--journal", journal.to_str().unwrap()])
+        .expect(0);
     assert_eq!(done.out(), "nothing was left changed\n");
     assert!(!journal.exists());
 }
@@ -314,10 +310,10 @@ fn nothing_is_left_to_restore_where_nothing_was_changed() {
 #[test]
 fn there_is_a_page_of_the_manual_for_every_verb() {
     let place = Place::new();
-    let whole = place.run(&["man"]);
+    let whole = place.run("man");
     assert_eq!(whole.code(), 0);
     assert!(whole.out().contains(".TH weir 1"), "{}", whole.out());
-    let run = place.run(&["man", "steer", "run"]);
+    let run = place.run("man steer run");
     assert!(run.out().contains("scenario"), "{}", run.out());
-    assert_eq!(place.run(&["man", "stear"]).code(), 2);
+    assert_eq!(place.run("man stear").code(), 2);
 }

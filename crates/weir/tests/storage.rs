@@ -93,8 +93,7 @@ fn memory_and_storage_are_set_beside_each_other() {
     }
     let mut request = matrix(folder.path(), "1");
     request.extend(["--format", "json"]);
-    let done = place.run(&request);
-    assert_eq!(done.code(), 0, "{}", done.err());
+    let done = place.run(&request).expect(0);
     let document = done.json();
     let pair = |victim: &str| (victim.to_owned(), "ssd0:randwrite".to_owned());
     assert_eq!(cells(&document), [pair("dram:ld"), pair("ssd0:randread")]);
@@ -107,7 +106,7 @@ fn memory_and_storage_are_set_beside_each_other() {
     assert!(of(1, "corun_p99") > 1000.0 && of(1, "corun_mean") > 1000.0);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
-    let table = place.run(&["runs", "show", "last"]);
+    let table = place.run("runs show last");
     assert!(
         table.out().contains("Latency of requests"),
         "{}",
@@ -167,15 +166,15 @@ fn a_run_on_storage_is_taken_up_where_the_storage_is_named_again() {
     place.wait_for_figures(1);
     signal(&child, "-INT");
     child.wait().unwrap();
-    let unnamed = place.run(&["runs", "resume", "last"]);
-    assert_eq!(unnamed.code(), 2, "{}", unnamed.err());
+    let unnamed = place.run("runs resume last").expect(2);
     assert!(
         unnamed.err().contains("--storage PATH"),
         "{}",
         unnamed.err()
     );
-    let taken_up = place.run(&["runs", "resume", "last", "--storage", text(folder.path())]);
-    assert_eq!(taken_up.code(), 0, "{}", taken_up.err());
+    let taken_up = place
+        .run(&["runs", "resume", "last", "--storage", text(folder.path())])
+        .expect(0);
     assert!(
         taken_up.out().contains("ssd0:randwrite"),
         "{}",
@@ -257,7 +256,7 @@ fn an_aggressor_that_dies_spoils_its_own_cells_only() {
     assert!(said.contains("killed by signal 9"), "{said}");
     assert!(said.contains("dmesg"), "{said}");
 
-    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let kept = place.run("runs show last --format json");
     let document = kept.expect(0).json();
     for point in document["points"].as_array().unwrap() {
         let spoiled = point["op"] == "randwrite" || point["beside"]["op"] == "randwrite";
@@ -286,7 +285,7 @@ fn a_disk_without_room_for_the_scratch_file_is_told_with_what_to_do() {
     assert!(done.err().contains("more free space"), "{}", done.err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     // What needs no storage was measured and kept.
-    let kept = place.run(&["runs", "show", "last", "--format", "json"]);
+    let kept = place.run("runs show last --format json");
     let document = kept.expect(0).json();
     let figures = document["points"].as_array().unwrap().iter();
     let memory = figures.filter(|p| p["tier"] == "dram" && p["beside"].is_null());

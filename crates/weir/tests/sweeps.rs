@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, Place, signal};
+use common::{Done, Place, signal, with};
 use serde_json::Value;
 
 const SMALL: &str = r#"
@@ -13,23 +13,8 @@ matrix = { op = ["ld", "nt_st"], threads = [1, 2], tier = ["dram", "cxl0"] }
 args = { prefetch = false, size = "64M" }
 "#;
 
-const AS_FLAGS: &[&str] = &[
-    "bench",
-    "bandwidth",
-    "--on",
-    "emr2s+cxl-a",
-    "--op",
-    "ld,nt_st",
-    "--threads",
-    "1,2",
-    "--tier",
-    "dram,cxl0",
-    "--no-prefetch",
-    "--size",
-    "64M",
-    "--format",
-    "json",
-];
+const AS_FLAGS: &str = "bench bandwidth --on emr2s+cxl-a --op ld,nt_st --threads 1,2 --tier dram,cxl0 \
+    --no-prefetch --size 64M --format json";
 
 const LONG: &str = r#"
 [[sweep]]
@@ -43,7 +28,7 @@ fn a_file_gives_the_points_that_flags_give() {
     let place = Place::new();
     place.file("sweep.toml", SMALL);
     let by_file = place
-        .run(&["bench", "--file", "sweep.toml", "--format", "json"])
+        .run("bench --file sweep.toml --format json")
         .expect(0)
         .json();
     let by_flags = place.run(AS_FLAGS).expect(0).json();
@@ -64,17 +49,14 @@ matrix = { op = ["ld"], threads = [1], tier = ["dram"] }
 "#,
     );
     let documents = place
-        .run(&["bench", "--file", "sweep.toml", "--format", "json"])
+        .run("bench --file sweep.toml --format json")
         .expect(0)
         .json();
     let names: Vec<&str> = (documents.as_array().unwrap().iter())
         .map(|document| document["machine"]["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["emr2s", "spr2s"]);
-    let compared = place
-        .run(&["runs", "compare", "1", "2", "--format", "json"])
-        .expect(0)
-        .json();
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
     assert_eq!(
         compared["comparisons"][0]["figures"]
             .as_array()
@@ -82,7 +64,7 @@ matrix = { op = ["ld"], threads = [1], tier = ["dram"] }
             .len(),
         1
     );
-    let table = place.run(&["runs", "compare", "1", "2"]).expect(0).out();
+    let table = place.run("runs compare 1 2").expect(0).out();
     assert!(table.contains("1 figures in both"), "{table}");
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
@@ -95,17 +77,16 @@ fn a_run_that_was_killed_is_taken_up_and_ends_as_if_it_had_not_been() {
     let place = Place::new();
     place.file("sweep.toml", LONG);
     let whole = place
-        .run(&["bench", "--file", "sweep.toml", "--format", "json"])
+        .run("bench --file sweep.toml --format json")
         .expect(0)
         .json();
 
     let other = Place::new();
     other.file("sweep.toml", LONG);
     for _ in 0..2 {
-        let arguments: &[&str] = if other.store().exists() {
-            &["bench", "--file", "sweep.toml", "--resume"]
-        } else {
-            &["bench", "--file", "sweep.toml"]
+        let arguments = match other.store().exists() {
+            true => "bench --file sweep.toml --resume",
+            false => "bench --file sweep.toml",
         };
         let before = kept(&other);
         let mut child = other.start(arguments);
@@ -114,27 +95,16 @@ fn a_run_that_was_killed_is_taken_up_and_ends_as_if_it_had_not_been() {
         child.wait().unwrap();
     }
     assert!(kept(&other) < whole["points"].as_array().unwrap().len() as u64);
-    let resumed = other
-        .run(&["runs", "resume", "last", "--format", "json"])
-        .expect(0)
-        .json();
+    let resumed = other.run("runs resume last --format json").expect(0).json();
     assert_eq!(resumed["points"], whole["points"]);
     assert_eq!(resumed["partial"], false);
     // Nothing is missing now, and asking again changes nothing.
     let again = other
-        .run(&[
-            "bench",
-            "--file",
-            "sweep.toml",
-            "--resume",
-            "1",
-            "--format",
-            "json",
-        ])
+        .run("bench --file sweep.toml --resume 1 --format json")
         .expect(0)
         .json();
     assert_eq!(again, resumed);
-    let runs = other.run(&["runs", "list", "--format", "json"]).json();
+    let runs = other.run("runs list --format json").json();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
 }
 
@@ -142,35 +112,20 @@ fn kept(place: &Place) -> u64 {
     if !place.store().exists() {
         return 0;
     }
-    let runs = place.run(&["runs", "list", "--format", "json"]).expect(0);
+    let runs = place.run("runs list --format json").expect(0);
     runs.json()["runs"][0]["kept"].as_u64().unwrap_or(0)
 }
 
 #[test]
 fn a_run_of_flags_is_taken_up_too() {
     let place = Place::new();
-    let sweep = [
-        "bench",
-        "bandwidth",
-        "--on",
-        "emr2s",
-        "--op",
-        "ld,nt_st",
-        "--threads",
-        "1..8",
-    ];
-    let child = place.start(&sweep);
+    let sweep = "bench bandwidth --on emr2s --op ld,nt_st --threads 1..8";
+    let child = place.start(sweep);
     place.wait_for_figures(1);
     signal(&child, "INT");
     Done(child.wait_with_output().unwrap()).expect(1);
-    let resumed = place
-        .run(&["runs", "resume", "1", "--format", "json"])
-        .expect(0)
-        .json();
-    let whole = place
-        .run(&[&sweep[..], &["--format", "json"]].concat())
-        .expect(0)
-        .json();
+    let resumed = place.run("runs resume 1 --format json").expect(0).json();
+    let whole = place.run(with(sweep, "--format json")).expect(0).json();
     assert_eq!(resumed["points"], whole["points"]);
 }
 
@@ -178,13 +133,13 @@ fn a_run_of_flags_is_taken_up_too() {
 fn another_file_is_not_taken_for_the_same() {
     let place = Place::new();
     place.file("sweep.toml", SMALL);
-    place.run(&["bench", "--file", "sweep.toml"]).expect(0);
+    place.run("bench --file sweep.toml").expect(0);
     place.file("sweep.toml", SMALL.replace("[1, 2]", "[1, 3]"));
     place
-        .run(&["bench", "--file", "sweep.toml", "--resume"])
+        .run("bench --file sweep.toml --resume")
         .refuses(2, &["sweep.toml", "leave --resume out"]);
     place
-        .run(&["bench", "--file", "sweep.toml", "--resume", "1"])
+        .run("bench --file sweep.toml --resume 1")
         .refuses(2, &["run 1", "sweep.toml", "runs resume 1"]);
 }
 
@@ -203,7 +158,7 @@ args = { prefetch = "no" }
 [[swep]]
 "#,
     );
-    place.run(&["bench", "--file", "sweep.toml"]).refuses(
+    place.run("bench --file sweep.toml").refuses(
         2,
         &[
             "sweep.toml:3:14",
@@ -219,10 +174,10 @@ args = { prefetch = "no" }
         ],
     );
     place
-        .run(&["bench", "--file", "none.toml"])
+        .run("bench --file none.toml")
         .refuses(2, &["none.toml", "No such file"]);
     place
-        .run(&["bench", "--file", "sweep.toml", "latency"])
+        .run("bench --file sweep.toml latency")
         .refuses(2, &["--file"]);
 }
 
@@ -237,8 +192,8 @@ fn very_many_points_are_said_before_they_start_and_refused_without_yes() {
     );
     place.file("sweep.toml", sweep);
     place
-        .run(&["bench", "--file", "sweep.toml"])
+        .run("bench --file sweep.toml")
         .refuses(2, &["12800 figures", "in the store", "--yes"]);
-    let listed = place.run(&["runs", "list", "--format", "json"]).json();
+    let listed = place.run("runs list --format json").json();
     assert_eq!(listed["runs"], Value::Array(Vec::new()));
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, with};
 use serde_json::Value;
 use weir::documents::{WorkloadDocument, WorkloadsDocument};
 use weir_lab::workload::WorkloadCost;
@@ -16,23 +16,20 @@ fn fits(text: &str) {
 #[test]
 fn workloads_are_listed_and_shown() {
     let place = Place::new();
-    let table = place.run(&["workload", "list"]).expect(0).out();
+    let table = place.run("workload list").expect(0).out();
     fits(&table);
     assert!(table.contains("bfs-twitter") && table.contains("llama-decode"));
-    let list = place.run(&["workload", "list", "--format", "json"]);
+    let list = place.run("workload list --format json");
     let list: WorkloadsDocument = serde_json::from_str(&list.expect(0).out()).unwrap();
     assert!(list.workloads.len() >= 60);
 
-    let page = place
-        .run(&["workload", "show", "bfs-twitter"])
-        .expect(0)
-        .out();
+    let page = place.run("workload show bfs-twitter").expect(0).out();
     fits(&page);
     assert!(
         page.contains("bottom up") && page.contains("45 %"),
         "{page}"
     );
-    let shown = place.run(&["workload", "show", "chase", "--format", "json"]);
+    let shown = place.run("workload show chase --format json");
     let shown: WorkloadDocument = serde_json::from_str(&shown.expect(0).out()).unwrap();
     assert_eq!(shown.workload.name, "chase");
 }
@@ -41,16 +38,8 @@ fn workloads_are_listed_and_shown() {
 fn a_run_says_what_slower_memory_costs() {
     let place = Place::new();
     let run = |tier: &str| -> Document<WorkloadCost> {
-        let arguments = [
-            "workload",
-            "run",
-            "chase",
-            "--on",
-            "emr2s+cxl-a",
-            "--tier",
-            tier,
-        ];
-        let all = [&arguments[..], &["--accesses", "2000", "--format", "json"]].concat();
+        let on = format!("workload run chase --on emr2s+cxl-a --tier {tier}");
+        let all = with(on, "--accesses 2000 --format json");
         serde_json::from_str(&place.run(&all).expect(0).out()).unwrap()
     };
     let (local, far) = (run("dram"), run("cxl0"));
@@ -59,15 +48,7 @@ fn a_run_says_what_slower_memory_costs() {
     let latency = |run: &Document<WorkloadCost>| run.output.whole.latency_ns.unwrap();
     assert!((latency(&far) - latency(&local) - 103.0).abs() < 8.0);
     let table = place
-        .run(&[
-            "workload",
-            "run",
-            "bfs-road",
-            "--on",
-            "emr2s+cxl-a",
-            "--accesses",
-            "1000",
-        ])
+        .run("workload run bfs-road --on emr2s+cxl-a --accesses 1000")
         .expect(0)
         .out();
     fits(&table);
@@ -80,23 +61,17 @@ fn a_run_says_what_slower_memory_costs() {
 #[test]
 fn wrong_requests_are_refused_with_what_would_do() {
     let place = Place::new();
-    let refused = |arguments: &[&str], part: &str| {
+    let refused = |arguments: &str, part: &str| {
         let said = place.run(arguments).expect(2).err();
         assert!(said.contains(part), "{said}");
     };
-    refused(
-        &["workload", "show", "bfs-twiter"],
-        "did you mean `bfs-twitter`",
-    );
-    refused(&["workload", "run", "chase"], "only a model runs");
-    let on = ["workload", "run", "chase", "--on", "emr2s+cxl-a"];
-    refused(&[&on[..], &["--tier", "cxl3"]].concat(), "no tier `cxl3`");
-    refused(&[&on[..], &["--threads", "900"]].concat(), "asks for core");
-    refused(
-        &[&on[..], &["--tier", "dram=x"]].concat(),
-        "not a number of pages",
-    );
-    refused(&["workload", "check", "missing.toml"], "missing.toml");
-    let json = place.run(&["workload", "run", "nothing.toml", "--format", "json"]);
+    refused("workload show bfs-twiter", "did you mean `bfs-twitter`");
+    refused("workload run chase", "only a model runs");
+    let on = |more| format!("workload run chase --on emr2s+cxl-a {more}");
+    refused(&on("--tier cxl3"), "no tier `cxl3`");
+    refused(&on("--threads 900"), "asks for core");
+    refused(&on("--tier dram=x"), "not a number of pages");
+    refused("workload check missing.toml", "missing.toml");
+    let json = place.run("workload run nothing.toml --format json");
     assert!(serde_json::from_str::<Value>(&json.expect(2).out()).is_err());
 }

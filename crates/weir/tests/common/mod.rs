@@ -33,32 +33,32 @@ impl Place {
         path
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: impl Words) -> Command {
         self.prepare(Command::new(env!("CARGO_BIN_EXE_weir")), arguments)
     }
 
     /// The command behind a shell, for limits that only a shell can set.
-    pub fn under_shell(&self, before: &str, arguments: &[&str]) -> Command {
+    pub fn under_shell(&self, before: &str, arguments: impl Words) -> Command {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\"")]);
         shell.arg(env!("CARGO_BIN_EXE_weir"));
         self.prepare(shell, arguments)
     }
 
-    fn prepare(&self, mut command: Command, arguments: &[&str]) -> Command {
+    fn prepare(&self, mut command: Command, arguments: impl Words) -> Command {
         command
-            .args(arguments)
+            .args(arguments.words())
             .current_dir(self.folder.path())
             .env("WEIR_STORE", self.store())
             .stdin(Stdio::null());
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Done {
+    pub fn run(&self, arguments: impl Words) -> Done {
         Done(self.command(arguments).output().unwrap())
     }
 
-    pub fn start(&self, arguments: &[&str]) -> Child {
+    pub fn start(&self, arguments: impl Words) -> Child {
         self.command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -70,7 +70,7 @@ impl Place {
     pub fn wait_for_figures(&self, least: u64) {
         let patience = Instant::now() + Duration::from_secs(60);
         while Instant::now() < patience {
-            let done = self.run(&["runs", "list", "--format", "json"]);
+            let done = self.run("runs list --format json");
             if done.code() == 0 && done.json()["runs"][0]["kept"].as_u64() >= Some(least) {
                 return;
             }
@@ -133,28 +133,53 @@ pub fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+/// A command line: its words in one text, or one by one where a word has a space in it.
+pub trait Words {
+    fn words(&self) -> Vec<String>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<String> {
+        self.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl<S: AsRef<str>> Words for [S] {
+    fn words(&self) -> Vec<String> {
+        self.iter().map(|word| word.as_ref().to_owned()).collect()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> Words for [S; N] {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<String> {
+        self.as_str().words()
+    }
+}
+
+impl<S: AsRef<str>> Words for Vec<S> {
+    fn words(&self) -> Vec<String> {
+        self.as_slice().words()
+    }
+}
+
+impl<W: Words + ?Sized> Words for &W {
+    fn words(&self) -> Vec<String> {
+        (**self).words()
+    }
+}
+
 /// One simulated figure of each of a few kinds: what most tests need.
-pub const SMALL: &[&str] = &[
-    "bench",
-    "bandwidth",
-    "--on",
-    "emr2s+cxl-a",
-    "--op",
-    "ld,nt_st",
-    "--threads",
-    "1,2",
-];
+pub const SMALL: &str = "bench bandwidth --on emr2s+cxl-a --op ld,nt_st --threads 1,2";
 
 /// A sweep that does not end before it is stopped.
-pub const LONG: &[&str] = &[
-    "bench",
-    "bandwidth",
-    "--on",
-    "emr2s+2xcxl-a",
-    "--threads",
-    "1..32",
-];
+pub const LONG: &str = "bench bandwidth --on emr2s+2xcxl-a --threads 1..32";
 
-pub fn with<'a>(base: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
-    [base, more].concat()
+pub fn with(base: impl Words, more: impl Words) -> Vec<String> {
+    [base.words(), more.words()].concat()
 }
