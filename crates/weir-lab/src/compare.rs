@@ -32,22 +32,13 @@ pub enum Quantile {
     P9999,
 }
 
-/// The unit of a compared figure, which decides which direction is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
-    /// Bandwidth: more is better.
-    GbPerSec,
-    /// Latency: less is better.
-    Nanos,
-}
-
-impl Unit {
-    /// As tables and documents write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Unit::GbPerSec => "GB/s",
-            Unit::Nanos => "ns",
-        }
+weir_model::named! {
+    /// The unit of a compared figure, which decides which direction is better.
+    pub enum Unit {
+        /// Bandwidth: more is better.
+        GbPerSec = "GB/s",
+        /// Latency: less is better.
+        Nanos = "ns",
     }
 }
 

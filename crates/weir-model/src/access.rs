@@ -256,34 +256,21 @@ pub enum Timing {
     Each,
 }
 
-/// What becomes of lines that are loaded along with those that a tenant's instruction touches.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Dataflow {
-    /// Nothing: reads and writes that have nothing to do with each other.
-    Apart,
-    /// They are what is written (STREAM copy, memcpy).
-    Copy,
-    /// Times a constant (STREAM scale).
-    Scale,
-    /// The sum of two (STREAM add).
-    Add,
-    /// The sum of one and a constant times the other (STREAM triad).
-    Triad,
-}
-
-impl Dataflow {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dataflow::Apart => "apart",
-            Dataflow::Copy => "copy",
-            Dataflow::Scale => "scale",
-            Dataflow::Add => "add",
-            Dataflow::Triad => "triad",
-        }
+crate::named! {
+    /// What becomes of lines that are loaded along with those that a tenant's instruction touches.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Dataflow {
+        /// Nothing: reads and writes that have nothing to do with each other.
+        Apart = "apart",
+        /// They are what is written (STREAM copy, memcpy).
+        Copy = "copy",
+        /// Times a constant (STREAM scale).
+        Scale = "scale",
+        /// The sum of two (STREAM add).
+        Add = "add",
+        /// The sum of one and a constant times the other (STREAM triad).
+        Triad = "triad",
     }
 }
 

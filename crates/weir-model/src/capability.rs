@@ -1,104 +1,64 @@
 //! What a machine can do, and what it lacks: absence is a value with a name, never a zero.
 
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something a machine may or may not offer.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Feature {
-    /// 512-bit vector loads and stores.
-    Avx512,
-    /// 256-bit vector loads and stores.
-    Avx2,
-    /// 64-byte direct stores.
-    Movdir64b,
-    /// Cache-line write-back without eviction.
-    Clwb,
-    /// A work queue of the Data Streaming Accelerator that this user may submit to.
-    Dsa,
-    /// A storage device that requests may be put to.
-    Storage,
-    /// A time-stamp counter that ticks at one rate whatever the core does.
-    InvariantTsc,
-    /// Core performance counters.
-    CorePmu,
-    /// Performance counters of the uncore (CHA, memory controllers, CXL ports).
-    UncorePmu,
-    /// Performance counters of a CXL device itself.
-    CxlPmu,
-    /// Bytes to and from memory counted for each group of threads (MBM).
-    BandwidthMonitoring,
-    /// Weights by which pages are interleaved over nodes.
-    InterleaveWeights,
-    /// Control of the hardware prefetchers.
-    PrefetchControl,
-    /// Control groups (version 2), by which processes are observed and limited.
-    ControlGroups,
-    /// Bounds of the clock of processors (cpufreq).
-    ClockControl,
-    /// Cache and bandwidth allocation through resctrl.
-    Resctrl,
-    /// More than one memory node.
-    MultipleNodes,
-    /// A CXL memory device.
-    CxlMemory,
-    /// Latency and bandwidth attributes from the firmware.
-    Hmat,
-    /// Kernel memory tiers.
-    MemoryTiers,
-    /// Huge pages on demand (transparent).
-    TransparentHugePages,
-    /// Reserved huge pages.
-    ReservedHugePages,
-    /// Placement of pages by node, and asking where they are.
-    NumaPolicy,
-    /// Pinning a thread to a core.
-    Pinning,
-    /// A machine that is not virtual, so that its counters and clocks are its own.
-    BareMetal,
-}
-
-impl Feature {
-    /// A short name for tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Feature::Avx512 => "avx512",
-            Feature::Avx2 => "avx2",
-            Feature::Movdir64b => "movdir64b",
-            Feature::Clwb => "clwb",
-            Feature::Dsa => "dsa",
-            Feature::Storage => "storage",
-            Feature::InvariantTsc => "invariant_tsc",
-            Feature::CorePmu => "core_pmu",
-            Feature::UncorePmu => "uncore_pmu",
-            Feature::CxlPmu => "cxl_pmu",
-            Feature::BandwidthMonitoring => "bandwidth_monitoring",
-            Feature::InterleaveWeights => "interleave_weights",
-            Feature::PrefetchControl => "prefetch_control",
-            Feature::ControlGroups => "control_groups",
-            Feature::ClockControl => "clock_control",
-            Feature::Resctrl => "resctrl",
-            Feature::MultipleNodes => "multiple_nodes",
-            Feature::CxlMemory => "cxl_memory",
-            Feature::Hmat => "hmat",
-            Feature::MemoryTiers => "memory_tiers",
-            Feature::TransparentHugePages => "transparent_huge_pages",
-            Feature::ReservedHugePages => "reserved_huge_pages",
-            Feature::NumaPolicy => "numa_policy",
-            Feature::Pinning => "pinning",
-            Feature::BareMetal => "bare_metal",
-        }
-    }
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+crate::named! {
+    /// Something a machine may or may not offer.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Feature {
+        /// 512-bit vector loads and stores.
+        Avx512 = "avx512",
+        /// 256-bit vector loads and stores.
+        Avx2 = "avx2",
+        /// 64-byte direct stores.
+        Movdir64b = "movdir64b",
+        /// Cache-line write-back without eviction.
+        Clwb = "clwb",
+        /// A work queue of the Data Streaming Accelerator that this user may submit to.
+        Dsa = "dsa",
+        /// A storage device that requests may be put to.
+        Storage = "storage",
+        /// A time-stamp counter that ticks at one rate whatever the core does.
+        InvariantTsc = "invariant_tsc",
+        /// Core performance counters.
+        CorePmu = "core_pmu",
+        /// Performance counters of the uncore (CHA, memory controllers, CXL ports).
+        UncorePmu = "uncore_pmu",
+        /// Performance counters of a CXL device itself.
+        CxlPmu = "cxl_pmu",
+        /// Bytes to and from memory counted for each group of threads (MBM).
+        BandwidthMonitoring = "bandwidth_monitoring",
+        /// Weights by which pages are interleaved over nodes.
+        InterleaveWeights = "interleave_weights",
+        /// Control of the hardware prefetchers.
+        PrefetchControl = "prefetch_control",
+        /// Control groups (version 2), by which processes are observed and limited.
+        ControlGroups = "control_groups",
+        /// Bounds of the clock of processors (cpufreq).
+        ClockControl = "clock_control",
+        /// Cache and bandwidth allocation through resctrl.
+        Resctrl = "resctrl",
+        /// More than one memory node.
+        MultipleNodes = "multiple_nodes",
+        /// A CXL memory device.
+        CxlMemory = "cxl_memory",
+        /// Latency and bandwidth attributes from the firmware.
+        Hmat = "hmat",
+        /// Kernel memory tiers.
+        MemoryTiers = "memory_tiers",
+        /// Huge pages on demand (transparent).
+        TransparentHugePages = "transparent_huge_pages",
+        /// Reserved huge pages.
+        ReservedHugePages = "reserved_huge_pages",
+        /// Placement of pages by node, and asking where they are.
+        NumaPolicy = "numa_policy",
+        /// Pinning a thread to a core.
+        Pinning = "pinning",
+        /// A machine that is not virtual, so that its counters and clocks are its own.
+        BareMetal = "bare_metal",
     }
 }
 

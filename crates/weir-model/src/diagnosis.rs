@@ -64,50 +64,29 @@ pub struct Finding {
     pub advice: String,
 }
 
-/// How bad a finding is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Figures mean something else than they say, or a tier cannot be used at all.
-    Severe,
-    /// Figures are wider or shifted, or tiering does not do what it should.
-    Spoils,
-    /// Good to know: it matters for some experiments.
-    Minor,
-}
-
-impl Severity {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Severe => "severe",
-            Severity::Spoils => "spoils",
-            Severity::Minor => "minor",
-        }
+crate::named! {
+    /// How bad a finding is.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Severity {
+        /// Figures mean something else than they say, or a tier cannot be used at all.
+        Severe = "severe",
+        /// Figures are wider or shifted, or tiering does not do what it should.
+        Spoils = "spoils",
+        /// Good to know: it matters for some experiments.
+        Minor = "minor",
     }
 }
 
-/// What a finding spoils.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Spoils {
-    /// Figures.
-    Measurement,
-    /// Placing pages on tiers and moving them.
-    Tiering,
-}
-
-impl Spoils {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Spoils::Measurement => "measurement",
-            Spoils::Tiering => "tiering",
-        }
+crate::named! {
+    /// What a finding spoils.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Spoils {
+        /// Figures.
+        Measurement = "measurement",
+        /// Placing pages on tiers and moving them.
+        Tiering = "tiering",
     }
 }
 

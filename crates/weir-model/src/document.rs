@@ -282,44 +282,22 @@ pub struct Record {
     pub tenants: Vec<CounterSet>,
 }
 
-/// How our figure for a published row came about.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum RowKind {
-    /// A parameter of the platform was set from this row: agreement shows that the model reproduces
-    /// what it was given.
-    Calibrated,
-    /// The row follows by arithmetic from rows or parameters that were set.
-    Identity,
-    /// Nothing was set from this row.
-    Predicted,
-    /// The steps that were published are repeated: agreement shows that they are the same.
-    Replayed,
-    /// Not answered yet; the note says why.
-    NotModelled,
-}
-
-impl RowKind {
-    /// Every kind.
-    pub const ALL: [RowKind; 5] = [
-        RowKind::Calibrated,
-        RowKind::Identity,
-        RowKind::Predicted,
-        RowKind::Replayed,
-        RowKind::NotModelled,
-    ];
-
-    /// The kind in words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RowKind::Calibrated => "calibrated",
-            RowKind::Identity => "identity",
-            RowKind::Predicted => "predicted",
-            RowKind::Replayed => "replayed",
-            RowKind::NotModelled => "not modelled",
-        }
+crate::named! {
+    /// How our figure for a published row came about.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RowKind {
+        /// A parameter of the platform was set from this row: agreement shows that the model reproduces
+        /// what it was given.
+        Calibrated = "calibrated",
+        /// The row follows by arithmetic from rows or parameters that were set.
+        Identity = "identity",
+        /// Nothing was set from this row.
+        Predicted = "predicted",
+        /// The steps that were published are repeated: agreement shows that they are the same.
+        Replayed = "replayed",
+        /// Not answered yet; the note says why.
+        NotModelled = "not modelled",
     }
 }
 

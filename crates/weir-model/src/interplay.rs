@@ -90,41 +90,30 @@ pub fn split_socket(text: &str) -> Result<(&str, u32), String> {
     }
 }
 
-/// How far a bandwidth moved, in the classes of CXL-Interplay (Table III): suppression is a loss of
-/// more than 40 % (deep), 10 to 40 % (moderate) or 5 to 10 % (mild); promotion is the same upwards.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeClass {
-    /// Below -40 %.
-    DeepSuppression,
-    /// -40 to -10 %.
-    ModerateSuppression,
-    /// -10 to -5 %.
-    MildSuppression,
-    /// Within 5 %.
-    None,
-    /// 5 to 10 %.
-    MildPromotion,
-    /// 10 to 40 %.
-    ModeratePromotion,
-    /// Above 40 %.
-    DeepPromotion,
+crate::named! {
+    /// How far a bandwidth moved, in the classes of CXL-Interplay (Table III): suppression is a loss of
+    /// more than 40 % (deep), 10 to 40 % (moderate) or 5 to 10 % (mild); promotion is the same upwards.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ChangeClass {
+        /// Below -40 %.
+        DeepSuppression = "deep suppression",
+        /// -40 to -10 %.
+        ModerateSuppression = "moderate suppression",
+        /// -10 to -5 %.
+        MildSuppression = "mild suppression",
+        /// Within 5 %.
+        None = "none",
+        /// 5 to 10 %.
+        MildPromotion = "mild promotion",
+        /// 10 to 40 %.
+        ModeratePromotion = "moderate promotion",
+        /// Above 40 %.
+        DeepPromotion = "deep promotion",
+    }
 }
 
 impl ChangeClass {
-    /// Every class, from the deepest loss to the highest gain.
-    pub const ALL: [ChangeClass; 7] = [
-        ChangeClass::DeepSuppression,
-        ChangeClass::ModerateSuppression,
-        ChangeClass::MildSuppression,
-        ChangeClass::None,
-        ChangeClass::MildPromotion,
-        ChangeClass::ModeratePromotion,
-        ChangeClass::DeepPromotion,
-    ];
-
     /// The class of a change in percent. A boundary belongs to the class nearer to none.
     pub fn of(change_pct: f64) -> Self {
         let (mild, moderate, deep) = match change_pct {
@@ -150,25 +139,6 @@ impl ChangeClass {
     /// How many classes lie between two, 0 if they are the same.
     pub fn distance(self, other: Self) -> u32 {
         (self as u32).abs_diff(other as u32)
-    }
-
-    /// In words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            ChangeClass::DeepSuppression => "deep suppression",
-            ChangeClass::ModerateSuppression => "moderate suppression",
-            ChangeClass::MildSuppression => "mild suppression",
-            ChangeClass::None => "none",
-            ChangeClass::MildPromotion => "mild promotion",
-            ChangeClass::ModeratePromotion => "moderate promotion",
-            ChangeClass::DeepPromotion => "deep promotion",
-        }
-    }
-}
-
-impl fmt::Display for ChangeClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.describe())
     }
 }
 
@@ -375,49 +345,27 @@ pub struct QueueFill {
     pub corun: f64,
 }
 
-/// Where in the machine a change comes from.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The victim is as well off as alone.
-    Unharmed,
-    /// Slow requests fill the Table of Requests and the ingress queues before it.
-    TorCongestion,
-    /// The device that both use has no more to give.
-    DeviceSaturation,
-    /// DRAM channels have no more to give.
-    DdrSaturation,
-    /// The victim lost its lines in the last-level cache.
-    LlcCapacity,
-    /// A link is full.
-    Link,
-    /// Kernel copies, or the storage device.
-    StoragePath,
-    /// The evidence fits no rule, or there is none.
-    Undetermined,
-}
-
-impl Cause {
-    /// In words.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Cause::Unharmed => "unharmed",
-            Cause::TorCongestion => "ToR/IRQ congestion",
-            Cause::DeviceSaturation => "device saturation",
-            Cause::DdrSaturation => "DDR saturation",
-            Cause::LlcCapacity => "LLC capacity",
-            Cause::Link => "link saturation",
-            Cause::StoragePath => "storage path",
-            Cause::Undetermined => "undetermined",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.describe())
+crate::named! {
+    /// Where in the machine a change comes from.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Cause {
+        /// The victim is as well off as alone.
+        Unharmed = "unharmed",
+        /// Slow requests fill the Table of Requests and the ingress queues before it.
+        TorCongestion = "ToR/IRQ congestion",
+        /// The device that both use has no more to give.
+        DeviceSaturation = "device saturation",
+        /// DRAM channels have no more to give.
+        DdrSaturation = "DDR saturation",
+        /// The victim lost its lines in the last-level cache.
+        LlcCapacity = "LLC capacity",
+        /// A link is full.
+        Link = "link saturation",
+        /// Kernel copies, or the storage device.
+        StoragePath = "storage path",
+        /// The evidence fits no rule, or there is none.
+        Undetermined = "undetermined",
     }
 }
 

@@ -7,6 +7,45 @@
 //! The crate does no I/O. Its parsers read platform files, tables of events, files of counters and
 //! published figures, from text that the caller supplies.
 
+/// An enumeration of things with one name each, which is what files, tables and the command line call them.
+///
+/// Gives it `ALL` in the order of declaration, `name`, `named` for the thing of a name, and a display.
+#[macro_export]
+macro_rules! named {
+    ($(#[$attribute:meta])* $visible:vis enum $Things:ident {
+        $($(#[$of_one:meta])* $Thing:ident = $name:literal,)+
+    }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visible enum $Things {
+            $($(#[$of_one])* $Thing,)+
+        }
+
+        impl $Things {
+            /// Every one, in the order of declaration.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$Thing),+];
+
+            /// What files, tables and the command line call it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$Thing => $name,)+
+                }
+            }
+
+            /// The one of a name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
+        }
+
+        impl ::std::fmt::Display for $Things {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
 pub mod access;
 pub mod action;
 pub mod capability;

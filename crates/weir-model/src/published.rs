@@ -35,35 +35,17 @@ const FILES: &[(&str, &str)] = &[
     ("miku.toml", include_str!("../../../published/miku.toml")),
 ];
 
-/// What a published row states.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PublishedKind {
-    /// Measured alone on its tier: it may set a parameter of the platform.
-    Calibration,
-    /// What a model must predict.
-    Result,
-    /// Context.
-    Claim,
-}
-
-impl PublishedKind {
-    /// Every kind.
-    pub const ALL: [PublishedKind; 3] = [
-        PublishedKind::Calibration,
-        PublishedKind::Result,
-        PublishedKind::Claim,
-    ];
-
-    /// The name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PublishedKind::Calibration => "calibration",
-            PublishedKind::Result => "result",
-            PublishedKind::Claim => "claim",
-        }
+crate::named! {
+    /// What a published row states.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PublishedKind {
+        /// Measured alone on its tier: it may set a parameter of the platform.
+        Calibration = "calibration",
+        /// What a model must predict.
+        Result = "result",
+        /// Context.
+        Claim = "claim",
     }
 }
 

@@ -61,37 +61,23 @@ impl fmt::Display for TierName {
     }
 }
 
-/// What kind of memory a tier is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum TierKind {
-    /// DRAM of this socket.
-    Dram,
-    /// DRAM of another socket.
-    Remote,
-    /// Memory behind a CXL link of this socket.
-    Cxl,
-    /// Memory behind a CXL link of another socket.
-    RemoteCxl,
-    /// A node without processors whose kind the system does not tell.
-    CpuLess,
-    /// A storage device, which requests reach and loads do not.
-    Ssd,
-}
-
-impl TierKind {
-    /// In words, for tables.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            TierKind::Dram => "local DRAM",
-            TierKind::Remote => "remote DRAM",
-            TierKind::Cxl => "CXL",
-            TierKind::RemoteCxl => "CXL, remote",
-            TierKind::CpuLess => "CPU-less node",
-            TierKind::Ssd => "SSD",
-        }
+crate::named! {
+    /// What kind of memory a tier is.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TierKind {
+        /// DRAM of this socket.
+        Dram = "local DRAM",
+        /// DRAM of another socket.
+        Remote = "remote DRAM",
+        /// Memory behind a CXL link of this socket.
+        Cxl = "CXL",
+        /// Memory behind a CXL link of another socket.
+        RemoteCxl = "CXL, remote",
+        /// A node without processors whose kind the system does not tell.
+        CpuLess = "CPU-less node",
+        /// A storage device, which requests reach and loads do not.
+        Ssd = "SSD",
     }
 }
 

@@ -11,23 +11,25 @@ use crate::limit::Share;
 use crate::readings::Readings;
 use crate::steered::Actuators;
 
-/// The name of a controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub enum Policy {
-    /// Weir's own.
-    Weir,
-    /// As published.
-    Miku,
-    /// The loop of CXL-Interplay.
-    Quota,
-    /// A lower clock.
-    Frequency,
-    /// Memory bandwidth allocation.
-    Allocation,
-    /// A fixed number of cores.
-    Isolation,
-    /// No tenant is limited.
-    None,
+weir_model::named! {
+    /// The name of a controller.
+    #[derive(serde::Serialize)]
+    pub enum Policy {
+        /// Weir's own.
+        Weir = "weir",
+        /// As published.
+        Miku = "miku",
+        /// The loop of CXL-Interplay.
+        Quota = "quota",
+        /// A lower clock.
+        Frequency = "frequency",
+        /// Memory bandwidth allocation.
+        Allocation = "allocation",
+        /// A fixed number of cores.
+        Isolation = "isolation",
+        /// No tenant is limited.
+        None = "none",
+    }
 }
 
 /// Cores' worth of running that static isolation leaves: the first choice of an operator.
@@ -38,35 +40,6 @@ const ALLOCATION_STEP: f64 = 0.1;
 const ALLOCATION_SETTLING: u32 = 4;
 
 impl Policy {
-    /// All of them.
-    pub const ALL: [Policy; 7] = [
-        Policy::Weir,
-        Policy::Miku,
-        Policy::Quota,
-        Policy::Frequency,
-        Policy::Allocation,
-        Policy::Isolation,
-        Policy::None,
-    ];
-
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Policy::Weir => "weir",
-            Policy::Miku => "miku",
-            Policy::Quota => "quota",
-            Policy::Frequency => "frequency",
-            Policy::Allocation => "allocation",
-            Policy::Isolation => "isolation",
-            Policy::None => "none",
-        }
-    }
-
-    /// The policy of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-
     /// The controller, within bounds, for a machine whose tenants have these actuators.
     pub fn controller(
         self,

@@ -142,7 +142,7 @@ pub(super) fn check(topology: &Topology, tier_op: &TierOp) -> Result<(), LabErro
         } else {
             "an instruction on memory"
         };
-        let kind = tier.kind.describe();
+        let kind = tier.kind.name();
         return cannot(format!("{} is {kind}, {} is {what}", tier.name, tier_op.op));
     }
     if let Some(from) = &tier_op.from

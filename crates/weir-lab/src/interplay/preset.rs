@@ -11,56 +11,31 @@ use super::Options;
 use super::co_runners::usual;
 use crate::LabError;
 
-/// A case study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preset {
-    /// The matrix of memory, CXL and storage (CXL-Interplay, Table III).
-    Table3,
-    /// Non-temporal against direct stores, and direct stores that only read CXL (§III-E).
-    Movdir64b,
-    /// Sequential against random writes of a storage device (Figure 3).
-    SsdWrites,
-    /// A line that two cores hand over, beside loads and stores of DRAM and of CXL (MIKU §4.4).
-    SharedLine,
-    /// Stores to DRAM beside stores to CXL, both at home in the last-level cache, which is divided
-    /// between them in every way (MIKU §4.3).
-    LlcFits,
-    /// The same with working sets that exceed the cache together.
-    LlcExceeds,
-    /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
-    /// (§III-F).
-    Background,
-    /// Memory beside CXL of its own socket and of the other one (MIKU §4).
-    TwoSockets,
+weir_model::named! {
+    /// A case study.
+    pub enum Preset {
+        /// The matrix of memory, CXL and storage (CXL-Interplay, Table III).
+        Table3 = "table3",
+        /// Non-temporal against direct stores, and direct stores that only read CXL (§III-E).
+        Movdir64b = "movdir64b",
+        /// Sequential against random writes of a storage device (Figure 3).
+        SsdWrites = "ssd-writes",
+        /// A line that two cores hand over, beside loads and stores of DRAM and of CXL (MIKU §4.4).
+        SharedLine = "shared-line",
+        /// Stores to DRAM beside stores to CXL, both at home in the last-level cache, which is divided
+        /// between them in every way (MIKU §4.3).
+        LlcFits = "llc-fits",
+        /// The same with working sets that exceed the cache together.
+        LlcExceeds = "llc-exceeds",
+        /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
+        /// (§III-F).
+        Background = "background",
+        /// Memory beside CXL of its own socket and of the other one (MIKU §4).
+        TwoSockets = "two-sockets",
+    }
 }
 
 impl Preset {
-    /// Every preset.
-    pub const ALL: [Preset; 8] = [
-        Preset::Table3,
-        Preset::Movdir64b,
-        Preset::SsdWrites,
-        Preset::SharedLine,
-        Preset::LlcFits,
-        Preset::LlcExceeds,
-        Preset::Background,
-        Preset::TwoSockets,
-    ];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Preset::Table3 => "table3",
-            Preset::Movdir64b => "movdir64b",
-            Preset::SsdWrites => "ssd-writes",
-            Preset::SharedLine => "shared-line",
-            Preset::LlcFits => "llc-fits",
-            Preset::LlcExceeds => "llc-exceeds",
-            Preset::Background => "background",
-            Preset::TwoSockets => "two-sockets",
-        }
-    }
-
     /// What it measures on a machine.
     ///
     /// # Errors
@@ -200,7 +175,7 @@ fn first(topology: &Topology, kind: TierKind, preset: Preset) -> Result<&Tier, L
         LabError::Nothing(format!(
             "preset {} needs {}, and this machine has {} only",
             preset.name(),
-            kind.describe(),
+            kind.name(),
             known.join(", ")
         ))
     })
@@ -210,14 +185,9 @@ impl FromStr for Preset {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let known = Preset::ALL.map(Preset::name);
-        (Preset::ALL.into_iter())
-            .find(|preset| preset.name() == text)
-            .ok_or_else(|| {
-                format!(
-                    "no preset is called `{text}`; known are {}",
-                    known.join(", ")
-                )
-            })
+        Preset::named(text).ok_or_else(|| {
+            let known = Preset::ALL.map(Preset::name).join(", ");
+            format!("no preset is called `{text}`; known are {known}")
+        })
     }
 }

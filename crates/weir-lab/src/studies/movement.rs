@@ -22,42 +22,23 @@ use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
 const NAME: &str = "movement";
 
-/// A way to copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Method {
-    /// Loads and ordinary stores.
-    Memcpy,
-    /// Loads and non-temporal stores.
-    NtCopy,
-    /// 64-byte direct stores, which name source and destination.
-    Movdir64b,
-    /// The accelerator, each submission waited for.
-    DsaSync,
-    /// The accelerator, several submissions under way.
-    DsaAsync,
+weir_model::named! {
+    /// A way to copy.
+    pub enum Method {
+        /// Loads and ordinary stores.
+        Memcpy = "memcpy",
+        /// Loads and non-temporal stores.
+        NtCopy = "nt_copy",
+        /// 64-byte direct stores, which name source and destination.
+        Movdir64b = "movdir64b",
+        /// The accelerator, each submission waited for.
+        DsaSync = "dsa_sync",
+        /// The accelerator, several submissions under way.
+        DsaAsync = "dsa_async",
+    }
 }
 
 impl Method {
-    /// Every method, in the order in which tables list them.
-    pub const ALL: [Method; 5] = [
-        Method::Memcpy,
-        Method::NtCopy,
-        Method::Movdir64b,
-        Method::DsaSync,
-        Method::DsaAsync,
-    ];
-
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Method::Memcpy => "memcpy",
-            Method::NtCopy => "nt_copy",
-            Method::Movdir64b => "movdir64b",
-            Method::DsaSync => "dsa_sync",
-            Method::DsaAsync => "dsa_async",
-        }
-    }
-
     /// The instruction that writes.
     pub const fn op(self) -> Op {
         match self {
@@ -88,8 +69,7 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, String> {
         let plain = text.replace('-', "_").to_lowercase();
         let known = Method::ALL.map(Method::name).join(", ");
-        (Method::ALL.into_iter())
-            .find(|method| method.name() == plain)
+        Method::named(&plain)
             .ok_or_else(|| format!("no method is called `{text}`; known are {known}"))
     }
 }

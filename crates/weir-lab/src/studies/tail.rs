@@ -25,28 +25,15 @@ use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
 const NAME: &str = "tail";
 
-/// What runs beside the thread that is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CoRunners {
-    /// Others that chase, and are timed with it.
-    Chasers,
-    /// Threads that load line by line.
-    Readers,
-    /// Threads that store line by line.
-    Writers,
-}
-
-impl CoRunners {
-    /// Every kind.
-    pub const ALL: [CoRunners; 3] = [CoRunners::Chasers, CoRunners::Readers, CoRunners::Writers];
-
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CoRunners::Chasers => "chasers",
-            CoRunners::Readers => "readers",
-            CoRunners::Writers => "writers",
-        }
+weir_model::named! {
+    /// What runs beside the thread that is timed.
+    pub enum CoRunners {
+        /// Others that chase, and are timed with it.
+        Chasers = "chasers",
+        /// Threads that load line by line.
+        Readers = "readers",
+        /// Threads that store line by line.
+        Writers = "writers",
     }
 }
 
@@ -54,11 +41,9 @@ impl FromStr for CoRunners {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        (CoRunners::ALL.into_iter())
-            .find(|co_runners| co_runners.name() == text.to_lowercase())
-            .ok_or_else(|| {
-                format!("`{text}` cannot run with a chase; write chasers, readers or writers")
-            })
+        CoRunners::named(&text.to_lowercase()).ok_or_else(|| {
+            format!("`{text}` cannot run with a chase; write chasers, readers or writers")
+        })
     }
 }
 

@@ -55,7 +55,7 @@ impl Request {
         if tier.kind != TierKind::Ssd {
             return refuse(&format!(
                 "{name} is {}, and takes no requests",
-                tier.kind.describe()
+                tier.kind.name()
             ));
         }
         if stream.reads.is_some() {

@@ -1,59 +1,33 @@
 //! The text of a group's values: `L3:0=7fff;1=7fff`, a line for each resource.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use weir_model::capability::Unavailable;
 
-/// A resource that is divided between groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// Ways of the last-level cache, a bit each (CAT).
-    L3,
-    /// The same for lines of code, if code and data are separate (CDP).
-    L3Code,
-    /// The same for lines of data.
-    L3Data,
-    /// Ways of the second-level cache.
-    L2,
-    /// The same for lines of code.
-    L2Code,
-    /// The same for lines of data.
-    L2Data,
-    /// Memory bandwidth: percent on Intel (MBA), eighths of a GB/s on AMD; MB/s where the file
-    /// system was mounted with `mba_MBps`.
-    Mb,
-    /// Bandwidth of slow memory, such as CXL, on AMD (SMBA), in eighths of a GB/s.
-    Smba,
+weir_model::named! {
+    /// A resource that is divided between groups.
+    pub enum Resource {
+        /// Ways of the last-level cache, a bit each (CAT).
+        L3 = "L3",
+        /// The same for lines of code, if code and data are separate (CDP).
+        L3Code = "L3CODE",
+        /// The same for lines of data.
+        L3Data = "L3DATA",
+        /// Ways of the second-level cache.
+        L2 = "L2",
+        /// The same for lines of code.
+        L2Code = "L2CODE",
+        /// The same for lines of data.
+        L2Data = "L2DATA",
+        /// Memory bandwidth: percent on Intel (MBA), eighths of a GB/s on AMD; MB/s where the file
+        /// system was mounted with `mba_MBps`.
+        Mb = "MB",
+        /// Bandwidth of slow memory, such as CXL, on AMD (SMBA), in eighths of a GB/s.
+        Smba = "SMBA",
+    }
 }
 
 impl Resource {
-    /// Every resource.
-    pub const ALL: [Resource; 8] = [
-        Resource::L3,
-        Resource::L3Code,
-        Resource::L3Data,
-        Resource::L2,
-        Resource::L2Code,
-        Resource::L2Data,
-        Resource::Mb,
-        Resource::Smba,
-    ];
-
-    /// Its name in the file system.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Resource::L3 => "L3",
-            Resource::L3Code => "L3CODE",
-            Resource::L3Data => "L3DATA",
-            Resource::L2 => "L2",
-            Resource::L2Code => "L2CODE",
-            Resource::L2Data => "L2DATA",
-            Resource::Mb => "MB",
-            Resource::Smba => "SMBA",
-        }
-    }
-
     /// Whether its values are masks of ways, which are hexadecimal.
     pub const fn is_cache(self) -> bool {
         !matches!(self, Resource::Mb | Resource::Smba)
@@ -71,12 +45,6 @@ impl Resource {
     fn value(self, text: &str) -> Option<u64> {
         let radix = if self.is_cache() { 16 } else { 10 };
         u64::from_str_radix(text.trim(), radix).ok()
-    }
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -98,9 +66,7 @@ impl Schemata {
                 Unavailable::because(format!("`{line}` is no line of schemata"))
             };
             let (name, values) = line.split_once(':').ok_or_else(wrong)?;
-            let resource = Resource::ALL
-                .into_iter()
-                .find(|resource| resource.name() == name.trim());
+            let resource = Resource::named(name.trim());
             let Some(resource) = resource.filter(|_| values.trim() != "uninitialized") else {
                 continue;
             };

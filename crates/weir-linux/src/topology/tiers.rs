@@ -275,7 +275,7 @@ fn describe(view: &HostView, placed: &Placed, home: &Node) -> String {
         (TierKind::Dram, None) if !placed.node.has_cpus() => {
             parts.push("the nearest memory; its node has no processors".to_owned());
         }
-        (kind, None) => parts.push(kind.describe().to_owned()),
+        (kind, None) => parts.push(kind.name().to_owned()),
     }
     if let Some(cpus) = placed.node.cpus.known().filter(|c| !c.is_empty()) {
         parts.push(format!("CPUs {}", list::format(cpus)));

@@ -130,34 +130,15 @@ pub struct Counted {
     pub why: Option<String>,
 }
 
-/// How sure it is that an event is the counter of the portable name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// Another thing, close to it.
-    Low,
-    /// The same, except for the difference in `why`.
-    Medium,
-    /// The vendor documents it as that.
-    High,
-}
-
-impl Confidence {
-    /// All, the least first.
-    pub const ALL: [Confidence; 3] = [Confidence::Low, Confidence::Medium, Confidence::High];
-
-    /// The word in a file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Confidence::Low => "low",
-            Confidence::Medium => "medium",
-            Confidence::High => "high",
-        }
-    }
-}
-
-impl fmt::Display for Confidence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+crate::named! {
+    /// How sure it is that an event is the counter of the portable name.
+    pub enum Confidence {
+        /// Another thing, close to it.
+        Low = "low",
+        /// The same, except for the difference in `why`.
+        Medium = "medium",
+        /// The vendor documents it as that.
+        High = "high",
     }
 }
 

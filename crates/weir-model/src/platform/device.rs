@@ -79,50 +79,25 @@ keys! {
     }
 }
 
-/// How a controller is built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ControllerKind {
-    /// A product: deep queues, reorders for open rows.
-    Asic,
-    /// A prototype in programmable logic: looks over fewer requests for an open row.
-    Fpga,
-}
-
-impl ControllerKind {
-    /// Both kinds.
-    pub const ALL: [ControllerKind; 2] = [ControllerKind::Asic, ControllerKind::Fpga];
-
-    /// The name in platform files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ControllerKind::Asic => "asic",
-            ControllerKind::Fpga => "fpga",
-        }
+crate::named! {
+    /// How a controller is built.
+    pub enum ControllerKind {
+        /// A product: deep queues, reorders for open rows.
+        Asic = "asic",
+        /// A prototype in programmable logic: looks over fewer requests for an open row.
+        Fpga = "fpga",
     }
 }
 
-/// What limits a device's reads, and so which parameter its measured peak sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadLimit {
-    /// Slots of the link.
-    Link,
-    /// Lines through the controller.
-    Controller,
-    /// The DRAM itself: the peak sets nothing.
-    Media,
-}
-
-impl ReadLimit {
-    /// Every limit.
-    pub const ALL: [ReadLimit; 3] = [ReadLimit::Link, ReadLimit::Controller, ReadLimit::Media];
-
-    /// The name in platform files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ReadLimit::Link => "link",
-            ReadLimit::Controller => "controller",
-            ReadLimit::Media => "media",
-        }
+crate::named! {
+    /// What limits a device's reads, and so which parameter its measured peak sets.
+    pub enum ReadLimit {
+        /// Slots of the link.
+        Link = "link",
+        /// Lines through the controller.
+        Controller = "controller",
+        /// The DRAM itself: the peak sets nothing.
+        Media = "media",
     }
 }
 

@@ -223,19 +223,20 @@ macro_rules! keys {
 
 pub(crate) use keys;
 
-/// What a file describes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// A server.
-    Host,
-    /// A CXL device.
-    Device,
-    /// A storage device.
-    Storage,
-    /// What hosts of one microarchitecture, or all hosts, have in common.
-    HostDefaults,
-    /// What devices with one kind of controller, or all devices, have in common.
-    DeviceDefaults,
+crate::named! {
+    /// What a file describes.
+    pub enum FileKind {
+        /// A server.
+        Host = "host",
+        /// A CXL device.
+        Device = "cxl",
+        /// A storage device.
+        Storage = "ssd",
+        /// What hosts of one microarchitecture, or all hosts, have in common.
+        HostDefaults = "host-defaults",
+        /// What devices with one kind of controller, or all devices, have in common.
+        DeviceDefaults = "cxl-defaults",
+    }
 }
 
 fn keys_of<G: Group>() -> Vec<Key> {
@@ -249,26 +250,6 @@ static DEVICE_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<Device>);
 static STORAGE_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<StorageDevice>);
 
 impl FileKind {
-    /// Every kind.
-    pub const ALL: [FileKind; 5] = [
-        FileKind::Host,
-        FileKind::Device,
-        FileKind::Storage,
-        FileKind::HostDefaults,
-        FileKind::DeviceDefaults,
-    ];
-
-    /// The value of `kind` in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FileKind::Host => "host",
-            FileKind::Device => "cxl",
-            FileKind::Storage => "ssd",
-            FileKind::HostDefaults => "host-defaults",
-            FileKind::DeviceDefaults => "cxl-defaults",
-        }
-    }
-
     /// In words.
     pub const fn describe(self) -> &'static str {
         match self {

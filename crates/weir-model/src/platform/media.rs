@@ -2,16 +2,17 @@
 
 use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
 
-/// A DRAM speed grade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Media {
-    Ddr4_2400,
-    Ddr4_2666,
-    Ddr4_2933,
-    Ddr4_3200,
-    Ddr5_4800,
-    Ddr5_5600,
+crate::named! {
+    /// A DRAM speed grade.
+    #[allow(missing_docs)]
+    pub enum Media {
+        Ddr4_2400 = "ddr4-2400",
+        Ddr4_2666 = "ddr4-2666",
+        Ddr4_2933 = "ddr4-2933",
+        Ddr4_3200 = "ddr4-3200",
+        Ddr5_4800 = "ddr5-4800",
+        Ddr5_5600 = "ddr5-5600",
+    }
 }
 
 /// JEDEC timing of one independently scheduled channel (a DDR5 sub-channel counts as one).
@@ -58,28 +59,6 @@ pub struct MediaTiming {
 }
 
 impl Media {
-    /// Every grade.
-    pub const ALL: [Media; 6] = [
-        Media::Ddr4_2400,
-        Media::Ddr4_2666,
-        Media::Ddr4_2933,
-        Media::Ddr4_3200,
-        Media::Ddr5_4800,
-        Media::Ddr5_5600,
-    ];
-
-    /// The name in platform files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Media::Ddr4_2400 => "ddr4-2400",
-            Media::Ddr4_2666 => "ddr4-2666",
-            Media::Ddr4_2933 => "ddr4-2933",
-            Media::Ddr4_3200 => "ddr4-3200",
-            Media::Ddr5_4800 => "ddr5-4800",
-            Media::Ddr5_5600 => "ddr5-5600",
-        }
-    }
-
     /// JEDEC timing (JESD79-4 and JESD79-5 speed bins, 16 Gb dies for DDR5 and 8 Gb for DDR4).
     pub const fn timing(self) -> MediaTiming {
         match self {

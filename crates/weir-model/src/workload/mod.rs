@@ -109,44 +109,26 @@ pub struct Region {
     pub mispredicted: f64,
 }
 
-/// In which order the elements of a region are touched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// Ascending, again from the start at the end.
-    Sequential,
-    /// Drawn with equal chance.
-    Random,
-    /// Drawn by Zipf's law, the popular ones scattered.
-    Zipf,
-    /// Drawn with equal chance, each address loaded from the element before.
-    Chase,
-    /// Ascending through memory that was never touched before, as an allocator hands it out: every
-    /// page is cleared when it is first touched, and no line is in any cache.
-    Fresh,
+crate::named! {
+    /// In which order the elements of a region are touched.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Order {
+        /// Ascending, again from the start at the end.
+        Sequential = "sequential",
+        /// Drawn with equal chance.
+        Random = "random",
+        /// Drawn by Zipf's law, the popular ones scattered.
+        Zipf = "zipf",
+        /// Drawn with equal chance, each address loaded from the element before.
+        Chase = "chase",
+        /// Ascending through memory that was never touched before, as an allocator hands it out: every
+        /// page is cleared when it is first touched, and no line is in any cache.
+        Fresh = "fresh",
+    }
 }
 
 impl Order {
-    /// Every order.
-    pub const ALL: [Order; 5] = [
-        Order::Sequential,
-        Order::Random,
-        Order::Zipf,
-        Order::Chase,
-        Order::Fresh,
-    ];
-
-    /// The word in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Order::Sequential => "sequential",
-            Order::Random => "random",
-            Order::Zipf => "zipf",
-            Order::Chase => "chase",
-            Order::Fresh => "fresh",
-        }
-    }
-
     /// Whether lines follow each other without end.
     pub const fn is_run(self) -> bool {
         matches!(self, Order::Sequential | Order::Fresh)

@@ -72,34 +72,17 @@ impl Default for Automatic {
     }
 }
 
-/// Whether loads from the fast tier are timed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Probing {
-    /// Only if the Tables of Requests are not counted.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
-impl Probing {
-    /// All variants.
-    pub const ALL: [Probing; 3] = [Probing::Auto, Probing::Always, Probing::Never];
-
-    /// The word for it in the file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Probing::Auto => "auto",
-            Probing::Always => "always",
-            Probing::Never => "never",
-        }
-    }
-
-    /// The variant of a word.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|probing| probing.name() == name)
+weir_model::named! {
+    /// Whether loads from the fast tier are timed.
+    #[derive(Default)]
+    pub enum Probing {
+        /// Only if the Tables of Requests are not counted.
+        #[default]
+        Auto = "auto",
+        /// Always.
+        Always = "always",
+        /// Never.
+        Never = "never",
     }
 }
 

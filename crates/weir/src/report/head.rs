@@ -25,7 +25,7 @@ pub fn machine(section: &Section) -> Markup {
                 @if let Some(clock) = topology.clock { ", " (figure(clock.get())) " GHz" } }
             ul {
                 @for tier in &topology.tiers {
-                    li { b { (tier.name) } " " (tier.kind.describe()) ", " (tier.capacity) ", " (tier.description) }
+                    li { b { (tier.name) } " " (tier.kind.name()) ", " (tier.capacity) ", " (tier.description) }
                 }
             }
             p class="small" {

@@ -22,29 +22,15 @@ impl fmt::Display for RunId {
     }
 }
 
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// Every figure was taken.
-    Done,
-    /// It was stopped, it was killed, it failed, or it is still under way.
-    Partial,
-}
-
-impl RunState {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RunState::Done => "done",
-            RunState::Partial => "partial",
-        }
-    }
-}
-
-impl fmt::Display for RunState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+weir_model::named! {
+    /// How a run ended.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RunState {
+        /// Every figure was taken.
+        Done = "done",
+        /// It was stopped, it was killed, it failed, or it is still under way.
+        Partial = "partial",
     }
 }
 

@@ -104,7 +104,7 @@ impl<'a> From<&'a Tier> for TierRow<'a> {
         let limits = tier.limits.as_ref();
         Self {
             tier: tier.name.as_str(),
-            kind: tier.kind.describe(),
+            kind: tier.kind.name(),
             node: tier.node,
             capacity_bytes: tier.capacity.get(),
             description: &tier.description,
@@ -210,7 +210,7 @@ fn tiers(topology: &Topology) -> Table {
         let limits = tier.limits.as_ref();
         table.row([
             tier.name.to_string(),
-            tier.kind.describe().into(),
+            tier.kind.name().into(),
             tier.node.map_or("-".into(), |node| node.to_string()),
             tier.capacity.to_string(),
             limits.map_or("-".into(), |l| figure(l.read.get())),

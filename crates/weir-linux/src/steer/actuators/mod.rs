@@ -16,55 +16,27 @@ pub(super) mod cores;
 pub(super) mod time;
 pub(crate) mod weights;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 
 use super::journalled_writes::JournalledWrites;
 use crate::root::Root;
 
-/// The means by which a tenant may be limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Actuator {
-    /// Cores that it may run on at once (`cpuset.cpus`).
-    Cores,
-    /// Processor time (`cpu.max`).
-    ProcessorTime,
-    /// Bandwidth allocation (resctrl, MBA; SMBA if the processor has it).
-    Bandwidth,
-    /// Ways of the last-level cache (resctrl, CAT).
-    CacheWays,
-    /// Clock of its cores (`scaling_max_freq`).
-    Clock,
-}
-
-impl Actuator {
-    /// Every actuator.
-    pub const ALL: [Actuator; 5] = [
-        Actuator::Cores,
-        Actuator::ProcessorTime,
-        Actuator::Bandwidth,
-        Actuator::CacheWays,
-        Actuator::Clock,
-    ];
-
-    /// A short name for tables and configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Actuator::Cores => "cores",
-            Actuator::ProcessorTime => "processor_time",
-            Actuator::Bandwidth => "bandwidth",
-            Actuator::CacheWays => "cache_ways",
-            Actuator::Clock => "clock",
-        }
-    }
-}
-
-impl fmt::Display for Actuator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+weir_model::named! {
+    /// The means by which a tenant may be limited.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Actuator {
+        /// Cores that it may run on at once (`cpuset.cpus`).
+        Cores = "cores",
+        /// Processor time (`cpu.max`).
+        ProcessorTime = "processor_time",
+        /// Bandwidth allocation (resctrl, MBA; SMBA if the processor has it).
+        Bandwidth = "bandwidth",
+        /// Ways of the last-level cache (resctrl, CAT).
+        CacheWays = "cache_ways",
+        /// Clock of its cores (`scaling_max_freq`).
+        Clock = "clock",
     }
 }
 

@@ -58,7 +58,7 @@ fn idle(section: &Section, summary: &TierSummary) -> Option<Bar> {
         tip: format!(
             "{} ({})\n{}{} ns, {}{limit}",
             tier.name,
-            tier.kind.describe(),
+            tier.kind.name(),
             figure(idle.ns),
             interval(idle.ci95),
             idle.from,
@@ -132,7 +132,7 @@ fn marked(title: &str, mark: &str, groups: &[Group]) -> String {
 }
 
 fn tier_words(tier: &TierName, kind: TierKind) -> String {
-    format!("{tier} ({})", kind.describe())
+    format!("{tier} ({})", kind.name())
 }
 
 /// The name of a tier of a run in a chart of them all, and its look: a colour a tier, a stroke a
