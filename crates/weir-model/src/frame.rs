@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,14 +312,6 @@ pub fn with_prefix(prefix: &[(&str, Value)], frame: &Frame) -> Frame {
             .map(|row| [values.as_slice(), row.as_slice()].concat())
             .collect(),
     }
-}
-
-/// A JSON object of a row, without the cells that do not apply.
-pub fn object(columns: &[Column], row: &[Value]) -> Map<String, Value> {
-    (columns.iter().zip(row))
-        .filter(|(_, value)| !value.is_null())
-        .map(|(column, value)| (column.name.clone(), value.clone()))
-        .collect()
 }
 
 #[cfg(test)]

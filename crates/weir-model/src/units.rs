@@ -23,9 +23,6 @@ macro_rules! quantity {
         pub struct $name(pub f64);
 
         impl $name {
-            /// The unit as printed in table heads.
-            pub const UNIT: &'static str = $unit;
-
             /// The bare number, in this type's unit.
             pub fn get(self) -> f64 {
                 self.0
@@ -117,11 +114,6 @@ quantity!(
 );
 
 impl Nanos {
-    /// From seconds.
-    pub fn from_secs(s: f64) -> Self {
-        Self(s * 1e9)
-    }
-
     /// From microseconds.
     pub fn from_micros(us: f64) -> Self {
         Self(us * 1e3)

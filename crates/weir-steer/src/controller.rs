@@ -10,9 +10,6 @@ use crate::readings::Readings;
 /// A policy as a state machine. It sees windows of equal length, one after another, and knows neither clock
 /// nor machine: equal windows give equal decisions.
 pub trait Controller {
-    /// The stable name: `weir`, `miku`, `quota` …
-    fn name(&self) -> &'static str;
-
     /// The readings that its decisions need.
     fn needs(&self) -> Needs {
         Needs::Table

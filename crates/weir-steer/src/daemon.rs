@@ -92,10 +92,6 @@ struct Awake {
 }
 
 impl Controller for Awake {
-    fn name(&self) -> &'static str {
-        self.controller.name()
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         if readings.length > self.window * SLEPT {
             return Decision::free(

@@ -97,10 +97,6 @@ fn is_usable(readings: &Readings, needs: Needs) -> bool {
 }
 
 impl<C: Controller> Controller for Guarded<C> {
-    fn name(&self) -> &'static str {
-        self.controller.name()
-    }
-
     fn needs(&self) -> Needs {
         self.controller.needs()
     }

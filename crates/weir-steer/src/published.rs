@@ -263,10 +263,6 @@ impl Knob {
 struct Fixed(Limit);
 
 impl Controller for Fixed {
-    fn name(&self) -> &'static str {
-        "fixed"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         let limit = |role| match role {
             Role::Restrained => self.0,

@@ -133,10 +133,6 @@ struct OrProbed<C> {
 }
 
 impl<C: Controller> Controller for OrProbed<C> {
-    fn name(&self) -> &'static str {
-        self.counted.name()
-    }
-
     fn needs(&self) -> Needs {
         Needs::TableOrProbe
     }
@@ -153,10 +149,6 @@ impl<C: Controller> Controller for OrProbed<C> {
 struct Free;
 
 impl Controller for Free {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
     fn needs(&self) -> Needs {
         Needs::Nothing
     }

@@ -117,7 +117,7 @@ proptest! {
                 let counters = fluid.held(limit, true).counters(0.5);
                 let shown = spoilt(&counters, &before, fault);
                 let decision = first.observe(&readings(&fluid, shown.clone(), true));
-                prop_assert!(within_bounds(&fluid, &decision), "{}: {decision:?}", first.name());
+                prop_assert!(within_bounds(&fluid, &decision), "{decision:?}");
                 prop_assert_eq!(&decision, &second.observe(&readings(&fluid, shown, true)));
                 limit = decision.limits[1];
                 before = counters;
@@ -138,7 +138,7 @@ proptest! {
                 limit = controller.observe(&readings(&fluid, CounterSet::default(), true)).limits[1];
             }
             let needs_none = controller.needs() == Needs::Nothing;
-            prop_assert_eq!(limit.is_free(), !needs_none, "{}: {:?}", controller.name(), limit);
+            prop_assert_eq!(limit.is_free(), !needs_none, "{:?}", limit);
         }
     }
 }

@@ -42,10 +42,6 @@ fn steered(machine: &mut dyn Machine, controller: Panics, seen: &mut All) -> End
 struct Panics(u32);
 
 impl Controller for Panics {
-    fn name(&self) -> &'static str {
-        "panics"
-    }
-
     fn observe(&mut self, _: &Readings) -> Decision {
         assert!(self.0 > 0, "this is what the test is about");
         self.0 -= 1;

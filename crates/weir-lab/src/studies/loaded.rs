@@ -67,15 +67,6 @@ impl Mix {
         Mix::Temporal { reads, writes }
     }
 
-    /// Share of the lines that cross the memory interface that are read.
-    pub fn read_share(self) -> f64 {
-        match self {
-            Mix::Reads => 1.0,
-            Mix::Temporal { reads, writes } => f64::from(reads) / f64::from(reads + writes),
-            Mix::Posted => 0.0,
-        }
-    }
-
     /// The name of a share of reads: the smallest whole numbers that give it.
     pub fn named(read_share: f64) -> String {
         if read_share >= 1.0 {

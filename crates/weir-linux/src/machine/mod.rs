@@ -178,11 +178,6 @@ impl LinuxTestbed {
         })
     }
 
-    /// Everything that was found, for `topo` and `doctor`.
-    pub fn view(&self) -> &HostView {
-        &self.host.view
-    }
-
     /// Why requests that write are refused, if there is storage and they are.
     pub fn only_reads(&self) -> Option<String> {
         self.host.storage.as_ref().and_then(Storage::only_reads)

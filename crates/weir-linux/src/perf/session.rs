@@ -297,11 +297,6 @@ impl Session {
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
-
-    /// Whether anything is counted at all.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
 }
 
 fn is_denied(error: &std::io::Error) -> bool {

@@ -2,22 +2,19 @@
 //! documentation, filesystems/resctrl: Intel RDT, AMD QoS).
 //!
 //! A group is a folder with a list of threads and a text of values, the *schemata*. Groups of Weir's own
-//! carry their process in the name, so that a group of a killed Weir is recognised and removed. Other groups
-//! are changed only through [`TemporaryValues`], which restores the earlier values.
+//! carry their process in the name, so that a group of a killed Weir is recognised and removed.
 //!
 //! | file | content |
 //! |---|---|
 //! | `schemata` | the values: resources, domains, values, and their text |
 //! | `limits` | the limits of the hardware: masks, steps, number of groups |
 //! | `group` | groups of Weir's own, and removal of old ones |
-//! | `temporary` | values of other groups, changed for a time |
 
 #[cfg(test)]
 pub(crate) mod fake;
 mod group;
 mod limits;
 mod schemata;
-mod temporary;
 
 use std::io;
 
@@ -28,7 +25,6 @@ use crate::root::Root;
 pub use group::Group;
 pub use limits::{BandwidthLimits, CacheLimits};
 pub use schemata::{Resource, Schemata};
-pub use temporary::TemporaryValues;
 
 /// The mount point in the kernel's documentation.
 const MOUNT: &str = "/sys/fs/resctrl";

@@ -46,13 +46,6 @@ pub struct Cpu {
     pub allowed: bool,
 }
 
-impl Cpu {
-    /// Whether it is the first hardware thread of its core.
-    pub fn leads_its_core(&self) -> bool {
-        self.siblings.first() == Some(&self.id)
-    }
-}
-
 /// Reads model, flags and clock.
 pub fn processor(root: &Root) -> Processor {
     let info = root.head("/proc/cpuinfo", CPUINFO_HEAD).map(first_block);

@@ -13,12 +13,10 @@ mod processor;
 mod sum;
 mod text;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::counters::{Counter, CounterSet, RunningShare};
+use crate::counters::{CounterSet, RunningShare};
 use crate::diagnostic::quote;
 use crate::events::EventLibrary;
 use crate::units::Nanos;
@@ -179,29 +177,6 @@ pub fn read(
     }
     let lines = line::Lines::read(file, text)?;
     assemble::document(file, lines, options, library)
-}
-
-impl CountersDocument {
-    /// The line of each counter's first event, for messages.
-    pub fn lines(&self, library: &EventLibrary) -> BTreeMap<Counter, u32> {
-        let table = self.cpu.as_deref().and_then(|cpu| library.get(cpu).ok());
-        let Some(table) = table else {
-            return BTreeMap::new();
-        };
-        let line = |name: &str| {
-            let mut events = self.events.iter();
-            events.find(|e| e.known_as.as_deref() == Some(name))?.line
-        };
-        table
-            .rules
-            .keys()
-            .filter_map(|&counter| {
-                let events = table.events_of(counter);
-                let line = events.iter().filter_map(|event| line(&event.name)).min()?;
-                Some((counter, line))
-            })
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -55,11 +55,6 @@ impl Formula {
     pub fn terms(&self) -> impl Iterator<Item = (Sign, &str)> + '_ {
         self.0.iter().map(|(sign, event)| (*sign, event.as_str()))
     }
-
-    /// How many events it takes.
-    pub fn events(&self) -> usize {
-        self.0.len()
-    }
 }
 
 impl fmt::Display for Formula {

@@ -154,11 +154,6 @@ impl Workload {
         memory
     }
 
-    /// Instructions of one thread in all phases.
-    pub fn period(&self) -> u64 {
-        self.phases.iter().map(|phase| phase.instructions).sum()
-    }
-
     /// One of its phases for ever, as a workload of its own.
     pub fn phase_alone(&self, phase: usize) -> Option<Workload> {
         let only = self.phases.get(phase)?.clone();

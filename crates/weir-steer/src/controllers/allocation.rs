@@ -66,10 +66,6 @@ impl Allocation {
 }
 
 impl Controller for Allocation {
-    fn name(&self) -> &'static str {
-        "allocation"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.setting = 1.0;

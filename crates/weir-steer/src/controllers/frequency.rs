@@ -34,10 +34,6 @@ impl Frequency {
 }
 
 impl Controller for Frequency {
-    fn name(&self) -> &'static str {
-        "frequency"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.step = 0;

@@ -14,10 +14,6 @@ pub struct Isolation {
 }
 
 impl Controller for Isolation {
-    fn name(&self) -> &'static str {
-        "isolation"
-    }
-
     fn needs(&self) -> Needs {
         Needs::Nothing
     }

@@ -215,10 +215,6 @@ impl ActiveLimit {
 }
 
 impl Controller for Latency {
-    fn name(&self) -> &'static str {
-        "latency"
-    }
-
     fn needs(&self) -> Needs {
         Needs::Probe
     }

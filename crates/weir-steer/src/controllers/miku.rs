@@ -8,15 +8,6 @@ use crate::controller::{Controller, Decision, Why};
 use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
-/// The mechanism that limits the rate at the narrowest level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rate {
-    /// Processor time.
-    Quota,
-    /// Memory bandwidth allocation.
-    Allocation,
-}
-
 /// Settings of MIKU, measured with each tier alone (section 4.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct MikuConfig {
@@ -29,8 +20,6 @@ pub struct MikuConfig {
     /// Cores at levels 1, 2 and 3: the most that loads, stores and non-temporal stores may use without
     /// backlog.
     pub levels: [u32; 3],
-    /// The mechanism that limits the rate at level 3.
-    pub rate: Rate,
 }
 
 impl MikuConfig {
@@ -41,7 +30,6 @@ impl MikuConfig {
             slow_read,
             slow_write: slow_read * 2.0,
             levels: [8, 4, 1],
-            rate: Rate::Quota,
         }
     }
 }
@@ -153,24 +141,15 @@ impl Miku {
         };
         let cores = self.config.levels[level as usize];
         let rate = Share::of(self.rate);
-        let (time, allocation) = match self.config.rate {
-            Rate::Quota => (rate, Share::ALL),
-            Rate::Allocation => (Share::ALL, rate),
-        };
         Limit {
             cores: Some(cores),
-            time,
-            allocation,
+            time: rate,
             ..Limit::FREE
         }
     }
 }
 
 impl Controller for Miku {
-    fn name(&self) -> &'static str {
-        "miku"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         if let Some(too_wide) = &mut self.too_wide {
             too_wide.age = too_wide.age.saturating_add(1);

@@ -12,7 +12,7 @@ pub use allocation::{Allocation, AllocationConfig};
 pub use frequency::{Frequency, FrequencyConfig};
 pub use isolation::Isolation;
 pub use latency::{Latency, LatencyConfig};
-pub use miku::{Miku, MikuConfig, Rate};
+pub use miku::{Miku, MikuConfig};
 pub use quota::{Quota, QuotaConfig};
 pub use weir::{Weir, WeirConfig};
 

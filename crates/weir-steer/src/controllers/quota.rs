@@ -51,10 +51,6 @@ impl Quota {
 }
 
 impl Controller for Quota {
-    fn name(&self) -> &'static str {
-        "quota"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         if !readings.protected_busy() {
             self.time = 1.0;

@@ -361,10 +361,6 @@ fn mean(steps: &[Step], tenant: usize) -> f64 {
 struct Free;
 
 impl Controller for Free {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         Decision::free(
             readings.tenants.len(),

@@ -276,26 +276,3 @@ pub fn heading(column: &weir_model::frame::Column) -> String {
 pub fn value(frame: &Frame, row: &[Value], column: &weir_model::frame::Column) -> String {
     plain(column, frame.cell(row, &column.name), false)
 }
-
-/// A frame as one table of all its columns that hold something, for a document without views.
-pub fn whole(frame: &Frame) -> String {
-    let rows: Vec<&[Value]> = frame.rows.iter().map(Vec::as_slice).collect();
-    let used = frame
-        .columns
-        .iter()
-        .filter(|c| !values(frame, &rows, &c.name).is_empty());
-    let used: Vec<_> = used.collect();
-    let mut table = Table::new(
-        &used
-            .iter()
-            .map(|c| Column::words(head(c, None)))
-            .collect::<Vec<_>>(),
-    );
-    for row in rows {
-        table.row(
-            used.iter()
-                .map(|c| plain(c, frame.cell(row, &c.name), false)),
-        );
-    }
-    table.to_string()
-}

@@ -114,11 +114,6 @@ impl Store {
         })
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Enters a run that is about to begin.
     ///
     /// # Errors

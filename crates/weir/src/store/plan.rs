@@ -19,7 +19,7 @@ pub struct Plan {
     /// Every point as text, in order.
     points: Vec<String>,
     /// Names the points and their order.
-    digest: String,
+    pub(super) digest: String,
 }
 
 impl Plan {
@@ -41,21 +41,6 @@ impl Plan {
             digest: digest(&points),
             points,
         })
-    }
-
-    /// Names the points and their order: plans with one digest are the same plan.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    /// How many points it has.
-    pub fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// Whether there is nothing to measure.
-    pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
     }
 }
 

@@ -378,10 +378,6 @@ fn mix(writes: f64) -> usize {
 }
 
 impl Controller for Weir {
-    fn name(&self) -> &'static str {
-        "weir"
-    }
-
     fn observe(&mut self, readings: &Readings) -> Decision {
         let tenants = readings.tenants.len();
         if !readings.protected_busy() {
