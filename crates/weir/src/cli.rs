@@ -1,10 +1,9 @@
 //! The arguments, and their help.
 
-use std::path::PathBuf;
-
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
+use crate::context::Global;
 use crate::verbs;
 
 const STYLES: Styles = Styles::styled()
@@ -44,33 +43,6 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// Options of every verb.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Options of every command")]
-pub struct Global {
-    /// Machine: `host`, a platform such as emr2s+cxl-a, or a file; see `weir help machines`.
-    #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
-    pub on: String,
-    /// Output: table for reading, json as docs/json.md describes, csv with a head.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
-    pub format: Format,
-    /// File of runs [default: weir/runs.sqlite in the user's data directory].
-    #[arg(
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "WEIR_STORE",
-        hide_env = true
-    )]
-    pub store: Option<PathBuf>,
-    /// Seed of every random choice.
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// No progress on standard error; warnings and errors stay.
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-}
-
 /// What `--on` takes.
 pub const MACHINES: &str = "\
 --on MACHINE names the machine that a command uses.
@@ -85,17 +57,6 @@ pub const MACHINES: &str = "\
   emr2s+cxl-a@remote    the same with the device on the other socket
   ./my.toml+cxl-a       a part from a file (docs/platforms.md)
   FILE.machine          a recording from `weir doctor --record`, to look at";
-
-/// How results are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Tables of at most 80 columns.
-    Table,
-    /// One document, as docs/json.md describes.
-    Json,
-    /// One row for each figure, with a header.
-    Csv,
-}
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

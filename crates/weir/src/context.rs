@@ -2,10 +2,49 @@
 
 use std::path::PathBuf;
 
-use crate::cli::Global;
+use clap::ValueEnum;
+
 use crate::failure::Result;
 use crate::interrupt::Stop;
 use crate::store::Store;
+
+/// Options of every verb.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Global {
+    /// Machine: `host`, a platform such as emr2s+cxl-a, or a file; see `weir help machines`.
+    #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
+    pub on: String,
+    /// Output: table for reading, json as docs/json.md describes, csv with a head.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
+    pub format: Format,
+    /// File of runs [default: weir/runs.sqlite in the user's data directory].
+    #[arg(
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "WEIR_STORE",
+        hide_env = true
+    )]
+    pub store: Option<PathBuf>,
+    /// Seed of every random choice.
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// No progress on standard error; warnings and errors stay.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables of at most 80 columns.
+    Table,
+    /// One document, as docs/json.md describes.
+    Json,
+    /// One row for each figure, with a header.
+    Csv,
+}
 
 /// The arguments that every verb takes, and the way to end early.
 #[derive(Debug, Clone)]
@@ -33,12 +72,10 @@ impl Context {
     /// A context of usual arguments.
     #[cfg(test)]
     pub fn for_tests() -> Self {
-        use clap::Parser as _;
-        let cli = crate::cli::Cli::try_parse_from(["weir", "man"]);
+        use clap::{Args as _, FromArgMatches as _};
+        let matches = Global::augment_args(clap::Command::new("weir")).get_matches_from(["weir"]);
         Self {
-            global: cli
-                .map(|cli| cli.global)
-                .unwrap_or_else(|error| panic!("{error}")),
+            global: Global::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}")),
             typed: Vec::new(),
             stop: Stop::on_signals().unwrap_or_else(|error| panic!("{error}")),
         }

@@ -1,14 +1,18 @@
 //! Commands and processes of this host, counted: what the verbs share that do.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::perf::Target;
 use weir_linux::perf::command::{Counted, Work};
 use weir_linux::{Root, perf};
-use weir_model::counter_file::{CountedEvent, CounterInterval, CountersDocument, KnownBy};
+use weir_model::counter_file::{
+    self, CountedEvent, CounterInterval, CountersDocument, KnownBy, ReadOptions,
+};
 use weir_model::counters::Counter;
 use weir_model::events::{Amounts, EventLibrary, EventTable};
 use weir_model::units::Nanos;
@@ -177,4 +181,22 @@ pub fn passed_on(exit_status: Option<i32>) -> Result<()> {
         Some(Ok(code)) => Err(Failure::Command(code)),
         Some(Err(_)) => Err(Failure::Command(1)),
     }
+}
+
+/// Reads a file of counters for any verb that takes one; `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, or is not a file of counters.
+pub fn read_file(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
+    let name = file.display().to_string();
+    let text = if name == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
+    // One command may read thousands of files.
+    static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
+    counter_file::read(&name, &text, options, &LIBRARY)
+        .map_err(|error| Failure::Request(error.into()))
 }

@@ -23,8 +23,7 @@ use weir_steer::document::SteerDocument;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
 
-use crate::store::RunId;
-use crate::verbs::steer::RestoreDocument;
+use crate::store::{RunId, RunLine};
 
 /// Declares documents: their kind, and what they have besides their kind and version.
 macro_rules! documents {
@@ -119,6 +118,16 @@ documents! {
     WorkloadDocument is "weir/workload/1" {
         /// What it does.
         pub workload: Workload,
+    }
+
+    /// A `steer restore` document: `weir/steer-restore/1`.
+    RestoreDocument is "weir/steer-restore/1" {
+        /// Files and folders that were changed, and are restored.
+        pub put_back: Vec<String>,
+        /// What could not be restored, and why.
+        pub not_put_back: Vec<String>,
+        /// Other facts.
+        pub notes: Vec<String>,
     }
 }
 
@@ -236,41 +245,6 @@ pub struct PlatformDocument {
 impl PlatformDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/platform/1";
-}
-
-/// One run in the store.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunLine {
-    /// Its number.
-    pub id: RunId,
-    /// When it began, in UTC: `2026-03-01 14:05:09`.
-    pub started: String,
-    /// `bench bandwidth`, `tour`, `reproduce`.
-    pub verb: String,
-    /// The machine's name.
-    pub machine: String,
-    /// `host`, `sim`.
-    pub machine_kind: String,
-    /// The machine's digest; empty where there are several machines.
-    pub digest: String,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// The version of Weir that ran it.
-    pub weir: String,
-    /// Figures kept.
-    pub kept: usize,
-    /// Figures planned.
-    pub planned: usize,
-    /// Whether it ended before it had all its figures, or is still under way.
-    pub partial: bool,
-    /// Seconds until it ended, or until its last figure.
-    pub elapsed_s: f64,
-    /// The largest bandwidth among the figures that were asked for, in GB/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best_gbps: Option<f64>,
-    /// The least mean latency among the figures that were asked for, in ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_ns: Option<f64>,
 }
 
 /// A `runs export --raw` document: `weir/record/1`.

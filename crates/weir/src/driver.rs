@@ -5,10 +5,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use serde_json::json;
-use weir_lab::{Bench, Finished, Keeper, Lab, LabError, Notes, Outcome as _, PointSpec, Study};
+use schemars::schema_for;
+use serde_json::{Value, json};
+use weir_lab::{Bench, Finished, Keeper, Lab, LabError, Notes, Outcome, PointSpec, Study};
 use weir_linux::storage::Wish;
 use weir_model::document::{Document, Header, Point};
+use weir_model::frame::Frame;
 use weir_model::machine::MachineKind;
 use weir_model::topology::TierKind;
 
@@ -20,8 +22,9 @@ use crate::insight::header_of;
 use crate::machine::{self, Chosen};
 use crate::output::alike;
 use crate::progress::Progress;
-use crate::store::{Figure, NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun};
-use crate::studies;
+use crate::store::{
+    Figure, NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun, understood,
+};
 
 /// A study at work: where, how often, under which name.
 pub struct Job<'a> {
@@ -206,7 +209,7 @@ impl<'a> Job<'a> {
             header: header.clone(),
             output,
         });
-        let list = studies::main_list::<S::Output>();
+        let list = main_list::<S::Output>();
         if let (None, Ok(document), Some(list)) = (&trouble, &document, &list) {
             trouble = store.settle(run, document, list).err();
         }
@@ -286,7 +289,7 @@ pub fn resume<S: Study>(
             "run {run} ({verb} by Weir {weir}) was kept without its plan and cannot be resumed; measure it again"
         ))
     })?;
-    let mut header: Header = studies::understood(&stored, stored.parse())?;
+    let mut header: Header = understood(&stored, stored.parse())?;
     let stores = header
         .topology
         .tiers
@@ -542,4 +545,14 @@ impl Keeper for Keep<'_, '_> {
     fn stop(&self) -> bool {
         self.job.context.stop.requested()
     }
+}
+
+/// The list that has the figures of a document that is kept as a whole; `None` for points, which are kept one by one,
+/// and where there is no list.
+pub fn main_list<O: Outcome>() -> Option<String> {
+    let schema = schema_for!(O).to_value();
+    let lists = Frame::all_of(&schema, &Value::Null);
+    let of_points = lists.iter().any(|list| list.name == POINTS);
+    let first = lists.into_iter().next();
+    first.map(|list| list.name).filter(|_| !of_points)
 }

@@ -18,10 +18,10 @@ use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
 use crate::context::Context;
+use crate::counting;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::progress::Progress;
-use crate::verbs;
 
 impl From<InsightError> for Failure {
     fn from(error: InsightError) -> Self {
@@ -52,7 +52,7 @@ pub fn counters(path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
         cpu: cpu.map(str::to_owned),
         cgroup: None,
     };
-    verbs::counters::read(path, &options)
+    counting::read_file(path, &options)
 }
 
 /// A file's text; what is far too large is not read.

@@ -7,7 +7,7 @@ use weir_lab::Outcome;
 use weir_model::document::{Document, Header};
 
 use crate::context::{Context, say};
-use crate::driver::new_run;
+use crate::driver::{main_list, new_run};
 use crate::failure::Result;
 use crate::store::{RunId, RunState, Store};
 use crate::studies;
@@ -46,7 +46,7 @@ impl<'a> Keeping<'a> {
         for warning in &document.header.warnings {
             say(&format!("weir: warning: {warning}"));
         }
-        let list = studies::main_list::<O>().unwrap_or_default();
+        let list = main_list::<O>().unwrap_or_default();
         let kept = self.add(&document.header, &document, &list);
         studies::show(context, &document, kept.as_ref().ok().copied())?;
         kept.map(drop)

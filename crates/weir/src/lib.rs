@@ -32,12 +32,17 @@ pub mod verbs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use weir_insight::studies::tune::Interleave;
+use weir_lab::reproduce::{Reproduce, Vary};
+use weir_lab::{RunAlone, Study as _};
 
 use cli::{Cli, Verb};
 use context::{Context, say};
 use failure::{Failure, Result};
 use interrupt::Stop;
+use store::StoredRun;
+use studies::points_again;
 
 /// Runs the command with these arguments, the program's name first.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -91,10 +96,29 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Steer(args) => verbs::steer::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
-        Verb::Runs(args) => verbs::runs::run(&args, &context),
+        Verb::Runs(args) => verbs::runs::run(&args, &context, resume),
         Verb::Report(args) => verbs::report::run(&args, &context),
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
-        Verb::Man(args) => verbs::man::run(&args),
-        Verb::Completions(args) => verbs::completions::run(&args),
+        Verb::Man(args) => verbs::man::run(&args, Cli::command()),
+        Verb::Completions(args) => verbs::completions::run(&args, Cli::command()),
+    }
+}
+
+/// Runs what a stopped run still lacks: points by the plan that was kept, other studies by their arguments.
+fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Result<()> {
+    let run = stored.summary.id;
+    let typed = stored.arguments.as_array().into_iter().flatten();
+    let words = typed.filter_map(|word| word.as_str());
+    let cli = Cli::try_parse_from(std::iter::once("weir").chain(words));
+    match (cli.map(|cli| cli.verb), stored.summary.verb.as_str()) {
+        (Ok(Verb::Tune(args)), _) => verbs::tune::resume(args, context, run),
+        (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
+        (Ok(Verb::Reproduce(args)), _) => verbs::reproduce::resume(&args, context, run),
+        (_, Interleave::VERB | RunAlone::VERB | Reproduce::VERB | Vary::VERB) => {
+            Err(Failure::request(format!(
+                "this version does not read the arguments of run {run}; start it again"
+            )))
+        }
+        _ => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
     }
 }

@@ -1,7 +1,6 @@
 //! Every study, a line each, and how stored runs are read.
 
 use schemars::schema_for;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weir_insight::documents::Tuned;
 use weir_insight::studies::tune::Interleave;
@@ -14,14 +13,13 @@ use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study
 use weir_model::document::{Document, Header};
 use weir_model::frame::{Frame, with_prefix};
 
-use crate::cli::Format;
-use crate::context::Context;
-use crate::driver::{Job, POINTS};
+use crate::context::{Context, Format};
+use crate::driver::Job;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
-use crate::store::{RunId, StoredRun};
+use crate::store::{RunId, StoredRun, understood};
 
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
 #[derive(Debug, Clone)]
@@ -95,16 +93,6 @@ impl Reader {
 pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
     let holds = |reader: &&Reader| run.summary.verb == reader.verb || run.schema() == reader.schema;
     STORED.iter().find(holds)
-}
-
-/// The list that has the figures of a document that is kept as a whole; `None` for points, which are kept one by one,
-/// and where there is no list.
-pub fn main_list<O: Outcome>() -> Option<String> {
-    let schema = schema_for!(O).to_value();
-    let lists = Frame::all_of(&schema, &Value::Null);
-    let of_points = lists.iter().any(|list| list.name == POINTS);
-    let first = lists.into_iter().next();
-    first.map(|list| list.name).filter(|_| !of_points)
 }
 
 /// Runs a study once on a machine, keeps and prints what it found.
@@ -258,22 +246,4 @@ pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
         .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
     let output = output.derived(&records, &header.topology);
     Ok(Document { header, output })
-}
-
-/// What a run was understood to hold.
-///
-/// # Errors
-/// It was not: this version does not read it.
-pub fn understood<D: DeserializeOwned>(
-    run: &StoredRun,
-    parsed: serde_json::Result<D>,
-) -> Result<D> {
-    parsed.map_err(|error| {
-        Failure::Request(anyhow::Error::new(error).context(format!(
-            "run {} holds a document of kind {}, written by Weir {}, that this command does not read",
-            run.summary.id,
-            run.schema(),
-            run.summary.weir
-        )))
-    })
 }

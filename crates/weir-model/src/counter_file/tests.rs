@@ -110,7 +110,6 @@ fn hardware_events_become_portable_counters_with_their_share() {
         (unknown[0].event.as_str(), unknown[0].line),
         ("r840d1:u", Some(5))
     );
-    assert_eq!(document.lines(&LIBRARY)[&Cycles], 2);
 }
 
 #[test]

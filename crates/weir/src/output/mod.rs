@@ -1,6 +1,6 @@
 //! Standard output: results, in the format that was asked for, and nothing else.
 
-mod csv;
+pub mod csv;
 mod insight;
 mod prose;
 mod steer;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Result;
 
-pub use self::csv::{point_rows, to_csv};
+pub use self::csv::{of_rows as to_csv, point_rows};
 pub use insight::{calibrate, explain, predict};
 pub use prose::{WIDTH, alike, width, wrap};
 pub use steer::{steer, steer_rows};

@@ -1,6 +1,6 @@
 //! Renderers of frames: text, CSV, Parquet, and pictures on the page. None knows a study.
 
-pub mod csv;
+pub mod chart;
 pub mod parquet;
 pub mod picture;
 pub mod text;
@@ -11,6 +11,7 @@ use weir_model::access::Op;
 use weir_model::frame::{Column, Frame, Kind, words};
 use weir_model::units::Bytes;
 
+pub use crate::output::csv;
 use crate::output::{figure, percent};
 
 /// Rows of a frame that a view shows.

@@ -4,13 +4,12 @@ use serde_json::Value;
 use weir_lab::view::{Axis, Bars, Best, Grid, Lines, Medium, Shape, View};
 use weir_model::frame::{Column, Frame, words};
 
+use super::chart::{
+    Bar, BarChart, Cell, Drawn, Group, HeatChart, Limit, LineChart, Look, Panel, Reach, Sample,
+    Series, Sign, Spread, Stroke, Wall,
+};
 use super::{colour, distinct, groups, interval, named, plain, rows, titled, values};
 use crate::output::figure;
-use crate::report::Drawn;
-use crate::report::chart::{
-    Bar, BarChart, Cell, Group, HeatChart, Limit, LineChart, Look, Panel, Reach, Sample, Series,
-    Sign, Spread, Stroke, Wall,
-};
 
 /// A vertical axis whose figures span more than this factor is logarithmic where the view leaves the choice.
 const LINEAR_UP_TO: f64 = 6.0;

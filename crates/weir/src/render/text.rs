@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use weir_lab::view::{Col, Grid, Medium, Shape, View};
 use weir_model::frame::{Frame, Kind, words};
 
-use super::{cell, distinct, groups, head, holds, named, plain, rows, titled, values};
+use super::{cell, distinct, groups, head, holds, named, plain, rows, titled};
 use crate::output::{Column, Table, figure, width, wrap};
 
 /// Every view of text, one table after the other.

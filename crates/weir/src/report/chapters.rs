@@ -6,7 +6,8 @@ use weir_lab::view::{Shape, View};
 use weir_lab::{About, Points};
 use weir_model::frame::Frame;
 
-use super::figures::{self, Drawn};
+use super::chart::Drawn;
+use super::figures;
 use super::plate::plate;
 use crate::render::picture;
 use crate::render::text::{self, Sheet};

@@ -1,7 +1,6 @@
 //! The report: runs as one page that needs nothing else, neither a network nor a second file.
 
 mod chapters;
-pub mod chart;
 pub mod figures;
 mod head;
 mod insight;
@@ -12,9 +11,9 @@ use weir_lab::interplay::Matrix;
 use weir_model::document::{BenchDocument, Point};
 use weir_model::units::Nanos;
 
+use crate::render::chart;
 use crate::store::RunId;
 
-pub use figures::Drawn;
 pub use insight::{Insight, Told};
 pub use page::page;
 

@@ -4,8 +4,7 @@
 use maud::{Markup, html};
 
 use super::Cited;
-use super::chart::{Chart, Room};
-use super::figures::Drawn;
+use super::chart::{Chart, Drawn, Room};
 
 /// A chart on the page.
 pub fn plate(drawn: &Drawn, runs: &[&dyn Cited]) -> Markup {

@@ -7,8 +7,7 @@ use rusqlite::{OptionalExtension, Row, ToSql, named_params};
 use weir_model::topology::TierName;
 
 use super::error::Located;
-use super::{RunId, RunState, Store, StoreError};
-use crate::documents::RunLine;
+use super::{RunId, RunLine, RunState, Store, StoreError};
 
 /// Which runs to list; what is left out does not narrow.
 #[derive(Debug, Clone, Default, PartialEq)]

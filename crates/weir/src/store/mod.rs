@@ -18,7 +18,7 @@ use serde::Serialize;
 pub use error::StoreError;
 pub use list::{Filter, Metric};
 pub use plan::{KeptPlan, Plan};
-pub use run::{NewRun, RunId, RunState, StoredRun};
+pub use run::{NewRun, RunId, RunLine, RunState, StoredRun, understood};
 
 use error::Located;
 

@@ -6,8 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::Located;
 use super::list::{LINE, line};
-use super::{NewRun, RunId, Store, StoreError, to_text};
-use crate::documents::RunLine;
+use super::{NewRun, RunId, RunLine, Store, StoreError, to_text};
 
 /// The points that a run is to measure, and on what.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::documents::RunLine;
+use crate::failure::{Failure, Result};
 
 /// A run's number: short, counted from 1, never used twice in a store.
 #[derive(
@@ -32,6 +32,41 @@ weir_model::named! {
         /// It was stopped, it was killed, it failed, or it is still under way.
         Partial = "partial",
     }
+}
+
+/// One run in the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLine {
+    /// Its number.
+    pub id: RunId,
+    /// When it began, in UTC: `2026-03-01 14:05:09`.
+    pub started: String,
+    /// `bench bandwidth`, `tour`, `reproduce`.
+    pub verb: String,
+    /// The machine's name.
+    pub machine: String,
+    /// `host`, `sim`.
+    pub machine_kind: String,
+    /// The machine's digest; empty where there are several machines.
+    pub digest: String,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// The version of Weir that ran it.
+    pub weir: String,
+    /// Figures kept.
+    pub kept: usize,
+    /// Figures planned.
+    pub planned: usize,
+    /// Whether it ended before it had all its figures, or is still under way.
+    pub partial: bool,
+    /// Seconds until it ended, or until its last figure.
+    pub elapsed_s: f64,
+    /// The largest bandwidth among the figures that were asked for, in GB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_gbps: Option<f64>,
+    /// The least mean latency among the figures that were asked for, in ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_ns: Option<f64>,
 }
 
 /// What is known of a run before it begins: all that it takes to repeat it.
@@ -86,7 +121,25 @@ impl StoredRun {
     ///
     /// # Errors
     /// It is of another kind, or a later version wrote it.
-    pub fn parse<D: DeserializeOwned>(&self) -> Result<D, serde_json::Error> {
+    pub fn parse<D: DeserializeOwned>(&self) -> serde_json::Result<D> {
         serde_json::from_value(self.document.clone())
     }
+}
+
+/// What a run was understood to hold.
+///
+/// # Errors
+/// It was not: this version does not read it.
+pub fn understood<D: DeserializeOwned>(
+    run: &StoredRun,
+    parsed: serde_json::Result<D>,
+) -> Result<D> {
+    parsed.map_err(|error| {
+        Failure::Request(anyhow::Error::new(error).context(format!(
+            "run {} holds a document of kind {}, written by Weir {}, that this command does not read",
+            run.summary.id,
+            run.schema(),
+            run.summary.weir
+        )))
+    })
 }

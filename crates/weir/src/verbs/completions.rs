@@ -1,9 +1,7 @@
 //! `weir completions`: a script by which a shell completes the arguments.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::failure::Result;
 use crate::output::print;
 
@@ -18,12 +16,12 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the script for the command.
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args, mut command: clap::Command) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "weir", &mut script);
+    clap_complete::generate(args.shell, &mut command, "weir", &mut script);
     print(&String::from_utf8_lossy(&script))
 }

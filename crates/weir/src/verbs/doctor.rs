@@ -12,8 +12,7 @@ use weir_model::diagnosis::{
     Diagnosis, DoctorDocument, Finding, RecordingNote, ScrubbedNote, Severity,
 };
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_csv, to_json, wrap};
 use crate::system::{self, System};

@@ -1,9 +1,7 @@
 //! `weir man`: the manual, made from the text of `--help`.
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::cli::Cli;
 use crate::failure::{Failure, Result};
 use crate::output::print;
 
@@ -18,12 +16,11 @@ pub struct Args {
     verb: Vec<String>,
 }
 
-/// Prints a page as troff.
+/// Prints a page of the command's manual as troff.
 ///
 /// # Errors
 /// There is no such verb, or standard output cannot be written to.
-pub fn run(args: &Args) -> Result<()> {
-    let mut command = Cli::command();
+pub fn run(args: &Args, mut command: clap::Command) -> Result<()> {
     command.build();
     let mut found = &command;
     for word in &args.verb {

@@ -10,8 +10,7 @@ use weir_model::machine::{Identity, MachineError, MachineKind};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::documents::{NodePages, PlaceDocument, PlaceStep};
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;

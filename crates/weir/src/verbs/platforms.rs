@@ -7,8 +7,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use weir_model::platform::{Definition, Library, ParameterRow};
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;

@@ -16,8 +16,7 @@ use weir_model::topology::TierName;
 use weir_model::workload::{Workload, population};
 
 use super::workload::find_for;
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::counting::{self, Count};
 use crate::evaluation::{self, Counted, Row};
 use crate::failure::{Failure, Result};

@@ -19,8 +19,8 @@ use super::{calibrate, explain, predict, steer, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::report::{Insight, Section, Told, page};
-use crate::store::{Store, StoredRun};
-use crate::studies::{self, understood};
+use crate::store::{Store, StoredRun, understood};
+use crate::studies;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,7 @@ use weir_model::capability::Capability;
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::{Tier, Topology};
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::TopoDocument;
 use crate::failure::Result;
 use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};

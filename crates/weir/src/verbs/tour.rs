@@ -6,8 +6,7 @@ use weir_lab::{Points, bandwidth, latency};
 use weir_model::access::Op;
 
 use super::{bench, report, topo};
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::driver::{Done, Job};
 use crate::failure::Result;
 use crate::machine::{self, Chosen};

@@ -8,8 +8,7 @@ use serde::Serialize;
 use weir_lab::RunAlone;
 use weir_model::workload::{Region, Workload, Workloads};
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};

@@ -3,8 +3,8 @@
 use weir_insight::documents::{Advice, Tuned};
 use weir_model::document::Document;
 
-use super::Drawn;
 use crate::output::{figure, percent};
+use crate::render::chart::Drawn;
 use crate::report::chart::{Limit, LineChart, Look, Sample, Series, Spread, Stroke, Wall};
 use crate::report::{Insight, Told};
 

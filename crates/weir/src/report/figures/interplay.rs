@@ -4,9 +4,9 @@ use maud::{Markup, html};
 use weir_lab::interplay::{Matrix, sentence};
 use weir_model::interplay::{At, Cell as Pair, Ratio, SurfacePoint};
 
-use super::Drawn;
 use super::words::distinct;
 use crate::output::{figure, percent};
+use crate::render::chart::Drawn;
 use crate::report::chart::{
     Cell, Chart, HeatChart, Look, Panel, Reach, Room, Sign, Stack, StackChart,
 };

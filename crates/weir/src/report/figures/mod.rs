@@ -18,7 +18,7 @@ use weir_model::access::Op;
 use weir_model::topology::{TierName, Topology};
 
 use super::Section;
-use super::chart::{Chart, Look};
+use super::chart::Look;
 
 pub use interleave::interleaved;
 pub use interplay::{behind_cells, interplay};
@@ -28,26 +28,6 @@ pub use slowdown::{explained, slowdowns};
 pub use steer::steered;
 pub use tail::tails;
 pub use words::sign;
-
-/// A chart with its name, which says what it is of where a page has many of a kind.
-pub struct Drawn {
-    /// `Bandwidth of cxl0 by threads`.
-    pub name: String,
-    /// The chart.
-    pub chart: Box<dyn Chart>,
-    /// Where figures come from that are not of the page's runs; else empty.
-    pub sources: String,
-}
-
-impl Drawn {
-    pub(crate) fn new(name: impl Into<String>, chart: impl Chart + 'static) -> Self {
-        Self {
-            name: name.into(),
-            chart: Box::new(chart),
-            sources: String::new(),
-        }
-    }
-}
 
 /// The colour of a tier, the same in every chart of a page: local DRAM is always the first.
 fn tier_look(topology: &Topology, tier: &TierName) -> Look {

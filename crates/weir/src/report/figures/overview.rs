@@ -5,10 +5,10 @@ use weir_model::document::Point;
 use weir_model::topology::{TierKind, TierName};
 
 use super::words::{distinct, interval, several, sign};
-use super::{Drawn, loaded, op_look, run_name, tail, tier_look};
+use super::{loaded, op_look, run_name, tail, tier_look};
 use crate::output::figure;
 use crate::report::Section;
-use crate::report::chart::{Bar, BarChart, Group, Look, Series, Stroke};
+use crate::report::chart::{Bar, BarChart, Drawn, Group, Look, Series, Stroke};
 use crate::summary::is_chase;
 use crate::summary::{Peak, TierSummary, summarise};
 

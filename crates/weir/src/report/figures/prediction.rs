@@ -3,9 +3,9 @@
 use weir_insight::documents::{PredictDocument, Predicted};
 use weir_model::insight::{Bound, Micro, Rejected};
 
-use super::Drawn;
 use super::causes;
 use crate::output::{distinct, figure};
+use crate::render::chart::Drawn;
 use crate::report::chart::{
     Bar, BarChart, Cloud, Dot, Group, Look, ScatterChart, Stack, StackChart,
 };

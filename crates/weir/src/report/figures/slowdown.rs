@@ -3,8 +3,8 @@
 
 use weir_insight::documents::{ExplainDocument, ExplainedRun};
 
-use super::Drawn;
 use super::causes::{self, LEVELS};
+use crate::render::chart::Drawn;
 use crate::report::chart::{Stack, StackChart, Stretch, Strip, StripChart};
 use crate::report::{Insight, Told};
 

@@ -6,8 +6,8 @@ use weir_steer::document::{SideSummary, SteerDocument};
 use weir_steer::readings::Role;
 use weir_steer::record::WindowRecord;
 
-use super::Drawn;
 use crate::output::figure;
+use crate::render::chart::Drawn;
 use crate::report::chart::{LineChart, Look, Sample, Series, Spread, Stroke};
 use crate::report::{Insight, Told};
 

@@ -6,9 +6,9 @@ use weir_model::latency::LatencySummary;
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 
-use super::Drawn;
 use super::words::{distinct, remarks, sign};
 use crate::output::figure;
+use crate::render::chart::Drawn;
 use crate::report::Section;
 use crate::report::chart::{LineChart, Look, Sample, Series, Spread, quantile_name};
 

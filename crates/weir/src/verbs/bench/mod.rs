@@ -11,8 +11,7 @@ use weir_lab::{AnyStudy, Lab, LabError, Points, Study};
 use weir_model::document::Document;
 use weir_model::machine::MachineKind;
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::driver::{Done, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};

@@ -12,8 +12,7 @@ use weir_model::document::Header;
 use weir_model::insight::SlowdownModel;
 use weir_model::topology::TierName;
 
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, header, header_of, model_path, run_options, write_model};
 use crate::keeping::Keeping;

@@ -8,8 +8,7 @@ use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
 
 use super::chosen;
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, print, to_csv, to_json};

@@ -4,13 +4,11 @@ mod list;
 mod record;
 mod show;
 
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use weir_model::counter_file::{self, CountersDocument, ReadOptions};
+use weir_model::counter_file::ReadOptions;
 use weir_model::counters::Counter;
-use weir_model::events::EventLibrary;
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -70,24 +68,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::List(args) => list::run(args, context),
         What::Show(args) => show::run(args, context),
     }
-}
-
-/// Reads a file of counters for any verb that takes one; `-` is standard input.
-///
-/// # Errors
-/// It cannot be read, or is not a file of counters.
-pub fn read(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
-    let name = file.display().to_string();
-    let text = if name == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
-    // One command may read thousands of files.
-    static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
-    counter_file::read(&name, &text, options, &LIBRARY)
-        .map_err(|error| Failure::Request(error.into()))
 }
 
 /// How to read a file of counters.

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{chosen, show};
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::counting::{self, Count};
 use crate::failure::Result;
 

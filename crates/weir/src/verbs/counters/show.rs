@@ -8,8 +8,8 @@ use weir_model::counter_file::{CounterInterval, CountersDocument, KnownBy};
 use weir_model::counters::{Counter, CounterSet, RunningShare};
 
 use super::Reading;
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
+use crate::counting;
 use crate::failure::Result;
 use crate::output::{Column, Table, distinct, print, seconds, to_csv, to_json};
 
@@ -31,7 +31,7 @@ pub struct Args {
 /// # Errors
 /// It cannot be read, or is not a file of counters.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let document = super::read(&args.file, &args.reading.options())?;
+    let document = counting::read_file(&args.file, &args.reading.options())?;
     for note in &document.notes {
         say(&format!("note: {note}"));
     }

@@ -15,8 +15,7 @@ use weir_model::units::Nanos;
 
 use super::counters::write;
 use super::workload::find_for;
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::counting;
 use crate::failure::{Failure, Result};
 use crate::insight::{self, counters, header, header_of, run_options};

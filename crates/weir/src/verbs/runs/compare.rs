@@ -4,8 +4,7 @@ use clap::ValueEnum;
 use weir_lab::compare::{Comparison, Figure, Pair, Quantile, Unit, compare};
 use weir_model::document::{BenchDocument, Point};
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
 use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};

@@ -11,8 +11,7 @@ use serde_json::json;
 use weir_model::document::Record;
 use weir_model::frame::{Frame, with_prefix};
 
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::documents::RecordDocument;
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json};

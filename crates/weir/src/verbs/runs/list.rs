@@ -7,12 +7,11 @@ use weir_lab::studies::POINT_STUDIES;
 use weir_lab::studies::all::All;
 use weir_model::topology::TierName;
 
-use crate::cli::Format;
-use crate::context::Context;
-use crate::documents::{RunLine, RunsDocument};
+use crate::context::{Context, Format};
+use crate::documents::RunsDocument;
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, print, seconds, to_csv, to_json};
-use crate::store::{Filter, Metric, Store};
+use crate::store::{Filter, Metric, RunLine, Store};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

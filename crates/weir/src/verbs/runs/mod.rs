@@ -6,27 +6,22 @@ mod list;
 
 use std::path::Path;
 
-use clap::{Parser as _, Subcommand};
+use clap::Subcommand;
 use serde_json::Value;
 use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument};
-use weir_insight::studies::tune::Interleave;
-use weir_lab::reproduce::{Reproduce, Vary};
-use weir_lab::{Points, RunAlone, Study as _};
+use weir_lab::Points;
 use weir_model::document::{BenchDocument, Header};
 use weir_model::frame::Frame;
 
 use weir_steer::document::SteerDocument;
 
-use super::{reproduce, tune, workload};
-use crate::cli::{Cli, Format, Verb};
-use crate::context::Context;
-use crate::documents::RunLine;
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::output::{self, alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
-use crate::store::{Store, StoredRun};
-use crate::studies::{self, points_again, understood};
-use crate::{documents, driver, storage};
+use crate::store::{RunLine, Store, StoredRun, understood};
+use crate::studies;
+use crate::{documents, storage};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,11 +66,14 @@ enum What {
     Export(export::Args),
 }
 
+/// What takes up a stopped run: the verbs themselves know how.
+pub type Resume = fn(&StoredRun, &Context, &storage::Named) -> Result<()>;
+
 /// Lists, shows or exports.
 ///
 /// # Errors
 /// The store cannot be read, or has no such run.
-pub fn run(args: &Args, context: &Context) -> Result<()> {
+pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;
     match &args.what {
@@ -102,25 +100,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 .collect::<Result<Vec<_>>>()?;
             export::run(args, runs, context)
         }
-    }
-}
-
-/// Runs what a stopped run still lacks: points by the plan that was kept, other studies by their arguments.
-fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Result<()> {
-    let run = stored.summary.id;
-    let typed = stored.arguments.as_array().into_iter().flatten();
-    let words = typed.filter_map(|word| word.as_str());
-    let cli = Cli::try_parse_from(std::iter::once("weir").chain(words));
-    match (cli.map(|cli| cli.verb), stored.summary.verb.as_str()) {
-        (Ok(Verb::Tune(args)), _) => tune::resume(args, context, run),
-        (Ok(Verb::Workload(args)), _) => workload::resume(&args, context, run),
-        (Ok(Verb::Reproduce(args)), _) => reproduce::resume(&args, context, run),
-        (_, Interleave::VERB | RunAlone::VERB | Reproduce::VERB | Vary::VERB) => {
-            Err(Failure::request(format!(
-                "this version does not read the arguments of run {run}; start it again"
-            )))
-        }
-        _ => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
     }
 }
 

@@ -12,8 +12,7 @@ use weir_steer::config::Known;
 use weir_steer::steered::Actuators;
 
 use super::{clock, config_file};
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, HOST};
 use crate::output::print;

@@ -9,12 +9,10 @@ use weir_steer::document::SteerDocument;
 use weir_steer::log::{ChangeDetector, LogLine};
 
 use super::config_file;
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
-use crate::store::Store;
-use crate::studies::understood;
+use crate::store::{Store, understood};
 use crate::verbs::runs::load;
 
 /// Arguments.

@@ -41,8 +41,6 @@ use crate::failure::Result;
 use crate::machine::HOST;
 use crate::output::{Column, Table, print};
 
-pub use restore::RestoreDocument;
-
 /// The verb as the store has it.
 pub const VERB: &str = "steer run";
 

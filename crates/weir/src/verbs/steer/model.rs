@@ -13,8 +13,7 @@ use weir_steer::scenario_run::{self, RunOptions, run_scenario, tier_names};
 use weir_steer::steered::{Actuators, Phase};
 
 use super::{RunArgs, VERB};
-use crate::cli::Format;
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::failure::{Failure, Result};
 use crate::insight::header_of;
 use crate::keeping::Keeping;

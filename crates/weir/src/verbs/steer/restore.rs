@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use weir_linux::Root;
 use weir_linux::steer::restore;
 
 use super::config_file;
-use crate::cli::Format;
-use crate::context::Context;
+use crate::context::{Context, Format};
+use crate::documents::RestoreDocument;
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
 
@@ -29,26 +27,6 @@ pub struct Args {
     /// The journal's folder [default: /var/lib/weir/steer].
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
-}
-
-/// A `steer restore` document: `weir/steer-restore/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RestoreDocument {
-    /// `weir/steer-restore/1`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Files and folders that were changed, and are restored.
-    pub put_back: Vec<String>,
-    /// What could not be restored, and why.
-    pub not_put_back: Vec<String>,
-    /// Other facts.
-    pub notes: Vec<String>,
-}
-
-impl RestoreDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/steer-restore/1";
 }
 
 /// Restores everything that the journal names.

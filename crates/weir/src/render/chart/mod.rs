@@ -38,6 +38,26 @@ pub trait Chart {
     fn signs(&self) -> BTreeSet<Sign>;
 }
 
+/// A chart with its name, which says what it is of where a page has many of a kind.
+pub struct Drawn {
+    /// `Bandwidth of cxl0 by threads`.
+    pub name: String,
+    /// The chart.
+    pub chart: Box<dyn Chart>,
+    /// Where figures come from that are not of the page's runs; else empty.
+    pub sources: String,
+}
+
+impl Drawn {
+    pub(crate) fn new(name: impl Into<String>, chart: impl Chart + 'static) -> Self {
+        Self {
+            name: name.into(),
+            chart: Box::new(chart),
+            sources: String::new(),
+        }
+    }
+}
+
 /// How much room a chart has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
