@@ -1,6 +1,5 @@
 //! What a machine can do, and what it lacks: absence is a value with a name, never a zero.
 
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
