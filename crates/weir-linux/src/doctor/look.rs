@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use weir_model::capability::Unavailable;
+use weir_model::capability::{Feature, Unavailable};
 use weir_model::diagnosis::{Evidence, Finding, Severity, Spoils};
 
 use crate::root::{Reading, Root};
@@ -35,6 +35,19 @@ impl Look<'_> {
             let (_, rest) = text.split_once('[')?;
             Some(rest.split_once(']')?.0.to_owned())
         }))
+    }
+
+    /// What `topo` says of a capability that the machine lacks, as a finding; all is well if it has it.
+    pub(super) fn lack(&self, feature: Feature, spoils: Spoils) -> Verdict {
+        let mut listed = self.view.capabilities().into_iter();
+        let lacking = listed.find(|c| c.feature == feature && !c.present);
+        let Some(lacking) = lacking else {
+            return fine();
+        };
+        Found::new(Severity::Minor, spoils, lacking.detail)
+            .so(&lacking.cost)
+            .or(lacking.remedy)
+            .alone()
     }
 
     /// Nodes that have memory but no processors: slower tiers.

@@ -5,6 +5,7 @@ mod cxl_memory;
 use weir_model::capability::{Capability, Feature, Unavailable};
 
 use super::HostView;
+use crate::root::Reading;
 use crate::storage;
 
 pub(super) fn list(view: &HostView) -> Vec<Capability> {
@@ -83,8 +84,13 @@ fn instructions(view: &HostView) -> Vec<Capability> {
                 format!("{mode} work queue {}", queue.name)
             }),
             "copies by the accelerator cannot be measured",
-            if arm {
-                ""
+            if let Reading::Absent(_) = view.dsa {
+                match arm || view.is_virtual() {
+                    true => "",
+                    false => {
+                        "modprobe idxd, on a processor that has the accelerator (Sapphire Rapids or later)"
+                    }
+                }
             } else {
                 "accel-config config-wq dsa0/wq0.0 --group-id=0 --type=user --mode=shared --name=weir --wq-size=16 --threshold=8 --driver-name=user; accel-config config-engine dsa0/engine0.0 --group-id=0; accel-config enable-device dsa0; accel-config enable-wq dsa0/wq0.0"
             },
@@ -329,13 +335,10 @@ fn prefetch(view: &HostView) -> Result<String, Unavailable> {
             "the recording does not say whether the registers that switch prefetchers can be written",
         ))
     });
-    found.map_err(|why| {
-        if view.is_virtual() {
-            Unavailable::because(format!(
-                "the hypervisor does not pass on the registers that switch prefetchers ({why})"
-            ))
-        } else {
-            why
-        }
+    found.map_err(|why| match view.is_virtual() {
+        true => Unavailable::because(
+            "the hypervisor does not pass on the registers that switch prefetchers",
+        ),
+        false => why,
     })
 }

@@ -1,5 +1,7 @@
 //! The activity of the kernel and of other programs, and the permissions of this program.
 
+use weir_model::capability::Feature;
+use weir_model::diagnosis;
 use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
 
 use super::super::look::{Look, Verdict, fine, measurement, tiering};
@@ -140,7 +142,9 @@ pub(super) fn counters(look: &Look) -> Verdict {
     let level = look.value::<i32>(path)?;
     let Some(level) = level.filter(|&l| l > 0 && look.has_privilege(CAP_PERFMON) != Some(true))
     else {
-        return fine();
+        let mut found = look.lack(Feature::CorePmu, diagnosis::Spoils::Measurement)?;
+        found.extend(look.lack(Feature::UncorePmu, diagnosis::Spoils::Measurement)?);
+        return Ok(found);
     };
     measurement(
         Minor,
@@ -161,7 +165,7 @@ pub(super) fn registers(look: &Look) -> Verdict {
         .known()
         .map_or("", String::as_str);
     if look.view.is_virtual() || !["GenuineIntel", "AuthenticAMD"].contains(&vendor) {
-        return fine();
+        return look.lack(Feature::PrefetchControl, diagnosis::Spoils::Measurement);
     }
     let path = "/dev/cpu/0/msr";
     let found = measurement(Minor, "this program cannot write the registers that switch prefetchers")
@@ -194,7 +198,7 @@ pub(super) fn nice(look: &Look) -> Verdict {
 pub(super) fn resctrl(look: &Look) -> Verdict {
     let flags = ["cat_l3", "cat_l2", "mba", "rdt_a"];
     let Some(flag) = flags.iter().find(|flag| look.view.processor.has(flag)) else {
-        return fine();
+        return look.lack(Feature::Resctrl, diagnosis::Spoils::Tiering);
     };
     let path = "/sys/fs/resctrl";
     match look.view.resctrl {
