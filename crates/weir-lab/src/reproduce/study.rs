@@ -50,13 +50,16 @@ pub struct Vary {
     pub of: Reproduce,
 }
 
+/// Opens a platform, perhaps with a parameter at one end of its range.
+pub type OpenModel = fn(On, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String>;
+
 /// The rules of every crate, and how the models that they ask are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Models {
     /// The rules; the first for a row counts.
     pub rules: fn() -> Vec<Rule>,
     /// Opens a platform, perhaps with a parameter at one end of its range.
-    pub open: fn(On, Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>, String>,
+    pub open: OpenModel,
     /// The platform of an expression.
     pub compose: fn(&str) -> Result<Platform, String>,
 }
