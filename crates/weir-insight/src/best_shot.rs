@@ -1,8 +1,7 @@
 //! Best-shot beside a sweep: what its one run is worth on workloads that wait for bandwidth.
 
-use weir_lab::{WorkloadOptions, WorkloadRun};
+use weir_lab::{Lab, LabError, WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Bound, InterleaveFit};
-use weir_model::machine::{MachineError, Testbed};
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
 
@@ -11,7 +10,7 @@ use crate::bound::classify;
 use crate::interleave::Weights;
 use crate::interleave::best_shot::{Load, aim};
 use crate::tune::{ROUND, change, run_at, shares, sweep};
-use crate::two_tiers::{TierRunError, Tiers};
+use crate::two_tiers::Tiers;
 
 /// The same program on so many cores, which fills the memory as rate runs and thread pools do.
 pub fn crowd(workload: &Workload, threads: u32) -> Workload {
@@ -49,15 +48,14 @@ pub struct Shot {
 /// # Errors
 /// The machine refuses, counters are missing, or it was stopped.
 pub fn shoot_and_sweep(
-    testbed: &dyn Testbed,
+    lab: &Lab<'_>,
     fit: &InterleaveFit,
     workload: &Workload,
     tiers: &Tiers,
     unloaded: Cycles,
     options: &WorkloadOptions,
-    go_on: &(dyn Fn() -> bool + Sync),
-) -> Result<Option<Shot>, TierRunError> {
-    let at = |weights| run_at(testbed, workload, tiers, weights, options);
+) -> Result<Option<Shot>, LabError> {
+    let at = |weights| run_at(lab, workload, tiers, weights, options);
     let local = at(Weights { local: 1, slow: 0 })?;
     let counted = Run::of(&local.counters)?;
     if classify(&counted, Some(unloaded)).bound != Some(Bound::Bandwidth) {
@@ -69,13 +67,8 @@ pub fn shoot_and_sweep(
         false => Weights { local: 1, slow: 0 },
     };
     let all = swept_shares();
-    let swept: Vec<(Weights, WorkloadRun)> =
-        sweep(testbed, workload, tiers, &all, options, &|_| go_on())
-            .into_iter()
-            .collect::<Result<_, MachineError>>()?;
-    if swept.len() < all.len() {
-        return Err(TierRunError::Stopped);
-    }
+    let swept = sweep(lab, workload, tiers, &all, options)?;
+    let swept: Vec<(Weights, WorkloadRun)> = all.into_iter().zip(swept).collect();
     let gain = |run: &WorkloadRun| 1.0 / (1.0 + change(&local, run)) - 1.0;
     // A run of the same is the same.
     let there = swept

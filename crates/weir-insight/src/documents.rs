@@ -1,30 +1,21 @@
-//! The documents of `weir explain`, `predict`, `calibrate` and `tune`.
+//! What is found by `weir explain`, `predict`, `calibrate` and `tune`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use weir_model::counters::Counter;
-use weir_model::document::Header;
 use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, GbPerSec, Nanos};
 
-/// An `explain` document: `weir/explain/1`.
+/// Where runs lose their cycles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ExplainDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub header: Header,
+pub struct Explained {
     /// Each run by itself, the one on local memory first.
     pub runs: Vec<ExplainedRun>,
     /// Where the second run loses more than the first; absent of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ExplainedDifference>,
-}
-
-impl ExplainDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/explain/1";
 }
 
 /// Where one run loses its cycles.
@@ -188,12 +179,9 @@ pub struct PhaseDifference {
     pub components: Components,
 }
 
-/// A `predict` document: `weir/predict/1`.
+/// How slow workloads would be on another memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PredictDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub header: Header,
+pub struct Predictions {
     /// The memory that was counted on.
     pub from: TierName,
     /// The memory that is predicted.
@@ -203,11 +191,6 @@ pub struct PredictDocument {
     /// How good they are; absent where nothing was measured beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Accuracy>,
-}
-
-impl PredictDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/predict/1";
 }
 
 /// A prediction for one workload.
@@ -305,24 +288,17 @@ pub struct AccuracyLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pearson: Option<f64>,
     /// Mean error in points.
+    #[schemars(extend("x-unit" = "points"))]
     pub mean_error_pct: f64,
 }
 
-/// A `calibrate` document: `weir/calibrate/1`.
+/// The model of slowdown of a pair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CalibrateDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub header: Header,
+pub struct Calibrated {
     /// The file that the model was written to.
     pub file: String,
     /// The model.
     pub model: SlowdownModel,
-}
-
-impl CalibrateDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/calibrate/1";
 }
 
 /// Advice on interleaving a workload.

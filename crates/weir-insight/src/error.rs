@@ -1,5 +1,6 @@
 //! Counts that cannot be, and models that do not fit.
 
+use weir_lab::LabError;
 use weir_model::counters::Counter;
 
 /// Why counters tell nothing.
@@ -48,6 +49,17 @@ pub enum InsightError {
     /// Figures that leave nothing to choose an interleaving by.
     #[error("no interleaving follows: {0}")]
     Interleave(String),
+}
+
+impl From<InsightError> for LabError {
+    fn from(error: InsightError) -> Self {
+        let text = error.to_string();
+        match error {
+            InsightError::Missing { .. } => Self::Lacks(text),
+            InsightError::Calibration(_) => Self::Failed(text),
+            _ => Self::Nothing(text),
+        }
+    }
 }
 
 fn list(counters: &[(Counter, String)]) -> String {

@@ -63,13 +63,21 @@ pub fn compare(
     local: &CounterSet,
     target: &CounterSet,
 ) -> Result<Predicted, InsightError> {
-    let measured = Difference::between(&Run::of(local)?, &Run::of(target)?)?;
     Ok(Predicted {
-        measured: Some(MeasuredSlowdown {
-            slowdown_pct: measured.slowdown * 100.0,
-            components: measured.added.components(measured.slowdown),
-        }),
+        measured: Some(measured(local, target)?),
         ..forecast(model, workload, local)?
+    })
+}
+
+/// How much slower a workload was on the other memory, by cause.
+///
+/// # Errors
+/// Counters are missing, or cannot be of a run.
+pub fn measured(local: &CounterSet, target: &CounterSet) -> Result<MeasuredSlowdown, InsightError> {
+    let measured = Difference::between(&Run::of(local)?, &Run::of(target)?)?;
+    Ok(MeasuredSlowdown {
+        slowdown_pct: measured.slowdown * 100.0,
+        components: measured.added.components(measured.slowdown),
     })
 }
 

@@ -1,8 +1,7 @@
 //! Interleavings of a workload, tried on a machine.
 
-use weir_lab::{WorkloadOptions, WorkloadRun, run_workload, side_by_side};
+use weir_lab::{Lab, LabError, Placed, WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Bound, Capacity, InterleaveFit};
-use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::Placement;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
@@ -15,54 +14,55 @@ use crate::interleave::caption::{Caption, Settings, State};
 use crate::interleave::closed_form::Class;
 use crate::interleave::kernels::{self, Swept};
 use crate::interleave::latency::Latencies;
-use crate::two_tiers::{GoOn, TierRunError, Tiers, lone_chase};
+use crate::two_tiers::{Tiers, unloaded};
 use crate::{InsightError, Run, micro};
 
 /// Pages of a round of weights, at most: shares come in steps of a twentieth.
 pub const ROUND: u32 = 20;
 
+/// Runs a workload at every share of a list, side by side where the machine allows it.
+///
+/// # Errors
+/// The machine refuses, or the user stopped it.
+pub fn sweep(
+    lab: &Lab<'_>,
+    workload: &Workload,
+    tiers: &Tiers,
+    weights: &[Weights],
+    options: &WorkloadOptions,
+) -> Result<Vec<WorkloadRun>, LabError> {
+    let spread = |weights: &Weights| Placed {
+        workload,
+        placement: match (weights.local, weights.slow) {
+            (_, 0) => Placement::Bind(tiers.from.clone()),
+            (0, _) => Placement::Bind(tiers.to.clone()),
+            (local, slow) => {
+                Placement::Interleave(vec![(tiers.from.clone(), local), (tiers.to.clone(), slow)])
+            }
+        },
+        options,
+    };
+    lab.ask_all(&weights.iter().map(spread).collect::<Vec<_>>())
+}
+
 /// Runs a workload with its pages spread by weights.
 ///
 /// # Errors
-/// The machine refuses.
+/// As [`sweep`].
 pub fn run_at(
-    testbed: &dyn Testbed,
+    lab: &Lab<'_>,
     workload: &Workload,
     tiers: &Tiers,
     weights: Weights,
     options: &WorkloadOptions,
-) -> Result<WorkloadRun, MachineError> {
-    let placement = match (weights.local, weights.slow) {
-        (_, 0) => Placement::Bind(tiers.from.clone()),
-        (0, _) => Placement::Bind(tiers.to.clone()),
-        (local, slow) => {
-            Placement::Interleave(vec![(tiers.from.clone(), local), (tiers.to.clone(), slow)])
-        }
-    };
-    run_workload(testbed, workload, &placement, options)
+) -> Result<WorkloadRun, LabError> {
+    let runs = sweep(lab, workload, tiers, &[weights], options)?;
+    runs.into_iter().next().ok_or(LabError::Stopped)
 }
 
 /// The change of run time against another run of the same work, as a share of that: above zero is slower.
 pub fn change(base: &WorkloadRun, run: &WorkloadRun) -> f64 {
     run.time / base.time - 1.0
-}
-
-/// Runs a workload at every share of a list, side by side where the testbed allows it.
-pub fn sweep(
-    testbed: &dyn Testbed,
-    workload: &Workload,
-    tiers: &Tiers,
-    weights: &[Weights],
-    options: &WorkloadOptions,
-    go_on: GoOn<'_>,
-) -> Vec<Result<(Weights, WorkloadRun), MachineError>> {
-    side_by_side(testbed.parallelism(), weights.len(), &|index| {
-        let weights_here = *weights.get(index)?;
-        go_on(weights.len()).then(|| {
-            let run = run_at(testbed, workload, tiers, weights_here, options)?;
-            Ok((weights_here, run))
-        })
-    })
 }
 
 /// Every share from none to all, in so many steps.
@@ -150,7 +150,7 @@ impl Climb {
 /// As finding the figure has them.
 pub fn climb_by<E>(
     settings: Settings,
-    go_on: GoOn<'_>,
+    go_on: &dyn Fn(usize) -> bool,
     mut figure_at: impl FnMut(Weights) -> Result<f64, E>,
 ) -> Result<Climb, E> {
     let mut caption = Caption::new(settings);
@@ -183,30 +183,20 @@ const MOST_TUNINGS: usize = 10;
 /// # Errors
 /// The machine refuses, or too few kernels wait for bandwidth.
 pub fn fit_interleave(
-    testbed: &dyn Testbed,
+    lab: &Lab<'_>,
     tiers: &Tiers,
-    cores: u32,
     options: &WorkloadOptions,
-    go_on: GoOn<'_>,
-) -> Result<InterleaveFit, TierRunError> {
-    let unloaded = [
-        lone_chase(testbed, &tiers.from, options)?,
-        lone_chase(testbed, &tiers.to, options)?,
-    ];
+) -> Result<InterleaveFit, LabError> {
+    let cores = lab.topology().cores.len() as u32;
+    let unloaded = unloaded(lab, tiers, options)?;
     let shares = swept_shares();
     let mut swept = Vec::new();
     let mut capacity = Vec::new();
     for kernel in micro::streams(cores) {
-        let runs: Vec<(Weights, WorkloadRun)> =
-            sweep(testbed, &kernel, tiers, &shares, options, go_on)
-                .into_iter()
-                .collect::<Result<_, MachineError>>()?;
-        let (Some((_, local)), Some((_, slow))) = (runs.first(), runs.last()) else {
-            return Err(TierRunError::Stopped);
+        let runs = sweep(lab, &kernel, tiers, &shares, options)?;
+        let (Some(local), Some(slow)) = (runs.first(), runs.last()) else {
+            return Err(LabError::Stopped);
         };
-        if runs.len() < shares.len() {
-            return Err(TierRunError::Stopped);
-        }
         let counted = Run::of(&local.counters)?;
         let load = Load::of(&counted, local.time)?;
         // Best-shot is not asked about the others.
@@ -214,7 +204,7 @@ pub fn fit_interleave(
             if kernel.threads == cores && load.latency > unloaded[0] {
                 capacity.push(given(&load, slow)?);
             }
-            let times = (runs.iter().skip(1))
+            let times = (shares.iter().zip(&runs).skip(1))
                 .filter(|(weights, _)| weights.local > 0)
                 .map(|(weights, run)| (weights.share(), run.time / local.time))
                 .collect();
@@ -224,10 +214,9 @@ pub fn fit_interleave(
     let mut unfollowed = Vec::new();
     for kernel in micro::unfollowed(cores) {
         let ends = [(1, 0), (0, 1)].map(|(local, slow)| Weights { local, slow });
-        let runs = sweep(testbed, &kernel, tiers, &ends, options, go_on);
-        let runs: Vec<_> = runs.into_iter().collect::<Result<_, MachineError>>()?;
-        let [(_, local), (_, slow)] = runs.as_slice() else {
-            return Err(TierRunError::Stopped);
+        let runs = sweep(lab, &kernel, tiers, &ends, options)?;
+        let [local, slow] = runs.as_slice() else {
+            return Err(LabError::Stopped);
         };
         let counted = Run::of(&local.counters)?;
         if classify(&counted, Some(unloaded[0])).bound == Some(Bound::Bandwidth) {

@@ -1,8 +1,8 @@
 //! Workloads on two tiers of a machine, and what calibration and validation make of them.
 
-use weir_lab::{LabError, WorkloadOptions, WorkloadRun, run_workload, side_by_side};
+use weir_lab::{Lab, LabError, Placed, WorkloadOptions, WorkloadRun};
 use weir_model::insight::{ExposedModel, FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
-use weir_model::machine::{Identity, MachineError, Testbed};
+use weir_model::machine::Identity;
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Cycles;
@@ -65,100 +65,84 @@ impl OnBoth {
     }
 }
 
-/// Asked after each workload, from the threads that run them: with how many there are, whether to go on.
-pub type GoOn<'a> = &'a (dyn Fn(usize) -> bool + Sync);
-
-/// Runs workloads on both tiers, as many side by side as the testbed allows, in order. Those that were
-/// not begun before `go_on` said no are missing at the end.
+/// Runs workloads on both tiers, in order. Those that the user's stop left out are missing at the end.
+///
+/// # Errors
+/// The machine refuses.
 pub fn on_both(
-    testbed: &dyn Testbed,
+    lab: &Lab<'_>,
     workloads: &[Workload],
     tiers: &Tiers,
     options: &WorkloadOptions,
-    go_on: GoOn<'_>,
-) -> Vec<Result<OnBoth, MachineError>> {
-    side_by_side(testbed.parallelism(), workloads.len(), &|index| {
-        let workload = workloads.get(index)?;
-        let on = |tier: &TierName| run_on(testbed, workload, tier, options);
-        let both = || {
-            Ok(OnBoth {
-                local: on(&tiers.from)?,
-                target: on(&tiers.to)?,
-            })
-        };
-        go_on(workloads.len()).then(both)
-    })
+) -> Result<Vec<OnBoth>, LabError> {
+    let on = |workload, tier: &TierName| Placed {
+        workload,
+        placement: Placement::Bind(tier.clone()),
+        options,
+    };
+    let asks: Vec<Placed<'_>> = (workloads.iter())
+        .flat_map(|workload| [on(workload, &tiers.from), on(workload, &tiers.to)])
+        .collect();
+    let mut ran = lab.ask(&asks)?.into_iter();
+    let both = std::iter::from_fn(|| {
+        Some(OnBoth {
+            local: ran.next()?,
+            target: ran.next()?,
+        })
+    });
+    Ok(both.collect())
 }
 
 /// What chance of the held-out workloads is set apart by from that of any population that a user draws.
 const HELD_OUT: u64 = 0x6865_6c64_206f_7574;
 
-/// How a machine is calibrated.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CalibrateOptions {
-    /// How workloads run.
-    pub run: WorkloadOptions,
-    /// Workloads that no constant is fitted to, and that intervals are made from.
-    pub held_out: usize,
-    /// The share of workloads that intervals are to hold.
-    pub coverage: f64,
-}
-
-impl Default for CalibrateOptions {
-    fn default() -> Self {
-        Self {
-            run: WorkloadOptions::default(),
-            held_out: 100,
-            coverage: 0.9,
-        }
-    }
-}
-
-/// Why there is no calibration.
-#[derive(Debug, thiserror::Error)]
-pub enum TierRunError {
-    /// The machine refused.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// The counters tell nothing.
-    #[error(transparent)]
-    Insight(#[from] InsightError),
-    /// It was stopped.
-    #[error("stopped before the micro-workloads were through")]
-    Stopped,
-}
-
-/// Calibrates the slowdown model of a machine for two of its tiers: constants from the micro-workloads,
-/// intervals from a population that is drawn apart.
+/// Calibrates the slowdown model of a machine for two of its tiers: constants from the micro-workloads, intervals that
+/// hold a share of workloads from so many of a population that is drawn apart.
 ///
 /// # Errors
-/// The machine runs no workloads or has not these tiers, its processor's prefetch counters are not known,
-/// or no constants follow.
+/// The machine runs no workloads, its processor's prefetch counters are not known, no constants follow, or the user
+/// stopped it.
 pub fn calibrate_machine(
-    testbed: &dyn Testbed,
-    (machine, topology): (&Identity, &Topology),
+    lab: &Lab<'_>,
     tiers: &Tiers,
-    options: &CalibrateOptions,
-    go_on: GoOn<'_>,
-) -> Result<SlowdownModel, TierRunError> {
-    form_of(topology)?;
+    held_out: usize,
+    coverage: f64,
+) -> Result<SlowdownModel, LabError> {
+    let of = (lab.machine(), lab.topology());
+    form_of(of.1)?;
+    let options = options(lab.seed());
     let (kinds, workloads): (Vec<Micro>, Vec<Workload>) = micro::micros().into_iter().unzip();
-    let ran = on_both(testbed, &workloads, tiers, &options.run, go_on);
+    let ran = on_both(lab, &workloads, tiers, &options)?;
     if ran.len() < workloads.len() {
-        return Err(TierRunError::Stopped);
+        return Err(LabError::Stopped);
     }
     let pairs: Vec<Pair> = (ran.into_iter().zip(kinds))
-        .map(|(ran, micro)| Ok(ran?.pair(micro)))
-        .collect::<Result<_, MachineError>>()?;
-    let mut model = model_of(&pairs, (machine, topology), tiers)?;
-    let apart = population(options.run.seed ^ HELD_OUT, options.held_out);
-    let tried = validate(testbed, &model, &apart, tiers, &options.run, go_on)?;
+        .map(|(ran, micro)| ran.pair(micro))
+        .collect();
+    let mut model = model_of(&pairs, of, tiers)?;
+    let apart = population(lab.seed() ^ HELD_OUT, held_out);
+    let ran = on_both(lab, &apart, tiers, &options)?;
+    // What a share of a population says is said of all of it.
+    if ran.len() < apart.len() {
+        return Err(LabError::Stopped);
+    }
+    let tried: Vec<Tried> = (ran.iter())
+        .map(|ran| try_out(&model, &ran.pair(Micro::Mixed)))
+        .collect::<Result<_, _>>()?;
     let published: Vec<Tried> = tried.iter().map(Tried::published).collect();
-    model.held_out = interval(&published, options.coverage);
+    model.held_out = interval(&published, coverage);
     if let Some(exposed) = &mut model.exposed {
-        exposed.held_out = interval(&tried, options.coverage);
+        exposed.held_out = interval(&tried, coverage);
     }
     Ok(model)
+}
+
+/// How workloads run that are drawn from a seed.
+pub fn options(seed: u64) -> WorkloadOptions {
+    WorkloadOptions {
+        seed,
+        ..WorkloadOptions::default()
+    }
 }
 
 /// Which prefetch counters a processor has.
@@ -241,54 +225,40 @@ fn interval(tried: &[Tried], coverage: f64) -> Option<HeldOut> {
     hold_out(&latency_bound, coverage)
 }
 
-/// Predicts workloads from their local run and measures them on the other tier. One that the machine
-/// refuses, or whose counters tell nothing, is an error: a share of a population is one of all of it.
-///
-/// # Errors
-/// See above.
-pub fn validate(
-    testbed: &dyn Testbed,
-    model: &SlowdownModel,
-    workloads: &[Workload],
-    tiers: &Tiers,
-    options: &WorkloadOptions,
-    go_on: GoOn<'_>,
-) -> Result<Vec<Tried>, TierRunError> {
-    let ran = on_both(testbed, workloads, tiers, options, go_on);
-    ran.into_iter()
-        .map(|ran| Ok(try_out(model, &ran?.pair(Micro::Mixed))?))
-        .collect()
-}
-
-/// Runs a workload with its pages on one tier.
-///
-/// # Errors
-/// The machine refuses.
-pub fn run_on(
-    testbed: &dyn Testbed,
-    workload: &Workload,
-    tier: &TierName,
-    options: &WorkloadOptions,
-) -> Result<WorkloadRun, MachineError> {
-    run_workload(testbed, workload, &Placement::Bind(tier.clone()), options)
-}
-
-/// Latency of a lone chase on a tier, in cycles of the core: what a read takes that meets no other.
+/// Latency of a lone chase on each of these tiers, in cycles of the core: what a read takes that meets no other.
 ///
 /// # Errors
 /// The machine refuses, or counts no reads.
-pub fn lone_chase(
-    testbed: &dyn Testbed,
-    tier: &TierName,
+pub fn lone_chases(
+    lab: &Lab<'_>,
+    tiers: &[&TierName],
     options: &WorkloadOptions,
-) -> Result<Cycles, TierRunError> {
+) -> Result<Vec<Cycles>, LabError> {
     let (_, chase) = (micro::micros().into_iter().next())
-        .ok_or_else(|| InsightError::Calibration("there is no chase to run".into()))?;
-    let run = run_on(testbed, &chase, tier, options)?;
-    let latency = Run::of(&run.counters)?.offcore_latency();
-    let why = |why: String| InsightError::Calibration(why);
-    match latency.map_err(|missing| why(missing.reason))? {
-        Some(latency) => Ok(latency),
-        None => Err(why("the chase read nothing from memory".into()).into()),
-    }
+        .ok_or_else(|| LabError::Failed("there is no chase to run".into()))?;
+    let on = |tier: &&TierName| Placed {
+        workload: &chase,
+        placement: Placement::Bind((*tier).clone()),
+        options,
+    };
+    let ran = lab.ask_all(&tiers.iter().map(on).collect::<Vec<_>>())?;
+    let latency = |run: &WorkloadRun| {
+        let latency = Run::of(&run.counters)?.offcore_latency();
+        let latency = latency.map_err(|missing| LabError::Failed(missing.reason))?;
+        latency.ok_or_else(|| LabError::Failed("the chase read nothing from memory".into()))
+    };
+    ran.iter().map(latency).collect()
+}
+
+/// Latency of a lone chase on local memory and on the slower tier.
+///
+/// # Errors
+/// As [`lone_chases`].
+pub fn unloaded(
+    lab: &Lab<'_>,
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+) -> Result<[Cycles; 2], LabError> {
+    let found = lone_chases(lab, &[&tiers.from, &tiers.to], options)?;
+    found.try_into().map_err(|_| LabError::Stopped)
 }

@@ -3,46 +3,39 @@
 //!
 //! Run with `cargo test --release -p weir-insight --test best_shot -- --ignored --nocapture`.
 
+mod common;
+
+use common::Simulated;
 use weir_insight::best_shot::{Shot, crowd, shoot_and_sweep};
 use weir_insight::tune::fit_interleave;
-use weir_insight::two_tiers::{Tiers, lone_chase};
+use weir_insight::two_tiers::{Tiers, unloaded};
 use weir_lab::{WorkloadOptions, side_by_side};
-use weir_model::machine::Testbed;
-use weir_model::platform::Library;
 use weir_model::topology::TierName;
 use weir_model::workload::Workloads;
-use weir_sim::SimTestbed;
 
 /// What best-shot is to come within of the swept optimum, in shares of what all local does.
 const POINTS: f64 = 0.03;
 
 fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
-    let platform = Library::builtin().compose(platform).unwrap();
-    let testbed = SimTestbed::new(&platform).unwrap();
-    let machine = testbed.open(1).unwrap();
+    let simulated = Simulated::new(platform);
+    let lab = &simulated.lab();
     let tiers = Tiers {
         from: TierName::dram(),
         to: TierName::named(to),
     };
-    let cores = machine.topology().cores.len() as u32;
+    let cores = lab.topology().cores.len() as u32;
     let options = WorkloadOptions {
         accesses,
         ..WorkloadOptions::default()
     };
-    let fit = fit_interleave(&testbed, &tiers, cores, &options, &|_| true).unwrap();
-    let unloaded = lone_chase(&testbed, &tiers.from, &options).unwrap();
+    let fit = fit_interleave(lab, &tiers, &options).unwrap();
+    let [unloaded, _] = unloaded(lab, &tiers, &options).unwrap();
     let library = Workloads::builtin();
     let all: Vec<_> = library.list().iter().map(|w| crowd(w, cores)).collect();
-    let found = side_by_side(testbed.parallelism(), all.len(), &|index| {
+    let found = side_by_side(lab.parallelism(), all.len(), &|index| {
         let workload = all.get(index)?;
         Some(shoot_and_sweep(
-            &testbed,
-            &fit,
-            workload,
-            &tiers,
-            unloaded,
-            &options,
-            &|| true,
+            lab, &fit, workload, &tiers, unloaded, &options,
         ))
     });
     println!("{cores} cores, {fit:?}");

@@ -1,5 +1,8 @@
 //! Caption's estimate: what it reads from counters, and where a climb by any figure ends.
 
+mod common;
+
+use common::Simulated;
 use proptest::prelude::*;
 use weir_insight::InsightError;
 use weir_insight::best_shot::crowd;
@@ -129,8 +132,8 @@ fn a_climb_that_was_stopped_at_once_settles_nowhere() {
 #[test]
 #[ignore = "climbs for a minute; CI runs it optimised"]
 fn the_estimate_goes_further_than_run_times() {
-    let platform = Library::builtin().compose("micro23-snc4").unwrap();
-    let testbed = SimTestbed::new(&platform).unwrap();
+    let simulated = Simulated::new("micro23-snc4");
+    let lab = &simulated.lab();
     let machine = server();
     let tiers = Tiers {
         from: TierName::dram(),
@@ -144,7 +147,7 @@ fn the_estimate_goes_further_than_run_times() {
     let four = ["fotonik-like", "mcf-like", "roms-like", "cactu-like"].map(on);
     for (name, threads) in four.into_iter().chain([("dlrm-embedding", 24)]) {
         let program = crowd(Workloads::builtin().get(name).unwrap(), threads);
-        let at = |weights| run_at(&testbed, &program, &tiers, weights, &options).unwrap();
+        let at = |weights| run_at(lab, &program, &tiers, weights, &options).unwrap();
         let local = at(Weights { local: 1, slow: 0 });
         let speed = |weights| local.time / at(weights).time;
         let by_time = climb_by::<InsightError>(Settings::default(), &|_| true, |w| Ok(speed(w)));

@@ -3,31 +3,24 @@
 //!
 //! Run with `cargo test --release -p weir-insight --test population -- --ignored`.
 
+mod common;
+
+use common::Simulated;
 use weir_insight::documents::{Accuracy, AccuracyLine, Predicted};
 use weir_insight::forecast::{accuracy, compare};
 use weir_insight::interleave::caption::Settings;
 use weir_insight::interleave::closed_form;
 use weir_insight::tune;
-use weir_insight::two_tiers::{CalibrateOptions, Tiers, calibrate_machine, on_both};
-use weir_lab::WorkloadOptions;
+use weir_insight::two_tiers::{Tiers, calibrate_machine, on_both, options, unloaded};
+use weir_lab::{Lab, LabError};
 use weir_model::insight::{Micro, SlowdownModel};
-use weir_model::machine::{Machine, Testbed};
-use weir_model::platform::Library;
 use weir_model::topology::TierName;
 use weir_model::workload::population;
-use weir_sim::SimTestbed;
 
 const WORKLOADS: usize = 300;
 
 /// What draws the population that the bounds are of, and one on which no choice was made.
 const SEEDS: [u64; 2] = [1, 3];
-
-fn testbed(platform: &str) -> (SimTestbed, Box<dyn Machine>) {
-    let platform = Library::builtin().compose(platform).unwrap();
-    let testbed = SimTestbed::new(&platform).unwrap();
-    let machine = testbed.open(1).unwrap();
-    (testbed, machine)
-}
 
 fn tiers(to: &str) -> Tiers {
     Tiers {
@@ -37,12 +30,9 @@ fn tiers(to: &str) -> Tiers {
 }
 
 fn tried(platform: &str, to: &str) -> [Accuracy; 2] {
-    let (testbed, machine) = testbed(platform);
-    let tiers = tiers(to);
-    let (identity, topology) = (machine.identity(), machine.topology().clone());
-    let options = CalibrateOptions::default();
-    let of = (&identity, &topology);
-    let model = calibrate_machine(&testbed, of, &tiers, &options, &|_| true).unwrap();
+    let simulated = Simulated::new(platform);
+    let lab = simulated.lab();
+    let model = calibrate_machine(&lab, &tiers(to), 100, 0.9).unwrap();
     for point in &model.fitted_on {
         assert!(point.micro != Micro::Mixed);
         // Lists of which a few late lines cause all stalls: the published form misses them by 40 and 80.
@@ -50,21 +40,20 @@ fn tried(platform: &str, to: &str) -> [Accuracy; 2] {
         assert!(point.micro != Micro::List || off.abs() < 20.0, "{point:?}");
     }
     println!("{platform} {to}: {:?} {:?}", model.constants, model.exposed);
-    SEEDS.map(|seed| judged(&testbed, &model, (platform, to), seed))
+    SEEDS.map(|seed| judged(&lab, &model, (platform, to), seed))
 }
 
 fn judged(
-    testbed: &SimTestbed,
+    lab: &Lab<'_>,
     model: &SlowdownModel,
     (platform, to): (&str, &str),
     seed: u64,
 ) -> Accuracy {
-    let (tiers, options) = (tiers(to), CalibrateOptions::default());
     let workloads = population(seed, WORKLOADS);
-    let predicted: Vec<Predicted> = on_both(testbed, &workloads, &tiers, &options.run, &|_| true)
+    let predicted: Vec<Predicted> = on_both(lab, &workloads, &tiers(to), &options(1))
+        .unwrap()
         .into_iter()
         .map(|ran| {
-            let ran = ran.unwrap();
             let (local, target) = (&ran.local, &ran.target);
             compare(model, &local.workload, &local.counters, &target.counters).unwrap()
         })
@@ -171,39 +160,33 @@ fn skylake_with_its_other_socket() {
 #[test]
 #[ignore = "runs 300 simulated workloads for minutes; CI runs it optimised"]
 fn interleaving_finds_what_a_sweep_finds() {
-    let (testbed, machine) = testbed("skx2s");
+    let simulated = Simulated::new("skx2s");
+    let lab = &simulated.lab();
     let tiers = tiers("remote");
-    let cores = machine.topology().cores.len() as u32;
-    let options = WorkloadOptions {
-        accesses: 20_000,
-        ..WorkloadOptions::default()
-    };
-    let unloaded = [&tiers.from, &tiers.to]
-        .map(|tier| weir_insight::two_tiers::lone_chase(&testbed, tier, &options).unwrap());
+    let cores = lab.topology().cores.len() as u32;
+    let options = options(1);
+    let unloaded = unloaded(lab, &tiers, &options).unwrap();
     let stream = weir_insight::micro::streams(cores)
         .into_iter()
         .find(|w| w.threads == cores)
         .unwrap();
     let shares = tune::shares(tune::ROUND);
-    let runs: Vec<_> = tune::sweep(&testbed, &stream, &tiers, &shares, &options, &|_| true)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .unwrap();
-    let (local, slow) = (&runs[0].1, &runs[runs.len() - 1].1);
+    let runs = tune::sweep(lab, &stream, &tiers, &shares, &options).unwrap();
+    let (local, slow) = (&runs[0], &runs[runs.len() - 1]);
     let change = |run| tune::change(local, run);
-    let best = runs.iter().map(|(_, run)| change(run)).fold(0.0, f64::min);
+    let best = runs.iter().map(change).fold(0.0, f64::min);
     let classes = tune::classes(local, slow, unloaded).unwrap();
     let (share, _) = closed_form::best(&classes);
     let weights = weir_insight::interleave::Weights::nearest(share, tune::ROUND);
-    let there = tune::run_at(&testbed, &stream, &tiers, weights, &options).unwrap();
+    let there = tune::run_at(lab, &stream, &tiers, weights, &options).unwrap();
     assert!(
         change(&there) <= best + 0.03,
         "{share}: {} and not {best}",
         change(&there)
     );
     let speed = |weights| {
-        let run = tune::run_at(&testbed, &stream, &tiers, weights, &options)?;
-        Ok::<_, weir_model::machine::MachineError>(local.time / run.time)
+        let run = tune::run_at(lab, &stream, &tiers, weights, &options)?;
+        Ok::<_, LabError>(local.time / run.time)
     };
     let climbed = tune::climb_by(Settings::default(), &|_| true, speed).unwrap();
     assert!(climbed.tried.len() <= 10);

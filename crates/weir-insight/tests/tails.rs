@@ -1,8 +1,8 @@
 //! What a device's tail costs a program, beside a device of the same mean latency without one.
 
-use weir_insight::two_tiers::run_on;
-use weir_lab::WorkloadOptions;
+use weir_lab::{WorkloadOptions, run_workload};
 use weir_model::platform::Library;
+use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 use weir_model::workload::Workloads;
@@ -27,7 +27,8 @@ fn time(share: &str, workload: &str) -> Nanos {
     let workloads = Workloads::builtin();
     let options = WorkloadOptions::default();
     let workload = workloads.get(workload).unwrap();
-    let run = run_on(&testbed, workload, &TierName::named("cxl0"), &options).unwrap();
+    let placement = Placement::Bind(TierName::named("cxl0"));
+    let run = run_workload(&testbed, workload, &placement, &options).unwrap();
     run.time
 }
 

@@ -162,6 +162,11 @@ impl<'a> Lab<'a> {
         self.bench.topology
     }
 
+    /// How many asks the machine answers at once.
+    pub fn parallelism(&self) -> usize {
+        self.bench.testbed.parallelism()
+    }
+
     /// Which machine this is.
     pub fn machine(&self) -> &'a Identity {
         self.bench.machine
@@ -326,6 +331,18 @@ impl<'a> Lab<'a> {
             take(done);
         }
         Ok(())
+    }
+
+    /// As [`ask`](Self::ask), for a study that needs every answer.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask), and where the user stopped the work.
+    pub fn ask_all<A: Ask>(&self, asks: &[A]) -> Result<Vec<A::Got>, LabError> {
+        let answers = self.ask(asks)?;
+        match answers.len() < asks.len() {
+            true => Err(LabError::Stopped),
+            false => Ok(answers),
+        }
     }
 
     /// Answers other asks in order, as many at once as the machine allows. Fewer come back where the user

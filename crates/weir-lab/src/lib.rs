@@ -48,4 +48,4 @@ pub use study::{About, AnyStudy, Outcome, PointStudy, Points, Study};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
 pub use threads::Threads;
 pub use verdict::{Severity, Verdict};
-pub use workload::{PhaseRun, RunAlone, WorkloadOptions, WorkloadRun, run_workload};
+pub use workload::{PhaseRun, Placed, RunAlone, WorkloadOptions, WorkloadRun, run_workload};

@@ -44,6 +44,10 @@ pub trait Study: Send + Sync {
 pub trait Outcome: Serialize + DeserializeOwned + JsonSchema {
     /// `weir/KIND/VERSION` of its document.
     const SCHEMA: &'static str;
+    /// The heading of its chapter on a page; empty where its figures have chapters of their own.
+    const TITLE: &'static str = "";
+    /// How to read its pictures.
+    const WORDS: &'static str = "";
 
     /// What the rows mean. The first note is the answer in one sentence.
     fn answer(&self, about: About<'_>) -> Vec<Verdict>;
@@ -51,10 +55,9 @@ pub trait Outcome: Serialize + DeserializeOwned + JsonSchema {
     /// How the rows are shown.
     fn views(&self, about: About<'_>) -> Vec<View>;
 
-    /// The rows, the main list first: by default every list of the document. Rows that follow from them may be added.
+    /// The rows, the main list first: by default every list of the document.
     fn frames(&self) -> Vec<Frame> {
-        let value = serde_json::to_value(self).unwrap_or_default();
-        Frame::all_of(&schema_for!(Self).to_value(), &value)
+        lists(self)
     }
 
     /// What a stored run means today, from the rows as they were kept and the raw records.
@@ -62,6 +65,12 @@ pub trait Outcome: Serialize + DeserializeOwned + JsonSchema {
     fn derived(self, _: &[Record], _: &Topology) -> Self {
         self
     }
+}
+
+/// Every list of a document as a frame, to which an outcome may add rows that follow from them.
+pub fn lists<O: Outcome>(output: &O) -> Vec<Frame> {
+    let value = serde_json::to_value(output).unwrap_or_default();
+    Frame::all_of(&schema_for!(O).to_value(), &value)
 }
 
 /// What studies of [`Point`]s share.

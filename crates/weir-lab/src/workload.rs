@@ -37,6 +37,27 @@ impl Default for WorkloadOptions {
     }
 }
 
+/// A workload with its pages placed: what studies of programs ask of a model.
+#[derive(Debug, Clone, Serialize)]
+pub struct Placed<'a> {
+    /// What runs.
+    pub workload: &'a Workload,
+    /// Where its pages are.
+    pub placement: Placement,
+    /// How it runs.
+    pub options: &'a WorkloadOptions,
+}
+
+impl Ask for Placed<'_> {
+    type Got = WorkloadRun;
+    const KIND: &'static str = "workload";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<WorkloadRun, LabError> {
+        let run = run_workload(lab.testbed(), self.workload, &self.placement, self.options);
+        Ok(run?)
+    }
+}
+
 /// A whole period of a workload: every phase once, all threads together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadRun {

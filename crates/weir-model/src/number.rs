@@ -8,7 +8,8 @@ pub fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        // A small negative number would otherwise print as `-0.00`.
+        _ => format!("{value:.2}").replace("-0.00", "0.00"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
+use weir_insight::studies::calibrate::Calibrate;
 
 use crate::context::Global;
 use crate::verbs;
@@ -80,7 +81,7 @@ pub enum Verb {
     /// Show where a workload loses its cycles, and why it is slower on another tier.
     Explain(verbs::explain::Args),
     /// Fit the slowdown model for a machine and one of its tiers.
-    Calibrate(verbs::calibrate::Args),
+    Calibrate(Calibrate),
     /// Predict how slow a workload would be on a tier, from one run on local memory.
     Predict(verbs::predict::Args),
     /// Find the share of a workload's pages that should be on a slower tier.

@@ -9,7 +9,7 @@ use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 use weir_model::workload::Workload;
 
-use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
+use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_lab::Outcome;
 use weir_lab::interplay::Matrix;
 use weir_lab::reproduce::Reproduction;
@@ -395,10 +395,10 @@ macro_rules! kinds {
 kinds! {
     BenchDocument => "weir bench",
     Of<Matrix> => "weir interplay",
-    ExplainDocument => "weir explain",
-    CalibrateDocument => "weir calibrate",
+    Of<Explained> => "weir explain",
+    Of<Calibrated> => "weir calibrate",
     SlowdownModel => "the file that weir calibrate writes",
-    PredictDocument => "weir predict",
+    Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
     SteerDocument => "weir steer run --on PLATFORM",
     StatusDocument => "weir steer status, and the status socket",

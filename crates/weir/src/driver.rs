@@ -101,6 +101,18 @@ impl<O> Done<O> {
 }
 
 impl<'a> Job<'a> {
+    /// A study that asks each thing once.
+    pub fn once(context: &'a Context, chosen: &'a Chosen, verb: &'a str) -> Self {
+        Self {
+            context,
+            chosen,
+            verb,
+            rounds: 1,
+            yes: true,
+            warnings: Vec::new(),
+        }
+    }
+
     fn bench(&self) -> Bench<'a> {
         Bench {
             testbed: self.chosen.testbed.as_ref(),
@@ -547,12 +559,12 @@ impl Keeper for Keep<'_, '_> {
     }
 }
 
-/// The list that has the figures of a document that is kept as a whole; `None` for points, which are kept one by one,
-/// and where there is no list.
+/// The list that has the figures of a document that is kept as a whole, or `none`; `None` for points, which are kept
+/// one by one.
 pub fn main_list<O: Outcome>() -> Option<String> {
     let schema = schema_for!(O).to_value();
     let lists = Frame::all_of(&schema, &Value::Null);
     let of_points = lists.iter().any(|list| list.name == POINTS);
     let first = lists.into_iter().next();
-    first.map(|list| list.name).filter(|_| !of_points)
+    (!of_points).then(|| first.map_or_else(|| "none".into(), |list| list.name))
 }

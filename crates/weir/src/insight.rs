@@ -9,8 +9,7 @@ use std::sync::PoisonError;
 use anyhow::{Context as _, anyhow};
 use weir_insight::InsightError;
 use weir_insight::slowdown::file;
-use weir_insight::two_tiers::{TierRunError, Tiers};
-use weir_lab::WorkloadOptions;
+use weir_insight::two_tiers::Tiers;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::document::Header;
 use weir_model::insight::SlowdownModel;
@@ -29,16 +28,6 @@ impl From<InsightError> for Failure {
             InsightError::Missing { .. } => Failure::Missing(error.into()),
             InsightError::Calibration(_) => Failure::Work(error.into()),
             _ => Failure::Request(error.into()),
-        }
-    }
-}
-
-impl From<TierRunError> for Failure {
-    fn from(error: TierRunError) -> Self {
-        match error {
-            TierRunError::Machine(error) => error.into(),
-            TierRunError::Insight(error) => error.into(),
-            TierRunError::Stopped => Failure::Partial(error.to_string()),
         }
     }
 }
@@ -75,14 +64,6 @@ fn read(path: &Path, what: &str) -> Result<String> {
 /// The machine has not these, or they are one.
 pub fn tiers(topology: &Topology, from: &TierName, to: &TierName) -> Result<Tiers> {
     Tiers::of(topology, from, to).map_err(|error| Failure::Request(error.into()))
-}
-
-/// How workloads run here.
-pub fn run_options(context: &Context) -> WorkloadOptions {
-    WorkloadOptions {
-        seed: context.global.seed,
-        ..WorkloadOptions::default()
-    }
 }
 
 /// The header of a document whose counters are of no machine that is known yet.

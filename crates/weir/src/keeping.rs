@@ -1,5 +1,6 @@
 //! Documents that are made as a whole: the store is opened before the work begins, and is given them afterwards.
 
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -36,11 +37,11 @@ impl<'a> Keeping<'a> {
         })
     }
 
-    /// Prints a document and keeps it.
+    /// Prints what was found without a lab, or writes it into a file, and keeps it.
     ///
     /// # Errors
     /// It cannot be printed, or the store does not take it.
-    pub fn put<O: Outcome>(mut self, mut document: Document<O>) -> Result<()> {
+    pub fn put<O: Outcome>(mut self, mut document: Document<O>, file: Option<&Path>) -> Result<()> {
         let context = self.context;
         document.header.elapsed_s = self.began.elapsed().as_secs_f64();
         for warning in &document.header.warnings {
@@ -48,7 +49,7 @@ impl<'a> Keeping<'a> {
         }
         let list = main_list::<O>().unwrap_or_default();
         let kept = self.add(&document.header, &document, &list);
-        studies::show(context, &document, kept.as_ref().ok().copied())?;
+        studies::show_in(file, context, &document, kept.as_ref().ok().copied())?;
         kept.map(drop)
     }
 

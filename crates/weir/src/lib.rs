@@ -112,13 +112,23 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
     let cli = Cli::try_parse_from(std::iter::once("weir").chain(words));
     match (cli.map(|cli| cli.verb), stored.summary.verb.as_str()) {
         (Ok(Verb::Tune(args)), _) => verbs::tune::resume(args, context, run),
+        (Ok(Verb::Explain(args)), _) => verbs::explain::resume(&args, context, run),
+        (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
+        (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Reproduce(args)), _) => verbs::reproduce::resume(&args, context, run),
-        (_, Interleave::VERB | RunAlone::VERB | Reproduce::VERB | Vary::VERB) => {
-            Err(Failure::request(format!(
-                "this version does not read the arguments of run {run}; start it again"
-            )))
-        }
+        (
+            _,
+            Interleave::VERB
+            | verbs::explain::VERB
+            | verbs::calibrate::VERB
+            | verbs::predict::VERB
+            | RunAlone::VERB
+            | Reproduce::VERB
+            | Vary::VERB,
+        ) => Err(Failure::request(format!(
+            "this version does not read the arguments of run {run}; start it again"
+        ))),
         _ => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
     }
 }

@@ -1,8 +1,13 @@
 //! Every study, a line each, and how stored runs are read.
 
+use std::path::Path;
+
 use schemars::schema_for;
 use serde_json::Value;
-use weir_insight::documents::Tuned;
+use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
+use weir_insight::studies::calibrate::Calibrate;
+use weir_insight::studies::explain::Explain;
+use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::reproduce::sensitivity::Sensitivity;
@@ -53,8 +58,11 @@ impl Study for Planned {
 
 /// Every outcome that is stored, with the verb whose runs have it, the most special first: runs of `interplay` were
 /// once stored as points of a bench.
-static STORED: &[Reader] = &[
+pub static STORED: &[Reader] = &[
     Reader::of::<Matrix>(Interplay::VERB),
+    Reader::of::<Explained>(Explain::VERB),
+    Reader::of::<Calibrated>(Calibrate::VERB),
+    Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
@@ -65,7 +73,8 @@ static STORED: &[Reader] = &[
 /// How stored runs of an outcome are read.
 pub struct Reader {
     verb: &'static str,
-    schema: &'static str,
+    /// See [`Outcome::SCHEMA`].
+    pub schema: &'static str,
     /// The run, ready to be rendered.
     pub shown: fn(&StoredRun) -> Result<Shown>,
     /// Its document.
@@ -100,15 +109,7 @@ pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
 /// # Errors
 /// The arguments do not fit the machine, the work failed or was stopped, or the store does not take the run.
 pub fn complete<S: Study>(context: &Context, chosen: &Chosen, study: &S) -> Result<()> {
-    let job = Job {
-        context,
-        chosen,
-        verb: S::VERB,
-        rounds: 1,
-        yes: true,
-        warnings: Vec::new(),
-    };
-    let done = job.run(study)?;
+    let done = Job::once(context, chosen, S::VERB).run(study)?;
     show(context, &done.document, Some(done.run))?;
     done.verdict()
 }
@@ -122,12 +123,32 @@ pub fn show<O: Outcome>(
     document: &Document<O>,
     run: Option<RunId>,
 ) -> Result<()> {
-    match context.global.format {
-        Format::Table => print_text(&shown(document).text())?,
-        Format::Json => print(&to_json(document)?)?,
-        Format::Csv => print(&csv::to_csv(&shown(document).frame(None)?)?)?,
+    show_in(None, context, document, run)
+}
+
+/// As [`show`], into a file where one is named.
+///
+/// # Errors
+/// The file or standard output cannot be written to.
+pub fn show_in<O: Outcome>(
+    file: Option<&Path>,
+    context: &Context,
+    document: &Document<O>,
+    run: Option<RunId>,
+) -> Result<()> {
+    let format = context.global.format;
+    let text = match format {
+        Format::Table => shown(document).text(),
+        Format::Json => to_json(document)?,
+        Format::Csv => csv::to_csv(&shown(document).frame(None)?)?,
+    };
+    match (file, format) {
+        (Some(file), _) => std::fs::write(file, text)
+            .map_err(|error| Failure::work(format!("cannot write {}: {error}", file.display())))?,
+        (None, Format::Table) => print_text(&text)?,
+        (None, _) => print(&text)?,
     }
-    if let (Format::Table, Some(run)) = (context.global.format, run) {
+    if let (Format::Table, Some(run)) = (format, run) {
         let took = seconds(document.header.elapsed_s);
         context.note(&format!(
             "run {run} took {took}; `weir report {run}` draws it"
@@ -139,6 +160,10 @@ pub fn show<O: Outcome>(
 /// A run ready to be rendered.
 #[derive(Debug, Clone)]
 pub struct Shown {
+    /// See [`Outcome::TITLE`].
+    pub title: &'static str,
+    /// See [`Outcome::WORDS`].
+    pub words: &'static str,
     /// What it was measured on, and how.
     pub header: Header,
     /// Its lists of rows, the main one first.
@@ -211,6 +236,8 @@ pub fn shown<O: Outcome>(document: &Document<O>) -> Shown {
         topology: &header.topology,
     };
     Shown {
+        title: O::TITLE,
+        words: O::WORDS,
         frames: output.frames(),
         views: output.views(about),
         answer: output.answer(about),

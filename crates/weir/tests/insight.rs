@@ -115,7 +115,7 @@ fn two_files_are_compared_by_cause() {
     let [first, second] = [explain[2], explain[4]];
     for (files, told) in [
         ([second, first], "25.9 % faster, most of it DRAM: -23.7"),
-        ([first, first], "- as fast\n"),
+        ([first, first], ": as fast\n"),
     ] {
         let mut again = explain;
         (again[2], again[4]) = (files[0], files[1]);

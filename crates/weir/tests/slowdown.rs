@@ -164,6 +164,10 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
     let model = model.display().to_string();
     let chosen = ["--on", "skx2s", "--model", &model, "--tier", "remote"];
     place.run("explain bfs-road --on skx2s").expect(0);
+    // A run that lacks nothing is shown again, from what was kept.
+    let again = place.run("runs resume 1").expect(0).out();
+    let shown = place.run("runs show 1").expect(0).out();
+    assert!(shown.ends_with(&again) && again.contains("slower, most of it DRAM"));
     let population = ["predict", "--population", "4", "--export", "four.csv"];
     place.run(&with(&population, &chosen)).expect(0);
     let evaluate = ["predict", "--evaluate", "four.csv"];
@@ -176,10 +180,10 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
         "<h3>Slowdown by cause</h3>",
         "<h3>Cycles lost by bfs-road</h3>",
         "<h3>Phases of bfs-road</h3>",
-        "<h3>Predicted against measured</h3>",
+        "<h3>Predicted against measured: the model</h3>",
         "<h3>Predicted slowdown by cause</h3>",
-        "<h3>As published</h3>",
-        "<h3>Not to be used: LLC MPKI</h3>",
+        "<h3>Predicted against measured: as published</h3>",
+        "<h3>Predicted against measured: LLC MPKI</h3>",
         "weir explain bfs-road --on skx2s --seed 1",
         "measured slowdown on remote [%]",
     ] {

@@ -10,7 +10,7 @@ use crate::best_shot::{Shot, crowd, shoot_and_sweep};
 use crate::interleave::caption::{Caption, Settings, State};
 use crate::interleave::estimate::PcmReadings;
 use crate::tune::{Climb, climb_by, fit_interleave, run_at};
-use crate::two_tiers::{TierRunError, lone_chase};
+use crate::two_tiers::unloaded;
 
 /// What resembles the codes of the paper that wait for bandwidth (SupMario §6.2).
 const WAITING: [&str; 7] = [
@@ -57,22 +57,22 @@ impl Ask for Shots {
     fn ask(&self, lab: &Lab<'_>) -> Result<Vec<Shot>, LabError> {
         // All cores run at once: so many lines of each thread in a phase are enough.
         let options = options(lab.seed(), 8_000);
-        let (testbed, tiers) = (lab.testbed(), tiers(lab, self.to)?);
-        let cores = lab.topology().cores.len() as u32;
-        let next = |of| lab.step(of);
-        let fit = fit_interleave(testbed, &tiers, cores, &options, &next)?;
-        let unloaded = lone_chase(testbed, &tiers.from, &options)?;
-        let crowds = crowds(&WAITING, cores);
-        let go = || next(crowds.len());
-        let shots = side_by_side(testbed.parallelism(), crowds.len(), &|index| {
+        let tiers = tiers(lab, self.to)?;
+        let fit = fit_interleave(lab, &tiers, &options)?;
+        let [unloaded, _] = unloaded(lab, &tiers, &options)?;
+        let crowds = crowds(&WAITING, lab.topology().cores.len() as u32);
+        let inside = lab.inside();
+        let shots = side_by_side(lab.parallelism(), crowds.len(), &|index| {
             let workload = crowds.get(index)?;
-            Some(shoot_and_sweep(
-                testbed, &fit, workload, &tiers, unloaded, &options, &go,
-            ))
+            lab.step(crowds.len())
+                .then(|| shoot_and_sweep(&inside, &fit, workload, &tiers, unloaded, &options))
         });
+        if shots.len() < crowds.len() {
+            return Err(LabError::Stopped);
+        }
         let shots = shots
             .into_iter()
-            .collect::<Result<Vec<Option<Shot>>, TierRunError>>()?;
+            .collect::<Result<Vec<Option<Shot>>, LabError>>()?;
         Ok(shots.into_iter().flatten().collect())
     }
 }
@@ -130,23 +130,23 @@ impl Ask for Climbs {
         // Every one of fifteen streams passes several rounds of pages in so many lines of a phase, so that
         // the lines are on the tiers as the pages are, within half a point.
         let options = options(lab.seed(), 32_000);
-        let (testbed, tiers) = (lab.testbed(), tiers(lab, self.to)?);
+        let tiers = tiers(lab, self.to)?;
         let crowds = crowds(&TUNED, INSTANCES);
-        let next = |of| lab.step(of);
-        let climbs = side_by_side(testbed.parallelism(), crowds.len(), &|index| {
+        let inside = lab.inside();
+        let climbs = side_by_side(lab.parallelism(), crowds.len(), &|index| {
             let workload = crowds.get(index)?;
             let tuned = || {
-                climb_by(Settings::of_estimate(), &next, |weights| {
-                    let run = run_at(testbed, workload, &tiers, weights, &options)?;
+                climb_by(Settings::of_estimate(), &|_| true, |weights| {
+                    let run = run_at(&inside, workload, &tiers, weights, &options)?;
                     let seen = PcmReadings::of(&run.counters, run.time, lab.topology())?;
                     Ok(seen.estimate())
                 })
             };
-            next(crowds.len()).then(tuned)
+            lab.step(crowds.len()).then(tuned)
         });
         let climbs = climbs
             .into_iter()
-            .collect::<Result<Vec<Climb>, TierRunError>>()?;
+            .collect::<Result<Vec<Climb>, LabError>>()?;
         match climbs.len() < crowds.len() {
             true => Err(LabError::Stopped),
             false => Ok(climbs),

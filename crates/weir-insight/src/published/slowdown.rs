@@ -12,9 +12,7 @@ use crate::breakdown::Difference;
 use crate::documents::{Accuracy, AccuracyLine, MeasuredSlowdown, Predicted};
 use crate::forecast::{accuracy, compare};
 use crate::score::{Judged, pearson};
-use crate::two_tiers::{
-    CalibrateOptions, OnBoth, TierRunError, calibrate_machine, on_both, run_on,
-};
+use crate::two_tiers::{OnBoth, calibrate_machine, on_both, options};
 use crate::{InsightError, Run};
 
 /// Workloads that stand for a paper's.
@@ -43,13 +41,6 @@ struct Measured {
     gbps: f64,
 }
 
-fn options(seed: u64) -> WorkloadOptions {
-    WorkloadOptions {
-        seed,
-        ..WorkloadOptions::default()
-    }
-}
-
 /// The population on both tiers.
 fn run_population(
     lab: &Lab<'_>,
@@ -57,13 +48,11 @@ fn run_population(
     options: &WorkloadOptions,
 ) -> Result<Vec<OnBoth>, LabError> {
     let drawn = population(lab.seed(), WORKLOADS);
-    let tiers = tiers(lab, to)?;
-    let ran = on_both(lab.testbed(), &drawn, &tiers, options, &|of| lab.step(of));
-    if ran.len() < WORKLOADS {
-        return Err(LabError::Stopped);
+    let ran = on_both(lab, &drawn, &tiers(lab, to)?, options)?;
+    match ran.len() < WORKLOADS {
+        true => Err(LabError::Stopped),
+        false => Ok(ran),
     }
-    let ran = ran.into_iter().collect::<Result<_, _>>();
-    ran.map_err(|error| TierRunError::from(error).into())
 }
 
 impl Ask for Population {
@@ -72,24 +61,16 @@ impl Ask for Population {
     const ALL_THREADS: bool = true;
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Study, LabError> {
-        let run = options(lab.seed());
-        let calibrate = CalibrateOptions {
-            run: run.clone(),
-            // Intervals are not needed.
-            held_out: 0,
-            ..CalibrateOptions::default()
-        };
-        let of = (lab.machine(), lab.topology());
-        let (tiers, next) = (tiers(lab, self.to)?, |of| lab.step(of));
-        let model = calibrate_machine(lab.testbed(), of, &tiers, &calibrate, &next)?;
+        // Intervals are not needed.
+        let model = calibrate_machine(lab, &tiers(lab, self.to)?, 0, 0.9)?;
         let (mut predictions, mut measured) = (Vec::new(), Vec::new());
-        for OnBoth { local, target } in run_population(lab, self.to, &run)? {
+        for OnBoth { local, target } in run_population(lab, self.to, &options(lab.seed()))? {
             let predicted = compare(&model, &local.workload, &local.counters, &target.counters);
-            let predicted: Predicted = predicted.map_err(TierRunError::from)?;
+            let predicted: Predicted = predicted.map_err(LabError::from)?;
             let Some(slowdown) = predicted.measured else {
                 continue;
             };
-            let counted = Run::of(&local.counters).map_err(TierRunError::from)?;
+            let counted = Run::of(&local.counters)?;
             measured.push(Measured {
                 slowdown,
                 stalls: counted.share(Counter::StallsL3Miss).map_err(lacking)?,
@@ -107,7 +88,7 @@ fn lacking(why: Unavailable) -> LabError {
 }
 
 fn failed(why: impl Into<String>) -> LabError {
-    TierRunError::from(InsightError::Calibration(why.into())).into()
+    InsightError::Calibration(why.into()).into()
 }
 
 /// The fewest workloads that a spread is given of.
@@ -231,10 +212,10 @@ impl Ask for Preset {
         let workload =
             workload.ok_or_else(|| failed(format!("there is no preset `{}`", self.name)))?;
         let tiers = tiers(lab, self.to)?;
-        let options = options(lab.seed());
-        let run =
-            |tier| run_on(lab.testbed(), workload, tier, &options).map_err(TierRunError::from);
-        let (local, slow) = (run(&tiers.from)?, run(&tiers.to)?);
+        let one = std::slice::from_ref(workload);
+        let ran = on_both(lab, one, &tiers, &options(lab.seed()))?;
+        let ran = ran.into_iter().next().ok_or(LabError::Stopped)?;
+        let (local, slow) = (ran.local, ran.target);
         let between = difference(&local.counters, &slow.counters)?;
         let dram = between.added.dram;
         Ok(PresetRun {
@@ -245,7 +226,7 @@ impl Ask for Preset {
     }
 }
 
-fn difference(local: &CounterSet, slow: &CounterSet) -> Result<Difference, TierRunError> {
+fn difference(local: &CounterSet, slow: &CounterSet) -> Result<Difference, LabError> {
     Ok(Difference::between(&Run::of(local)?, &Run::of(slow)?)?)
 }
 

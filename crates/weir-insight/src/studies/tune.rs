@@ -1,25 +1,27 @@
 //! `weir tune interleave`: which share of a workload's pages belongs on a slower tier.
 
-use crate::documents::{Advice, Tried, Tuned};
+use schemars::JsonSchema;
 use serde::Serialize;
-use weir_lab::lab::Ask;
-use weir_lab::view::{View, col};
-use weir_lab::{
-    About, Lab, LabError, Outcome, Severity, Study, Verdict, WorkloadOptions, WorkloadRun,
-};
+use weir_lab::study::lists;
+use weir_lab::view::{Axis, Limit, View, col};
+use weir_lab::{About, Lab, LabError, Outcome, Study, Verdict, WorkloadOptions, WorkloadRun};
+use weir_model::frame::Frame;
 use weir_model::insight::{Bound, InterleaveFit, SlowdownModel};
+use weir_model::number::percent;
 use weir_model::topology::TierName;
 use weir_model::units::Cycles;
 use weir_model::workload::Workload;
 
+use super::note;
+use crate::Run;
 use crate::bound::classify;
+use crate::documents::{Advice, Tried, Tuned};
 use crate::interleave::best_shot::{self, Load};
 use crate::interleave::caption::Settings;
 use crate::interleave::{self, Weights, closed_form};
 use crate::slowdown::predict;
 use crate::tune::{self, Climb};
-use crate::two_tiers::{TierRunError, Tiers, lone_chase};
-use crate::{InsightError, Run};
+use crate::two_tiers::{Tiers, options, unloaded};
 
 /// Spread a workload's pages over two tiers by weights.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,75 +59,10 @@ pub struct Interleave {
     pub model: Option<Box<SlowdownModel>>,
 }
 
-impl From<InsightError> for LabError {
-    fn from(error: InsightError) -> Self {
-        let text = error.to_string();
-        match error {
-            InsightError::Missing { .. } => Self::Lacks(text),
-            InsightError::Calibration(_) => Self::Failed(text),
-            _ => Self::Nothing(text),
-        }
-    }
-}
-
-impl From<TierRunError> for LabError {
-    fn from(error: TierRunError) -> Self {
-        match error {
-            TierRunError::Machine(error) => error.into(),
-            TierRunError::Insight(error) => error.into(),
-            TierRunError::Stopped => Self::Stopped,
-        }
-    }
-}
-
-fn options(seed: u64) -> WorkloadOptions {
-    WorkloadOptions {
-        seed,
-        ..WorkloadOptions::default()
-    }
-}
-
-/// One run of a workload with its pages spread by weights.
-#[derive(Serialize)]
-struct Spread<'a> {
-    workload: &'a Workload,
-    tiers: &'a Tiers,
-    weights: Weights,
-}
-
-impl Ask for Spread<'_> {
-    type Got = WorkloadRun;
-    const KIND: &'static str = "spread workload";
-
-    fn ask(&self, lab: &Lab<'_>) -> Result<WorkloadRun, LabError> {
-        let (workload, weights) = (self.workload, self.weights);
-        let options = options(lab.seed());
-        Ok(tune::run_at(
-            lab.testbed(),
-            workload,
-            self.tiers,
-            weights,
-            &options,
-        )?)
-    }
-}
-
-/// The latency of a chase that runs alone on a tier.
-#[derive(Serialize)]
-struct Unloaded<'a>(&'a TierName);
-
-impl Ask for Unloaded<'_> {
-    type Got = Cycles;
-    const KIND: &'static str = "lone chase";
-
-    fn ask(&self, lab: &Lab<'_>) -> Result<Cycles, LabError> {
-        Ok(lone_chase(lab.testbed(), self.0, &options(lab.seed()))?)
-    }
-}
-
 /// A workload on a machine.
 struct Tuning<'a, 'l> {
     lab: &'a Lab<'l>,
+    options: WorkloadOptions,
     workload: &'a Workload,
     tiers: &'a Tiers,
     model: Option<&'a SlowdownModel>,
@@ -142,6 +79,7 @@ impl Study for Interleave {
         })?;
         let tuning = Tuning {
             lab,
+            options: options(lab.seed()),
             workload,
             tiers: &tiers,
             model: self.model.as_deref(),
@@ -156,9 +94,12 @@ impl Study for Interleave {
 
 impl Outcome for Tuned {
     const SCHEMA: &'static str = "weir/tune/1";
+    const TITLE: &'static str = "Interleaving";
+    const WORDS: &'static str = "Run time with a share of the pages on the slower tier, against none. Best-shot needs one \
+                                 run, the closed form two, Caption climbs step by step, and the proportion of \
+                                 bandwidths needs no run.";
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
-        let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
         let bound = match self.bound {
             Some(Bound::Latency) => "waits for latency: do not interleave it",
             Some(Bound::Bandwidth) => "waits for bandwidth",
@@ -185,7 +126,26 @@ impl Outcome for Tuned {
     }
 
     fn views(&self, _: About<'_>) -> Vec<View> {
-        let Self { from, to, .. } = self;
+        let Self {
+            from, to, workload, ..
+        } = self;
+        // What is only known to the right is a mark all the way up.
+        let walls = self
+            .advice
+            .iter()
+            .filter(|advice| change_of(advice).is_none());
+        let walls = walls.map(|advice| Limit {
+            tier: None,
+            on_x: true,
+            at: advice.share_pct,
+            name: format!("{}: {:.0} %", advice.method, advice.share_pct),
+        });
+        let local = Limit {
+            tier: None,
+            on_x: false,
+            at: 0.0,
+            name: format!("all on {from}"),
+        };
         vec![
             View::table(
                 "advice",
@@ -210,34 +170,83 @@ impl Outcome for Tuned {
                     col("predicted_pct").head("closed form").signed(),
                 ],
             ),
+            View::lines(
+                "shares",
+                format!("Interleaving of {workload} over {from} and {to}"),
+                (
+                    "share_pct",
+                    &format!("pages on {to} [%], the others on {from}"),
+                ),
+                ("change_pct", "change of run time [%], below zero is faster"),
+                &["series"],
+            )
+            .axes(Axis::Linear, Axis::Signed)
+            .limits(walls.chain([local]).collect()),
         ]
     }
+
+    fn frames(&self) -> Vec<Frame> {
+        let mut rows: Vec<ShareRow> = Vec::new();
+        for (series, change) in [
+            (
+                "measured",
+                (|t| Some(t.change_pct)) as fn(&Tried) -> Option<f64>,
+            ),
+            ("closed form's curve", |t| t.predicted_pct),
+        ] {
+            rows.extend(self.curve.iter().filter_map(|tried| {
+                Some(ShareRow {
+                    series: series.into(),
+                    share_pct: tried.share_pct,
+                    change_pct: change(tried)?,
+                })
+            }));
+        }
+        rows.extend(self.advice.iter().filter_map(|advice| {
+            let (change_pct, how) = change_of(advice)?;
+            let (method, share_pct) = (&advice.method, advice.share_pct);
+            let change = percent(change_pct);
+            Some(ShareRow {
+                series: format!("{method}: {share_pct:.0} %, {change} % {how}"),
+                share_pct,
+                change_pct,
+            })
+        }));
+        let mut all = lists(self);
+        all.push(Frame::of("shares", &rows));
+        all
+    }
+}
+
+/// The change of run time at a share of the pages, on a curve or as a method has it.
+#[derive(Serialize, JsonSchema)]
+struct ShareRow {
+    /// The curve, or the method with what it says.
+    series: String,
+    /// Share of pages on the slower tier, in percent.
+    share_pct: f64,
+    /// The change of run time, in percent.
+    change_pct: f64,
+}
+
+/// The change of run time at the share of a method: measured, else as the method expects it.
+fn change_of(advice: &Advice) -> Option<(f64, &'static str)> {
+    let measured = advice.measured_pct.map(|change| (change, "measured"));
+    measured.or_else(|| advice.change_pct.map(|change| (change, "expected")))
 }
 
 impl Tuning<'_, '_> {
     fn at(&self, weights: &[Weights]) -> Result<Vec<WorkloadRun>, LabError> {
-        let spread = |&weights: &Weights| Spread {
-            workload: self.workload,
-            tiers: self.tiers,
-            weights,
-        };
-        let asks: Vec<Spread<'_>> = weights.iter().map(spread).collect();
-        let runs = self.lab.ask(&asks)?;
-        match runs.len() < asks.len() {
-            true => Err(LabError::Stopped),
-            false => Ok(runs),
-        }
+        tune::sweep(self.lab, self.workload, self.tiers, weights, &self.options)
     }
 
     fn one(&self, local: u32, slow: u32) -> Result<WorkloadRun, LabError> {
-        let runs = self.at(&[Weights { local, slow }])?;
-        runs.into_iter().next().ok_or(LabError::Stopped)
+        let weights = Weights { local, slow };
+        tune::run_at(self.lab, self.workload, self.tiers, weights, &self.options)
     }
 
     fn unloaded(&self) -> Result<[Cycles; 2], LabError> {
-        let asks = [Unloaded(&self.tiers.from), Unloaded(&self.tiers.to)];
-        let found = self.lab.ask(&asks)?;
-        found.try_into().map_err(|_| LabError::Stopped)
+        unloaded(self.lab, self.tiers, &self.options)
     }
 
     fn advise(&self) -> Result<Tuned, LabError> {

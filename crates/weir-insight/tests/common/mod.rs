@@ -2,11 +2,49 @@
 #![allow(dead_code)]
 
 use weir_insight::slowdown::{Calibration, Pair};
+use weir_lab::{Bench, Lab};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Constants, ExposedModel, Micro, PrefetchForm, SlowdownModel};
-use weir_model::machine::{Identity, MachineKind};
-use weir_model::topology::TierName;
+use weir_model::machine::{Identity, MachineKind, Testbed};
+use weir_model::platform::Library;
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::Cycles;
+use weir_sim::SimTestbed;
+
+/// A simulated platform.
+pub struct Simulated {
+    testbed: SimTestbed,
+    identity: Identity,
+    topology: Topology,
+}
+
+impl Simulated {
+    /// The one of this expression.
+    pub fn new(platform: &str) -> Self {
+        let testbed = SimTestbed::new(&Library::builtin().compose(platform).unwrap()).unwrap();
+        let machine = testbed.open(1).unwrap();
+        let (identity, topology) = (machine.identity(), machine.topology().clone());
+        drop(machine);
+        Self {
+            testbed,
+            identity,
+            topology,
+        }
+    }
+
+    /// A lab on it that stores nothing.
+    pub fn lab(&self) -> Lab<'_> {
+        let bench = Bench {
+            testbed: &self.testbed,
+            machine: &self.identity,
+            topology: &self.topology,
+            capabilities: &[],
+            seed: 1,
+            rounds: 1,
+        };
+        Lab::new(bench, &())
+    }
+}
 
 /// Many, so that whole numbers say nothing of their own.
 pub const CYCLES: f64 = 1e13;

@@ -1,7 +1,6 @@
 //! Standard output: results, in the format that was asked for, and nothing else.
 
 pub mod csv;
-mod insight;
 mod prose;
 mod steer;
 mod table;
@@ -13,7 +12,6 @@ use serde::Serialize;
 use crate::failure::Result;
 
 pub use self::csv::{of_rows as to_csv, point_rows};
-pub use insight::{calibrate, explain, predict};
 pub use prose::{WIDTH, alike, width, wrap};
 pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};

@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod parquet;
+mod parts;
 pub mod picture;
 pub mod text;
 
@@ -176,6 +177,9 @@ fn colour(column: &str, value: &Value, all: &[Value], tiers: &[String]) -> usize
     let known = match column {
         "op" => Op::ALL.iter().position(|op| op.name() == text),
         "tier" => tiers.iter().position(|tier| *tier == text),
+        "waits_for" => ["latency", "bandwidth"]
+            .iter()
+            .position(|known| *known == text),
         _ => None,
     };
     known

@@ -40,6 +40,8 @@ pub fn pictures(frames: &[Frame], views: &[View], machine: &str, tiers: &[String
             drawn.extend(match &view.shape {
                 Shape::Lines(lines) => scene.lines(&title, lines, &rows, tier.as_deref()),
                 Shape::Grid(grid) => scene.grid(&title, grid, &rows),
+                Shape::Scatter(scatter) => scene.scatter(&title, scatter, &rows),
+                Shape::Stacks(stacks) => scene.stacks(&title, stacks, &rows),
                 Shape::Bars(_) | Shape::Table(_) | Shape::Picture(_) => None,
             });
         }
@@ -47,10 +49,10 @@ pub fn pictures(frames: &[Frame], views: &[View], machine: &str, tiers: &[String
     drawn
 }
 
-struct Scene<'a> {
-    frame: &'a Frame,
+pub(super) struct Scene<'a> {
+    pub(super) frame: &'a Frame,
     all: &'a [&'a [Value]],
-    machine: &'a str,
+    pub(super) machine: &'a str,
     tiers: &'a [String],
 }
 
@@ -59,11 +61,11 @@ impl Scene<'_> {
         self.frame.columns.get(self.frame.place(name)?)
     }
 
-    fn number(&self, row: &[Value], name: &str) -> Option<f64> {
+    pub(super) fn number(&self, row: &[Value], name: &str) -> Option<f64> {
         self.frame.number(row, name)
     }
 
-    fn look(&self, columns: &[&str], row: &[Value]) -> Look {
+    pub(super) fn look(&self, columns: &[&str], row: &[Value]) -> Look {
         let Some(first) = columns.first() else {
             return Look::solid(0);
         };
@@ -89,7 +91,7 @@ impl Scene<'_> {
     }
 
     /// Names of a series: its values, without those that every series of the group shares.
-    fn name(&self, columns: &[&str], rows: &[&[Value]], of: &[Value]) -> String {
+    pub(super) fn name(&self, columns: &[&str], rows: &[&[Value]], of: &[Value]) -> String {
         let differs =
             |at: usize, column: &str| at == 0 || values(self.frame, rows, column).len() > 1;
         let parts = columns.iter().zip(of).enumerate();
@@ -245,6 +247,7 @@ impl Scene<'_> {
         }
         let spread = |axis: Axis, figures: &dyn Fn(&Sample) -> f64| match axis {
             Axis::Linear => Spread::Linear,
+            Axis::Signed => Spread::Signed,
             Axis::Log => Spread::Log,
             Axis::Counts => Spread::Counts,
             Axis::Sizes => Spread::Sizes,
@@ -455,8 +458,11 @@ impl Scene<'_> {
                     })?;
                     let length = self.number(best, bars.value)?;
                     let bar = bar.first().map(words)?;
-                    let threads = self.frame.cell(best, "threads");
-                    let heading = format!("{bar}, {name}\n{}", named("threads", threads));
+                    let threads = match self.frame.cell(best, "threads") {
+                        Value::Null => String::new(),
+                        threads => format!("\n{}", named("threads", threads)),
+                    };
+                    let heading = format!("{bar}, {name}{threads}");
                     Some(Bar {
                         look: self.look(&[bars.bar], best),
                         value: length,

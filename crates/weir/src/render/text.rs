@@ -25,7 +25,7 @@ pub fn tables(frames: &[Frame], views: &[View]) -> String {
                     }
                 }
                 Shape::Grid(shape) => grid(&title, shape, frame, &rows, &mut text),
-                Shape::Lines(_) | Shape::Bars(_) | Shape::Picture(_) => {}
+                _ => {}
             }
         }
     }
@@ -82,6 +82,9 @@ fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Op
         let value = frame.cell(row, col.name);
         match (value.as_u64(), value.as_f64(), col.and) {
             (Some(mask), ..) if col.bits => mask.count_ones().to_string(),
+            (_, Some(number), _) if col.places.is_some() => {
+                format!("{number:.*}", col.places.unwrap_or_default())
+            }
             (_, Some(share), _) if col.share => format!("{:.0} %", share * 100.0),
             (.., Some(more)) => format!("{}, {}", words(value), words(frame.cell(row, more))),
             _ => cell(frame, row, column, col.signed, col.empty),
@@ -169,6 +172,11 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
         limits.max_by(f64::total_cmp)
     };
     let row_head = grid.row_title;
+    // Rows that need no title are named in words.
+    let row_head_column = match row_head.is_empty() {
+        true => Column::words(row_head),
+        false => Column::number(row_head),
+    };
     let key = |name: &Value| match grid.rows.ends_with("_bytes") {
         true => named(grid.rows, name),
         false => words(name),
@@ -205,7 +213,7 @@ fn grid(title: &str, grid: &Grid, frame: &Frame, rows: &[&[Value]], text: &mut S
     };
     for part in parts(first, &heads, &lines) {
         let of_part = heads.iter().skip(part.start).take(part.len());
-        let shown: Vec<Column> = std::iter::once(Column::number(row_head.to_owned()))
+        let shown: Vec<Column> = std::iter::once(row_head_column.clone())
             .chain(of_part.map(|head| Column::number(head.clone())))
             .collect();
         let mut table = Table::new(&shown);

@@ -5,14 +5,17 @@ use weir_lab::studies::POINT_STUDIES;
 use weir_lab::view::{Shape, View};
 use weir_lab::{About, Points};
 use weir_model::frame::Frame;
+use weir_model::topology::Topology;
 
 use super::chart::Drawn;
 use super::figures;
 use super::plate::plate;
+use crate::output::distinct;
 use crate::render::picture;
 use crate::render::text::{self, Sheet};
+use crate::studies::{STORED, Shown};
 
-use super::{Cited, Insight, Section, Told};
+use super::{Cited, Insight, Section};
 
 /// Charts that answer one question.
 pub struct Chapter {
@@ -66,10 +69,6 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
         };
         insights.iter().flat_map(of_one).collect()
     };
-    let explained: Vec<&dyn Cited> = (insights.iter())
-        .filter(|insight| matches!(insight.told, Told::Explained(_)))
-        .map(|insight| insight as &dyn Cited)
-        .collect();
     let mut chapters = vec![
         Chapter {
             id: "tiers",
@@ -88,45 +87,6 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: sections.iter().map(figures::behind_cells).collect(),
         },
         Chapter {
-            id: "slowdown",
-            title: "Slowdown by cause",
-            words: "Cycles in which the core waits, by what it waits for: a full store buffer, a line on \
-                    its way to L1, L2, the last-level cache, memory. A slowdown is what a slower \
-                    memory adds to each, against the cycles on local memory. A part left of zero is a \
-                    cause that loses less there.",
-            plates: (figures::slowdowns(insights).iter())
-                .map(|drawn| plate(drawn, &explained))
-                .chain(of_insights(&figures::explained))
-                .collect(),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "model",
-            title: "The model of slowdown",
-            words: "Slowdown of the micro-workloads that the constants were fitted on. On the line the \
-                    fit is exact.",
-            plates: of_insights(&figures::calibrated),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "prediction",
-            title: "Predictions",
-            words: "From one run on local memory. The interval is what workloads that nothing was fitted \
-                    to were off. The model is one of latency: work that waits for bandwidth is \
-                    another colour, and is not counted among the accurate.",
-            plates: of_insights(&figures::predicted),
-            below: Vec::new(),
-        },
-        Chapter {
-            id: "interleaving",
-            title: "Interleaving",
-            words: "Run time with a share of the pages on the slower tier, against none. Best-shot needs \
-                    one run, the closed form two, Caption climbs step by step, and the proportion of \
-                    bandwidths asks nobody.",
-            plates: of_insights(&figures::interleaved),
-            below: Vec::new(),
-        },
-        Chapter {
             id: "steering",
             title: "Steering",
             words: "A scenario under a controller, window by window. Dashed is what the same tenants have alone, \
@@ -136,6 +96,8 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: Vec::new(),
         },
     ];
+    let places = chapters.len() - 1;
+    chapters.splice(places..places, found(insights));
     chapters.push(Chapter {
         id: "tables",
         title: "Other runs",
@@ -155,9 +117,67 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
     chapters
 }
 
-/// The tables of a run that is told by its views.
+/// A chapter for each kind of what studies found.
+fn found(insights: &[Insight]) -> Vec<Chapter> {
+    let kinds = STORED.iter().map(|reader| reader.schema);
+    let of_kind = |schema: &str| -> Vec<(&Insight, &Shown)> {
+        let shown = insights.iter().filter_map(|i| Some((i, i.shown()?)));
+        shown.filter(|(_, s)| s.header.schema == schema).collect()
+    };
+    let chapter = |schema: &'static str| {
+        let all = of_kind(schema);
+        let (_, first) = all.first().filter(|(_, shown)| !shown.title.is_empty())?;
+        Some(Chapter {
+            id: schema.split('/').nth(1).unwrap_or(schema),
+            title: first.title,
+            words: first.words,
+            plates: (together(&all).into_iter())
+                .chain(
+                    all.iter()
+                        .flat_map(|(insight, shown)| alone(insight, shown)),
+                )
+                .collect(),
+            below: Vec::new(),
+        })
+    };
+    kinds.filter_map(chapter).collect()
+}
+
+/// Pictures of several runs at once.
+fn together(all: &[(&Insight, &Shown)]) -> Vec<Markup> {
+    let views = all.iter().flat_map(|(_, shown)| &shown.views);
+    let views = distinct(views.filter(|view| view.together));
+    let draw = |view: &View| {
+        let mut frames = (all.iter())
+            .filter(|(_, shown)| shown.views.contains(view))
+            .filter_map(|(_, shown)| shown.frame(Some(view.frame)).ok());
+        let mut joint: Frame = frames.next()?;
+        joint.rows.extend(frames.flat_map(|frame| frame.rows));
+        let runs: Vec<&dyn Cited> = all.iter().map(|(i, _)| *i as &dyn Cited).collect();
+        let machines = distinct(all.iter().map(|(i, _)| i.machine()));
+        let views = std::slice::from_ref(view);
+        let drawn = picture::pictures(&[joint], views, &machines.join(" and "), &[]);
+        Some(drawn.iter().map(|d| plate(d, &runs)).collect::<Vec<_>>())
+    };
+    views.into_iter().filter_map(draw).flatten().collect()
+}
+
+/// Pictures of one run.
+fn alone(insight: &Insight, shown: &Shown) -> Vec<Markup> {
+    let views = shown.views.iter().filter(|view| !view.together);
+    let views: Vec<View> = views.cloned().collect();
+    let tiers = tier_names(&shown.header.topology);
+    let drawn = picture::pictures(&shown.frames, &views, insight.machine(), &tiers);
+    drawn.iter().map(|d| plate(d, &[insight])).collect()
+}
+
+fn tier_names(topology: &Topology) -> Vec<String> {
+    topology.tiers.iter().map(|t| t.name.to_string()).collect()
+}
+
+/// The tables of a run without a chapter of its own.
 fn tables(insight: &Insight) -> Vec<Markup> {
-    let Told::Shown(shown) = &insight.told else {
+    let Some(shown) = insight.shown().filter(|shown| shown.title.is_empty()) else {
         return Vec::new();
     };
     let plate = |sheet: Sheet| {
@@ -190,12 +210,7 @@ fn studied(section: &Section, study: &str) -> Vec<Drawn> {
         .filter(|view| view.study == study)
         .collect();
     let frames = [Frame::of("points", points)];
-    let tiers: Vec<String> = header
-        .topology
-        .tiers
-        .iter()
-        .map(|t| t.name.to_string())
-        .collect();
+    let tiers = tier_names(&header.topology);
     let mut drawn = picture::pictures(&frames, &views, section.machine(), &tiers);
     for view in &views {
         if let Shape::Picture("tails") = view.shape {

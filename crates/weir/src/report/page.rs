@@ -50,11 +50,16 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
                 main {
                     (head::verdicts(sections, insights))
                     @for chapter in &chapters { (chapter.draw()) }
-                    @if !sections.is_empty() {
-                        (conditions(sections))
-                        section id="figures" {
-                            h2 { "Every figure" }
-                            @for section in sections { (table(section)) }
+                    @if !sections.is_empty() { (conditions(sections)) }
+                    section id="figures" {
+                        h2 { "Every figure" }
+                        @for section in sections {
+                            (table(&Frame::of("figures", &section.document.points), &section.origin()))
+                        }
+                        @for insight in insights {
+                            @for frame in insight.shown().into_iter().flat_map(|shown| &shown.frames) {
+                                (table(frame, &insight.origin()))
+                            }
                         }
                     }
                 }
@@ -85,10 +90,8 @@ fn contents(chapters: &[Chapter], sections: &[Section]) -> Markup {
         nav aria-label="contents" {
             a href="#verdicts" { "What this means" }
             @for chapter in chapters { a href={ "#" (chapter.id) } { (chapter.title) } }
-            @if !sections.is_empty() {
-                a href="#conditions" { "Conditions" }
-                a href="#figures" { "Every figure" }
-            }
+            @if !sections.is_empty() { a href="#conditions" { "Conditions" } }
+            a href="#figures" { "Every figure" }
         }
     }
 }
@@ -136,20 +139,19 @@ fn counted_conditions(points: &[Point]) -> Vec<(&str, usize)> {
 }
 
 /// Every row of a list with every column that holds something.
-fn table(section: &Section) -> Markup {
-    let frame = Frame::of("points", &section.document.points);
+fn table(frame: &Frame, origin: &str) -> Markup {
     let rows = || frame.rows.iter();
     let used = |at: &usize| rows().any(|row| row.get(*at).is_some_and(|value| !value.is_null()));
     let columns: Vec<usize> = (0..frame.columns.len()).filter(used).collect();
     let heads = || columns.iter().filter_map(|&at| frame.columns.get(at));
     html! {
         details class="table" {
-            summary { "Table of the " (frame.rows.len()) " figures of " (section.origin()) }
+            summary { "Table of the " (frame.rows.len()) " " (frame.name.replace('_', " ")) " of " (origin) }
             div class="scroll" { table {
                 thead { tr { @for column in heads() { th title=(column.doc) { (text::heading(column)) } } } }
                 tbody {
                     @for row in rows() {
-                        tr { @for column in heads() { td { (text::value(&frame, row, column)) } } }
+                        tr { @for column in heads() { td { (text::value(frame, row, column)) } } }
                     }
                 }
             } }

@@ -1,35 +1,34 @@
 //! `weir predict`: how slow a workload would be on a tier, from one run on local memory.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::PoisonError;
 
 use weir_insight::InsightError;
-use weir_insight::documents::{PredictDocument, Predicted};
-use weir_insight::forecast::{self, accuracy, compare, forecast};
+use weir_insight::documents::{Predicted, Predictions};
+use weir_insight::forecast::{self, forecast};
 use weir_insight::slowdown::file;
-use weir_insight::two_tiers::{Tiers, on_both, run_on};
+use weir_insight::studies::predict::Predict;
+use weir_insight::two_tiers::OnBoth;
+use weir_lab::{Outcome as _, Study as _};
 use weir_linux::memory::ProgramPolicy;
-use weir_model::document::Header;
+use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
-use weir_model::topology::TierName;
-use weir_model::workload::{Workload, population};
 
 use super::workload::find_for;
-use crate::context::{Context, Format, say};
+use crate::context::{Context, say};
 use crate::counting::{self, Count};
+use crate::driver::{self, Job};
 use crate::evaluation::{self, Counted, Row};
 use crate::failure::{Failure, Result};
-use crate::insight::{
-    self, Going, counters, header, header_of, model_path, read_model, run_options,
-};
+use crate::insight::{self, counters, header, header_of, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes;
-use crate::output::{self, print, to_csv, to_json};
+use crate::store::{RunId, Store};
+use crate::studies::show;
 
 /// The verb as the store has it.
-pub const VERB: &str = "predict";
+pub const VERB: &str = Predict::VERB;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -50,9 +49,8 @@ The model is the one that `weir calibrate` left for the machine and tiers, or
 local memory by their portable names, and the slowdown that was measured; see
 docs/predict.md.")]
 pub struct Args {
-    /// A workload, to be run on the model of a machine.
-    #[arg(conflicts_with_all = ["counters", "evaluate", "population", "command"])]
-    workload: Option<String>,
+    #[command(flatten)]
+    study: Predict,
     /// A command of this host and its arguments, after `--`.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["counters", "evaluate", "population"])]
     command: Vec<String>,
@@ -65,25 +63,9 @@ pub struct Args {
     /// Counters and measured slowdowns of many workloads.
     #[arg(long, value_name = "FILE", conflicts_with = "population")]
     evaluate: Option<PathBuf>,
-    /// So many workloads that span the space, predicted and measured.
-    #[arg(long, value_name = "N")]
-    population: Option<NonZeroUsize>,
-    /// Measure on the tier too.
-    #[arg(long, requires = "workload")]
-    verify: bool,
-    /// Threads of the workload in place of those that it says.
-    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "evaluate", "population"],
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    threads: Option<u32>,
     /// Write what was counted and measured as a file to evaluate.
     #[arg(long, value_name = "FILE", requires = "population")]
     export: Option<PathBuf>,
-    /// The tier that is asked about.
-    #[arg(long, value_name = "TIER", default_value = "cxl0")]
-    tier: String,
-    /// The tier that was counted on.
-    #[arg(long, value_name = "TIER", default_value = "dram")]
-    from: String,
     /// The model file [default: what `weir calibrate` left].
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
@@ -94,118 +76,116 @@ pub struct Args {
 /// # Errors
 /// There is no model, it is of another pair, or the counters do not do.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let began = Instant::now();
-    let keeping = Keeping::begin(context, VERB)?;
-    let (from, to) = (TierName::named(&args.from), TierName::named(&args.tier));
     if !args.command.is_empty() {
-        return of_command(args, context, (&from, &to), began, keeping);
+        return of_command(args, context);
     }
+    let runs = args.study.workload.is_some() || args.study.population.is_some();
     // Before a machine is looked for, which is not what is missing.
-    let nothing = args.workload.is_none() && args.evaluate.is_none() && args.population.is_none();
-    if nothing && args.counters.is_empty() {
-        return Err(nothing_asked());
+    if !runs && args.evaluate.is_none() && args.counters.is_empty() {
+        return Err(Failure::request(
+            "name a workload, --counters FILE, --evaluate FILE, or --population N",
+        ));
     }
-    let needs_machine =
-        args.model.is_none() || args.workload.is_some() || args.population.is_some();
-    let chosen = needs_machine
-        .then(|| machine::choose(&context.global.on))
-        .transpose()?;
-    let model = match (&args.model, &chosen) {
+    if !runs {
+        return of_files(args, context);
+    }
+    // A store that cannot be made is named before a model that is missing.
+    drop(Store::open(&context.store_path()?)?);
+    let chosen = machine::choose(&context.global.on)?;
+    let study = on_model(args, context, &chosen)?;
+    let done = Job::once(context, &chosen, VERB).run(&study)?;
+    export(args, &study)?;
+    show(context, &done.document, Some(done.run))?;
+    done.verdict()
+}
+
+/// Runs what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the run cannot be resumed.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    let mut study = None;
+    let done = driver::resume(context, run, None, |_, chosen, _| {
+        let again = on_model(args, context, chosen)?;
+        study = Some(again.clone());
+        Ok(again)
+    })?;
+    study.map_or(Ok(()), |study| export(args, &study))?;
+    done.verdict()
+}
+
+/// The study with its workload and the model that is calibrated for its tiers.
+fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> {
+    let mut study = args.study.clone();
+    let model = model_for(args, context, Some(chosen))?;
+    study.calibrated = Some(Box::new(model));
+    if let Some(name) = &study.workload {
+        study.described = Some(find_for(name, study.threads)?);
+    }
+    Ok(study)
+}
+
+/// The model that was named, or that is calibrated for the machine and the tiers.
+fn model_for(args: &Args, context: &Context, chosen: Option<&Chosen>) -> Result<SlowdownModel> {
+    let Predict { from, tier: to, .. } = &args.study;
+    let model = match (&args.model, chosen) {
         (Some(path), _) => read_model(path)?,
         (None, Some(chosen)) => {
-            let tiers = insight::tiers(&chosen.topology, &from, &to)?;
+            let tiers = insight::tiers(&chosen.topology, from, to)?;
             read_model(&model_path(context, &chosen.identity, &tiers)?)?
         }
         (None, None) => return Err(Failure::request("name a model with --model")),
     };
-    if let Some(chosen) = &chosen {
-        file::check(&model, &chosen.identity, &from, &to)?;
+    if let Some(chosen) = chosen {
+        file::check(&model, &chosen.identity, from, to)?;
     }
-    let asked = Asked {
-        context,
-        model: &model,
-        chosen: chosen.as_ref(),
-    };
-    let predictions = match args {
-        Args { counters, cpu, .. } if !counters.is_empty() => {
-            asked.of_files(counters, cpu.as_deref())?
-        }
-        Args {
-            evaluate: Some(file),
-            ..
-        } => asked.of_evaluation(file)?,
-        Args {
-            population: Some(n),
-            export,
-            ..
-        } => {
-            let workloads = population(context.global.seed, n.get());
-            asked.of_workloads(&workloads, true, export.as_deref())?
-        }
-        Args {
-            workload: Some(name),
-            verify,
-            ..
-        } => asked.of_workloads(&[find_for(name, args.threads)?], *verify, None)?,
-        _ => return Err(nothing_asked()),
-    };
-    let mut head = match &chosen {
-        Some(chosen) => header_of(PredictDocument::SCHEMA, context, chosen),
-        None => header(PredictDocument::SCHEMA, context, &model.processor),
-    };
-    head.elapsed_s = began.elapsed().as_secs_f64();
-    finish(context, keeping, &model, head, predictions)
+    Ok(model)
 }
 
-/// Keeps predictions and prints them.
-fn finish(
-    context: &Context,
-    keeping: Keeping<'_>,
-    model: &SlowdownModel,
-    mut header: Header,
-    predictions: Vec<Predicted>,
-) -> Result<()> {
-    if model.held_out_in_use().is_none() {
-        header
-            .warnings
-            .push("the model has no interval: nothing was held out".into());
-    }
-    header.partial = context.stop.requested();
-    let document = PredictDocument {
-        header,
-        from: model.from.clone(),
-        to: model.to.clone(),
-        accuracy: accuracy(&predictions),
-        predictions,
+/// Writes what ran on both tiers as a file to evaluate.
+fn export(args: &Args, study: &Predict) -> Result<()> {
+    let Some(path) = &args.export else {
+        return Ok(());
     };
-    for warning in &document.header.warnings {
-        say(&format!("weir: warning: {warning}"));
-    }
-    let printed = print(&match context.global.format {
-        Format::Table => output::predict(&document),
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(&document.predictions)?,
-    });
-    let run = keeping.keep(&document.header, &document, "predictions", printed)?;
-    context.note(&format!("stored as run {run}"));
-    if document.header.partial {
-        return Err(Failure::Partial(
-            "stopped: workloads that were not run are missing".into(),
-        ));
-    }
-    Ok(())
+    let ran = study.ran.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted = |both: &OnBoth| -> Result<Counted> {
+        let (local, target) = (&both.local.counters, &both.target.counters);
+        Ok(Counted {
+            workload: both.local.workload.clone(),
+            local: local.clone(),
+            measured: forecast::measured(local, target)?,
+        })
+    };
+    let rows: Vec<Counted> = ran.iter().map(counted).collect::<Result<_>>()?;
+    evaluation::write(path, &rows)
+}
+
+/// Predicts from counters in files.
+fn of_files(args: &Args, context: &Context) -> Result<()> {
+    let keeping = Keeping::begin(context, VERB)?;
+    let chosen = args
+        .model
+        .is_none()
+        .then(|| machine::choose(&context.global.on));
+    let chosen = chosen.transpose()?;
+    let model = model_for(args, context, chosen.as_ref())?;
+    let predictions = match &args.evaluate {
+        Some(file) => of_evaluation(&model, file)?,
+        None => of_counters(&model, &args.counters, args.cpu.as_deref())?,
+    };
+    let head = match &chosen {
+        Some(chosen) => header_of(Predictions::SCHEMA, context, chosen),
+        None => header(Predictions::SCHEMA, context, &model.processor),
+    };
+    keep(keeping, head, &model, predictions)
 }
 
 /// Counts a command with its memory on the local tier, and predicts.
-fn of_command(
-    args: &Args,
-    context: &Context,
-    (from, to): (&TierName, &TierName),
-    began: Instant,
-    keeping: Keeping<'_>,
-) -> Result<()> {
+fn of_command(args: &Args, context: &Context) -> Result<()> {
+    let keeping = Keeping::begin(context, VERB)?;
     counting::on_this_host(context, "weir predict -- CMD")?;
-    // Somebody else's model needs no second tier here: that is what predictions are for.
+    let Predict { from, tier: to, .. } = &args.study;
+    // A model from elsewhere needs no second tier here: that is what predictions are for.
     let (host, model) = match &args.model {
         Some(path) => (nodes::here(context)?, read_model(path)?),
         None => {
@@ -233,114 +213,63 @@ fn of_command(
         file::check_family(&model, family)?;
     }
     let predicted = forecast(&model, &counted.of, &counted.total)?;
-    let mut head = header(PredictDocument::SCHEMA, context, &topology.processor);
+    let mut head = header(Predictions::SCHEMA, context, &topology.processor);
     head.machine = host.identity;
-    head.elapsed_s = began.elapsed().as_secs_f64();
-    finish(context, keeping, &model, head, vec![predicted])
+    keep(keeping, head, &model, vec![predicted])
 }
 
-fn nothing_asked() -> Failure {
-    Failure::request("name a workload, --counters FILE, --evaluate FILE, or --population N")
+/// Keeps predictions that no lab made, and prints them.
+fn keep(
+    keeping: Keeping<'_>,
+    mut header: Header,
+    model: &SlowdownModel,
+    predictions: Vec<Predicted>,
+) -> Result<()> {
+    header.warnings.extend(Predictions::doubt(model));
+    let output = Predictions::of(model, predictions);
+    keeping.put(Document { header, output }, None)
 }
 
-/// What predictions are made with.
-struct Asked<'a> {
-    context: &'a Context,
-    model: &'a SlowdownModel,
-    chosen: Option<&'a Chosen>,
+fn of_counters(
+    model: &SlowdownModel,
+    paths: &[PathBuf],
+    cpu: Option<&str>,
+) -> Result<Vec<Predicted>> {
+    let one = |path: &PathBuf| {
+        let counted = counters(path, cpu)?;
+        if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
+            file::check_family(model, family)?;
+        }
+        for note in &counted.notes {
+            say(&format!("weir: {}: {note}", path.display()));
+        }
+        let named = |error: InsightError| -> Failure {
+            let failure = Failure::from(error);
+            if paths.len() > 1 {
+                failure.of(&path.display().to_string())
+            } else {
+                failure
+            }
+        };
+        forecast(model, &counted.of, &counted.total).map_err(named)
+    };
+    paths.iter().map(one).collect()
 }
 
-impl Asked<'_> {
-    fn of_files(&self, paths: &[PathBuf], cpu: Option<&str>) -> Result<Vec<Predicted>> {
-        let one = |path: &PathBuf| {
-            let counted = counters(path, cpu)?;
-            if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
-                file::check_family(self.model, family)?;
-            }
-            for note in &counted.notes {
-                say(&format!("weir: {}: {note}", path.display()));
-            }
-            let named = |error: InsightError| -> Failure {
-                let failure = Failure::from(error);
-                if paths.len() > 1 {
-                    failure.of(&path.display().to_string())
-                } else {
-                    failure
-                }
-            };
-            forecast(self.model, &counted.of, &counted.total).map_err(named)
+fn of_evaluation(model: &SlowdownModel, path: &Path) -> Result<Vec<Predicted>> {
+    let one = |Row { line, counted }: Row| {
+        let named = |error: InsightError| {
+            Failure::from(error).of(&format!(
+                "{}:{line}: `{}`",
+                path.display(),
+                counted.workload
+            ))
         };
-        paths.iter().map(one).collect()
-    }
-
-    fn of_evaluation(&self, path: &Path) -> Result<Vec<Predicted>> {
-        let rows = evaluation::read(path)?;
-        let one = |Row { line, counted }: Row| {
-            let named = |error: InsightError| {
-                Failure::from(error).of(&format!(
-                    "{}:{line}: `{}`",
-                    path.display(),
-                    counted.workload
-                ))
-            };
-            let predicted =
-                forecast(self.model, &counted.workload, &counted.local).map_err(named)?;
-            Ok(Predicted {
-                measured: Some(counted.measured),
-                ..predicted
-            })
-        };
-        rows.into_iter().map(one).collect()
-    }
-
-    fn of_workloads(
-        &self,
-        workloads: &[Workload],
-        measure: bool,
-        export: Option<&Path>,
-    ) -> Result<Vec<Predicted>> {
-        let Some(chosen) = self.chosen else {
-            return Err(Failure::request(
-                "a workload runs on a machine; name it with --on",
-            ));
-        };
-        let options = run_options(self.context);
-        if !measure {
-            return workloads
-                .iter()
-                .map(|workload| {
-                    let run = run_on(&*chosen.testbed, workload, &self.model.from, &options)?;
-                    Ok(forecast(self.model, &run.workload, &run.counters)?)
-                })
-                .collect();
-        }
-        let tiers = Tiers {
-            from: self.model.from.clone(),
-            to: self.model.to.clone(),
-        };
-        let going = Going::on(self.context, "predict");
-        let ran = on_both(&*chosen.testbed, workloads, &tiers, &options, &|of| {
-            going.step(of)
-        });
-        going.end();
-        let mut predictions = Vec::new();
-        let mut counted = Vec::new();
-        for both in ran {
-            let both = both?;
-            let (name, local) = (&both.local.workload, &both.local.counters);
-            let predicted = compare(self.model, name, local, &both.target.counters)?;
-            if let Some(measured) = predicted.measured {
-                counted.push(Counted {
-                    workload: name.clone(),
-                    local: local.clone(),
-                    measured,
-                });
-            }
-            predictions.push(predicted);
-        }
-        if let Some(path) = export {
-            evaluation::write(path, &counted)?;
-        }
-        Ok(predictions)
-    }
+        let predicted = forecast(model, &counted.workload, &counted.local).map_err(named)?;
+        Ok(Predicted {
+            measured: Some(counted.measured),
+            ..predicted
+        })
+    };
+    evaluation::read(path)?.into_iter().map(one).collect()
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::Value;
-use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument, Tuned};
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::workload::RunAlone;
@@ -79,9 +78,11 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         Reproduce::VERB,
         Vary::VERB,
     ];
-    let newest = runs
-        .iter()
-        .find(|run| (measured(&run.verb) && run.kept > 0) || told.contains(&run.verb.as_str()));
+    let newest = runs.iter().find(|run| {
+        let known = measured(&run.verb) && run.kept > 0;
+        let whole = !run.partial || run.kept > 0;
+        known || (told.contains(&run.verb.as_str()) && whole)
+    });
     // Where there is none, `last` fails with the reason.
     Ok(newest.map_or_else(|| "last".into(), |run| run.id.to_string()))
 }
@@ -113,10 +114,6 @@ pub fn section(run: &StoredRun) -> Result<Section> {
 /// This version does not read what it holds.
 fn insight(run: &StoredRun) -> Result<Option<Insight>> {
     let told = match run.schema() {
-        ExplainDocument::SCHEMA => Told::Explained(understood(run, run.parse())?),
-        CalibrateDocument::SCHEMA => Told::Calibrated(understood(run, run.parse())?),
-        PredictDocument::SCHEMA => Told::Predicted(understood(run, run.parse())?),
-        Tuned::SCHEMA => Told::Tuned(understood(run, run.parse())?),
         SteerDocument::SCHEMA => Told::Steered(Box::new(understood(run, run.parse())?)),
         _ => match studies::reader(run) {
             Some(reader) if !is_of_points(run) => Told::Shown(Box::new((reader.shown)(run)?)),

@@ -3,13 +3,9 @@
 //! One module an experiment. Each makes the charts that a section has points for, and none where it
 //! has none.
 
-mod causes;
-mod interleave;
 mod interplay;
 mod loaded;
 mod overview;
-mod prediction;
-mod slowdown;
 mod steer;
 mod tail;
 mod words;
@@ -20,11 +16,8 @@ use weir_model::topology::{TierName, Topology};
 use super::Section;
 use super::chart::Look;
 
-pub use interleave::interleaved;
 pub use interplay::{behind_cells, interplay};
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
-pub use prediction::{calibrated, predicted};
-pub use slowdown::{explained, slowdowns};
 pub use steer::steered;
 pub use tail::tails;
 pub use words::sign;

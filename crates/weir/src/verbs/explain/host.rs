@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use weir_insight::documents::ExplainDocument;
+use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
+use weir_lab::Outcome as _;
 use weir_linux::memory::ProgramPolicy;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
+use weir_model::document::Document;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 
@@ -22,17 +24,17 @@ use crate::nodes::{all_here, here, node_of};
 /// # Errors
 /// The command cannot be started, the process is not there, a tier is no node here, or nothing can be
 /// counted or timed. That the command failed is in the document.
-pub(super) fn explain(args: &Args, context: &Context) -> Result<ExplainDocument> {
+pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explained>> {
     counting::on_this_host(context, "weir explain")?;
-    if args.no_prefetch {
+    if args.study.no_prefetch {
         return Err(Failure::request(
             "--no-prefetch is of a model: the prefetchers of this host are switched for all that runs on it",
         ));
     }
     let host = here(context)?;
     let topology = host.view.topology()?;
-    let names: Vec<TierName> = args.tiers.iter().map(TierName::named).collect();
-    let places: Vec<Option<(TierName, ProgramPolicy)>> = match names.as_slice() {
+    let names = args.study.tiers.as_slice();
+    let places: Vec<Option<(TierName, ProgramPolicy)>> = match names {
         [] => vec![None],
         _ if args.pid.is_some() => {
             return Err(Failure::request(
@@ -40,8 +42,8 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<ExplainDocument>
             ));
         }
         [_] | [_, _] => {
-            all_here(&host, &topology, &names)?;
-            if let [from, to] = names.as_slice() {
+            all_here(&host, &topology, names)?;
+            if let [from, to] = names {
                 insight::tiers(&topology, from, to)?;
             }
             let place = |name: &TierName| {
@@ -53,7 +55,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<ExplainDocument>
         _ => return Err(Failure::request("name one tier, or two to compare")),
     };
     let mut seen = Vec::new();
-    let mut head = header(ExplainDocument::SCHEMA, context, &topology.processor);
+    let mut head = header(Explained::SCHEMA, context, &topology.processor);
     head.machine = host.identity.clone();
     for (index, place) in places.iter().enumerate() {
         let counted = Count {

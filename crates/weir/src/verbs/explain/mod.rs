@@ -3,28 +3,28 @@
 mod host;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use weir_insight::documents::ExplainDocument;
+use weir_insight::documents::Explained;
 use weir_insight::explain::CountedRun;
-use weir_insight::two_tiers::{lone_chase, run_on};
-use weir_model::document::Header;
+use weir_insight::studies::explain::Explain;
+use weir_lab::{Outcome as _, Study as _};
+use weir_model::document::{Document, Header};
 use weir_model::insight::PrefetchForm;
-use weir_model::topology::TierName;
 use weir_model::units::Nanos;
 
-use super::counters::write;
 use super::workload::find_for;
-use crate::context::{Context, Format, say};
+use crate::context::Context;
 use crate::counting;
-use crate::failure::{Failure, Result};
-use crate::insight::{self, counters, header, header_of, run_options};
+use crate::driver::{self, Job};
+use crate::failure::Result;
+use crate::insight::{counters, header};
 use crate::keeping::Keeping;
 use crate::machine;
-use crate::output::{self, to_csv, to_json};
+use crate::store::RunId;
+use crate::studies::show_in;
 
 /// The verb as the store has it.
-pub const VERB: &str = "explain";
+pub const VERB: &str = Explain::VERB;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -44,12 +44,8 @@ that it starts; it keeps its own input, output and errors, and its exit code is
 passed on. Counters are what `weir counters record` or `perf stat` wrote, as
 text, CSV (-x,) or JSON (-j).")]
 pub struct Args {
-    /// A workload, to be run on the model.
-    #[arg(
-        required_unless_present_any = ["counters", "command", "pid"],
-        conflicts_with_all = ["counters", "command", "pid", "interval", "idle"]
-    )]
-    workload: Option<String>,
+    #[command(flatten)]
+    study: Explain,
     /// A command of this host and its arguments, after `--`.
     #[arg(last = true, value_name = "CMD", conflicts_with = "counters")]
     command: Vec<String>,
@@ -60,27 +56,10 @@ pub struct Args {
     #[arg(short = 'I', long, value_name = "MS", conflicts_with = "counters",
           value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     interval: Option<u64>,
-    /// The tier that its pages lie on, and one to compare with [default: the first two of a model; of a
-    /// command, where the kernel puts them].
-    #[arg(
-        long = "tier",
-        alias = "tiers",
-        value_delimiter = ',',
-        value_name = "TIER",
-        conflicts_with = "counters"
-    )]
-    tiers: Vec<String>,
     /// What a lone chase takes on the memory of each run, in ns, as `weir bench latency` measures it: tells
     /// whether reads queue.
     #[arg(long, value_name = "NS", value_delimiter = ',', value_parser = idle)]
     idle: Vec<f64>,
-    /// Run with the hardware prefetchers off.
-    #[arg(long, conflicts_with = "counters")]
-    no_prefetch: bool,
-    /// Threads of the workload in place of those that it says.
-    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
-          value_parser = clap::value_parser!(u32).range(1..=1024))]
-    threads: Option<u32>,
     /// Counters of a run on local memory.
     #[arg(long, value_name = "FILE")]
     counters: Option<PathBuf>,
@@ -110,83 +89,59 @@ fn idle(text: &str) -> std::result::Result<f64, String> {
 /// The request fits no machine or file, the counters cannot be of a run, or the work failed; or a
 /// command did, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let began = Instant::now();
+    if args.study.workload.is_some() {
+        let study = described(args)?;
+        let chosen = machine::choose(&context.global.on)?;
+        let done = Job::once(context, &chosen, VERB).run(&study)?;
+        show_in(args.out.as_deref(), context, &done.document, Some(done.run))?;
+        return done.verdict();
+    }
     let keeping = Keeping::begin(context, VERB)?;
-    let mut document = match (&args.workload, &args.counters) {
-        (Some(name), _) => on_machine(args, name, context)?,
-        (None, Some(file)) => from_files(args, file, context)?,
-        (None, None) => host::explain(args, context)?,
+    let document = match &args.counters {
+        Some(file) => from_files(args, file, context)?,
+        None => host::explain(args, context)?,
     };
-    document.header.elapsed_s = began.elapsed().as_secs_f64();
-    for warning in &document.header.warnings {
-        say(&format!("weir: warning: {warning}"));
-    }
-    let text = match context.global.format {
-        Format::Table => output::explain(&document),
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(&document.runs)?,
-    };
-    let written = write(args.out.as_ref(), &text);
-    let run = keeping.keep(&document.header, &document, "runs", written)?;
-    context.note(&format!("stored as run {run}"));
-    counting::passed_on(document.runs.last().and_then(|run| run.exit_status))
+    let last = document.output.runs.last();
+    let exit_status = last.and_then(|run| run.exit_status);
+    keeping.put(document, args.out.as_deref())?;
+    counting::passed_on(exit_status)
 }
 
-fn on_machine(args: &Args, name: &str, context: &Context) -> Result<ExplainDocument> {
-    let workload = find_for(name, args.threads)?;
-    let chosen = machine::choose(&context.global.on)?;
-    let names: Vec<TierName> = if args.tiers.is_empty() {
-        chosen
-            .topology
-            .tiers
-            .iter()
-            .map(|t| t.name.clone())
-            .take(2)
-            .collect()
-    } else {
-        args.tiers.iter().map(TierName::named).collect()
-    };
-    match names.as_slice() {
-        [_] => {}
-        [from, to] => {
-            insight::tiers(&chosen.topology, from, to)?;
-        }
-        _ => return Err(Failure::request("name one tier, or two to compare")),
-    }
-    let mut options = run_options(context);
-    options.prefetch = !args.no_prefetch;
-    let processor = &chosen.topology.processor;
-    let mut seen = Vec::new();
-    for tier in &names {
-        let run = run_on(&*chosen.testbed, &workload, tier, &options)?;
-        seen.push(CountedRun {
-            unloaded: lone_chase(&*chosen.testbed, tier, &options).ok(),
-            ..CountedRun::of_workload(&run, tier, processor)
-        });
-    }
-    document(&seen, header_of(ExplainDocument::SCHEMA, context, &chosen))
+/// Runs what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the run cannot be resumed.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    driver::resume(context, run, None, |_, _, _| described(args))?.verdict()
 }
 
-fn from_files(args: &Args, file: &Path, context: &Context) -> Result<ExplainDocument> {
+fn described(args: &Args) -> Result<Explain> {
+    let mut study = args.study.clone();
+    let name = study.workload.as_deref().unwrap_or_default();
+    study.described = Some(find_for(name, study.threads)?);
+    Ok(study)
+}
+
+fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Explained>> {
     let mut files = vec![counters(file, args.cpu.as_deref())?];
     if let Some(other) = &args.against {
         files.push(counters(other, args.cpu.as_deref())?);
     }
     let cpu = files.iter().find_map(|f| f.cpu.clone());
     let processor = cpu.unwrap_or_else(|| "a processor that is not known".into());
-    let mut head = header(ExplainDocument::SCHEMA, context, &processor);
+    let mut head = header(Explained::SCHEMA, context, &processor);
     for file in &files {
-        let told = |note: &String| format!("{}: {note}", file.of);
-        head.warnings.extend(file.notes.iter().map(told));
+        let named = |note: &String| format!("{}: {note}", file.of);
+        head.warnings.extend(file.notes.iter().map(named));
     }
     if PrefetchForm::of(&processor).is_none() {
-        let told = format!("the prefetch counters of {processor} are not known");
-        head.warnings.push(told);
+        let warning = format!("the prefetch counters of {processor} are not known");
+        head.warnings.push(warning);
     }
     let seen: Vec<CountedRun> = (files.iter().enumerate())
         .map(|(index, file)| CountedRun {
             unloaded: (args.idle.get(index)).and_then(|&ns| host::unloaded(file, Nanos(ns))),
-            // Whose exit status it was is no failure of this request.
+            // The exit status of a command that ran elsewhere is no failure of this request.
             exit_status: None,
             ..CountedRun::of_file(file)
         })
@@ -194,17 +149,7 @@ fn from_files(args: &Args, file: &Path, context: &Context) -> Result<ExplainDocu
     document(&seen, head)
 }
 
-fn document(seen: &[CountedRun], header: Header) -> Result<ExplainDocument> {
-    let runs = (seen.iter())
-        .map(CountedRun::explain)
-        .collect::<std::result::Result<_, _>>()?;
-    let difference = match seen {
-        [local, other, ..] => Some(local.difference(other)?),
-        _ => None,
-    };
-    Ok(ExplainDocument {
-        header,
-        runs,
-        difference,
-    })
+fn document(seen: &[CountedRun], header: Header) -> Result<Document<Explained>> {
+    let output = Explained::of(seen)?;
+    Ok(Document { header, output })
 }

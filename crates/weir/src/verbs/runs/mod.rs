@@ -8,7 +8,6 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::Value;
-use weir_insight::documents::{CalibrateDocument, ExplainDocument, PredictDocument};
 use weir_lab::Points;
 use weir_model::document::{BenchDocument, Header};
 use weir_model::frame::Frame;
@@ -201,9 +200,6 @@ fn text(run: &StoredRun) -> Result<String> {
         return Ok((reader.shown)(run)?.text());
     }
     Ok(match run.schema() {
-        ExplainDocument::SCHEMA => output::explain(&understood(run, run.parse())?),
-        CalibrateDocument::SCHEMA => output::calibrate(&understood(run, run.parse())?),
-        PredictDocument::SCHEMA => output::predict(&understood(run, run.parse())?),
         SteerDocument::SCHEMA => output::steer(&understood(run, run.parse())?),
         other => wrap(
             &format!("a document of kind {other}; see it with --format json"),

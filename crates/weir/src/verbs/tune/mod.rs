@@ -55,12 +55,8 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
     let (study, warning) = on_model(study, context, &chosen)?;
     let job = Job {
-        context,
-        chosen: &chosen,
-        verb: VERB,
-        rounds: 1,
-        yes: true,
         warnings: warning.into_iter().collect(),
+        ..Job::once(context, &chosen, VERB)
     };
     let done = job.run(&study)?;
     show(context, &done.document, Some(done.run))?;
@@ -124,5 +120,5 @@ fn of_command(args: &Interleave, context: &Context) -> Result<()> {
     let mut document = host::advise(args, context, model.as_ref(), (&host, &tiers), &going)?;
     going.end();
     document.header.partial |= context.stop.requested();
-    keeping.put(document)
+    keeping.put(document, None)
 }

@@ -2,8 +2,13 @@
 //!
 //! A renderer (terminal, HTML) draws a view from the frame alone and never learns which study it is of.
 
+mod shape;
+
 use serde_json::Value;
-use weir_model::topology::TierName;
+
+pub use shape::{
+    Axis, Bars, Best, Grid, Limit, Lines, Mark, Overlay, Part, Scatter, Shape, Stacks,
+};
 
 /// One table or picture, or one of each kind for every group of rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +30,8 @@ pub struct View {
     pub shape: Shape,
     /// Where it is shown.
     pub medium: Medium,
+    /// Whether a page of several runs shows their rows in one picture, each with a column `machine`.
+    pub together: bool,
 }
 
 /// Where a view is shown.
@@ -76,6 +83,8 @@ pub struct Col {
     pub if_any: bool,
     /// The column whose value stands behind this one's, after a comma.
     pub and: Option<&'static str>,
+    /// Digits behind the point; `None` for as many as a figure usually has.
+    pub places: Option<usize>,
 }
 
 /// A column by its name.
@@ -89,6 +98,7 @@ pub fn col(name: &'static str) -> Col {
         share: false,
         if_any: false,
         and: None,
+        places: None,
     }
 }
 
@@ -135,153 +145,19 @@ impl Col {
         self
     }
 
+    /// The same with so many digits behind the point.
+    #[must_use]
+    pub fn places(mut self, places: usize) -> Self {
+        self.places = Some(places);
+        self
+    }
+
     /// The same for a mask: how many bits it has set.
     #[must_use]
     pub fn bits(mut self) -> Self {
         self.bits = true;
         self
     }
-}
-
-/// The shape of a view.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
-    /// One line a row.
-    Table(Vec<Col>),
-    /// One figure for each pair of keys: a pivoted table, and a shaded matrix on the page.
-    Grid(Grid),
-    /// A figure over another one, a line for each series.
-    Lines(Lines),
-    /// A bar for each row.
-    Bars(Bars),
-    /// A picture of its own, by the name under which the report draws it.
-    Picture(&'static str),
-}
-
-/// See [`Shape::Grid`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
-    /// What names the rows.
-    pub rows: &'static str,
-    /// What the rows are.
-    pub row_title: &'static str,
-    /// What names the columns; `source` and another one are a way from the first to the second.
-    pub columns: Vec<&'static str>,
-    /// The figure.
-    pub value: &'static str,
-    /// One matrix for each of these values, in one picture.
-    pub panels: Vec<&'static str>,
-    /// A pair is the same either way round.
-    pub mirrored: bool,
-    /// The known limit of each column stands in a last row.
-    pub limits: bool,
-    /// Which figures are framed.
-    pub best: Best,
-    /// Whether figures carry their sign.
-    pub signed: bool,
-    /// What stands behind a figure that a condition holds for.
-    pub marks: Vec<Mark>,
-}
-
-/// A character behind some figures of a grid.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
-    /// The character.
-    pub sign: &'static str,
-    /// Which rows have it.
-    pub of: Only,
-    /// What it marks, for a line below the grid.
-    pub words: &'static str,
-}
-
-/// Which figures of a grid are framed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Best {
-    /// None.
-    None,
-    /// The largest of each column.
-    OfColumn,
-    /// The largest of each pair over all panels.
-    OfPair,
-}
-
-/// See [`Shape::Lines`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Lines {
-    /// To the right.
-    pub x: &'static str,
-    /// Title and unit of that axis.
-    pub x_title: String,
-    /// Upwards.
-    pub y: &'static str,
-    /// Title and unit of that axis.
-    pub y_title: String,
-    /// What makes a line; the first decides the colour.
-    pub series: Vec<&'static str>,
-    /// What orders the points of a line; `x` where nothing is named.
-    pub order: Option<&'static str>,
-    /// How the axes grow.
-    pub axes: (Axis, Axis),
-    /// Known limits across the picture.
-    pub limits: Vec<Limit>,
-    /// Curves from elsewhere, in the groups that they name.
-    pub overlays: Vec<Overlay>,
-}
-
-/// How an axis grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
-    /// Evenly.
-    Linear,
-    /// By factors.
-    Log,
-    /// By factors where the figures span more than six times the least.
-    Auto,
-    /// Whole numbers that double.
-    Counts,
-    /// Bytes that double.
-    Sizes,
-}
-
-/// A known limit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
-    /// The group's tier that it belongs to; `None` for every group.
-    pub tier: Option<TierName>,
-    /// Whether it is a value of x; else of y.
-    pub on_x: bool,
-    /// The value, in the axis's unit.
-    pub at: f64,
-    /// What it is.
-    pub name: String,
-}
-
-/// A curve that was not measured by the study.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Overlay {
-    /// The tier whose picture it stands in.
-    pub tier: TierName,
-    /// The value of the first series column whose colour it has.
-    pub like: String,
-    /// Its name.
-    pub name: String,
-    /// Where it is from.
-    pub source: String,
-    /// x and y.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// See [`Shape::Bars`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
-    /// What groups bars.
-    pub group: Vec<&'static str>,
-    /// What names a bar; the best row of a name is shown.
-    pub bar: &'static str,
-    /// The length.
-    pub value: &'static str,
-    /// Title and unit.
-    pub value_title: String,
 }
 
 impl View {
@@ -295,6 +171,7 @@ impl View {
             each: Vec::new(),
             shape,
             medium,
+            together: false,
         }
     }
 
@@ -363,6 +240,74 @@ impl View {
             value_title: value_title.to_owned(),
         };
         Self::new(frame, title, Shape::Bars(bars), Medium::Page)
+    }
+
+    /// Dots on the page.
+    pub fn scatter(
+        frame: &'static str,
+        title: impl Into<String>,
+        (x, x_title): (&'static str, impl Into<String>),
+        (y, y_title): (&'static str, &str),
+        (name, cloud): (&'static str, &'static str),
+        bands: &'static [f64],
+    ) -> Self {
+        let scatter = Scatter {
+            x,
+            x_title: x_title.into(),
+            y,
+            y_title: y_title.to_owned(),
+            name,
+            cloud,
+            ends: None,
+            bands,
+        };
+        Self::new(frame, title, Shape::Scatter(scatter), Medium::Page)
+    }
+
+    /// Bars of parts on the page.
+    pub fn stacks(
+        frame: &'static str,
+        title: impl Into<String>,
+        group: &[&'static str],
+        bar: &'static str,
+        (parts, parts_title): (&[Part], impl Into<String>),
+    ) -> Self {
+        let stacks = Stacks {
+            group: group.to_vec(),
+            bar,
+            parts: parts.to_vec(),
+            title: parts_title.into(),
+            ends: None,
+            length: None,
+        };
+        Self::new(frame, title, Shape::Stacks(stacks), Medium::Page)
+    }
+
+    /// Dots or bars with an interval.
+    #[must_use]
+    pub fn between(mut self, low: &'static str, high: &'static str) -> Self {
+        match &mut self.shape {
+            Shape::Scatter(scatter) => scatter.ends = Some([low, high]),
+            Shape::Stacks(stacks) => stacks.ends = Some([low, high]),
+            _ => {}
+        }
+        self
+    }
+
+    /// Bars as stretches of time, of such a length each.
+    #[must_use]
+    pub fn over(mut self, length: &'static str, title: &'static str) -> Self {
+        if let Shape::Stacks(stacks) = &mut self.shape {
+            stacks.length = Some((length, title));
+        }
+        self
+    }
+
+    /// The same for several runs at once.
+    #[must_use]
+    pub fn together(mut self) -> Self {
+        self.together = true;
+        self
     }
 
     /// A picture that the report draws by this name.

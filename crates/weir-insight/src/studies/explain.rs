@@ -1,0 +1,469 @@
+//! `weir explain`: where a workload loses its cycles, and what a slower memory adds.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_lab::study::lists;
+use weir_lab::view::{Medium, Only, Part, View, col};
+use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict, WorkloadOptions};
+use weir_model::frame::Frame;
+use weir_model::insight::Components;
+use weir_model::number::{figure, slower};
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::workload::Workload;
+
+use super::{DRAM, L1, L2, L3, OTHER, REST, STORE, doubt, note, rest};
+use crate::InsightError;
+use crate::documents::{
+    Explained, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, Yardstick,
+};
+use crate::explain::CountedRun;
+use crate::two_tiers::{Tiers, lone_chases, options};
+
+/// Where a workload, a command or a process loses its cycles.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Explain {
+    /// A workload, to be run on the model.
+    #[arg(
+        required_unless_present_any = ["counters", "command", "pid"],
+        conflicts_with_all = ["counters", "command", "pid", "interval", "idle"]
+    )]
+    pub workload: Option<String>,
+    /// The tier that its pages lie on, and one to compare with [default: the first two of a model; of a
+    /// command, where the kernel puts them].
+    #[arg(
+        long = "tier",
+        alias = "tiers",
+        value_delimiter = ',',
+        value_name = "TIER",
+        conflicts_with = "counters"
+    )]
+    pub tiers: Vec<TierName>,
+    /// Run with the hardware prefetchers off.
+    #[arg(long, conflicts_with = "counters")]
+    pub no_prefetch: bool,
+    /// Threads of the workload in place of those that it says.
+    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The description of the workload.
+    #[arg(skip)]
+    pub described: Option<Workload>,
+}
+
+impl Study for Explain {
+    const VERB: &'static str = "explain";
+    type Output = Explained;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Explained, LabError> {
+        let workload = self.described.as_ref().ok_or_else(|| {
+            LabError::Nothing("explain needs the description of a workload".into())
+        })?;
+        let first_two = lab.topology().tiers.iter().take(2);
+        let names: Vec<TierName> = match self.tiers.as_slice() {
+            [] => first_two.map(|tier| tier.name.clone()).collect(),
+            named => named.to_vec(),
+        };
+        match names.as_slice() {
+            [_] => {}
+            [from, to] => drop(Tiers::of(lab.topology(), from, to)?),
+            _ => {
+                let why = "name one tier, or two to compare";
+                return Err(LabError::Nothing(why.into()));
+            }
+        }
+        let options = WorkloadOptions {
+            prefetch: !self.no_prefetch,
+            ..options(lab.seed())
+        };
+        let on = |tier: &TierName| Placed {
+            workload,
+            placement: Placement::Bind(tier.clone()),
+            options: &options,
+        };
+        let runs = lab.ask_all(&names.iter().map(on).collect::<Vec<_>>())?;
+        let processor = &lab.topology().processor;
+        let mut counted = Vec::new();
+        for (run, tier) in runs.iter().zip(&names) {
+            let unloaded = match lone_chases(lab, &[tier], &options) {
+                Err(LabError::Stopped) => return Err(LabError::Stopped),
+                found => found.ok().and_then(|found| found.first().copied()),
+            };
+            counted.push(CountedRun {
+                unloaded,
+                ..CountedRun::of_workload(run, tier, processor)
+            });
+        }
+        Ok(Explained::of(&counted)?)
+    }
+}
+
+/// The causes in the order in which a request meets them.
+const CAUSES: [Part; 5] = [STORE, L1, L2, L3, DRAM];
+
+/// Cycles that are lost, or what a slower memory adds: of a run, of two, or of a phase.
+#[derive(Serialize, JsonSchema)]
+struct CauseRow {
+    /// `lost`, in percent of a run's own cycles, or `slowdown`, in percent of the cycles on the first memory.
+    what: &'static str,
+    /// The workload, or the file of its counters.
+    workload: String,
+    /// The run by its memory; both of a slowdown.
+    run: String,
+    /// The phase; absent of the whole.
+    phase: Option<String>,
+    /// What names it among others of its kind.
+    name: String,
+    /// The phase's share of the run's cycles; of its processor time where cycles are not known.
+    share_pct: Option<f64>,
+    /// How long it lasts, in percent of the first run.
+    length_pct: Option<f64>,
+    #[serde(flatten)]
+    causes: Components,
+    /// What no cause is known for.
+    rest: Option<f64>,
+    /// All of a slowdown.
+    all_pct: Option<f64>,
+    #[serde(flatten)]
+    kernel: KernelCounts,
+}
+
+/// A quantity of a run that is behind its causes.
+#[derive(Serialize, JsonSchema)]
+struct QuantityRow {
+    /// What, with its unit.
+    quantity: &'static str,
+    /// The run by its memory.
+    run: String,
+    /// How much; absent where it is not known.
+    value: Option<f64>,
+}
+
+/// How a quantity of a run is read.
+type Read = fn(&ExplainedRun) -> Option<f64>;
+
+const QUANTITIES: [(&str, Read); 13] = [
+    ("time [ms]", |r| r.time_ns.map(|t| t.get() / 1e6)),
+    ("processors busy", |r| {
+        let elapsed = r.time_ns.filter(|t| t.get() > 0.0)?;
+        Some(r.kernel.cpu_ns? / elapsed)
+    }),
+    ("page faults", |r| r.kernel.page_faults.map(|n| n as f64)),
+    ("context switches", |r| {
+        r.kernel.context_switches.map(|n| n as f64)
+    }),
+    ("moves to another processor", |r| {
+        r.kernel.cpu_migrations.map(|n| n as f64)
+    }),
+    ("instructions in a cycle", |r| r.ipc),
+    ("memory bandwidth [GB/s]", |r| r.gbps.map(|b| b.get())),
+    ("latency of a read beyond the core [clk]", |r| {
+        r.offcore_latency.map(|c| c.get())
+    }),
+    ("the same, amortised [clk]", |r| r.aol.map(|c| c.get())),
+    ("demand reads at once", |r| r.mlp),
+    ("loads that find their line in flight [%]", |r| {
+        r.prefetch.fill_buffer_hits_pct
+    }),
+    ("L1 prefetches from memory, 1000 instr.", |r| {
+        r.prefetch.l1_misses_pki
+    }),
+    ("L2 prefetches from memory, 1000 instr.", |r| {
+        r.prefetch.l2_misses_pki
+    }),
+];
+
+impl Explained {
+    /// Runs by themselves, and the second against the first.
+    ///
+    /// # Errors
+    /// The counters cannot be of a run, or nothing at all was counted or timed.
+    pub fn of(counted: &[CountedRun]) -> Result<Self, InsightError> {
+        Ok(Self {
+            runs: (counted.iter())
+                .map(CountedRun::explain)
+                .collect::<Result<_, _>>()?,
+            difference: match counted {
+                [local, other, ..] => Some(local.difference(other)?),
+                _ => None,
+            },
+        })
+    }
+
+    /// What the runs are called among each other.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for run in &self.runs {
+            let tier = run.tier.as_ref().map(ToString::to_string);
+            let name = tier.unwrap_or_else(|| run.workload.clone());
+            names.push(match names.contains(&name) {
+                true => format!("{name} again"),
+                false => name,
+            });
+        }
+        names
+    }
+
+    fn counts_cycles(&self) -> bool {
+        self.runs.iter().any(ExplainedRun::counts_cycles)
+    }
+
+    fn causes(&self) -> Vec<CauseRow> {
+        let names = self.names();
+        let slower = 1.0 + self.difference.as_ref().map_or(0.0, |d| d.slowdown_pct) / 100.0;
+        let mut rows = Vec::new();
+        for (at, (run, name)) in self.runs.iter().zip(&names).enumerate() {
+            let row = |phase: Option<&ExplainedPhase>| CauseRow {
+                what: "lost",
+                workload: run.workload.clone(),
+                run: name.clone(),
+                phase: phase.map(|phase| phase.phase.clone()),
+                name: phase.map_or_else(|| format!("lost on {name}"), |phase| phase.phase.clone()),
+                share_pct: phase.map(|phase| phase.share_pct),
+                length_pct: phase.map(|phase| phase.share_pct * if at == 0 { 1.0 } else { slower }),
+                causes: phase.map_or(run.lost, |phase| phase.lost),
+                rest: None,
+                all_pct: None,
+                kernel: phase.map_or(run.kernel, |phase| phase.kernel),
+            };
+            rows.push(row(None));
+            rows.extend(run.phases.iter().map(|phase| row(Some(phase))));
+        }
+        if let (Some(difference), Some(run)) = (&self.difference, self.runs.last()) {
+            let row = |phase: Option<&str>, causes: &Components, all: f64| CauseRow {
+                what: "slowdown",
+                workload: run.workload.clone(),
+                run: names.join(" to "),
+                phase: phase.map(str::to_owned),
+                name: phase.map_or_else(|| run.workload.clone(), |phase| format!("its {phase}")),
+                share_pct: None,
+                length_pct: None,
+                rest: rest(all, &parts(causes)),
+                causes: *causes,
+                all_pct: Some(all),
+                kernel: KernelCounts::default(),
+            };
+            rows.push(row(None, &difference.components, difference.slowdown_pct));
+            rows.extend(
+                (difference.phases.iter())
+                    .map(|phase| row(Some(&phase.phase), &phase.components, phase.slowdown_pct)),
+            );
+        }
+        rows
+    }
+
+    fn quantities(&self) -> Vec<QuantityRow> {
+        let names = self.names();
+        let known = |read: &Read| self.runs.iter().any(|run| read(run).is_some());
+        let all = QUANTITIES.iter().filter(|(_, read)| known(read));
+        all.flat_map(|&(quantity, read)| {
+            self.runs
+                .iter()
+                .zip(&names)
+                .map(move |(run, name)| QuantityRow {
+                    quantity,
+                    run: name.clone(),
+                    value: read(run),
+                })
+        })
+        .collect()
+    }
+
+    /// Slowdown in a sentence, with the cause that adds most.
+    fn summary(difference: &ExplainedDifference) -> String {
+        let all = difference.slowdown_pct;
+        let mut text = slower(all);
+        if difference.by == Yardstick::Time {
+            text.push_str(
+                " by time; causes are not told, and both runs are taken for the same work",
+            );
+            return text;
+        }
+        let names = CAUSES.iter().chain([&OTHER]).map(|part| part.name);
+        // What gains most, where the second is the faster.
+        let largest = (names.zip(parts(&difference.components)))
+            .filter_map(|(name, points)| Some((name, points?)))
+            .max_by(|a, b| (a.1 * all.signum()).total_cmp(&(b.1 * all.signum())));
+        if let Some((name, points)) = largest.filter(|(_, points)| points.abs() >= 0.05) {
+            text.push_str(&format!(", most of it {name}: {points:.1} points"));
+        }
+        match difference.instructions {
+            Some(ratio) if !(0.95..=1.05).contains(&ratio) => text.push_str(&format!(
+                "; the second run has {ratio:.2} x the instructions, and both are compared for one"
+            )),
+            Some(_) => {}
+            None => text.push_str(
+                "; instructions were not counted, and both runs are taken for the same work",
+            ),
+        }
+        text
+    }
+}
+
+fn parts(causes: &Components) -> [Option<f64>; 6] {
+    let Components {
+        store,
+        l1,
+        l2,
+        l3,
+        dram,
+        other,
+        ..
+    } = *causes;
+    [store, l1, l2, l3, dram, other]
+}
+
+impl Outcome for Explained {
+    const SCHEMA: &'static str = "weir/explain/1";
+    const TITLE: &'static str = "Slowdown by cause";
+    const WORDS: &'static str = "Cycles in which the core waits, by what it waits for: a full store buffer, a line on \
+                                 its way to L1, L2, the last-level cache, memory. A slowdown is what a slower memory \
+                                 adds to each, against the cycles on local memory. A part left of zero is a cause that \
+                                 loses less there.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let names = self.names();
+        let mut all = Vec::new();
+        if let (Some(difference), Some(run)) = (&self.difference, self.runs.last()) {
+            let on = run.tier.as_ref().map(|tier| format!(" on {tier}"));
+            let about = format!("{}{}", run.workload, on.unwrap_or_default());
+            all.push(note(&about, Self::summary(difference)));
+        }
+        for (run, name) in self
+            .runs
+            .iter()
+            .zip(&names)
+            .filter(|(run, _)| run.counts_cycles())
+        {
+            let text = match run.bound {
+                Some(bound) => format!("waits for {bound}: {}", run.evidence),
+                None => format!("what it waits for is not known: {}", run.evidence),
+            };
+            all.push(note(name, text));
+        }
+        if !self.counts_cycles() {
+            let alone = self
+                .runs
+                .iter()
+                .zip(&names)
+                .filter(|_| self.difference.is_none());
+            all.extend(alone.filter_map(|(run, name)| {
+                let took = figure(run.time_ns?.get() / 1e6);
+                Some(note(name, format!("took {took} ms")))
+            }));
+            let text =
+                "cycles were not counted: what follows is measured time and what the kernel counts";
+            all.push(doubt("causes", text));
+        }
+        for (run, name) in self.runs.iter().zip(&names) {
+            all.extend(run.untold.iter().map(|untold| {
+                let text = format!(
+                    "`{}` is missing ({}), and so {} is not known",
+                    untold.counter, untold.why, untold.cost
+                );
+                note(name, text)
+            }));
+        }
+        all
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let workload = self.runs.first().map_or("", |run| &run.workload);
+        let is = |column, word: &str| Only::Is(column, word.into());
+        let causes = || {
+            CAUSES
+                .iter()
+                .chain([&OTHER])
+                .map(|part| col(part.column).head(part.name))
+        };
+        let quantities = View::grid("quantities", "Behind them", "quantity", &["run"], "value")
+            .rows_are("")
+            .on(Medium::Text);
+        if !self.counts_cycles() {
+            let columns = vec![
+                col("phase").head("until"),
+                col("share_pct").head("CPU time"),
+                col("page_faults"),
+                col("context_switches").head("context\nswitches"),
+                col("cpu_migrations").head("migrations"),
+            ];
+            let over_time = View::table("causes", "{run} over time", columns).each(&["run"]);
+            return vec![quantities, over_time.only(Only::Has("phase"))];
+        }
+        let mut whole = vec![col("what"), col("run")];
+        whole.extend(causes());
+        let mut title = "Cycles lost [% of the run's own]".to_owned();
+        if self.difference.is_some() {
+            whole.push(col("all_pct").head("all").signed());
+            let first = self.names().into_iter().next().unwrap_or_default();
+            title.push_str(&format!(", and slowdown [% of the cycles on {first}]"));
+        }
+        let mut all = vec![
+            View::table("causes", title, whole).only(Only::Lacks("phase")),
+            quantities,
+        ];
+        let by_phase = |first| [col("phase"), first].into_iter().chain(causes()).collect();
+        let compared = self
+            .difference
+            .as_ref()
+            .is_some_and(|d| !d.phases.is_empty());
+        all.push(match compared {
+            true => View::table(
+                "causes",
+                "Slowdown of each phase [%]",
+                by_phase(col("all_pct").head("all").signed()),
+            )
+            .only(is("what", "slowdown")),
+            false => View::table(
+                "causes",
+                "Cycles lost in each phase on {run} [%]",
+                by_phase(col("share_pct").head("share")),
+            )
+            .each(&["run"])
+            .only(is("what", "lost")),
+        });
+        if let Some(view) = all.last_mut() {
+            *view = view.clone().only(Only::Has("phase"));
+        }
+        let slowdown = [&CAUSES[..], &[OTHER, REST]].concat();
+        let lost = "cycles lost [% of the run's own]";
+        all.extend([
+            View::stacks(
+                "causes",
+                "Slowdown by cause",
+                &["machine", "run"],
+                "name",
+                (&slowdown, "slowdown [% of the cycles on local memory]"),
+            )
+            .only(is("what", "slowdown"))
+            .together(),
+            View::stacks(
+                "causes",
+                format!("Cycles lost by {workload}"),
+                &["workload"],
+                "run",
+                (&CAUSES, lost),
+            )
+            .only(is("what", "lost"))
+            .only(Only::Lacks("phase")),
+            View::stacks(
+                "causes",
+                format!("Phases of {workload}"),
+                &["run"],
+                "name",
+                (&CAUSES, "cycles lost [% of the phase's own]"),
+            )
+            .only(is("what", "lost"))
+            .only(Only::Has("phase"))
+            .over("length_pct", "time [% of the run on the first tier]"),
+        ]);
+        all
+    }
+
+    fn frames(&self) -> Vec<Frame> {
+        let mut all = vec![Frame::of("causes", &self.causes())];
+        all.extend(lists(self));
+        all.push(Frame::of("quantities", &self.quantities()));
+        all
+    }
+}
