@@ -1,18 +1,14 @@
-//! The document of a scenario run: `weir/steer/1`.
+//! What a scenario run found: `weir/steer/1`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::document::Header;
 use weir_model::units::GbPerSec;
 
 use crate::record::{TierNames, WindowRecord};
 
-/// A `steer run` document: `weir/steer/1`.
+/// The own part of a `steer run` document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SteerDocument {
-    /// The common part.
-    #[serde(flatten)]
-    pub header: Header,
+pub struct ScenarioOutcome {
     /// The scenario.
     pub scenario: String,
     /// The controller: `weir`, `miku` ...
@@ -27,11 +23,6 @@ pub struct SteerDocument {
     pub phases: Vec<PhaseSummary>,
     /// All phases together.
     pub summary: SteerSummary,
-}
-
-impl SteerDocument {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/steer/1";
 }
 
 /// The result of all phases in which both sides ran.

@@ -15,6 +15,7 @@
 //! | [`calibrate`], [`registry`] | the values that controllers need, and controllers by name |
 //! | [`scenario_run`] | a scenario under a controller, without control, and each side alone |
 //! | [`record`], [`document`] | the record of a window and of a scenario |
+//! | [`study`] | a scenario run as `weir steer run` gives it: rows, answer, tables and pictures |
 //! | [`published`] | published figures of regulation, from the same experiments |
 //! | [`daemon`] | the loop of the daemon, which restores everything however it ends |
 //! | [`config`] | the steering file |
@@ -42,6 +43,7 @@ pub mod scenario;
 pub mod scenario_run;
 pub mod status;
 pub mod steered;
+pub mod study;
 
 pub use controller::{Controller, Decision, Why};
 pub use limit::{AppliedLimit, Grain, Limit, Share};

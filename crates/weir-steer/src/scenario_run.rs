@@ -1,5 +1,6 @@
 //! A scenario under a controller, without control, and with each side alone.
 
+use serde::{Deserialize, Serialize};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::topology::{TierKind, Topology};
 use weir_model::units::{GbPerSec, Nanos};
@@ -28,7 +29,7 @@ pub struct RunOptions {
 }
 
 /// The result of a scenario.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioRun {
     /// Its windows.
     pub windows: Vec<WindowRecord>,

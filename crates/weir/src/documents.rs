@@ -19,7 +19,7 @@ use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
-use weir_steer::document::SteerDocument;
+use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
 
@@ -400,7 +400,7 @@ kinds! {
     SlowdownModel => "the file that weir calibrate writes",
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
-    SteerDocument => "weir steer run --on PLATFORM",
+    Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",

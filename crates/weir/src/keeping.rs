@@ -53,23 +53,6 @@ impl<'a> Keeping<'a> {
         kept.map(drop)
     }
 
-    /// Keeps a document and its list of figures, once `printed` has put it out: what the store refuses is on the
-    /// screen all the same.
-    ///
-    /// # Errors
-    /// It cannot be put out, or the store does not take it. Where both fail the first is reported.
-    pub fn keep(
-        mut self,
-        header: &Header,
-        document: &impl Serialize,
-        list: &str,
-        printed: Result<()>,
-    ) -> Result<RunId> {
-        let kept = self.add(header, document, list);
-        printed?;
-        kept
-    }
-
     fn add(&mut self, header: &Header, document: &impl Serialize, list: &str) -> Result<RunId> {
         let run = new_run(self.context, self.verb, header, 0)?;
         let run = self.store.begin(&run)?;

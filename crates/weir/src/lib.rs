@@ -36,6 +36,7 @@ use clap::{CommandFactory, Parser};
 use weir_insight::studies::tune::Interleave;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
+use weir_steer::study::Regulate;
 
 use cli::{Cli, Verb};
 use context::{Context, say};
@@ -115,6 +116,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Explain(args)), _) => verbs::explain::resume(&args, context, run),
         (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
         (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
+        (Ok(Verb::Steer(args)), _) => verbs::steer::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Reproduce(args)), _) => verbs::reproduce::resume(&args, context, run),
         (
@@ -125,7 +127,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | verbs::predict::VERB
             | RunAlone::VERB
             | Reproduce::VERB
-            | Vary::VERB,
+            | Vary::VERB
+            | Regulate::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

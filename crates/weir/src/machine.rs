@@ -51,6 +51,9 @@ impl Chosen {
     }
 }
 
+/// What stands behind the name of a model whose long windows are sampled.
+const SAMPLED: &str = " sampled";
+
 /// The name that means the machine Weir runs on.
 pub const HOST: &str = "host";
 
@@ -75,6 +78,9 @@ pub fn choose(on: &str) -> Result<Chosen> {
 /// # Errors
 /// As [`choose`]; or storage is named for another machine, is not there, or takes no requests.
 pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
+    if let Some(on) = on.strip_suffix(SAMPLED) {
+        return choose_sampled(on);
+    }
     if weir_linux::recording::is_recording(on).is_some() {
         return Err(Failure::request(format!(
             "{on} is a recorded machine: it can be looked at (weir topo, weir doctor), but nothing runs on it"
@@ -150,7 +156,7 @@ pub fn choose_sampled(on: &str) -> Result<Chosen> {
     })?;
     let machine = testbed.open(0)?;
     Ok(Chosen {
-        named: on.to_owned(),
+        named: format!("{on}{SAMPLED}"),
         identity: machine.identity(),
         topology: machine.topology().clone(),
         capabilities: machine.capabilities().to_vec(),

@@ -18,6 +18,9 @@ use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study
 use weir_model::document::{Document, Header};
 use weir_model::frame::{Frame, with_prefix};
 
+use weir_steer::document::ScenarioOutcome;
+use weir_steer::study::Regulate;
+
 use crate::context::{Context, Format};
 use crate::driver::Job;
 use crate::failure::{Failure, Result};
@@ -64,6 +67,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Calibrated>(Calibrate::VERB),
     Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
+    Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),

@@ -9,7 +9,7 @@ use common::{Done, LONG, Place, SMALL, signal, with};
 #[test]
 fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let place = Place::new();
-    let child = place.start(&with(LONG, "--format json"));
+    let child = place.start(with(LONG, "--format json"));
     place.wait_for_figures(1);
     signal(&child, "INT");
     let done = Done(child.wait_with_output().unwrap()).expect(1);
@@ -86,7 +86,7 @@ fn a_full_disk_is_told_and_the_results_are_still_printed() {
     // A limit on file size stands in for a full disk: writes fail in the middle of the run.
     let limit = "trap '' XFSZ; ulimit -f 120";
     let threads = ["--threads", "1..8", "--format", "json"];
-    let sweep = with("bench bandwidth --on emr2s --op ld,st,nt_st", &threads);
+    let sweep = with("bench bandwidth --on emr2s --op ld,st,nt_st", threads);
     let done = Done(place.under_shell(limit, &sweep).output().unwrap()).expect(1);
     assert!(
         done.err().contains("no room") && done.err().contains("runs.sqlite"),
@@ -121,7 +121,7 @@ fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
             ("file/runs.sqlite", ["file/runs.sqlite", "--store"]),
             (".", ["folder", "--store"]),
         ] {
-            let done = place.run(&with(verb, ["--store", store])).expect(2);
+            let done = place.run(with(verb, ["--store", store])).expect(2);
             // Work would have told its progress.
             assert_eq!(done.err().lines().count(), 1, "{}", done.err());
             done.refuses(2, &words);

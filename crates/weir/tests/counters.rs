@@ -8,7 +8,7 @@ use common::Place;
 fn a_command_is_counted_and_its_words_are_its_own() {
     let place = Place::new();
     let done = place
-        .run(&[
+        .run([
             "counters", "record", "--format", "json", "-o", "c.json", "--", "echo", "its own",
         ])
         .expect(0);
@@ -50,7 +50,7 @@ fn a_command_is_counted_and_its_words_are_its_own() {
 fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
     let place = Place::new();
     let count = |script: &str| {
-        place.run(&[
+        place.run([
             "counters", "record", "-o", "c.json", "--", "sh", "-c", script,
         ])
     };
@@ -90,7 +90,7 @@ fn a_process_and_the_machine_are_counted_while_a_command_runs() {
     let pid = busy.id().to_string();
     let json = |arguments: &[&str]| {
         let head = ["counters", "record", "--format", "json"];
-        place.run(&[&head, arguments].concat()).expect(0).json()
+        place.run([&head, arguments].concat()).expect(0).json()
     };
     let process = json(&["--pid", &pid, "--", "sleep", "0.1"]);
     let machine = json(&["--all", "--", "sleep", "0.1"]);
@@ -116,7 +116,7 @@ fn phases_are_intervals() {
     let place = Place::new();
     let script = "for i in 1 2 3 4 5; do sleep 0.02; done";
     place
-        .run(&[
+        .run([
             "counters", "record", "-I", "20", "-o", "c.json", "--", "sh", "-c", script,
         ])
         .expect(0);
@@ -141,7 +141,7 @@ fn what_is_listed_for_perf_is_read_back() {
     let place = Place::new();
     for cpu in ["skx", "icx", "spr", "emr", "gnr", "zen4", "zen5", "grace"] {
         let listed = place
-            .run(&[
+            .run([
                 "counters", "list", "--cpu", cpu, "--uncore", "--format", "json",
             ])
             .expect(0)
@@ -184,7 +184,7 @@ fn what_is_listed_for_perf_is_read_back() {
             );
         }
         let table = place
-            .run(&["counters", "list", "--cpu", cpu])
+            .run(["counters", "list", "--cpu", cpu])
             .expect(0)
             .out();
         let listing = table.split("Source:").next().unwrap();

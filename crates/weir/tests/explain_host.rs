@@ -15,7 +15,7 @@ fn run_of(document: &serde_json::Value) -> &serde_json::Value {
 fn a_command_is_explained_in_one_step() {
     let place = Place::new();
     let words = ["explain", "-o", "why.json", "--", "echo", "its own"];
-    let done = place.run(&[&words[..1], &JSON, &words[1..]].concat());
+    let done = place.run([&words[..1], &JSON, &words[1..]].concat());
     let done = done.expect(0);
     assert_eq!(done.out(), "its own\n");
     let text = std::fs::read_to_string(place.path("why.json")).unwrap();
@@ -55,7 +55,7 @@ fn a_command_is_explained_in_one_step() {
 fn forks_are_counted_with_the_command() {
     let place = Place::new();
     let faults = |script: &str| {
-        let done = place.run(&[&["explain"], &JSON[..], &["--", "sh", "-c", script]].concat());
+        let done = place.run([&["explain"], &JSON[..], &["--", "sh", "-c", script]].concat());
         run_of(&done.expect(0).json())["kernel"]["page_faults"].as_u64()
     };
     let one = faults("true");
@@ -69,7 +69,7 @@ fn forks_are_counted_with_the_command() {
 #[test]
 fn how_a_command_ended_is_said_and_passed_on() {
     let place = Place::new();
-    let explain = |words: &[&str]| place.run(&[&["explain", "--"], words].concat());
+    let explain = |words: &[&str]| place.run([&["explain", "--"], words].concat());
     let failed = explain(&["sh", "-c", "exit 7"]).expect(7);
     assert!(failed.err().contains("exit status 7"), "{}", failed.err());
     assert!(failed.out().contains("time [ms]"), "{}", failed.out());
@@ -96,7 +96,7 @@ fn phases_over_time_are_intervals() {
     let script = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; sleep 0.03; \
                   while [ $i -lt 80000 ]; do i=$((i+1)); done";
     let words = ["explain", "-I", "10", "--", "sh", "-c", script];
-    let done = place.run(&[&words[..1], &JSON, &words[1..]].concat());
+    let done = place.run([&words[..1], &JSON, &words[1..]].concat());
     let document = done.expect(0).json();
     let run = run_of(&document);
     // Where the kernel counts nothing for this user, nothing is made up.
@@ -119,7 +119,7 @@ fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
         .unwrap();
     let pid = busy.id().to_string();
     let during = place.run(
-        &[
+        [
             &["explain", "--pid", &pid],
             &JSON[..],
             &["--", "sleep", "0.1"],
@@ -143,14 +143,14 @@ fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
         .spawn()
         .unwrap();
     let pid = short.id().to_string();
-    let until = place.run(&["explain", "--pid", &pid]);
+    let until = place.run(["explain", "--pid", &pid]);
     short.wait().unwrap();
     assert!([0, 3].contains(&until.code()), "{}", until.err());
     place
         .run("explain --pid 4194999")
         .refuses(2, &["no process 4194999", "/proc/4194999/task"]);
     place
-        .run(&[
+        .run([
             "explain",
             "--pid",
             &std::process::id().to_string(),
@@ -203,12 +203,12 @@ fn two_files_without_cycles_are_compared_by_their_times() {
     place.file("near.txt", timed("2.000000000"));
     place.file("far.txt", timed("3.000000000"));
     let words = ["explain", "--counters", "near.txt", "--against", "far.txt"];
-    let document = place.run(&[&words[..], &JSON].concat()).expect(0).json();
+    let document = place.run([&words[..], &JSON].concat()).expect(0).json();
     let difference = &document["difference"];
     assert_eq!(difference["by"], "time");
     assert_eq!(difference["slowdown_pct"], 50.0);
     assert_eq!(difference["components"], serde_json::json!({}));
-    let table = place.run(&words).expect(0).out();
+    let table = place.run(words).expect(0).out();
     assert!(
         table.contains("slower by time; causes are not told"),
         "{table}"

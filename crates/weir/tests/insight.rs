@@ -86,7 +86,7 @@ fn two_files_are_compared_by_cause() {
         "spr",
     ];
     let done = place
-        .run(&[&explain[..], &["--format", "json"]].concat())
+        .run([&explain[..], &["--format", "json"]].concat())
         .expect(0);
     let document = done.json();
     assert_eq!(document["schema"], "weir/explain/1");
@@ -102,7 +102,7 @@ fn two_files_are_compared_by_cause() {
     // A lone chase was not counted, so that the bound is not told.
     assert!(document["runs"][0]["bound"].is_null());
 
-    let table = place.run(&explain);
+    let table = place.run(explain);
     assert!(
         table.out().contains("35.0 % slower, most of it DRAM"),
         "{}",
@@ -119,7 +119,7 @@ fn two_files_are_compared_by_cause() {
     ] {
         let mut again = explain;
         (again[2], again[4]) = (files[0], files[1]);
-        let told_of = place.run(&again).out();
+        let told_of = place.run(again).out();
         assert!(told_of.contains(told), "{told_of}");
     }
 }
@@ -184,7 +184,7 @@ fn values_that_are_none_are_named() {
             &model,
         ];
         place
-            .run(&predict)
+            .run(predict)
             .refuses(3, &["cycle_activity.stalls_l3_miss", why]);
     }
     // Without cycles nothing is left to say: the file has no time either.
@@ -203,7 +203,7 @@ fn a_prediction_that_lacks_counters_names_them() {
     let place = Place::new();
     place.file("local.csv", local());
     let model = model(&place);
-    let done = place.run(&[
+    let done = place.run([
         "predict",
         "--counters",
         "local.csv",
@@ -220,7 +220,7 @@ fn a_prediction_that_lacks_counters_names_them() {
     );
     // Counters of a processor whose prefetches are counted otherwise.
     place
-        .run(&[
+        .run([
             "predict",
             "--counters",
             "local.csv",
@@ -259,7 +259,7 @@ fn several_files_are_predicted_at_once_and_a_bad_one_is_named() {
         "--counters",
     ];
     let done = place
-        .run(&[&predict[..], &["a.csv", "b.csv"]].concat())
+        .run([&predict[..], &["a.csv", "b.csv"]].concat())
         .expect(0)
         .json();
     let both = done["predictions"].as_array().unwrap();
@@ -267,7 +267,7 @@ fn several_files_are_predicted_at_once_and_a_bad_one_is_named() {
     assert_eq!(both[0]["workload"], "a.csv");
     assert_eq!(both[0]["slowdown_pct"], both[1]["slowdown_pct"]);
     place
-        .run(&[&predict[..], &["a.csv", "c.csv"]].concat())
+        .run([&predict[..], &["a.csv", "c.csv"]].concat())
         .refuses(3, &["c.csv", "ocr.hwpf_l1d.any_response"]);
 }
 
@@ -301,7 +301,7 @@ fn a_file_of_workloads_is_evaluated() {
         "--format",
         "json",
     ];
-    let done = place.run(&evaluate).expect(0);
+    let done = place.run(evaluate).expect(0);
     let document = done.json();
     let predicted = document["predictions"][0]["slowdown_pct"].as_f64().unwrap();
     assert!((predicted - 30.0).abs() < 1e-6, "{predicted}");
@@ -311,7 +311,7 @@ fn a_file_of_workloads_is_evaluated() {
     assert_eq!(document["accuracy"]["worst"][0], "b");
 
     place.file("broken.csv", format!("{head}\na,1,,-5\n"));
-    let broken = place.run(&["predict", "--evaluate", "broken.csv", "--model", &model]);
+    let broken = place.run(["predict", "--evaluate", "broken.csv", "--model", &model]);
     assert_eq!(broken.code(), 2);
     assert!(broken.err().contains("broken.csv:2"), "{}", broken.err());
 
@@ -324,7 +324,7 @@ fn a_file_of_workloads_is_evaluated() {
         let bad = row(name, 10.0, 2_000_000).replace("10000000", cell);
         let file = format!("{name}.csv");
         place.file(&file, [head, &row("a", 30.0, 1), &bad].join("\r\n"));
-        let refused = place.run(&["predict", "--evaluate", &file, "--model", &model]);
+        let refused = place.run(["predict", "--evaluate", &file, "--model", &model]);
         assert_eq!(refused.code(), if name == "missing" { 3 } else { 2 });
         for told in [told, &format!("{file}:3: `{name}`")] {
             assert!(refused.err().contains(told), "{}", refused.err());

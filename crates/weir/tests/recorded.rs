@@ -36,7 +36,7 @@ fn place(name: &str) -> Place {
 
 fn on(place: &Place, name: &str, verb: &str, format: &str) -> Done {
     let machine = format!("{name}.machine");
-    place.run(&[verb, "--on", &machine, "--format", format])
+    place.run([verb, "--on", &machine, "--format", format])
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_file_that_is_no_recording_is_refused_with_its_line() {
             ("folder.machine", &["folder.machine", "not a file"]),
             ("gone.machine", &["gone.machine", "No such file"]),
         ] {
-            place.run(&[verb, "--on", file]).refuses(2, words);
+            place.run([verb, "--on", file]).refuses(2, words);
         }
     }
 }
@@ -136,7 +136,7 @@ fn this_machine_is_recorded_once_and_read_back() {
     assert!(done.out().contains("scrubbed"), "{}", done.out());
     let tiers = |on: &str| {
         let document = place
-            .run(&["topo", "--on", on, "--format", "json"])
+            .run(["topo", "--on", on, "--format", "json"])
             .expect(0)
             .json();
         (

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use weir::report::{Insight, Told, page};
+use weir::report::{Insight, page};
 use weir::store::RunId;
 use weir::studies::shown;
 use weir_insight::documents::{Explained, Predictions, Tuned};
@@ -15,7 +15,7 @@ fn of<O: Outcome>(rest: Value) -> Insight {
         began: "2026-03-01 14:05:09".into(),
         verb: "predict".into(),
         command: "weir predict a --seed 7".into(),
-        told: Told::Shown(Box::new(shown::<O>(&document))),
+        shown: shown::<O>(&document),
     }
 }
 

@@ -22,7 +22,7 @@ fn reads_back<D: serde::Serialize + serde::de::DeserializeOwned>(done: &Done) ->
 #[test]
 fn every_json_document_reads_back_into_its_type() {
     let place = Place::new();
-    let json = |arguments: &str| place.run(&with(arguments, "--format json")).expect(0);
+    let json = |arguments: &str| place.run(with(arguments, "--format json")).expect(0);
 
     let topo: TopoDocument = reads_back(&json("topo --on emr2s+2xcxl-a"));
     assert_eq!(topo.schema, TopoDocument::SCHEMA);
@@ -66,7 +66,7 @@ fn the_same_seed_gives_the_same_points() {
     let place = Place::new();
     let points = |seed: &str| {
         place
-            .run(&with(SMALL, &["--format", "json", "--seed", seed]))
+            .run(with(SMALL, ["--format", "json", "--seed", seed]))
             .expect(0)
             .json()["points"]
             .clone()
@@ -77,7 +77,7 @@ fn the_same_seed_gives_the_same_points() {
 #[test]
 fn csv_has_a_head_and_a_row_for_each_figure() {
     let place = Place::new();
-    let csv = place.run(&with(SMALL, "--format csv")).expect(0).out();
+    let csv = place.run(with(SMALL, "--format csv")).expect(0).out();
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].starts_with("machine,experiment,tier,op,"));
     assert!(lines.len() > 4 && lines[1].starts_with("emr2s+cxl-a,bandwidth,dram,ld,"));
@@ -100,7 +100,7 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
         "runs list",
         "tour --on memo+none --beside memo+none",
     ] {
-        let done = place.run(&with(arguments, "--format csv")).expect(0);
+        let done = place.run(with(arguments, "--format csv")).expect(0);
         let mut reader = csv::Reader::from_reader(done.0.stdout.as_slice());
         let columns = reader.headers().unwrap().len();
         let rows: Vec<_> = reader.records().collect::<Result<_, _>>().unwrap();
@@ -138,7 +138,7 @@ fn tables_fit_eighty_columns() {
 fn a_limit_beyond_the_socket_names_its_link() {
     let place = Place::new();
     let on = ["topo", "--on", "emr2s+cxl-a@remote", "--format", "json"];
-    let json = place.run(&on).expect(0).json();
+    let json = place.run(on).expect(0).json();
     for tier in json["topology"]["tiers"].as_array().unwrap() {
         let basis = tier["limits"]["basis"].as_str().unwrap();
         let behind = tier["name"] != "dram";
@@ -153,10 +153,10 @@ fn a_limit_beyond_the_socket_names_its_link() {
 #[test]
 fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
     let place = Place::new();
-    let loud = place.run(&with(SMALL, "--format json")).expect(0);
+    let loud = place.run(with(SMALL, "--format json")).expect(0);
     loud.json();
     assert!(loud.err().contains("figures"), "{}", loud.err());
-    let quiet = place.run(&with(SMALL, "--format json --quiet")).expect(0);
+    let quiet = place.run(with(SMALL, "--format json --quiet")).expect(0);
     let warnings_only = quiet
         .err()
         .lines()
@@ -242,7 +242,7 @@ fn a_platform_file_of_a_user_is_a_machine() {
     // Alone it is no machine, but its numbers can be seen.
     let show = |what| {
         place
-            .run(&["platforms", "show", what, "--format", "csv"])
+            .run(["platforms", "show", what, "--format", "csv"])
             .expect(0)
     };
     let rows = show("my-card.toml").out();
@@ -251,6 +251,6 @@ fn a_platform_file_of_a_user_is_a_machine() {
     assert_eq!(rows.replace("my-card,", "cxl-a,"), built_in);
     assert!(show("emr2s+my-card.toml").out().contains("cxl0: my-card,"));
     let on = ["--on", "emr2s+2x./my-card.toml", "--format", "json"];
-    let topo = place.run(&with("topo", &on)).expect(0).json();
+    let topo = place.run(with("topo", on)).expect(0).json();
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
 }

@@ -46,7 +46,7 @@ fn what_is_predicted_is_the_same_whether_it_is_verified_or_not() {
     let place = calibrated();
     let predict = with("predict chase --model pair.json", HERE);
     let alone = place.run(&predict).expect(0).json();
-    let verified = place.run(&with(&predict, "--verify")).expect(0).json();
+    let verified = place.run(with(&predict, "--verify")).expect(0).json();
     let (alone, verified) = (&alone["predictions"][0], &verified["predictions"][0]);
     assert!(alone["measured"].is_null());
     assert_eq!(alone["slowdown_pct"], verified["slowdown_pct"]);
@@ -71,7 +71,7 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
     let place = Place::new();
     let bound = |threads: &str| {
         let tune = ["tune", "interleave", "roms-like", "--threads", threads];
-        place.run(&with(&tune, HERE)).expect(0).json()["bound"].clone()
+        place.run(with(tune, HERE)).expect(0).json()["bound"].clone()
     };
     assert_eq!([bound("1"), bound("10")], ["latency", "bandwidth"]);
     let drawn = |threads: &str| {
@@ -83,7 +83,7 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
             "--on",
             "skx2s",
         ];
-        let told = place.run(&with(&explain, "--format json"));
+        let told = place.run(with(explain, "--format json"));
         told.expect(0).json()["runs"][0]["gbps"].as_f64().unwrap()
     };
     assert!(drawn("4") > 2.0 * drawn("1"));
@@ -96,14 +96,14 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
             "--threads",
             threads,
         ];
-        let told = calibrated().run(&with(&predict, HERE)).expect(0).json();
+        let told = calibrated().run(with(predict, HERE)).expect(0).json();
         told["predictions"][0]["bound"].clone()
     };
     assert_eq!([predicted("1"), predicted("10")], ["latency", "bandwidth"]);
     // A command has threads of its own.
     for verb in [&["tune", "interleave"][..], &["explain"], &["predict"]] {
         place
-            .run(&with(verb, "--threads 4 -- true"))
+            .run(with(verb, "--threads 4 -- true"))
             .refuses(2, &["--threads"]);
     }
 }
@@ -116,7 +116,7 @@ fn a_prediction_of_nothing_is_refused() {
         .run("predict")
         .refuses(2, &["name a workload", "--population"]);
     let none = ["predict", "--model", "pair.json", "--population", "0"];
-    calibrated().run(&with(&none, HERE)).refuses(2, &["'0'"]);
+    calibrated().run(with(none, HERE)).refuses(2, &["'0'"]);
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
     let shown = place.run("runs show 1").expect(0).out();
     assert!(shown.ends_with(&again) && again.contains("slower, most of it DRAM"));
     let population = ["predict", "--population", "4", "--export", "four.csv"];
-    place.run(&with(&population, &chosen)).expect(0);
+    place.run(with(population, chosen)).expect(0);
     let evaluate = ["predict", "--evaluate", "four.csv"];
-    let evaluated = place.run(&with(&evaluate, &chosen)).expect(0);
+    let evaluated = place.run(with(evaluate, chosen)).expect(0);
     assert!(evaluated.out().contains("TMA DRAM-bound"));
     assert!(evaluated.out().contains("published DRAM"));
     let page = place.run("report 1 2 3 -o -").expect(0).out();
@@ -197,9 +197,9 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
 fn without_the_further_counters_the_published_form_is_used_and_said() {
     let place = Place::new();
     let model = calibrated().path("pair.json").display().to_string();
-    let here = with(&["--model", &model], HERE);
+    let here = with(["--model", &model], HERE);
     let population = ["predict", "--population", "3", "--export", "all.csv"];
-    place.run(&with(&population, &here)).expect(0);
+    place.run(with(population, &here)).expect(0);
     let all = text(&place.path("all.csv"));
     let mut heads = all.lines().next().unwrap().split(',');
     let column = heads.position(|head| head == "cycle_activity.cycles_l3_miss");
@@ -211,7 +211,7 @@ fn without_the_further_counters_the_published_form_is_used_and_said() {
     place.file("fewer.csv", without.collect::<String>());
     let evaluated = |file| {
         let document = place
-            .run(&with(&["predict", "--evaluate", file], &here))
+            .run(with(["predict", "--evaluate", file], &here))
             .expect(0)
             .json();
         document["predictions"].as_array().unwrap().clone()
@@ -233,14 +233,14 @@ fn a_model_of_another_pair_is_refused() {
     let model = model.display().to_string();
     let place = Place::new();
     let predict = ["predict", "chase", "--model", &model];
-    let other = place.run(&with(&predict, "--on emr2s+cxl-a"));
+    let other = place.run(with(predict, "--on emr2s+cxl-a"));
     other.refuses(2, &["skx2s", "emr2s+cxl-a"]);
     // The same machine, another way round.
     let round = ["--on", "skx2s", "--from", "remote", "--tier", "dram"];
-    place.run(&with(&predict, &round)).refuses(2, &["remote"]);
+    place.run(with(predict, round)).refuses(2, &["remote"]);
     let none = ["predict", "chase", "--on", "skx2s", "--tier", "remote"];
     place
-        .run(&none)
+        .run(none)
         .refuses(2, &["there is no model", "weir calibrate"]);
 }
 
@@ -251,10 +251,10 @@ fn what_holds_no_counters_or_no_model_is_named() {
     place.file("prose.txt", "all is well\n");
     for file in ["empty.csv", "prose.txt"] {
         place
-            .run(&["explain", "--counters", file, "--cpu", "spr"])
+            .run(["explain", "--counters", file, "--cpu", "spr"])
             .refuses(2, &[file]);
         let predict = ["predict", "--counters", "empty.csv", "--model", file];
-        place.run(&predict).refuses(2, &[file]);
+        place.run(predict).refuses(2, &[file]);
     }
     place
         .run("explain chase --on skx2s --tiers dram,cxl7")

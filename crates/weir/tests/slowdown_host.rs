@@ -70,7 +70,7 @@ fn a_prediction_for_a_command_names_the_counters_that_it_lacks() {
     let place = Place::new();
     let model = model(&place);
     let predict =
-        |words: &[&str]| place.run(&[&["predict", "--model", &model, "--"], words].concat());
+        |words: &[&str]| place.run([&["predict", "--model", &model, "--"], words].concat());
     // Either this processor is counted and of the model's family, or it is said what is missing.
     let done = predict(&["true"]);
     match done.code() {
@@ -85,7 +85,7 @@ fn a_prediction_for_a_command_names_the_counters_that_it_lacks() {
     predict(&["sh", "-c", "exit 7"]).refuses(7, &["exit status 7"]);
     predict(&["/nowhere/to/be/found"]).refuses(2, &["cannot run `/nowhere/to/be/found`"]);
     place
-        .run(&["predict", "--model", &model, "--on", "emr2s", "--", "true"])
+        .run(["predict", "--model", &model, "--on", "emr2s", "--", "true"])
         .refuses(2, &["of this host"]);
     place
         .run("predict --model absent.json -- true")

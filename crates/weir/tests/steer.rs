@@ -95,7 +95,7 @@ fn a_dry_run_decides_and_holds_nobody() {
 #[test]
 fn top_draws_a_scenario_where_there_is_no_terminal() {
     let place = Place::new();
-    let done = place.run(&play("top", "1 s")).expect(0);
+    let done = place.run(play("top", "1 s")).expect(0);
     assert!(
         done.out().starts_with("miku-a, adaptive-bully under weir"),
         "{}",
@@ -231,7 +231,7 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
         .collect();
     let socket = place.path("steer.sock");
     let log = place.path("steer.jsonl");
-    let mut child = place.start(&[
+    let mut child = place.start([
         "steer",
         "dry-run",
         "--protect",
@@ -258,14 +258,14 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
             assert_eq!(status["schema"], "weir/steer-status/1");
             assert_eq!(status["dry"], true);
             let looked = place
-                .run(&["steer", "status", "--socket", socket.to_str().unwrap()])
+                .run(["steer", "status", "--socket", socket.to_str().unwrap()])
                 .expect(0);
             assert!(looked.out().contains("isolation"), "{}", looked.out());
             signal(&child, "TERM");
             let ended = child.wait().unwrap();
             assert!(ended.success(), "{ended}");
             assert!(!socket.exists(), "the socket is taken away");
-            let last = place.run(&["steer", "explain", "--log", log.to_str().unwrap()]);
+            let last = place.run(["steer", "explain", "--log", log.to_str().unwrap()]);
             assert!(last.code() == 0 || last.err().contains("there is no decision"));
         }
         None => {
@@ -301,7 +301,7 @@ fn nothing_is_left_to_restore_where_nothing_was_changed() {
     let place = Place::new();
     let journal = place.path("journal");
     let done = place
-        .run(&["steer", "restore", "--journal", journal.to_str().unwrap()])
+        .run(["steer", "restore", "--journal", journal.to_str().unwrap()])
         .expect(0);
     assert_eq!(done.out(), "nothing was left changed\n");
     assert!(!journal.exists());

@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
 /// Whether requests can be put to a folder here; says what is skipped if not.
 fn can_run(place: &Place, folder: &Path) -> bool {
     let asked = ["topo", "--storage", text(folder), "--format", "json"];
-    let done = place.run(&asked);
+    let done = place.run(asked);
     let has = done.code() == 0 && {
         let all = done.json()["capabilities"].as_array().unwrap().clone();
         let storage = all.iter().find(|c| c["feature"] == "storage").unwrap();
@@ -121,7 +121,7 @@ fn memory_and_storage_are_set_beside_each_other() {
 /// As many requests were timed as their bytes say, but for those under way at a window's edges.
 fn every_request_is_timed(place: &Place, document: &Value) {
     let export = ["runs", "export", "--as", "record", "last"];
-    let records = place.run(&export).expect(0).json();
+    let records = place.run(export).expect(0).json();
     let points = document["points"].as_array().unwrap().iter();
     let mut seen = 0;
     for (point, record) in points.zip(records["records"].as_array().unwrap()) {
@@ -146,7 +146,7 @@ fn neither_ctrl_c_nor_a_kill_nor_an_abort_leaves_a_process_or_a_file() {
         return;
     }
     for how in ["-INT", "-KILL", "-ABRT"] {
-        let mut child = place.start(&matrix(folder.path(), "40"));
+        let mut child = place.start(matrix(folder.path(), "40"));
         let own = child.id();
         wait_until("no fio came", || left_behind(own) > 0);
         signal(&child, how);
@@ -162,7 +162,7 @@ fn a_run_on_storage_is_taken_up_where_the_storage_is_named_again() {
     if !can_run(&place, folder.path()) {
         return;
     }
-    let mut child = place.start(&matrix(folder.path(), "2"));
+    let mut child = place.start(matrix(folder.path(), "2"));
     place.wait_for_figures(1);
     signal(&child, "-INT");
     child.wait().unwrap();
@@ -173,7 +173,7 @@ fn a_run_on_storage_is_taken_up_where_the_storage_is_named_again() {
         unnamed.err()
     );
     let taken_up = place
-        .run(&["runs", "resume", "last", "--storage", text(folder.path())])
+        .run(["runs", "resume", "last", "--storage", text(folder.path())])
         .expect(0);
     assert!(
         taken_up.out().contains("ssd0:randwrite"),
@@ -211,7 +211,7 @@ fn with_stand_in(place: &Place, script: &str, arguments: &[&str]) -> (Option<i32
 #[test]
 fn a_fio_that_is_missing_too_old_or_failing_is_told_with_what_to_do() {
     let (place, folder) = (Place::new(), folder());
-    let probe = place.run(&["topo", "--storage", text(folder.path())]);
+    let probe = place.run(["topo", "--storage", text(folder.path())]);
     if probe.code() != 0 {
         eprintln!("SKIPPED: {}", probe.err());
         return;
@@ -309,7 +309,7 @@ fn storage_that_cannot_be_is_refused_before_anything_runs() {
         (&["--write-device", "/dev/null"], "--storage"),
     ] {
         for verb in ["topo", "interplay"] {
-            let done = place.run(&[&[verb], arguments].concat());
+            let done = place.run([&[verb], arguments].concat());
             assert_eq!(done.code(), 2, "{arguments:?}: {}", done.err());
             assert!(done.err().contains(word), "{arguments:?}: {}", done.err());
             assert!(done.out().is_empty());

@@ -4,6 +4,8 @@
 
 mod shape;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 pub use shape::{
@@ -26,6 +28,8 @@ pub struct View {
     /// One table or picture for each combination of these columns' values. A row without a value belongs to
     /// every group.
     pub each: Vec<&'static str>,
+    /// So many rows of a table are shown, all where nothing is said.
+    pub most: Option<usize>,
     /// The shape.
     pub shape: Shape,
     /// Where it is shown.
@@ -70,7 +74,7 @@ pub struct Col {
     /// The frame's column.
     pub name: &'static str,
     /// The head in place of the column's name.
-    pub head: Option<&'static str>,
+    pub head: Option<Cow<'static, str>>,
     /// What an empty cell shows.
     pub empty: &'static str,
     /// Whether numbers carry their sign.
@@ -105,8 +109,8 @@ pub fn col(name: &'static str) -> Col {
 impl Col {
     /// The same under another head.
     #[must_use]
-    pub fn head(mut self, head: &'static str) -> Self {
-        self.head = Some(head);
+    pub fn head(mut self, head: impl Into<Cow<'static, str>>) -> Self {
+        self.head = Some(head.into());
         self
     }
 
@@ -169,6 +173,7 @@ impl View {
             words: "",
             only: Vec::new(),
             each: Vec::new(),
+            most: None,
             shape,
             medium,
             together: false,
@@ -326,6 +331,13 @@ impl View {
     #[must_use]
     pub fn only(mut self, condition: Only) -> Self {
         self.only.push(condition);
+        self
+    }
+
+    /// A table of so many rows at most.
+    #[must_use]
+    pub fn at_most(mut self, rows: usize) -> Self {
+        self.most = Some(rows);
         self
     }
 

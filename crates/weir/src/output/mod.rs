@@ -2,7 +2,6 @@
 
 pub mod csv;
 mod prose;
-mod steer;
 mod table;
 
 use std::io::{self, Write};
@@ -13,7 +12,6 @@ use crate::failure::Result;
 
 pub use self::csv::{of_rows as to_csv, point_rows};
 pub use prose::{WIDTH, alike, width, wrap};
-pub use steer::{steer, steer_rows};
 pub use table::{Column, Table};
 pub use weir_model::number::{figure, percent, seconds, slower};
 

@@ -85,7 +85,8 @@ impl Scene<'_> {
             colour: colour(first, value, &domain, self.tiers),
             stroke: match stroke {
                 None | Some(0) => Stroke::Solid,
-                Some(_) => Stroke::Dashed,
+                Some(1) => Stroke::Dashed,
+                Some(_) => Stroke::Dotted,
             },
         }
     }
@@ -115,6 +116,9 @@ impl Scene<'_> {
         }
         if let Some(count) = self.number(row, "repetitions").filter(|n| *n > 1.0) {
             text.push_str(&format!("\n{count} repetitions"));
+        }
+        if let Some(why) = self.frame.cell(row, "why").as_str() {
+            text.push_str(&format!("\n{why}"));
         }
         text
     }

@@ -20,8 +20,14 @@ pub fn tables(frames: &[Frame], views: &[View]) -> String {
             let title = titled(view, &group);
             match &view.shape {
                 Shape::Table(columns) => {
-                    if let Some(sheet) = sheet(title, columns, frame, &rows) {
+                    let most = view.most.unwrap_or(rows.len()).min(rows.len());
+                    let (shown, more) = rows.split_at(most);
+                    if let Some(sheet) = sheet(title, columns, frame, shown) {
                         table(sheet, &mut text);
+                    }
+                    if !more.is_empty() {
+                        let more = format!("and {} more; --format csv has every row", more.len());
+                        text.push_str(&wrap(&more, "", ""));
                     }
                 }
                 Shape::Grid(shape) => grid(&title, shape, frame, &rows, &mut text),
@@ -72,7 +78,7 @@ fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Op
         .filter_map(|col| Some((col, frame.columns.get(frame.place(col.name)?)?)))
         .collect();
     let heads = known.iter().map(|(col, column)| {
-        let head = head(column, col.head);
+        let head = head(column, col.head.as_deref());
         match column.kind {
             Kind::Text | Kind::Flag => Column::words(head),
             Kind::Count | Kind::Number => Column::number(head),

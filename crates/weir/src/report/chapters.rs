@@ -61,14 +61,6 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
         };
         sections.iter().flat_map(of_one).collect()
     };
-    let of_insights = |draw: &dyn Fn(&Insight) -> Vec<Drawn>| -> Vec<Markup> {
-        let of_one = |insight| {
-            let drawn = draw(insight);
-            let plates: Vec<Markup> = drawn.iter().map(|d| plate(d, &[insight])).collect();
-            plates
-        };
-        insights.iter().flat_map(of_one).collect()
-    };
     let mut chapters = vec![
         Chapter {
             id: "tiers",
@@ -86,18 +78,8 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             plates: of_each(&figures::interplay),
             below: sections.iter().map(figures::behind_cells).collect(),
         },
-        Chapter {
-            id: "steering",
-            title: "Steering",
-            words: "A scenario under a controller, window by window. Dashed is what the same tenants have alone, \
-                    dotted what they have beside each other while nobody is held. What is left is the running \
-                    of those who may be held.",
-            plates: of_insights(&figures::steered),
-            below: Vec::new(),
-        },
     ];
-    let places = chapters.len() - 1;
-    chapters.splice(places..places, found(insights));
+    chapters.extend(found(insights));
     chapters.push(Chapter {
         id: "tables",
         title: "Other runs",
@@ -121,7 +103,7 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
 fn found(insights: &[Insight]) -> Vec<Chapter> {
     let kinds = STORED.iter().map(|reader| reader.schema);
     let of_kind = |schema: &str| -> Vec<(&Insight, &Shown)> {
-        let shown = insights.iter().filter_map(|i| Some((i, i.shown()?)));
+        let shown = insights.iter().map(|insight| (insight, &insight.shown));
         shown.filter(|(_, s)| s.header.schema == schema).collect()
     };
     let chapter = |schema: &'static str| {
@@ -177,9 +159,10 @@ fn tier_names(topology: &Topology) -> Vec<String> {
 
 /// The tables of a run without a chapter of its own.
 fn tables(insight: &Insight) -> Vec<Markup> {
-    let Some(shown) = insight.shown().filter(|shown| shown.title.is_empty()) else {
+    let shown = &insight.shown;
+    if !shown.title.is_empty() {
         return Vec::new();
-    };
+    }
     let plate = |sheet: Sheet| {
         html! {
             figure {

@@ -14,7 +14,7 @@ use weir_model::units::Nanos;
 use crate::render::chart;
 use crate::store::RunId;
 
-pub use insight::{Insight, Told};
+pub use insight::Insight;
 pub use page::page;
 
 /// A run that figures are from.

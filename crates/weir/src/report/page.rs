@@ -23,8 +23,11 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let title = format!("Weir: {}", machines.join(", "));
     let chapters = chapters(sections, insights);
     let about = match sections {
-        [] if insights.iter().all(Insight::is_steering) => "Steering on",
-        [] => "Slowdown on",
+        [] => match distinct(insights.iter().map(|insight| insight.shown.title)).as_slice() {
+            ["Steering"] => "Steering on",
+            titles if titles.contains(&"") => "Runs on",
+            _ => "Slowdown on",
+        },
         _ => "Memory tiers of",
     };
     let page = html! {
@@ -57,7 +60,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
                             (table(&Frame::of("figures", &section.document.points), &section.origin()))
                         }
                         @for insight in insights {
-                            @for frame in insight.shown().into_iter().flat_map(|shown| &shown.frames) {
+                            @for frame in &insight.shown.frames {
                                 (table(frame, &insight.origin()))
                             }
                         }

@@ -11,14 +11,14 @@ use weir_lab::workload::RunAlone;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
-use weir_steer::document::SteerDocument;
+use weir_steer::study::Regulate;
 
 use super::runs::{bench_document, load};
-use super::{calibrate, explain, predict, steer, tune};
+use super::{calibrate, explain, predict, tune};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
-use crate::report::{Insight, Section, Told, page};
-use crate::store::{Store, StoredRun, understood};
+use crate::report::{Insight, Section, page};
+use crate::store::{Store, StoredRun};
 use crate::studies;
 
 /// Arguments.
@@ -73,7 +73,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         calibrate::VERB,
         predict::VERB,
         tune::VERB,
-        steer::VERB,
+        Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,
         Vary::VERB,
@@ -108,24 +108,20 @@ pub fn section(run: &StoredRun) -> Result<Section> {
     })
 }
 
-/// A stored run that explains, calibrates, predicts or advises; `None` of any other.
+/// A stored run whose figures are no points; `None` of any other.
 ///
 /// # Errors
 /// This version does not read what it holds.
 fn insight(run: &StoredRun) -> Result<Option<Insight>> {
-    let told = match run.schema() {
-        SteerDocument::SCHEMA => Told::Steered(Box::new(understood(run, run.parse())?)),
-        _ => match studies::reader(run) {
-            Some(reader) if !is_of_points(run) => Told::Shown(Box::new((reader.shown)(run)?)),
-            _ => return Ok(None),
-        },
+    let Some(reader) = studies::reader(run).filter(|_| !is_of_points(run)) else {
+        return Ok(None);
     };
     let mut insight = Insight {
         run: run.summary.id,
         began: run.summary.started.clone(),
         verb: run.summary.verb.clone(),
         command: String::new(),
-        told,
+        shown: (reader.shown)(run)?,
     };
     insight.command = command(&run.arguments, insight.head().seed);
     Ok(Some(insight))

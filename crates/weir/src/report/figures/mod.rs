@@ -6,7 +6,6 @@
 mod interplay;
 mod loaded;
 mod overview;
-mod steer;
 mod tail;
 mod words;
 
@@ -18,7 +17,6 @@ use super::chart::Look;
 
 pub use interplay::{behind_cells, interplay};
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
-pub use steer::steered;
 pub use tail::tails;
 pub use words::sign;
 

@@ -9,18 +9,16 @@ use std::path::Path;
 use clap::Subcommand;
 use serde_json::Value;
 use weir_lab::Points;
-use weir_model::document::{BenchDocument, Header};
+use weir_model::document::BenchDocument;
 use weir_model::frame::Frame;
-
-use weir_steer::document::SteerDocument;
 
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
-use crate::output::{self, alike, print, print_text, seconds, to_json, wrap};
+use crate::output::{alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
-use crate::store::{RunLine, Store, StoredRun, understood};
+use crate::storage;
+use crate::store::{RunLine, Store, StoredRun};
 use crate::studies;
-use crate::{documents, storage};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -196,13 +194,13 @@ fn text(run: &StoredRun) -> Result<String> {
         let text = format!("stopped before it had an answer; `weir runs resume {id}` goes on");
         return Ok(wrap(&text, "", "  "));
     }
-    if let Some(reader) = studies::reader(run) {
-        return Ok((reader.shown)(run)?.text());
-    }
-    Ok(match run.schema() {
-        SteerDocument::SCHEMA => output::steer(&understood(run, run.parse())?),
-        other => wrap(
-            &format!("a document of kind {other}; see it with --format json"),
+    Ok(match studies::reader(run) {
+        Some(reader) => (reader.shown)(run)?.text(),
+        None => wrap(
+            &format!(
+                "a document of kind {}; see it with --format json",
+                run.schema()
+            ),
             "",
             "",
         ),
@@ -222,26 +220,12 @@ pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
 /// # Errors
 /// There is no such list, or this version does not know what the run holds.
 pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
-    if let Some(reader) = studies::reader(run) {
-        return (reader.shown)(run)?.frame(name);
-    }
-    let kind = documents::KINDS
-        .iter()
-        .find(|kind| kind.schema == run.schema());
-    let frames = kind.map(|kind| Frame::all_of(&(kind.json_schema)(), &run.document));
-    let mut frames = frames.into_iter().flatten();
-    // The main list is the first that is not part of what every document starts with.
-    let common = Frame::all_of(&schemars::schema_for!(Header).to_value(), &run.document);
-    let is_main = |frame: &Frame| common.iter().all(|list| list.name != frame.name);
-    let found = frames.find(|frame| match name {
-        Some(name) => frame.name == name,
-        None => is_main(frame),
-    });
-    found.ok_or_else(|| {
-        Failure::request(format!(
+    match studies::reader(run) {
+        Some(reader) => (reader.shown)(run)?.frame(name),
+        None => Err(Failure::request(format!(
             "run {} holds a document of kind {}, which has no such rows; take --as json",
             run.summary.id,
             run.schema()
-        ))
-    })
+        ))),
+    }
 }

@@ -5,14 +5,16 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use weir_steer::document::SteerDocument;
+use weir_lab::Outcome as _;
+use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::{ChangeDetector, LogLine};
 
 use super::config_file;
 use crate::context::{Context, Format, say};
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
-use crate::store::{Store, understood};
+use crate::store::Store;
+use crate::studies;
 use crate::verbs::runs::load;
 
 /// Arguments.
@@ -125,13 +127,13 @@ fn of_run(name: &str, context: &Context) -> Result<Vec<LogLine>> {
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;
     let run = load(store.as_ref(), &path, name)?;
-    if run.schema() != SteerDocument::SCHEMA {
+    if run.schema() != ScenarioOutcome::SCHEMA {
         return Err(Failure::request(format!(
             "run {} is no `weir steer run`",
             run.summary.id
         )));
     }
-    let document: SteerDocument = understood(&run, run.parse())?;
+    let document = studies::document::<ScenarioOutcome>(&run)?.output;
     let mut news = ChangeDetector::default();
     let new = document.windows.into_iter().filter(|w| news.is_new(w));
     let at = run.summary.started.clone();

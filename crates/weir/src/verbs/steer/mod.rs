@@ -37,12 +37,10 @@ use weir_steer::scenario::Scenario;
 use weir_steer::scope::Scope;
 
 use crate::context::Context;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::output::{Column, Table, print};
-
-/// The verb as the store has it.
-pub const VERB: &str = "steer run";
+use crate::store::RunId;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -158,6 +156,18 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Restore(args) => restore::run(args, context),
         What::Explain(args) => explain::run(args, context),
         What::Scenarios => scenarios(),
+    }
+}
+
+/// Runs what a stopped run of a scenario still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or it is no run of a scenario.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    match &args.what {
+        What::Run(args) => model::resume(args, context, false, run),
+        What::DryRun(args) => model::resume(args, context, true, run),
+        _ => Err(Failure::request("only `weir steer run` is resumed")),
     }
 }
 

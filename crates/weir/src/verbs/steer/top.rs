@@ -9,13 +9,12 @@ use console::Term;
 use weir_steer::config::Config;
 use weir_steer::control_loop::windows;
 use weir_steer::daemon::steer;
-use weir_steer::guard::Bounds;
 use weir_steer::scenario_run::tier_names;
 use weir_steer::status::StatusDocument;
 use weir_steer::steered::Steered;
 
 use super::keeper::{Beginning, Keeper, Told};
-use super::model::Cast;
+use super::model::study;
 use super::view::view;
 use super::{RunArgs, config_file, socket};
 use crate::context::{Context, Format};
@@ -97,22 +96,21 @@ pub fn top(args: &RunArgs, context: &Context) -> Result<()> {
 }
 
 fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
-    let cast = Cast::of(args, context, false)?;
-    let known = cast.calibrate()?;
-    let options = &cast.options;
-    let controller = (cast.policy).controller(&known, &options.actuators, Bounds::default());
-    let mut machine = cast.chosen.testbed.open(options.seed)?;
+    let (chosen, study) = study(args, context, false)?;
+    let (options, testbed) = (&study.options, chosen.testbed.as_ref());
+    let controller = study.controller(testbed)?;
+    let mut machine = testbed.open(options.seed)?;
     let tiers = tier_names(machine.topology());
     let told = Told::new(Beginning {
-        plant: format!("{}, {}", cast.chosen.named, cast.scenario),
-        controller: cast.policy.name(),
+        plant: format!("{}, {}", chosen.identity.name, study.scenario),
+        controller: study.policy.name(),
         dry: false,
         window: Duration::from_nanos(options.window.get() as u64),
         tiers: tiers.clone(),
         lost: Vec::new(),
         pid: None,
     });
-    let mut left = windows(&cast.phases, options.window);
+    let mut left = windows(&study.phases, options.window);
     let stop = context.stop.clone();
     let mut failed = None;
     let each = |told: &Told| {
@@ -130,7 +128,7 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
             stop.request();
         }
     };
-    let phases = cast.phases.clone();
+    let phases = study.phases.clone();
     let mut steered = Steered::new(machine.as_mut(), phases, options.quota_period);
     let mut keeper = Keeper::new(told, None, &context.stop, None, each);
     let ended = steer(
