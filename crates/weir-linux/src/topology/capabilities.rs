@@ -135,6 +135,8 @@ fn counters(view: &HostView) -> Vec<Capability> {
             "no traffic per tier and no queue residency: interference cannot be located",
             if view.is_virtual() {
                 "run on bare metal"
+            } else if view.processor.has("asimd") {
+                "load the driver of the mesh (CONFIG_ARM_CMN)"
             } else {
                 "load the uncore driver of this processor (CONFIG_PERF_EVENTS_INTEL_UNCORE, CONFIG_PERF_EVENTS_AMD_UNCORE)"
             },
@@ -270,20 +272,17 @@ fn pages(view: &HostView) -> Vec<Capability> {
 }
 
 fn control(view: &HostView) -> Vec<Capability> {
+    let mut flags = ["cat_l3", "mba", "rdt_a"].iter();
+    let allocates = flags.any(|flag| view.processor.has(flag));
     let resctrl = match view.resctrl.known() {
         Some(true) if view.allocations.is_empty() => Ok("/sys/fs/resctrl is mounted".to_owned()),
         Some(true) => Ok(format!(
             "/sys/fs/resctrl is mounted and allocates {}",
             view.allocations.join(", ")
         )),
-        _ if !["cat_l3", "mba", "rdt_a"]
-            .iter()
-            .any(|f| view.processor.has(f)) =>
-        {
-            Err(Unavailable::because(
-                "the processor shows neither cache nor bandwidth allocation",
-            ))
-        }
+        _ if !allocates => Err(Unavailable::because(
+            "the processor shows neither cache nor bandwidth allocation",
+        )),
         _ => Err(Unavailable::because("/sys/fs/resctrl is not mounted")),
     };
     let pinning = (view.probes.pinning.clone()).unwrap_or(Ok("every Linux can".to_owned()));
@@ -299,6 +298,8 @@ fn control(view: &HostView) -> Vec<Capability> {
             "sequential figures include the hardware prefetchers, and so do chases inside a window of pages; random ones hardly do",
             if view.is_virtual() {
                 "run on bare metal, or switch the prefetchers off in the firmware's setup"
+            } else if view.processor.has("asimd") {
+                "switch the prefetchers off in the firmware's setup"
             } else {
                 "modprobe msr, and run as root; or switch the prefetchers off in the firmware's setup"
             },
@@ -309,8 +310,10 @@ fn control(view: &HostView) -> Vec<Capability> {
             "cache ways and bandwidth cannot be allocated to tenants",
             if view.is_virtual() {
                 "run on bare metal"
-            } else {
+            } else if allocates {
                 "mount -t resctrl resctrl /sys/fs/resctrl"
+            } else {
+                ""
             },
         ),
         judge(
