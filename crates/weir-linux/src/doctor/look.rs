@@ -37,16 +37,28 @@ impl Look<'_> {
         }))
     }
 
-    /// What `topo` says of a capability that the machine lacks, as a finding; all is well if it has it.
-    pub(super) fn lack(&self, feature: Feature, spoils: Spoils) -> Verdict {
+    /// What `topo` says of a capability that the machine lacks, as a finding seen in a file; all is well if the machine
+    /// has it. The advice is for a capability that nothing provides.
+    pub(super) fn lack(
+        &self,
+        feature: Feature,
+        spoils: Spoils,
+        path: &str,
+        advice: &str,
+    ) -> Verdict {
         let mut listed = self.view.capabilities().into_iter();
         let lacking = listed.find(|c| c.feature == feature && !c.present);
         let Some(lacking) = lacking else {
             return fine();
         };
-        Found::new(Severity::Minor, spoils, lacking.detail)
+        let help = match lacking.remedy.is_empty() {
+            true => advice.to_owned(),
+            false => lacking.remedy,
+        };
+        Found::new(Severity::Minor, spoils, feature_lacks(feature))
+            .told_by(path, lacking.detail)
             .so(&lacking.cost)
-            .or(lacking.remedy)
+            .or(help)
             .alone()
     }
 
@@ -92,6 +104,18 @@ impl Look<'_> {
         let set = u64::from_str_radix(&line, 16).ok()?;
         Some(set & (1 << bit) != 0)
     }
+}
+
+/// A missing feature, in words.
+fn feature_lacks(feature: Feature) -> String {
+    let words = match feature {
+        Feature::CorePmu => "events of the cores cannot be counted",
+        Feature::UncorePmu => "events of the uncore cannot be counted",
+        Feature::PrefetchControl => "prefetchers cannot be switched",
+        Feature::Resctrl => "cache and bandwidth cannot be allocated",
+        other => return format!("{other} is missing"),
+    };
+    words.to_owned()
 }
 
 fn present<T>(reading: Reading<T>) -> Result<Option<T>, Unavailable> {

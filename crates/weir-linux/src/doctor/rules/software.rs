@@ -1,8 +1,8 @@
 //! The activity of the kernel and of other programs, and the permissions of this program.
 
 use weir_model::capability::Feature;
-use weir_model::diagnosis;
 use weir_model::diagnosis::Severity::{Minor, Severe, Spoils};
+use weir_model::diagnosis::Spoils::{Measurement, Tiering};
 
 use super::super::look::{Look, Verdict, fine, measurement, tiering};
 use crate::root::Reading;
@@ -133,6 +133,11 @@ pub(super) fn confinement(look: &Look) -> Verdict {
     Ok(found)
 }
 
+/// The kernel's event sources.
+const EVENTS: &str = "/sys/bus/event_source/devices";
+const ELSEWHERE: &str =
+    "none on this machine: measure on another one, or on a model (--on PLATFORM)";
+
 const CAP_SYS_RAWIO: u32 = 17;
 const CAP_SYS_NICE: u32 = 23;
 const CAP_PERFMON: u32 = 38;
@@ -142,8 +147,8 @@ pub(super) fn counters(look: &Look) -> Verdict {
     let level = look.value::<i32>(path)?;
     let Some(level) = level.filter(|&l| l > 0 && look.has_privilege(CAP_PERFMON) != Some(true))
     else {
-        let mut found = look.lack(Feature::CorePmu, diagnosis::Spoils::Measurement)?;
-        found.extend(look.lack(Feature::UncorePmu, diagnosis::Spoils::Measurement)?);
+        let mut found = look.lack(Feature::CorePmu, Measurement, EVENTS, ELSEWHERE)?;
+        found.extend(look.lack(Feature::UncorePmu, Measurement, EVENTS, ELSEWHERE)?);
         return Ok(found);
     };
     measurement(
@@ -165,7 +170,12 @@ pub(super) fn registers(look: &Look) -> Verdict {
         .known()
         .map_or("", String::as_str);
     if look.view.is_virtual() || !["GenuineIntel", "AuthenticAMD"].contains(&vendor) {
-        return look.lack(Feature::PrefetchControl, diagnosis::Spoils::Measurement);
+        return look.lack(
+            Feature::PrefetchControl,
+            Measurement,
+            "/dev/cpu/0/msr",
+            ELSEWHERE,
+        );
     }
     let path = "/dev/cpu/0/msr";
     let found = measurement(Minor, "this program cannot write the registers that switch prefetchers")
@@ -198,7 +208,12 @@ pub(super) fn nice(look: &Look) -> Verdict {
 pub(super) fn resctrl(look: &Look) -> Verdict {
     let flags = ["cat_l3", "cat_l2", "mba", "rdt_a"];
     let Some(flag) = flags.iter().find(|flag| look.view.processor.has(flag)) else {
-        return look.lack(Feature::Resctrl, diagnosis::Spoils::Tiering);
+        return look.lack(
+            Feature::Resctrl,
+            Tiering,
+            "/proc/cpuinfo",
+            "limits by cores and processor time remain",
+        );
     };
     let path = "/sys/fs/resctrl";
     match look.view.resctrl {
