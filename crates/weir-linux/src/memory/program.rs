@@ -43,7 +43,7 @@ impl ProgramPolicy {
         }
     }
 
-    /// Over nodes by the system's weights ([`crate::steer::Settings`]).
+    /// Over nodes by the system's weights (`SystemSettings`).
     pub fn weighted(nodes: &[u32]) -> Self {
         Self {
             mode: policy::MPOL_WEIGHTED_INTERLEAVE,
