@@ -164,7 +164,7 @@ pub enum Yardstick {
     #[default]
     Cycles,
     /// Time from start to end, where cycles were not counted: the same work is taken for granted, and
-    /// causes are not told.
+    /// causes are unknown.
     Time,
 }
 

@@ -122,7 +122,7 @@ pub fn calibrate_machine(
     let mut model = model_of(&pairs, of, tiers)?;
     let apart = population(lab.seed() ^ HELD_OUT, held_out);
     let ran = on_both(lab, &apart, tiers, &options)?;
-    // What a share of a population says is said of all of it.
+    // A share of a population is a statement on the whole population.
     if ran.len() < apart.len() {
         return Err(LabError::Stopped);
     }

@@ -224,7 +224,7 @@ impl<'a> Lab<'a> {
         !self.keeper.stop()
     }
 
-    /// Says that the work ended before all of it was done.
+    /// Records that the work ended early.
     pub fn end_early(&self) {
         self.notes().partial = true;
     }

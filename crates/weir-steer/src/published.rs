@@ -279,13 +279,14 @@ const SEVERAL: &str = "the least and the most of ld, st and nt_st, as far as it 
 const CLOCK: &str =
     "on system B; posted stores of 16 cores are far more than the device takes at any clock";
 const ALLOCATED: &str = "on system B; single tenants show 2 GB/s a core at the least setting, which is more than the device takes";
-const ON_B: &str = "the server is not named: on system B, 16 threads of ld beside 16 of nt_st";
+const ON_B: &str = "the server is not named: on system B, 16 threads of ld with 16 of nt_st";
 const STANDS_IN: &str =
-    "a scan of columns stands in for the paper's queries, of which it names the worst";
-const DECODES: &str = "the presets' decoding stands in for llama.cpp; its cores keep two thirds of the table's entries";
+    "a scan of columns represents the paper's queries, of which it names the worst";
+const DECODES: &str =
+    "the presets' decoding represents llama.cpp; its cores keep two thirds of the table's entries";
 const ONE_PAIR: &str =
-    "one pair stands in for the paper's queries, so that the least and the most are one";
-const PAGE_RANK: &str = "PageRank of a synthetic graph on system B, 16 threads beside 16 of nt_st";
+    "one pair represents the paper's queries, so the least and the most are the same";
+const PAGE_RANK: &str = "PageRank of a synthetic graph on system B, 16 threads with 16 of nt_st";
 
 const A: On = On {
     platform: "miku-a",

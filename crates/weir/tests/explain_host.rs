@@ -210,7 +210,7 @@ fn two_files_without_cycles_are_compared_by_their_times() {
     assert_eq!(difference["components"], serde_json::json!({}));
     let table = place.run(words).expect(0).out();
     assert!(
-        table.contains("slower by time; causes are not told"),
+        table.contains("slower by time; causes are unknown"),
         "{table}"
     );
 }

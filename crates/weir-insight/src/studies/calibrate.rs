@@ -44,7 +44,7 @@ pub struct Calibrate {
     /// Also sweep streaming kernels over interleavings, which best-shot needs.
     #[arg(long)]
     pub interleave: bool,
-    /// The model file [default: in a folder `models` beside the run store].
+    /// The model file [default: in the folder `models` next to the run store].
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -98,12 +98,12 @@ impl Calibrated {
             all.extend([
                 ("growth, of a lone miss", c.growth),
                 ("exposed, of hidden cycles", c.exposed),
-                ("beside, another miss", c.beside),
+                ("beside, during another miss", c.beside),
             ]);
             all.extend(exposed.late.iter().flat_map(|c| {
                 [
                     ("growth, of a late prefetch", c.growth),
-                    ("exposed, of cycles beside it", c.exposed),
+                    ("exposed, of cycles during it", c.exposed),
                 ]
             }));
         }
@@ -121,7 +121,7 @@ struct ConstantRow {
     value: f64,
 }
 
-/// A micro-workload, and what the constants make of it.
+/// A micro-workload: its measured slowdown, and the one that the constants predict.
 #[derive(Serialize, JsonSchema)]
 struct FitRow {
     #[serde(flatten)]
@@ -176,7 +176,7 @@ impl Outcome for Calibrated {
             ),
             View::table(
                 "fitted_on",
-                "Slowdown of the micro-workloads, and what the constants make of it",
+                "Slowdown of the micro-workloads, measured and predicted",
                 vec![
                     col("name").head("micro-workload"),
                     col("slowdown_pct").head("measured").signed(),
@@ -186,7 +186,7 @@ impl Outcome for Calibrated {
             ),
             View::scatter(
                 "fitted_on",
-                format!("What the constants make of it, {pair}"),
+                format!("Predicted by the constants, {pair}"),
                 ("slowdown_pct", "measured slowdown [%]"),
                 ("fitted_pct", "fitted slowdown [%]"),
                 ("name", "micro"),

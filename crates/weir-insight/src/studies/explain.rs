@@ -275,7 +275,7 @@ impl Explained {
         let mut text = slower(all);
         if difference.by == Yardstick::Time {
             text.push_str(
-                " by time; causes are not told, and both runs are taken for the same work",
+                " by time; causes are unknown, and both runs are assumed to do the same work",
             );
             return text;
         }

@@ -423,7 +423,7 @@ impl Outcome for Predictions {
                 .between("low_pct", "high_pct"),
         );
         if judged.is_none() && self.predictions.len() == 1 {
-            let title = "Beside predictors that are not to be used";
+            let title = "Compared with the rejected predictors";
             let value = ("slowdown_pct", "slowdown [%]");
             all.push(View::bars("slowdowns", title, &["workload"], "by", value));
         }

@@ -20,9 +20,9 @@ weir_model::named! {
         Movdir64b = "movdir64b",
         /// Sequential against random writes of a storage device (Figure 3).
         SsdWrites = "ssd-writes",
-        /// A line that two cores hand over, beside loads and stores of DRAM and of CXL (MIKU §4.4).
+        /// A line that two cores hand over, with loads and stores of DRAM and of CXL (MIKU §4.4).
         SharedLine = "shared-line",
-        /// Stores to DRAM beside stores to CXL, both at home in the last-level cache, which is divided
+        /// Stores to DRAM with stores to CXL, both in the last-level cache, which is divided
         /// between them in every way (MIKU §4.3).
         LlcFits = "llc-fits",
         /// The same with working sets that exceed the cache together.
@@ -30,7 +30,7 @@ weir_model::named! {
         /// One victim against the bandwidth that the aggressor draws, by its threads and by its pauses
         /// (§III-F).
         Background = "background",
-        /// Memory beside CXL of its own socket and of the other one (MIKU §4).
+        /// Memory with CXL of its own socket and of the other one (MIKU §4).
         TwoSockets = "two-sockets",
     }
 }

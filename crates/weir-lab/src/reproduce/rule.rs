@@ -2,7 +2,7 @@
 //! figure is computed from [`Results`].
 //!
 //! A figure is a function of results. It is called for the first time when there are none: each
-//! result that it reads is then noted as asked for. Whoever runs the asks calls the figures again.
+//! result that it reads is then noted as a request. The caller runs the requests and computes the figures again.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

@@ -26,7 +26,7 @@ use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 const NAME: &str = "tail";
 
 weir_model::named! {
-    /// What runs beside the thread that is timed.
+    /// The other threads, which run with the timed thread.
     pub enum CoRunners {
         /// Others that chase, and are timed with it.
         Chasers = "chasers",

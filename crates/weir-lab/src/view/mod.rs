@@ -85,7 +85,7 @@ pub struct Col {
     pub share: bool,
     /// Whether the column is left out where no row has a value.
     pub if_any: bool,
-    /// The column whose value stands behind this one's, after a comma.
+    /// The column whose value follows this one's, after a comma.
     pub and: Option<&'static str>,
     /// Digits behind the point; `None` for as many as a figure usually has.
     pub places: Option<usize>,

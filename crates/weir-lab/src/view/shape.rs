@@ -38,13 +38,13 @@ pub struct Grid {
     pub panels: Vec<&'static str>,
     /// A pair is the same either way round.
     pub mirrored: bool,
-    /// The known limit of each column stands in a last row.
+    /// The last row has the known limit of each column.
     pub limits: bool,
     /// Which figures are framed.
     pub best: Best,
     /// Whether figures carry their sign.
     pub signed: bool,
-    /// What stands behind a figure that a condition holds for.
+    /// The mark after a figure that has a condition.
     pub marks: Vec<Mark>,
 }
 
@@ -126,7 +126,7 @@ pub struct Limit {
 /// A curve that was not measured by the study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
-    /// The tier whose picture it stands in.
+    /// The tier whose picture has it.
     pub tier: TierName,
     /// The value of the first series column whose colour it has.
     pub like: String,

@@ -34,7 +34,7 @@ impl Column {
         }
     }
 
-    /// What stands above it.
+    /// Its heading.
     pub fn head(&self) -> &str {
         &self.head
     }

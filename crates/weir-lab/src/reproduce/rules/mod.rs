@@ -14,7 +14,7 @@ const APPLICATION: &str =
     "needs the application itself, with its requests and whatever it waits for besides memory";
 const THEIR_PROGRAMS: &str =
     "counts among the paper's own programs; presets and a population of ours are others";
-const PARAMETER: &str = "is a parameter of the model's cores, and no result of it";
+const PARAMETER: &str = "is a parameter of the model's cores, not a result";
 const CONTROLLER: &str =
     "needs a controller that regulates tenants, beyond the points of an experiment";
 const L2_PREFETCHES: &str = "needs the L2 prefetches that missed the last-level cache, which the cores of Skylake do not tell from \
@@ -25,7 +25,7 @@ const STATED_TWICE: &str =
 const PHASES: &str = "needs the phases of the program; the preset that resembles it has one";
 const SINGLE: &str =
     "needs latencies of single requests of a program, which runs of descriptions do not keep";
-const POPULATION: &str = "the population that stands for the paper's programs was shaped by it";
+const POPULATION: &str = "it shaped the population that represents the paper's programs";
 const PAGES: &str = "needs page placement that moves pages";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";

@@ -141,7 +141,7 @@ fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Ex
     let seen: Vec<CountedRun> = (files.iter().enumerate())
         .map(|(index, file)| CountedRun {
             unloaded: (args.idle.get(index)).and_then(|&ns| host::unloaded(file, Nanos(ns))),
-            // The exit status of a command that ran elsewhere is no failure of this request.
+            // The exit status of a command that ran elsewhere does not fail this request.
             exit_status: None,
             ..CountedRun::of_file(file)
         })

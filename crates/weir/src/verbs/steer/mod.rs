@@ -162,7 +162,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// Runs what a stopped run of a scenario still lacks.
 ///
 /// # Errors
-/// As [`run`] has them, or it is no run of a scenario.
+/// As [`run`] has them, or the run is not one of a scenario.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Run(args) => model::resume(args, context, false, run),

@@ -94,7 +94,7 @@ fn on_model(
     study.model = model_of(context, &chosen.identity, &tiers)?.map(Box::new);
     let path = model_path(context, &chosen.identity, &tiers)?;
     let warning = format!(
-        "no model of this pair is calibrated ({}), and so there is no best-shot; `weir calibrate --on {} \
+        "no model of this pair is calibrated ({}), so there is no best-shot; `weir calibrate --on {} \
          --tier {} --interleave` makes one",
         path.display(),
         chosen.identity.name,
