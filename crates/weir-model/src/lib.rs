@@ -61,6 +61,7 @@ pub mod interplay;
 pub mod latency;
 pub mod machine;
 pub mod number;
+pub mod page_move;
 pub mod platform;
 pub mod published;
 pub mod region;

@@ -49,7 +49,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
     Ok(())
 }
 
-/// Refuses placements of regions that a tenant does not have, or on what is no memory.
+/// Refuses placements of regions that a tenant does not have, or on a tier that is not memory.
 fn check_placements(tenant: &Tenant, topology: &Topology) -> Result<(), MachineError> {
     let regions = tenant.regions();
     for (region, of_region) in &tenant.placements {

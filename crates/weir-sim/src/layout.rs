@@ -12,13 +12,13 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::{Ps, ps};
 use crate::core::{
-    Burst, Cursor, Limits, LineSharing, Offload, Place, Private, Program, Progress, Region,
-    Requests, Style, Tagged, Thread, Walk, Window,
+    Burst, Cursor, Limits, LineSharing, Offload, Private, Program, Progress, Region, Requests,
+    Style, Tagged, Thread, Walk, Window,
 };
+use crate::line::{Kind, Place};
 use crate::pages::PageTable;
 use crate::params::Params;
 use crate::rng;
-use crate::uncore::Kind;
 
 pub use program::{ahead, ooo_params};
 

@@ -17,6 +17,7 @@ mod core;
 mod divide;
 mod engine;
 mod layout;
+mod line;
 pub mod machine;
 mod memory;
 mod pages;

@@ -11,15 +11,14 @@ use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
     TenantProgress, Testbed,
 };
+use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::platform::Platform;
-use weir_model::region::Pages;
 use weir_model::tenant::{Stream, Tenant};
 use weir_model::topology::Topology;
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
 use crate::engine::Engine;
-use crate::pages::Destination;
 use crate::params::{Params, SimError};
 use crate::regulate::{DutySlice, Regulation, duty_slices};
 use crate::sampling::Sampling;
@@ -328,13 +327,12 @@ impl Machine for SimMachine {
                 to,
                 limit,
             } => {
-                run.move_pages(
-                    tenant,
+                let request = MoveRequest {
                     pages,
-                    Destination::Between(from, to),
-                    *limit,
-                    &self.model,
-                )?;
+                    destination: Destination::Between(from, to),
+                    limit: *limit,
+                };
+                run.move_pages(tenant, request, &self.model)?;
             }
             Action::Place {
                 tenant,
@@ -343,13 +341,12 @@ impl Machine for SimMachine {
                 limit,
             } => {
                 check::placement(tenant, placement)?;
-                run.move_pages(
-                    tenant,
+                let request = MoveRequest {
                     pages,
-                    Destination::Place(placement),
-                    *limit,
-                    &self.model,
-                )?;
+                    destination: Destination::Place(placement),
+                    limit: *limit,
+                };
+                run.move_pages(tenant, request, &self.model)?;
             }
             Action::InterleaveWeights { .. } => {
                 return Err(MachineError::Missing {
@@ -439,13 +436,11 @@ impl Run {
     fn move_pages(
         &mut self,
         tenant: &str,
-        pages: &Pages,
-        destination: Destination<'_>,
-        limit: Option<GbPerSec>,
+        request: MoveRequest<'_>,
         model: &Model,
     ) -> Result<(), MachineError> {
         let i = self.tenant(tenant)?;
-        (self.engine.pages_mut()).ask(i, pages, destination, limit, &model.topology)?;
+        (self.engine.pages_mut()).request(i, request, &model.topology)?;
         self.engine.start_moving();
         Ok(())
     }

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use weir_model::machine::MachineError;
-use weir_model::region::{Pages, RegionPages, TierPages};
-use weir_model::tenant::Placement;
+use weir_model::page_move::{MoveRequest, Target};
+use weir_model::region::{RegionPages, TierPages};
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES};
+use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::clock::Ps;
-use crate::core::{Place, Walk};
+use crate::core::Walk;
+use crate::line::Place;
 
 /// The pages of all tenants.
 #[derive(Debug, Default)]
@@ -54,13 +55,6 @@ struct OnTier {
     moved_out: u64,
 }
 
-/// Where the pages of a job go.
-#[derive(Debug, Clone)]
-enum Target {
-    Between { from: u8, to: u8 },
-    Weights(Vec<(u8, u64)>),
-}
-
 /// Moves that one action asks for.
 #[derive(Debug)]
 struct Job {
@@ -70,7 +64,7 @@ struct Job {
     page: u64,
     /// Bytes of the region from and to which.
     range: (u64, u64),
-    target: Target,
+    target: Target<u8>,
     /// The least time that a line takes, if there is a limit.
     line: Option<Ps>,
 }
@@ -139,28 +133,16 @@ impl PageTable {
         region.walks.push(walk.clone());
     }
 
-    /// Asks for moves of a tenant's pages between two tiers, or to where a placement puts them.
+    /// Requests moves of a tenant's pages.
     ///
     /// # Errors
-    /// There is no such region or tier, or the limit is none.
-    pub fn ask(
+    /// There is no such region or tier, or the limit is not a rate.
+    pub fn request(
         &mut self,
         tenant: usize,
-        pages: &Pages,
-        destination: Destination<'_>,
-        limit: Option<GbPerSec>,
+        request: MoveRequest<'_>,
         topology: &Topology,
     ) -> Result<(), MachineError> {
-        let line = match limit {
-            Some(limit) if !(limit.get().is_finite() && limit.get() > 0.0) => {
-                return Err(MachineError::Request(format!(
-                    "pages cannot move at {limit}; give a limit above zero, or none"
-                )));
-            }
-            // A gigabyte a second is a byte each nanosecond.
-            Some(limit) => Some((LINE_BYTES as f64 * 1e3 / limit.get()).ceil() as Ps),
-            None => None,
-        };
         let memory = self.tiers.len();
         let number = |name: &TierName| -> Result<u8, MachineError> {
             let found = topology.tiers.iter().position(|t| t.name == *name);
@@ -171,56 +153,23 @@ impl PageTable {
                 ))),
             }
         };
-        let (wanted, range) = match pages {
-            Pages::All => (None, (0, u64::MAX)),
-            Pages::Region(name) => (Some(name), (0, u64::MAX)),
-            Pages::Range {
+        let all = self.regions.iter().enumerate();
+        let own = all.filter(|(_, region)| region.tenant == tenant);
+        let named = own.map(|(i, region)| (i, region.name.as_str(), &region.local));
+        let targets = request.targets(named, number)?;
+        // A gigabyte a second is a byte each nanosecond.
+        let line =
+            (request.limit).map(|limit| (LINE_BYTES as f64 * 1e3 / limit.get()).ceil() as Ps);
+        let range = request.range();
+        self.jobs
+            .extend(targets.into_iter().map(|(region, target)| Job {
                 region,
-                offset,
-                bytes,
-            } => {
-                let end = offset.get().saturating_add(bytes.get());
-                (Some(region), (offset.get(), end))
-            }
-        };
-        let mut asked = Vec::new();
-        for (i, region) in self.regions.iter().enumerate() {
-            if region.tenant != tenant || wanted.is_some_and(|name| *name != region.name) {
-                continue;
-            }
-            let target = match destination {
-                Destination::Between(from, to) => Target::Between {
-                    from: number(from)?,
-                    to: number(to)?,
-                },
-                Destination::Place(placement) => {
-                    let weights = placement.weights(&region.local);
-                    let weights = weights.iter().filter(|(_, weight)| *weight > 0);
-                    let weights = weights.map(|(tier, w)| Ok((number(tier)?, u64::from(*w))));
-                    Target::Weights(weights.collect::<Result<_, MachineError>>()?)
-                }
-            };
-            asked.push(Job {
-                region: i,
                 walk: 0,
                 page: 0,
                 range,
                 target,
                 line,
-            });
-        }
-        if asked.is_empty() {
-            let own = self.regions.iter().filter(|r| r.tenant == tenant);
-            let names: Vec<&str> = own.map(|r| r.name.as_str()).collect();
-            return Err(MachineError::Request(match wanted {
-                Some(name) => format!(
-                    "the tenant has no region `{name}`; its regions are: {}",
-                    names.join(", ")
-                ),
-                None => "the tenant has no pages".into(),
             }));
-        }
-        self.jobs.extend(asked);
         Ok(())
     }
 
@@ -303,15 +252,6 @@ impl PageTable {
     }
 }
 
-/// What an action wants of pages.
-#[derive(Debug, Clone, Copy)]
-pub enum Destination<'a> {
-    /// To leave one tier for another.
-    Between(&'a TierName, &'a TierName),
-    /// To be where a placement puts them.
-    Place(&'a Placement),
-}
-
 impl Frames {
     /// The first line of a free page.
     fn take(&mut self, lines: u64) -> Option<u64> {
@@ -342,11 +282,7 @@ impl Job {
                     continue;
                 }
                 let from = walk.page(page);
-                let wanted = match &self.target {
-                    Target::Between { from: of, to } => (from.tier == *of).then_some(*to),
-                    Target::Weights(weights) => turn(weights, page),
-                };
-                if let Some(tier) = wanted.filter(|tier| *tier != from.tier) {
+                if let Some(tier) = self.target.of(from.tier, page) {
                     return Some(PageMove {
                         region: self.region,
                         walk: self.walk,
@@ -361,17 +297,4 @@ impl Job {
         }
         None
     }
-}
-
-/// The tier whose turn it is at a page.
-fn turn(weights: &[(u8, u64)], page: u64) -> Option<u8> {
-    let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
-    let mut turn = page % total.max(1);
-    for (tier, weight) in weights {
-        if turn < *weight {
-            return Some(*tier);
-        }
-        turn -= weight;
-    }
-    None
 }

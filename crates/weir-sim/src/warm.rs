@@ -2,7 +2,8 @@
 
 use weir_model::access::Pattern;
 
-use crate::core::{Place, Private, Thread};
+use crate::core::{Private, Thread};
+use crate::line::Place;
 use crate::params::Params;
 use crate::uncore::LastLevel;
 
@@ -36,7 +37,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         })
         .then(|| {
             let llc = params.uncore.llc;
-            LastLevel::new(if params.spans_sockets(threads) {
+            LastLevel::new(if threads.iter().any(|t| params.is_beyond(t.core)) {
                 llc.twice()
             } else {
                 llc
@@ -53,7 +54,7 @@ pub fn walk_through(
     params: &Params,
 ) -> (Vec<Thread>, Option<LastLevel>) {
     const TURN: u64 = 64;
-    let first = threads.iter().filter(|t| !params.is_beyond(t)).count();
+    let first = threads.iter().filter(|t| !params.is_beyond(t.core)).count();
     let sockets = [first, threads.len() - first];
     let most = sockets.map(|threads| 2 * params.uncore.llc.lines / threads.max(1) as u64);
     let passes: Vec<u64> = threads
@@ -62,7 +63,7 @@ pub fn walk_through(
             _ if t.ooo.is_some() => 0,
             (Private::Tagged(_), _) => 2 * t.lines(),
             (Private::Streaming { .. }, Some(_)) => {
-                (2 * t.lines()).min(most[usize::from(params.is_beyond(t))])
+                (2 * t.lines()).min(most[usize::from(params.is_beyond(t.core))])
             }
             (Private::Streaming { .. }, None) => 0,
         })

@@ -51,7 +51,7 @@ impl Chosen {
     }
 }
 
-/// What stands behind the name of a model whose long windows are sampled.
+/// The suffix of a model's name if its long windows are sampled.
 const SAMPLED: &str = " sampled";
 
 /// The name that means the machine Weir runs on.

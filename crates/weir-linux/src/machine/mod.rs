@@ -31,6 +31,7 @@ use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
     TenantProgress, Testbed,
 };
+use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::tenant::{Tenant, Work};
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
@@ -47,7 +48,6 @@ use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
 use counting::Plan;
-use pages::Destination;
 use worker_pool::WorkerPool;
 
 /// How long until the loss of a thread is noticed.
@@ -418,9 +418,12 @@ impl Machine for LinuxMachine {
                 limit,
             } => {
                 let host = Arc::clone(&self.host);
-                let destination = Destination::Between(from, to);
-                let pool = self.running()?;
-                pool.move_pages(&host, tenant, pages, destination, limit)?;
+                let request = MoveRequest {
+                    pages,
+                    destination: Destination::Between(from, to),
+                    limit,
+                };
+                self.running()?.move_pages(&host, tenant, request)?;
                 Ok(applied(action, action.clone()))
             }
             Action::Place {
@@ -430,9 +433,12 @@ impl Machine for LinuxMachine {
                 limit,
             } => {
                 let host = Arc::clone(&self.host);
-                let destination = Destination::Place(placement);
-                let pool = self.running()?;
-                pool.move_pages(&host, tenant, pages, destination, limit)?;
+                let request = MoveRequest {
+                    pages,
+                    destination: Destination::Place(placement),
+                    limit,
+                };
+                self.running()?.move_pages(&host, tenant, request)?;
                 Ok(applied(action, action.clone()))
             }
         }

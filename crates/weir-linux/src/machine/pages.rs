@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
-use weir_model::region::{Pages, RegionPages, TierPages};
-use weir_model::tenant::Placement;
+use weir_model::page_move::{Destination, MoveRequest, Target};
+use weir_model::region::{RegionPages, TierPages};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
@@ -48,23 +48,10 @@ struct Job {
     page: usize,
     /// Bytes of the region from and to which.
     bytes: (u64, u64),
-    target: Target,
+    target: Target<u32>,
     limit: Option<GbPerSec>,
     /// Bytes that it may move now. They grow with the time of windows while it is the first job.
     credit: f64,
-}
-
-#[derive(Debug, Clone)]
-enum Target {
-    Between { from: u32, to: u32 },
-    Weights(Vec<(u32, u64)>),
-}
-
-/// The request of an action for pages.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Destination<'a> {
-    Between(&'a TierName, &'a TierName),
-    Place(&'a Placement),
 }
 
 impl RegionMap {
@@ -106,19 +93,12 @@ impl RegionMap {
     ///
     /// # Errors
     /// There is no such region or tier, the kernel knows no nodes, or the limit is not a rate.
-    pub fn ask(
+    pub fn request(
         &mut self,
         tenant: usize,
-        pages: &Pages,
-        destination: Destination<'_>,
-        limit: Option<GbPerSec>,
+        request: MoveRequest<'_>,
         topology: &Topology,
     ) -> Result<(), MachineError> {
-        if let Some(limit) = limit.filter(|l| !(l.get().is_finite() && l.get() > 0.0)) {
-            return Err(MachineError::Request(format!(
-                "pages cannot move at {limit}; give a limit above zero, or none"
-            )));
-        }
         let node = |name: &TierName| -> Result<u32, MachineError> {
             let tier = topology.tier(name);
             let tier = tier.ok_or_else(|| MachineError::no_such_tier(name, topology))?;
@@ -127,75 +107,44 @@ impl RegionMap {
                 reason: format!("the kernel has no memory node for {name}"),
             })
         };
-        let (wanted, bytes) = match pages {
-            Pages::All => (None, (0, u64::MAX)),
-            Pages::Region(name) => (Some(name), (0, u64::MAX)),
-            Pages::Range {
-                region,
-                offset,
-                bytes,
-            } => {
-                let end = offset.get().saturating_add(bytes.get());
-                (Some(region), (offset.get(), end))
+        let all = self.regions.iter().enumerate();
+        let own = all.filter(|(_, region)| region.tenant == tenant);
+        let named = own.map(|(i, region)| (i, region.name.as_str(), &region.local));
+        let targets = request.targets(named, node)?;
+        if let Destination::Place(placement) = request.destination {
+            let ranges = |(i, _): &(usize, Target<u32>)| self.regions[*i].ranges.iter();
+            if targets
+                .iter()
+                .flat_map(ranges)
+                .any(|range| range.process.is_some())
+            {
+                return Err(MachineError::Missing {
+                    feature: Feature::NumaPolicy,
+                    reason: "the kernel changes the policy of no other process; move its pages"
+                        .into(),
+                });
             }
-        };
-        let mut jobs = Vec::new();
-        for (i, region) in self.regions.iter().enumerate() {
-            if region.tenant != tenant || wanted.is_some_and(|name| *name != region.name) {
-                continue;
-            }
-            let target = match destination {
-                Destination::Between(from, to) => Target::Between {
-                    from: node(from)?,
-                    to: node(to)?,
-                },
-                Destination::Place(placement) => {
-                    let weights = placement.weights(&region.local);
-                    let weights = weights.iter().filter(|(_, weight)| *weight > 0);
-                    let weights = weights.map(|(tier, w)| Ok((node(tier)?, u64::from(*w))));
-                    Target::Weights(weights.collect::<Result<_, MachineError>>()?)
+            for (i, target) in &targets {
+                let Target::Weights(weights) = target else {
+                    continue;
+                };
+                let nodes: Vec<u32> = weights.iter().map(|(node, _)| *node).collect();
+                for range in &self.regions[*i].ranges {
+                    range.set_policy(&nodes, placement.spills())?;
                 }
-            };
-            jobs.push(Job {
-                region: i,
+            }
+        }
+        let bytes = request.range();
+        self.jobs
+            .extend(targets.into_iter().map(|(region, target)| Job {
+                region,
                 range: 0,
                 page: 0,
                 bytes,
                 target,
-                limit,
+                limit: request.limit,
                 credit: 0.0,
-            });
-        }
-        if jobs.is_empty() {
-            let own = self.regions.iter().filter(|r| r.tenant == tenant);
-            let names: Vec<&str> = own.map(|r| r.name.as_str()).collect();
-            return Err(MachineError::Request(match wanted {
-                Some(name) => format!(
-                    "the tenant has no region `{name}`; its regions are: {}",
-                    names.join(", ")
-                ),
-                None => "the tenant has no pages that this program may move".into(),
             }));
-        }
-        for job in &jobs {
-            let (Destination::Place(placement), Target::Weights(weights)) =
-                (destination, &job.target)
-            else {
-                continue;
-            };
-            let nodes: Vec<u32> = weights.iter().map(|(node, _)| *node).collect();
-            for range in &self.regions[job.region].ranges {
-                if range.process.is_some() {
-                    return Err(MachineError::Missing {
-                        feature: Feature::NumaPolicy,
-                        reason: "the kernel changes the policy of no other process; move its pages"
-                            .into(),
-                    });
-                }
-                range.set_policy(&nodes, placement.spills())?;
-            }
-        }
-        self.jobs.extend(jobs);
         Ok(())
     }
 
@@ -220,7 +169,7 @@ impl RegionMap {
         Ok(())
     }
 
-    /// Time between windows is no time in which pages move.
+    /// Pages do not move between windows.
     pub fn begin_window(&mut self, now: u64) {
         self.last = now;
     }
@@ -309,11 +258,7 @@ impl Job {
             if byte < self.bytes.0 || byte >= self.bytes.1 {
                 continue;
             }
-            let target = match &self.target {
-                Target::Between { from, to } => (now == *from).then_some(*to),
-                Target::Weights(weights) => turn(weights, (page / unit.max(1)) as u64),
-            };
-            if let Some(target) = target.filter(|target| *target != now) {
+            if let Some(target) = self.target.of(now, (page / unit.max(1)) as u64) {
                 wanted.entry(target).or_default().push(page);
             }
         }
@@ -340,19 +285,6 @@ impl TenantRegion {
         }
         moved
     }
-}
-
-/// The node whose turn a page is.
-fn turn(weights: &[(u32, u64)], page: u64) -> Option<u32> {
-    let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
-    let mut turn = page % total.max(1);
-    for (node, weight) in weights {
-        if turn < *weight {
-            return Some(*node);
-        }
-        turn -= weight;
-    }
-    None
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use std::thread::JoinHandle;
 use weir_model::action::{Actuators, Share};
 use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
-use weir_model::region::Pages;
+use weir_model::page_move::MoveRequest;
 use weir_model::tenant::Tenant;
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::assignment::{self, Assignment, Job, Need};
 use super::counting::Counts;
 use super::pacer::Gate;
-use super::pages::{Destination, RegionMap};
+use super::pages::RegionMap;
 use super::processes::Processes;
 use super::recorder::Progress;
 use super::requests::{self, Requests};
@@ -260,7 +260,7 @@ impl WorkerPool {
     /// Lets a tenant's threads run for a share of each period.
     ///
     /// # Errors
-    /// There is no such tenant, its threads cannot be limited, or that is no share or period.
+    /// There is no such tenant, its threads cannot be limited, or the share or period is invalid.
     pub fn limit_time(&self, tenant: &str, share: f64, period: Nanos) -> Result<(), MachineError> {
         if !(share > 0.0 && share <= 1.0 && period.get() >= 1e6 && period.get() <= 1e9) {
             return Err(MachineError::Request(format!(
@@ -300,9 +300,7 @@ impl WorkerPool {
         &mut self,
         host: &HostParts,
         tenant: &str,
-        pages: &Pages,
-        destination: Destination<'_>,
-        limit: Option<GbPerSec>,
+        request: MoveRequest<'_>,
     ) -> Result<(), MachineError> {
         let index = self.tenant(tenant)?;
         host.policy
@@ -311,9 +309,7 @@ impl WorkerPool {
                 feature: Feature::NumaPolicy,
                 reason: why.reason,
             })?;
-        let topology = &host.topology;
-        self.regions
-            .ask(index, pages, destination, limit, topology)?;
+        self.regions.request(index, request, &host.topology)?;
         for member in self.members.iter().filter(|m| m.tenant == index) {
             member.moved.store(true, Ordering::Relaxed);
         }

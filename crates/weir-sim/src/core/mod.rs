@@ -11,11 +11,11 @@ mod window;
 
 pub use offload::Offload;
 pub use ooo::{Ahead, Ask, CacheCapacity, Ooo, OooParams, Script, Tally};
-pub use private::{Level, Private, PrivateConfig, Tagged};
+pub use private::{Private, Tagged};
 pub use program::{Entry, Program};
 pub use requests::{Requests, Task, Work};
 pub use thread::{
     Burst, Limits, LineSharing, Progress, Style, Thread, crossings, is_held_back, paced,
 };
-pub use walk::{Cursor, Place, Region, Walk};
+pub use walk::{Cursor, Region, Walk};
 pub use window::Window;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::walk::{Place, Walk};
+use super::walk::Walk;
 use crate::clock::Ps;
+use crate::line::Place;
 
 /// The descriptors of a thread. Lines are numbered in the order of descriptors.
 pub struct Offload {

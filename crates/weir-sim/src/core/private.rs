@@ -3,23 +3,8 @@
 //! A thread whose working set is several times its L2 and which accesses it in a fixed order never hits: the
 //! line that leaves is the one that entered one cache size ago. Tags are kept only for threads that can hit.
 
-/// Constants of the private caches, in lines.
-#[derive(Debug, Clone, Copy)]
-pub struct PrivateConfig {
-    /// Lines and ways of L1.
-    pub l1: (u64, u32),
-    /// Lines and ways of L2.
-    pub l2: (u64, u32),
-}
-
-/// Where a line was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// First-level cache.
-    L1,
-    /// Second-level cache.
-    L2,
-}
+use crate::line::Level;
+use crate::params::PrivateConfig;
 
 /// How a thread's private caches are modelled.
 pub enum Private {

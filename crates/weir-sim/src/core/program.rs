@@ -11,9 +11,10 @@
 //! they bring early wait for it.
 
 use super::thread::Limits;
-use super::walk::{Cursor, Place, Walk};
+use super::walk::{Cursor, Walk};
 use super::window::Window;
 use crate::clock::Ps;
+use crate::line::Place;
 
 /// The rounds of a thread, and its position in them.
 pub struct Program {

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::walk::{Place, Walk};
+use super::walk::Walk;
 use crate::clock::Ps;
+use crate::line::Place;
 use crate::storage::Command;
 
 /// The current work of the core.

@@ -9,10 +9,10 @@ use super::ooo::Ooo;
 use super::private::Private;
 use super::program::{Entry, Program};
 use super::requests::Requests;
-use super::walk::{Cursor, Place, Walk};
+use super::walk::{Cursor, Walk};
 use super::window::Window;
 use crate::clock::{Ps, nanos};
-use crate::uncore::Kind;
+use crate::line::{Kind, Place};
 
 /// The limits of a thread's outstanding accesses, from its core's resources, its instruction and the
 /// prefetchers.

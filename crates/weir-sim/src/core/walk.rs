@@ -10,36 +10,8 @@ use weir_model::access::{Locality, Pattern};
 use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::divide::Divisor;
+use crate::line::Place;
 use crate::rng::{self, Permutation};
-
-/// The place of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Tier, as a position in the machine's list.
-    pub tier: u8,
-    /// The line's number within the tier.
-    pub line: u64,
-}
-
-impl Place {
-    const TIER_SHIFT: u32 = 48;
-
-    /// Tier and line as one number.
-    #[inline]
-    pub fn key(self) -> u64 {
-        (u64::from(self.tier) << Self::TIER_SHIFT) | self.line
-    }
-
-    /// The place of a key.
-    #[inline]
-    pub fn from_key(key: u64) -> Self {
-        let line = key & ((1 << Self::TIER_SHIFT) - 1);
-        Self {
-            tier: (key >> Self::TIER_SHIFT) as u8,
-            line,
-        }
-    }
-}
 
 /// A part of a thread's memory on one tier.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use weir_model::access::Op;
 use super::timed::SETTLE;
 use super::{Engine, rng};
 use crate::clock::Ps;
-use crate::core::Place;
-use crate::uncore::{Kind, Sender};
+use crate::line::{Kind, Place};
+use crate::uncore::Sender;
 
 impl Engine {
     /// Starts as many accesses as the core has buffers for, of the current burst or of a new one.

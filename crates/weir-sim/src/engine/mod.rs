@@ -19,13 +19,14 @@ use weir_model::counters::CounterSet;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
-use crate::core::{Level, Place, Private, Style, Tally, Thread, crossings, is_held_back, paced};
+use crate::core::{Private, Style, Tally, Thread, crossings, is_held_back, paced};
+use crate::line::{Kind, Level, Place};
 use crate::pages::PageTable;
 use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
 use crate::storage::Attached;
-use crate::uncore::{Kind, LastLevel, Request, Sender, Stage, Uncore};
+use crate::uncore::{LastLevel, Request, Sender, Stage, Uncore};
 
 /// Accesses that hit private caches are handled in batches of this size, so that other cores are served in
 /// between.
@@ -55,7 +56,7 @@ impl Engine {
         llc: Option<LastLevel>,
         seed: u64,
     ) -> Self {
-        let spans = params.spans_sockets(&threads);
+        let spans = threads.iter().any(|t| params.is_beyond(t.core));
         let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed, spans);
         let mut threads = threads;
         for thread in &mut threads {

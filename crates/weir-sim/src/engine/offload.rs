@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 
 use super::Engine;
 use crate::clock::Ps;
-use crate::core::Place;
+use crate::line::{Kind, Place};
 use crate::params::AcceleratorParams;
-use crate::uncore::{Kind, Sender};
+use crate::uncore::Sender;
 
 /// The device.
 #[derive(Debug, Default)]

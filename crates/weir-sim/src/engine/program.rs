@@ -5,8 +5,9 @@ use weir_model::access::Op;
 
 use super::{BATCH, Engine, crossings, find, hit_gap, is_held_back, paced};
 use crate::clock::Ps;
-use crate::core::{Entry, Place, Private};
-use crate::uncore::{Kind, Sender};
+use crate::core::{Entry, Private};
+use crate::line::{Kind, Place};
+use crate::uncore::Sender;
 
 impl Engine {
     /// Lets a program continue as far as it may.

@@ -5,7 +5,8 @@ use weir_model::access::Op;
 
 use super::{ATOMIC_CYCLES, Engine, cycles};
 use crate::clock::Ps;
-use crate::uncore::{Kind, Sender};
+use crate::line::Kind;
+use crate::uncore::Sender;
 
 impl Engine {
     /// Starts the turn of a thread which waits for it.

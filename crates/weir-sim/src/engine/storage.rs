@@ -10,9 +10,10 @@ use weir_model::platform::STORAGE_BLOCK;
 
 use super::Engine;
 use crate::clock::Ps;
-use crate::core::{Place, Requests, Task, Thread, Work};
+use crate::core::{Requests, Task, Thread, Work};
+use crate::line::{Kind, Place};
 use crate::storage::{Attached, Happens, Lines, Next};
-use crate::uncore::{Io, Kind, Sender};
+use crate::uncore::{Io, Sender};
 
 /// The tile of the mesh where ports connect.
 const STOP: u16 = 0;

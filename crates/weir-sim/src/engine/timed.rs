@@ -4,10 +4,11 @@ use weir_model::access::{Op, Pattern};
 
 use super::{BATCH, Engine, find};
 use crate::clock::Ps;
-use crate::core::{Level, Place, Thread};
+use crate::core::Thread;
+use crate::line::{Kind, Level, Place};
 use crate::params::Params;
 use crate::rng;
-use crate::uncore::{Kind, Sender};
+use crate::uncore::Sender;
 
 /// Quiet time around a timed access to a flushed line, in which the pipeline drains (MEMO §4.2).
 pub(super) const SETTLE: Ps = 400_000;

@@ -8,18 +8,18 @@
 use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
+mod mesh;
 mod path;
 mod sockets;
 mod storage;
 
+pub use mesh::{Mesh, slice_of};
 use path::Path;
 pub use sockets::SocketParams;
 pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
-use crate::core::{PrivateConfig, Thread};
 use crate::memory::{LinkConfig, TierConfig};
-use crate::uncore::{LlcConfig, Mesh};
 
 /// Why a platform cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -106,6 +106,41 @@ impl CoreParams {
         }
         let passes = self.allocation.passes(f64::from(percent) / 100.0);
         (self.load_gap as f64 / passes) as Ps
+    }
+}
+
+/// Constants of the private caches, in lines.
+#[derive(Debug, Clone, Copy)]
+pub struct PrivateConfig {
+    /// Lines and ways of L1.
+    pub l1: (u64, u32),
+    /// Lines and ways of L2.
+    pub l2: (u64, u32),
+}
+
+/// Constants of the last-level cache.
+#[derive(Debug, Clone, Copy)]
+pub struct LlcConfig {
+    /// Lines of the whole cache.
+    pub lines: u64,
+    /// Ways of a set.
+    pub ways: u32,
+    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, are in the part of one cluster.
+    pub clusters: u32,
+    /// Core complexes, or sockets: each has its own part. 1 if all cores share the cache.
+    pub complexes: u32,
+    /// Slices of one such part.
+    pub slices: u32,
+}
+
+impl LlcConfig {
+    /// The cache of two sockets, each of which has its own.
+    pub fn twice(self) -> Self {
+        Self {
+            lines: 2 * self.lines,
+            complexes: 2,
+            ..self
+        }
     }
 }
 
@@ -255,14 +290,9 @@ impl Params {
 }
 
 impl Params {
-    /// Whether a thread is on the other socket.
-    pub fn is_beyond(&self, thread: &Thread) -> bool {
-        self.sockets.is_some() && u32::from(thread.core) >= self.core.count
-    }
-
-    /// Whether any thread is on the other socket, so that both sockets must be modelled.
-    pub fn spans_sockets(&self, threads: &[Thread]) -> bool {
-        threads.iter().any(|thread| self.is_beyond(thread))
+    /// Whether a core is on the other socket.
+    pub fn is_beyond(&self, core: u16) -> bool {
+        self.sockets.is_some() && u32::from(core) >= self.core.count
     }
 
     /// The first slice that requests of a core may use: the first of its socket, or the only one of its

@@ -5,9 +5,8 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 
 use crate::clock::Ps;
-use crate::core::Level;
+use crate::line::{Kind, Level};
 use crate::params::Params;
-use crate::uncore::Kind;
 
 /// A number of requests, and the sum of the times that they held a buffer.
 #[derive(Debug, Clone, Copy, Default)]

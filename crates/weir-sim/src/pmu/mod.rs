@@ -5,9 +5,9 @@ mod cores;
 use weir_model::counters::{Counter, CounterSet};
 
 use crate::clock::Ps;
+use crate::line::Kind;
 use crate::memory::TierCounts;
 use crate::params::{Params, TierClass};
-use crate::uncore::Kind;
 
 pub use cores::CoreCounts;
 

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use weir_model::counters::CounterSet;
 
 use super::llc::{ALL_WAYS, LastLevel};
-use super::mesh::{Mesh, slice_of};
-use super::request::{Kind, Pool, Request, RequestId, Residence, Sender, Stage};
+use super::request::{Pool, Request, RequestId, Residence, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
-use crate::core::Place;
+use crate::line::{Kind, Place};
 use crate::memory::{Link, Shared, Tier};
-use crate::params::{Params, TierParams};
+use crate::params::{Mesh, Params, TierParams, slice_of};
 use crate::pmu::{CoreCounts, Pmu, TorClass};
 use crate::rng;
 use crate::wheel::{Bucket, Wheel};

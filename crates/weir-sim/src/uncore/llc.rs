@@ -5,31 +5,7 @@
 //! than the cache evicts its own old lines. Then every line that enters evicts a line of the same stream, and
 //! no tags are needed to find it.
 
-/// Constants of the cache.
-#[derive(Debug, Clone, Copy)]
-pub struct LlcConfig {
-    /// Lines of the whole cache.
-    pub lines: u64,
-    /// Ways of a set.
-    pub ways: u32,
-    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, are in the part of one cluster.
-    pub clusters: u32,
-    /// Core complexes, or sockets: each has its own part. 1 if all cores share the cache.
-    pub complexes: u32,
-    /// Slices of one such part.
-    pub slices: u32,
-}
-
-impl LlcConfig {
-    /// The cache of two sockets, each of which has its own.
-    pub fn twice(self) -> Self {
-        Self {
-            lines: 2 * self.lines,
-            complexes: 2,
-            ..self
-        }
-    }
-}
+use crate::params::LlcConfig;
 
 /// The mask of a class that may fill every way.
 pub const ALL_WAYS: u32 = u32::MAX;

@@ -2,11 +2,9 @@
 
 mod agents;
 mod llc;
-mod mesh;
 mod request;
 mod tor;
 
 pub use agents::{Io, Uncore};
-pub use llc::{ALL_WAYS, LastLevel, LlcConfig};
-pub use mesh::Mesh;
-pub use request::{Kind, Request, Residence, Sender, Stage};
+pub use llc::{ALL_WAYS, LastLevel};
+pub use request::{Request, Residence, Sender, Stage};

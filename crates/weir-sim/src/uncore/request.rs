@@ -1,7 +1,7 @@
 //! One request for one line, from the core's miss until it leaves its last queue.
 
 use crate::clock::Ps;
-use crate::core::Place;
+use crate::line::{Kind, Place};
 use crate::pmu::TorClass;
 use crate::wheel::{Slot, Slots};
 
@@ -18,88 +18,6 @@ pub struct Sender {
     pub thread: u16,
     /// Number of its core, for the mesh.
     pub core: u16,
-}
-
-/// The kind of a request, with the hardware's opcode name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Data read on demand (DRd).
-    Drd,
-    /// Data read by an L1 prefetcher.
-    DrdL1Pref,
-    /// Data read by the L2 prefetcher (DRd_Pref).
-    DrdL2Pref,
-    /// Read for ownership on demand (RFO).
-    Rfo,
-    /// Read for ownership by the L2 prefetcher (RFO_Pref).
-    RfoPref,
-    /// Read for ownership of a line that another core has modified: that core's L2 is snooped. The last of
-    /// the kinds that bring a line to a core.
-    RfoSnoop,
-    /// Full-line streaming write (WCiLF).
-    Wcilf,
-    /// Write-back of a modified line from L2 (WbMtoI).
-    WbMtoI,
-    /// A modified line that the last-level cache evicts (TOR_INSERTS.EVICT).
-    LlcEvict,
-    /// Write-back requested by `clwb`: through to memory, the line stays in the cache (WbMtoE).
-    Clwb,
-    /// Read by a device on the socket (PCIRdCur).
-    PciRdCur,
-    /// Full-line write by a device on the socket (ItoM).
-    ItoM,
-    /// Read and write by a device on a port (TOR_INSERTS.IO_PCIRDCUR and IO_ITOM): the line that it reads may
-    /// be in a cache, and the line that it writes goes into the cache.
-    IoRead,
-    IoWrite,
-    /// A request from the other socket's slice to a slice here (RRQ); `index` names the original request.
-    Remote,
-}
-
-impl Kind {
-    /// Whether it is a posted write, past the caches.
-    pub const fn is_posted(self) -> bool {
-        matches!(self, Kind::Wcilf)
-    }
-
-    /// The number of kinds that cores and devices send.
-    pub const COUNT: usize = Kind::IoWrite as usize + 1;
-
-    /// The kinds that leave cores, and not the last-level cache or a device.
-    pub const OF_CORES: [Kind; 9] = [
-        Kind::Drd,
-        Kind::DrdL1Pref,
-        Kind::DrdL2Pref,
-        Kind::Rfo,
-        Kind::RfoPref,
-        Kind::RfoSnoop,
-        Kind::Wcilf,
-        Kind::WbMtoI,
-        Kind::Clwb,
-    ];
-
-    /// The kinds that demand, the L1 prefetchers and the L2 prefetcher send if lines are loaded.
-    pub const LOADS: [Kind; 3] = [Kind::Drd, Kind::DrdL1Pref, Kind::DrdL2Pref];
-
-    /// The same if lines are stored to.
-    pub const STORES: [Kind; 3] = [Kind::Rfo, Kind::RfoPref, Kind::RfoPref];
-
-    /// Whether it brings a line from memory to the core that requests it.
-    #[inline]
-    pub const fn fills(self) -> bool {
-        (self as u8) < Kind::RfoSnoop as u8
-    }
-
-    /// Whether it makes the core the only owner of the line.
-    #[inline]
-    pub const fn owns(self) -> bool {
-        matches!(self, Kind::Rfo | Kind::RfoPref)
-    }
-
-    /// Whether it brings a line to the core.
-    pub const fn is_read(self) -> bool {
-        self as u8 <= Kind::RfoSnoop as u8
-    }
 }
 
 /// The effect of a request in the last-level cache, if it is known without tags.

@@ -179,9 +179,9 @@ impl Slice {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::request::{Kind, Request, Sender, Stage};
+    use super::super::request::{Request, Sender, Stage};
     use super::*;
-    use crate::core::Place;
+    use crate::line::{Kind, Place};
 
     fn request() -> Request {
         let from = Sender { thread: 0, core: 0 };

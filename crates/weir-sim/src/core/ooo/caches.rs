@@ -1,7 +1,8 @@
 //! L1 and L2 of a core that receives lines one by one: from the L2 prefetcher into L2 only, otherwise into
 //! both.
 
-use super::super::private::{PrivateConfig, Tags};
+use super::super::private::Tags;
+use crate::params::PrivateConfig;
 
 /// The tags of both.
 pub struct Caches {

@@ -6,7 +6,7 @@ use super::script::Visit;
 use super::super_queue::NONE;
 use super::{Event, Ooo};
 use crate::clock::Ps;
-use crate::uncore::Kind;
+use crate::line::Kind;
 
 /// A load that was dispatched and not retired.
 #[derive(Debug, Clone, Copy)]

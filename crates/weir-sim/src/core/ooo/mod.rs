@@ -43,10 +43,9 @@ use self::stores::Store;
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
 use self::throttle::Throttle;
-use super::private::PrivateConfig;
-use super::walk::Place;
 use crate::clock::Ps;
-use crate::uncore::Kind;
+use crate::line::{Kind, Place};
+use crate::params::PrivateConfig;
 
 pub use self::parts::CacheCapacity;
 pub use self::script::Script;

@@ -1,7 +1,7 @@
 //! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
-use crate::uncore::Kind;
+use crate::line::Kind;
 
 impl Ooo {
     /// The L1 prefetchers see a load whose instruction has a constant stride (next line, IP stride).

@@ -5,8 +5,9 @@
 
 use weir_model::workload::{Region, Workload};
 
-use super::super::walk::{Place, Walk};
+use super::super::walk::Walk;
 use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts, share};
+use crate::line::Place;
 use crate::rng;
 
 /// An access to one line.

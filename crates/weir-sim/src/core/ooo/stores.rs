@@ -5,7 +5,7 @@
 
 use super::Ooo;
 use super::script::Visit;
-use crate::uncore::Kind;
+use crate::line::Kind;
 
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
 pub const PAST_CACHES: u64 = 1 << 62;

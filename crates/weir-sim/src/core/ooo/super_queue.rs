@@ -1,6 +1,6 @@
 //! The super queue: the outstanding lines of a core, and which of them hold a line-fill buffer too.
 
-use crate::uncore::Kind;
+use crate::line::Kind;
 
 /// No load, or no line.
 pub const NONE: u32 = u32::MAX;

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{Uncore, sent_over};
 use crate::clock::Ps;
-use crate::core::Place;
+use crate::line::Place;
 use crate::params::IoParams;
 use crate::pmu::TorClass;
 use crate::uncore::request::{RequestId, Stage};

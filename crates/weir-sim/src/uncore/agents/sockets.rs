@@ -8,12 +8,11 @@
 
 use super::{Taken, Uncore, read_over};
 use crate::clock::Ps;
-use crate::core::Place;
+use crate::line::{Kind, Place};
 use crate::memory::Peers;
-use crate::params::SocketParams;
+use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
-use crate::uncore::mesh::slice_of;
-use crate::uncore::request::{Kind, Request, RequestId, Sender, Stage};
+use crate::uncore::request::{Request, RequestId, Sender, Stage};
 
 /// The connection of two sockets.
 pub struct Sockets {
