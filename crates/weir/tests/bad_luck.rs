@@ -27,6 +27,40 @@ fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
 }
 
 #[test]
+fn a_terminal_that_closes_ends_a_run_as_an_interrupt_does() {
+    let place = Place::new();
+    let child = place.start(LONG);
+    place.wait_for_figures(1);
+    for _ in 0..5 {
+        signal(&child, "HUP");
+    }
+    let done = Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(done.err().contains("stopped"), "{}", done.err());
+}
+
+#[test]
+fn signals_that_ask_for_nothing_do_not_end_a_run() {
+    let place = Place::new();
+    // As nohup does.
+    let mut child = place.under_shell("trap '' HUP", LONG);
+    let mut child = child.stdout(std::process::Stdio::null()).spawn().unwrap();
+    place.wait_for_figures(1);
+    for name in [
+        "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "XFSZ", "HUP",
+    ] {
+        signal(&child, name);
+    }
+    let kept = || {
+        let runs = place.run("runs list --format json").json();
+        runs["runs"][0]["kept"].as_u64().unwrap()
+    };
+    place.wait_for_figures(kept() + 2);
+    assert!(child.try_wait().unwrap().is_none());
+    signal(&child, "XCPU");
+    Done(child.wait_with_output().unwrap()).expect(1);
+}
+
+#[test]
 fn a_killed_run_keeps_what_it_had() {
     let place = Place::new();
     let mut child = place.start(LONG);
