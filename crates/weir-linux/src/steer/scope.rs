@@ -29,19 +29,27 @@ pub(crate) fn group_of(root: &Root, scope: &Scope) -> Result<String, Unavailable
             )))
         }
         Scope::Unit(unit) => {
-            let name = |name: &str| name == unit;
-            let what = format!("unit {unit} with a control group");
-            one(root, name, &what, "is it running? see `systemctl status`")
+            // The system's manager puts groups of units into slices only. Groups in a unit are delegated, as to a
+            // user's manager, and may have any name.
+            let is_it = |name: &str| name == unit;
+            let found = named(root, is_it, |above| above.ends_with(".slice"));
+            let mut hint = "is it running? see `systemctl status`".to_owned();
+            if found.is_empty() {
+                let others = named(root, is_it, |_| true);
+                if !others.is_empty() {
+                    hint = format!(
+                        "not the system's: {}; name it as cgroup:/PATH",
+                        others.join(", ")
+                    );
+                }
+            }
+            one(found, &format!("unit {unit} with a control group"), &hint)
         }
         Scope::Container(number) => {
-            let name = |name: &str| is_container(name, number);
+            let found = named(root, |name| is_container(name, number), |_| true);
             let what = format!("container {number} with a control group");
-            one(
-                root,
-                name,
-                &what,
-                "is it running? see `docker ps`, `crictl ps` or `podman ps`",
-            )
+            let hint = "is it running? see `docker ps`, `crictl ps` or `podman ps`";
+            one(found, &what, hint)
         }
         Scope::Pid(number) => {
             let text = root.text(&format!("/proc/{number}/cgroup"));
@@ -72,13 +80,12 @@ fn is_container(name: &str, number: &str) -> bool {
         })
 }
 
-/// The only group of a name; of nested groups, the outer one.
-fn one(
+/// The groups of a name below groups that are searched, by their names; of nested groups, the outer one.
+fn named(
     root: &Root,
     is_it: impl Fn(&str) -> bool,
-    what: &str,
-    hint: &str,
-) -> Result<String, Unavailable> {
+    is_searched: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let (mut seen, mut open) = (0, vec![(MOUNT.to_owned(), 0)]);
     while let Some((path, depth)) = open.pop() {
@@ -87,12 +94,17 @@ fn one(
             seen += 1;
             if is_it(&name) {
                 found.push(below);
-            } else if depth < DEEPEST && seen < MOST {
+            } else if depth < DEEPEST && seen < MOST && is_searched(&name) {
                 open.push((below, depth + 1));
             }
         }
     }
     found.sort();
+    found
+}
+
+/// The only group that was found.
+fn one(found: Vec<String>, what: &str, hint: &str) -> Result<String, Unavailable> {
     match &found[..] {
         [path] => Ok(path.clone()),
         [] => Err(Unavailable::because(format!("there is no {what}; {hint}"))),
@@ -114,6 +126,31 @@ pub(crate) fn groups_in(root: &Root, path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steer::fake::{Life, Machine};
+
+    #[test]
+    fn a_unit_is_the_systems_and_not_that_of_a_user() {
+        let machine = Machine::new();
+        let unit = || {
+            group_of(
+                &machine.root(&Life::default()),
+                &Scope::Unit("db.service".into()),
+            )
+        };
+        let users = "/user.slice/user-1000.slice/user@1000.service/app.slice/db.service";
+        for (at, _) in users.match_indices('/').skip(1) {
+            machine.make(&users[..at]);
+        }
+        machine.make(users);
+        let why = unit().unwrap_err().reason;
+        assert!(
+            why.contains("not the system's") && why.contains(users),
+            "{why}"
+        );
+        machine.make("/system.slice");
+        machine.make("/system.slice/db.service");
+        assert_eq!(unit().unwrap(), "/sys/fs/cgroup/system.slice/db.service");
+    }
 
     #[test]
     fn containers_are_known_by_the_names_that_their_tools_give() {
