@@ -134,6 +134,14 @@ impl Root {
         (root, trace)
     }
 
+    /// Where a path would be on the disk, with folders that this program may make; a recording has no disk.
+    pub(crate) fn on_disk(&self, path: &str) -> Option<PathBuf> {
+        match &self.source {
+            Source::Folder(base) => Some(base.join(path.trim_start_matches('/'))),
+            Source::Recorded(_) => None,
+        }
+    }
+
     /// Whether this is the machine on which the program runs.
     pub fn is_live(&self) -> bool {
         matches!(&self.source, Source::Folder(base) if base == Path::new("/"))

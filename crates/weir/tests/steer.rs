@@ -296,15 +296,64 @@ fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
     panic!("nobody told how it is");
 }
 
+/// A journal of an earlier boot, whose changes are gone: its first line, with its checksum.
+const JOURNAL: &str = r#"d1c4f157 {"record":"began","form":1,"boot":"another","owner":{"id":1,"start":1}}
+"#;
+
 #[test]
-fn nothing_is_left_to_restore_where_nothing_was_changed() {
+fn a_journal_that_cannot_be_read_is_no_all_clear() {
     let place = Place::new();
-    let journal = place.path("journal");
-    let done = place
-        .run(["steer", "restore", "--journal", journal.to_str().unwrap()])
-        .expect(0);
-    assert_eq!(done.out(), "nothing was left changed\n");
-    assert!(!journal.exists());
+    let restore = |folder: &str| place.run(["steer", "restore", "--journal", folder]);
+    restore("absent").refuses(1, &["there is no journal in absent"]);
+    assert!(!place.path("absent").exists());
+    std::os::unix::fs::symlink("loop", place.path("loop")).unwrap();
+    restore("loop").refuses(1, &["loop"]);
+    std::fs::create_dir(place.path("mine")).unwrap();
+    let diary = place.file("mine/journal", "today I saw a heron\n");
+    restore("mine").refuses(1, &["mine", "give another folder"]);
+    assert_eq!(common::text(&diary), "today I saw a heron\n");
+    let damaged = place.file("mine/journal", format!("{JOURNAL}0badbad0 {{}}\n"));
+    let done = restore("mine").expect(1);
+    assert!(
+        done.err().contains("lines 2 of the journal are damaged"),
+        "{}",
+        done.err()
+    );
+    assert!(done.out().contains("journal.damaged-1"), "{}", done.out());
+    assert_ne!(
+        common::text(&damaged),
+        common::text(&place.path("mine/journal.damaged-1"))
+    );
+
+    // A configuration is not needed.
+    std::fs::create_dir(place.path("steer")).unwrap();
+    place.file("steer/journal", JOURNAL);
+    let steer = place.path("steer");
+    let folder = format!("[machine]\nfrom = \"/absent\"\n[journal]\nfolder = {steer:?}\n");
+    place.file("machine.toml", format!("kind = \"steer\"\n{folder}"));
+    place.file("broken.toml", "kind = ");
+    for (config, journal) in [("machine.toml", ""), ("broken.toml", "--journal steer")] {
+        let done = place.run(format!("steer restore --config {config} {journal}"));
+        assert_eq!(done.expect(0).out(), "nothing was left changed\n");
+    }
+    if !Path::new("/var/lib/weir").exists() {
+        for config in ["broken.toml", "absent.toml"] {
+            let said = [
+                config,
+                "warning",
+                "there is no journal in /var/lib/weir/steer",
+            ];
+            place
+                .run(["steer", "restore", "--config", config])
+                .refuses(1, &said);
+        }
+        let done = place.run("steer restore").expect(0);
+        assert!(
+            done.out().contains("there is no journal in"),
+            "{}",
+            done.out()
+        );
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
 use super::journalled_writes::{JournalledWrites, Restored};
-use super::restore::Cause;
+use super::restore::{Cause, NotPutBack};
 use super::settings::SystemSettings;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
@@ -213,9 +213,25 @@ fn nothing_is_changed_that_could_not_be_written_down() {
     assert_eq!(not, []);
     assert_eq!(differences(&before, &machine.tree()), [""; 0]);
     assert!(!paper.text().contains("cpu.max"));
-    life.fill_disk(true);
-    let error = restore(&machine, &paper, &life).unwrap_err();
-    assert!(error.contains("nothing is changed"), "{error}");
+}
+
+#[test]
+fn on_a_full_disk_everything_is_restored_before_the_journal_is_written() {
+    let (machine, paper) = (Machine::new(), Paper::default());
+    let before = machine.tree();
+    live(&machine, &paper, &Life::until(Some(70)), &history());
+    assert_ne!(differences(&before, &machine.tree()), [""; 0]);
+    let full = Life::default();
+    full.fill_disk(true);
+    let error = restore(&machine, &paper, &full).unwrap_err();
+    for said in [
+        "cannot be written",
+        "no limit is set",
+        "restored: /sys/fs/cgroup/a.slice",
+    ] {
+        assert!(error.contains(said), "{said}: {error}");
+    }
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
 }
 
 #[test]
@@ -230,33 +246,49 @@ fn after_a_reboot_nothing_is_written_and_that_is_said() {
     assert!(restored.notes[0].contains("a.slice/a"), "{restored:?}");
 }
 
+/// Damages each line of a journal whose process was killed.
 #[test]
-fn a_damaged_line_is_said_and_the_others_are_obeyed() {
-    let (machine, paper) = (Machine::new(), Paper::default());
-    let before = machine.tree();
-    let life = Life::until(Some(70));
-    live(&machine, &paper, &life, &history());
-    let text = paper.text();
-    let line = text.lines().position(|l| l.contains("\"wrote\"")).unwrap();
-    let mut damaged = paper.clone();
+fn a_damaged_journal_is_kept_and_all_that_its_lines_know_is_restored() {
     use super::journal::Storage;
-    let lines = text.lines().enumerate();
-    let lines: String = lines
-        .map(|(n, l)| {
-            if n == line {
-                "0badbad0 {}\n".into()
-            } else {
-                format!("{l}\n")
-            }
-        })
-        .collect();
-    damaged.replace(lines.as_bytes()).unwrap();
-    let restored = restore(&machine, &paper, &Life::default()).unwrap();
-    assert!(
-        restored.notes[0].contains(&format!("lines {}", line + 1)),
-        "{restored:?}"
-    );
-    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+    let mut lost = 0;
+    for damaged in 0.. {
+        let (machine, mut paper) = (Machine::new(), Paper::default());
+        let before = machine.tree();
+        live(&machine, &paper, &Life::until(Some(70)), &history());
+        let text = paper.text();
+        let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let Some(line) = lines.get_mut(damaged).filter(|line| line.ends_with('\n')) else {
+            break;
+        };
+        let line = std::mem::replace(line, "0badbad0 {}\n");
+        paper.replace(lines.concat().as_bytes()).unwrap();
+        let restored = restore(&machine, &paper, &Life::default()).unwrap();
+        let said = &restored.troubles[0];
+        assert!(
+            said.contains(&format!("lines {} of", damaged + 1)),
+            "{said}"
+        );
+        assert!(!restored.is_whole());
+        assert_eq!(paper.aside(), lines.concat());
+        let record: serde_json::Value = serde_json::from_str(&line[9..]).unwrap();
+        let is_first = matches!(
+            record["record"].as_str(),
+            Some("writing" | "making" | "moving")
+        );
+        let left = differences(&before, &machine.tree());
+        assert!(left.is_empty() || is_first, "{line}: {left:?}");
+        // The kernel's value is known from the next line.
+        let wrote = format!("\"wrote\",\"path\":{}", record["path"]);
+        let is_named = lines
+            .get(damaged + 1)
+            .is_some_and(|next| next.contains(&wrote));
+        if record["record"] == "writing" && is_named && !left.is_empty() {
+            lost += 1;
+            let is_lost = |not: &NotPutBack| not.cause == Cause::Lost && record["path"] == not.path;
+            assert!(restored.not.iter().any(is_lost), "{line}: {restored:?}");
+        }
+    }
+    assert!(lost > 2, "{lost} values were lost");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
-use super::journal::{self, Changes, Journal, Left, Moment, NotOurs, Record, Storage, Task, Watch};
+use super::journal::{
+    Changes, Disk, FORM, Journal, Left, Moment, NotOurs, Record, Storage, Task, Watch,
+};
 use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, put_back};
 use crate::process::started;
 use crate::root::Root;
@@ -16,6 +18,9 @@ pub enum JournalError {
     /// Another process steers this host.
     #[error("{0}")]
     Kept(String),
+    /// There is no journal to restore.
+    #[error("{0}")]
+    NoJournal(String),
     /// The journal cannot be read or written.
     #[error("the journal in {folder}: {why}")]
     Failed {
@@ -33,14 +38,27 @@ pub struct Restored {
     pub put_back: Vec<String>,
     /// What could not be restored, and why.
     pub not: Vec<NotPutBack>,
-    /// Other facts: a reboot, a damaged journal.
+    /// Other facts, such as a reboot.
     pub notes: Vec<String>,
+    /// What is wrong with the journal: it is damaged, or cannot be written.
+    pub troubles: Vec<String>,
 }
 
 impl Restored {
     /// Whether everything is restored, or is left to another program for a reason.
     pub fn is_whole(&self) -> bool {
-        !self.not.iter().any(|not| not.cause.is_refused())
+        !self.not.iter().any(|not| not.cause.is_refused()) && self.troubles.is_empty()
+    }
+
+    /// A line for each thing that was restored.
+    pub fn done(&self) -> impl Iterator<Item = String> {
+        self.put_back.iter().map(|path| format!("restored: {path}"))
+    }
+
+    /// A line for each thing that is not as before, and for each fact.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        let not = self.not.iter().map(ToString::to_string);
+        not.chain(self.notes.iter().chain(&self.troubles).cloned())
     }
 }
 
@@ -52,27 +70,23 @@ pub(crate) struct JournalledWrites {
 }
 
 impl JournalledWrites {
-    /// Takes the journal of a folder, restores its changes, and begins a new one.
+    /// Takes the host and the journal of a folder, restores its changes, and begins a new one.
     pub fn open(root: &Root, folder: &Path) -> Result<(Self, Restored), JournalError> {
-        let storage = journal::take(folder).map_err(|error| match error {
-            NotOurs::Kept(why) => JournalError::Kept(why),
-            NotOurs::Failed(..) => failed(folder)(error.to_string()),
-        })?;
-        Self::on(root, storage).map_err(failed(folder))
+        let storage = Disk::take(root, folder).map_err(not_ours(folder))?;
+        Self::on(root, Box::new(storage)).map_err(failed(folder))
     }
 
     /// The same, on any storage.
-    pub fn on(root: &Root, mut storage: Box<dyn Storage>) -> Result<(Self, Restored), String> {
-        let left = Left::read(storage.as_mut()).map_err(|error| error.to_string())?;
-        let boot = boot(root);
-        let (restored, active) = replay(root, &left, &boot)?;
-        let owner = std::process::id();
-        let owner = Task {
-            id: owner,
-            start: started(root, owner).unwrap_or(0),
-        };
-        let journal = Journal::begin(storage, boot, owner, active)
-            .map_err(|error| format!("it cannot be written, so nothing is changed: {error}"))?;
+    pub fn on(root: &Root, storage: Box<dyn Storage>) -> Result<(Self, Restored), String> {
+        let (restored, journal) = restore_from(root, storage)?;
+        let journal = journal.map_err(|why| {
+            let why = [format!("{why}; no limit is set")].into_iter();
+            let all: Vec<String> = why
+                .chain(restored.done())
+                .chain(restored.remarks())
+                .collect();
+            all.join("\n")
+        })?;
         let root = root.clone();
         Ok((Self { root, journal }, restored))
     }
@@ -256,9 +270,51 @@ fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<
 /// Restores what the journal in a folder says. Every start does the same.
 ///
 /// # Errors
-/// A daemon is running, or the journal cannot be read or written.
+/// A daemon is running, or the journal cannot be read. If it cannot be written, everything is restored before that is
+/// reported.
 pub fn restore(root: &Root, folder: &Path) -> Result<Restored, JournalError> {
-    Ok(JournalledWrites::open(root, folder)?.1)
+    let storage = Disk::take_left(root, folder).map_err(not_ours(folder))?;
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut aside: Vec<String> = names
+        .map(|entry| entry.path().display().to_string())
+        .filter(|path| path.contains("/journal.damaged-"))
+        .collect();
+    aside.sort();
+    let restored = restore_from(root, Box::new(storage)).map_err(failed(folder))?;
+    let (mut restored, journal) = restored;
+    restored.troubles.extend(journal.err());
+    restored.notes.extend(aside.iter().map(|path| {
+        format!("{path} was damaged; remove it once all that it names is as it should be")
+    }));
+    Ok(restored)
+}
+
+/// Restores what a journal says; only then the journal is written, which a full disk prevents.
+fn restore_from(
+    root: &Root,
+    mut storage: Box<dyn Storage>,
+) -> Result<(Restored, Result<Journal, String>), String> {
+    let left = Left::read(storage.as_mut()).map_err(|error| error.to_string())?;
+    let boot = boot(root);
+    let (mut restored, active) = replay(root, &left, &boot)?;
+    if !left.damaged.is_empty() {
+        let lines: Vec<String> = left.damaged.iter().map(usize::to_string).collect();
+        let damaged = format!("lines {} of the journal are damaged", lines.join(", "));
+        match storage.keep_aside() {
+            Ok(name) => restored.troubles.push(format!(
+                "{damaged}: what they changed may still be changed; the journal is kept as {name}"
+            )),
+            Err(error) => {
+                let why = format!("{damaged}, and it cannot be kept under another name: {error}");
+                return Ok((restored, Err(why)));
+            }
+        }
+    }
+    let id = std::process::id();
+    let start = started(root, id).unwrap_or(0);
+    let journal = Journal::begin(storage, boot, Task { id, start }, active);
+    let journal = journal.map_err(|error| format!("the journal cannot be written: {error}"));
+    Ok((restored, journal))
 }
 
 /// Restores what an earlier process left; returns also what the kernel refused, which is still in force.
@@ -267,14 +323,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     if let Some(form) = left.form {
         return Err(format!(
             "it is of form {form}, and this Weir knows form {}: restore with the Weir that wrote it",
-            journal::FORM
-        ));
-    }
-    if !left.damaged.is_empty() {
-        let lines: Vec<String> = left.damaged.iter().map(usize::to_string).collect();
-        restored.notes.push(format!(
-            "lines {} of the journal are damaged; their content is not known",
-            lines.join(", ")
+            FORM
         ));
     }
     if left.boot.as_deref().is_some_and(|before| before != boot) {
@@ -302,6 +351,11 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     for path in gone_since(root, &left.changes, &mut restored.not) {
         active.note(&Record::Back { path });
     }
+    restored.not.extend(left.lost.iter().map(|path| NotPutBack {
+        path: path.clone(),
+        before: String::new(),
+        cause: Cause::Lost,
+    }));
     Ok((restored, active))
 }
 
@@ -320,6 +374,15 @@ fn is_said(path: &str, now: &str, text: &str) -> bool {
 fn boot(root: &Root) -> String {
     let id = root.text("/proc/sys/kernel/random/boot_id");
     id.known().cloned().unwrap_or_default()
+}
+
+fn not_ours(folder: &Path) -> impl Fn(NotOurs) -> JournalError {
+    let failed = failed(folder);
+    move |error| match error {
+        NotOurs::Kept(why) => JournalError::Kept(why),
+        NotOurs::NoJournal(why) => JournalError::NoJournal(why),
+        NotOurs::Failed(..) => failed(error.to_string()),
+    }
 }
 
 fn failed(folder: &Path) -> impl Fn(String) -> JournalError {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::journal::{Moment, Watch};
-use super::journalled_writes::{JournalError, JournalledWrites, restore};
+use super::journalled_writes::{JournalError, JournalledWrites, Restored, restore};
 use crate::control::Control;
 use crate::root::Root;
 
@@ -124,20 +124,87 @@ fn a_process_that_is_killed_leaves_a_journal_that_puts_everything_back() {
 }
 
 #[test]
-fn two_at_once_are_one_too_many() {
+fn two_at_once_are_one_too_many_whatever_their_journals() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    let root = machine(folder.path());
+    let journals = ["journal", "other"].map(|name| folder.path().join(name));
+    JournalledWrites::open(&root, &journals[1]).unwrap();
+    let first = JournalledWrites::open(&root, &journals[0]).unwrap();
+    for journal in &journals {
+        let opened = JournalledWrites::open(&root, journal).map(drop);
+        for refused in [opened, restore(&root, journal).map(drop)] {
+            match refused {
+                Err(JournalError::Kept(why)) => {
+                    let own = std::process::id().to_string();
+                    assert!(why.contains(&own) && why.contains("end it first"), "{why}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    drop(first);
+    JournalledWrites::open(&root, &journals[1]).unwrap();
+}
+
+/// A host whose `cpu.max` a process that was killed has set, and the folder of the journal.
+fn left() -> (tempfile::TempDir, Root, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     furnish(folder.path());
     let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
-    let first = JournalledWrites::open(&root, &journal).unwrap();
-    match JournalledWrites::open(&root, &journal) {
-        Err(JournalError::Kept(why)) => {
-            let own = std::process::id().to_string();
-            assert!(why.contains(&own) && why.contains("end it first"), "{why}");
-        }
-        other => panic!("{other:?}"),
+    let (mut writes, _) = JournalledWrites::open(&root, &journal).unwrap();
+    writes.set(FILES[0].0, "1000 10000").unwrap();
+    (folder, root, journal)
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_is_obeyed_first() {
+    let (folder, root, journal) = left();
+    // Nothing can be written where a folder has the name of the new file.
+    fs::create_dir(journal.join("journal.new")).unwrap();
+    let restored = restore(&root, &journal).unwrap();
+    assert_eq!(restored.put_back, [FILES[0].0]);
+    assert!(restored.troubles[0].contains("cannot be written"));
+    let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
+    assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);
+    let refused = JournalledWrites::open(&root, &journal).map(drop);
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("no limit is set"), "{why}");
+    fs::remove_dir(journal.join("journal.new")).unwrap();
+    assert_eq!(restore(&root, &journal).unwrap(), Restored::default());
+}
+
+#[test]
+fn a_damaged_journal_stays_under_another_name_and_a_foreign_file_under_its_own() {
+    let (_folder, root, journal) = left();
+    let path = journal.join("journal");
+    for n in 1..3 {
+        let damaged = fs::read_to_string(&path).unwrap() + "0badbad0 {}\n";
+        fs::write(&path, &damaged).unwrap();
+        let aside = journal.join(format!("journal.damaged-{n}"));
+        let restored = restore(&root, &journal).unwrap();
+        assert!(restored.troubles[0].contains(aside.to_str().unwrap()));
+        assert_eq!(fs::read_to_string(aside).unwrap(), damaged);
     }
-    drop(first);
-    JournalledWrites::open(&root, &journal).unwrap();
+    let restored = restore(&root, &journal).unwrap();
+    assert!(
+        restored.is_whole() && restored.notes.len() == 2,
+        "{restored:?}"
+    );
+    for text in ["today I saw a heron\n", "no line ends here"] {
+        fs::write(&path, text).unwrap();
+        for refused in [
+            restore(&root, &journal).map(drop),
+            JournalledWrites::open(&root, &journal).map(drop),
+        ] {
+            let why = refused.unwrap_err().to_string();
+            assert!(why.contains("give another folder"), "{why}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    fs::remove_file(&path).unwrap();
+    let none = restore(&root, &journal);
+    assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub enum Cause {
     },
     /// The journal names it, but it is not something that Weir steers.
     Foreign,
+    /// Weir changed it, and the line of the journal with its earlier content is damaged.
+    Lost,
 }
 
 impl Cause {
@@ -90,6 +92,11 @@ impl fmt::Display for NotPutBack {
             Cause::Foreign => write!(
                 f,
                 "{path} is in the journal, but Weir does not steer it; it is not changed"
+            ),
+            Cause::Lost => write!(
+                f,
+                "{path} was changed by Weir, and the line of the journal with its earlier content is \
+                 damaged; restore it by hand"
             ),
         }
     }

@@ -62,6 +62,7 @@ pub(super) fn ended() -> io::Error {
 #[derive(Debug, Clone, Default)]
 pub(in crate::steer) struct Paper {
     text: Arc<Mutex<Vec<u8>>>,
+    aside: Arc<Mutex<Vec<u8>>>,
     life: Life,
 }
 
@@ -70,12 +71,18 @@ impl Paper {
     pub fn held_by(&self, life: &Life) -> Self {
         Self {
             text: Arc::clone(&self.text),
+            aside: Arc::clone(&self.aside),
             life: life.clone(),
         }
     }
 
     pub fn text(&self) -> String {
         String::from_utf8(self.text.lock().unwrap().clone()).unwrap()
+    }
+
+    /// The journal that was kept under another name.
+    pub fn aside(&self) -> String {
+        String::from_utf8(self.aside.lock().unwrap().clone()).unwrap()
     }
 
     fn is_full(&self) -> bool {
@@ -120,5 +127,9 @@ impl Storage for Paper {
             }
         }
         Ok(())
+    }
+    fn keep_aside(&mut self) -> io::Result<String> {
+        *self.aside.lock().unwrap() = self.text.lock().unwrap().clone();
+        Ok("aside".to_owned())
     }
 }

@@ -49,13 +49,20 @@ impl ActiveChange {
 pub(crate) struct Changes(Vec<ActiveChange>);
 
 impl Changes {
-    /// The changes in force after the records of a journal.
-    pub fn replay(records: &[Record]) -> Self {
-        let mut changes = Self::default();
+    /// The changes in force after the records of a journal, and the paths of changes whose first record is
+    /// missing.
+    pub fn replay(records: &[Record]) -> (Self, Vec<String>) {
+        let (mut changes, mut lost) = (Self::default(), Vec::new());
         for record in records {
             changes.note(record);
+            let Some(path) = record.path() else { continue };
+            lost.retain(|lost| lost != path);
+            let was_made = matches!(record, Record::Wrote { .. } | Record::Moving { .. });
+            if was_made && changes.get(path).is_none() {
+                lost.push(path.to_owned());
+            }
         }
-        changes
+        (changes, lost)
     }
 
     /// Applies one more record.
@@ -233,13 +240,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_journal_written_anew_says_the_same(records in prop::collection::vec(record(), 0..20)) {
-            let changes = Changes::replay(&records);
-            prop_assert_eq!(Changes::replay(&changes.records()), changes);
+            let (changes, _) = Changes::replay(&records);
+            prop_assert_eq!(Changes::replay(&changes.records()), (changes, vec![]));
         }
 
         #[test]
         fn the_first_thing_found_is_what_comes_back(records in prop::collection::vec(record(), 0..20)) {
-            let changes = Changes::replay(&records);
+            let (changes, _) = Changes::replay(&records);
             for value in ["a", "b"].iter().filter_map(|path| changes.value(path)) {
                 let (mut first, mut written) = (None, false);
                 for record in &records {

@@ -1,8 +1,11 @@
-//! The files of a journal: one in a folder, and another that names its owner.
+//! The file of a journal in its folder.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+use super::lock::{Lock, NotOurs};
+use crate::root::Root;
 
 /// A file that grows at its end, or is replaced as a whole.
 pub(crate) trait Storage: std::fmt::Debug + Send {
@@ -14,6 +17,9 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
 
     /// Replaces all bytes, on disk: a later reader finds either the old or the new ones.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Gives the file a second name, under which it stays when it is replaced; returns that name.
+    fn keep_aside(&mut self) -> io::Result<String>;
 }
 
 /// A folder of this machine's disks.
@@ -21,74 +27,71 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
 pub(crate) struct Disk {
     folder: PathBuf,
     file: Option<File>,
-    /// The lock, held as long as this value lives.
-    lock: File,
-}
-
-/// Why a folder is not available.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotOurs {
-    /// Another process keeps the journal.
-    #[error("{0}")]
-    Kept(String),
-    /// A call failed.
-    #[error("{0}: {1}")]
-    Failed(String, io::Error),
+    /// Held as long as this value lives.
+    _locks: Vec<Lock>,
 }
 
 const JOURNAL: &str = "journal";
+const LOCK: &str = "lock";
+/// The longest journal, in bytes; it is rewritten long before.
+const LONGEST: u64 = 1 << 26;
 
 impl Disk {
-    /// Takes a folder, which is made if it does not exist.
+    /// Takes a host and a folder, which is made if it does not exist.
     ///
     /// # Errors
-    /// Another process has it, or a call failed.
-    pub fn take(folder: &Path) -> Result<Self, NotOurs> {
+    /// Another process has one of them, or a call failed.
+    pub fn take(root: &Root, folder: &Path) -> Result<Self, NotOurs> {
         let failed = |what: &str| {
             let what = format!("{what} {}", folder.display());
             move |error| NotOurs::Failed(what, error)
         };
         if !folder.is_dir() {
-            std::fs::create_dir_all(folder).map_err(failed("making"))?;
+            fs::create_dir_all(folder).map_err(failed("making"))?;
             let above = folder.parent().filter(|above| *above != Path::new(""));
             let above = File::open(above.unwrap_or(Path::new(".")));
             above
                 .and_then(|above| above.sync_all())
                 .map_err(failed("syncing the folder above"))?;
         }
-        let mut lock = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(folder.join("lock"))
-            .map_err(failed("opening the lock in"))?;
-        if let Err(error) = lock.try_lock() {
-            let TryLockError::WouldBlock = error else {
-                return Err(failed("locking")(error.into()));
-            };
-            let mut who = String::new();
-            // The process with the lock may not have signed yet.
-            let _ = lock.read_to_string(&mut who);
-            let who = who.trim();
-            let who = if who.is_empty() { "another one" } else { who };
-            return Err(NotOurs::Kept(format!(
-                "{who} steers this host, by the lock in {}: end it first",
-                folder.display()
-            )));
+        let mut locks: Vec<Lock> = Lock::of_host(root)?.into_iter().collect();
+        locks.push(Lock::of_file(&folder.join(LOCK))?);
+        Ok(Self::with(folder, locks))
+    }
+
+    /// Takes a folder with a journal, to restore what that says. A disk on which no lock can be made has none of
+    /// another process either.
+    ///
+    /// # Errors
+    /// Another process has the host or the folder, or there is no journal in it.
+    pub fn take_left(root: &Root, folder: &Path) -> Result<Self, NotOurs> {
+        let shown = folder.display();
+        match fs::symlink_metadata(folder.join(JOURNAL)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let why = format!("there is no journal in {shown}");
+                return Err(NotOurs::NoJournal(why));
+            }
+            Err(error) => return Err(NotOurs::Failed(format!("looking into {shown}"), error)),
+            Ok(_) => {}
         }
-        let sign = |lock: &mut File| {
-            lock.set_len(0)?;
-            lock.seek(SeekFrom::Start(0))?;
-            writeln!(lock, "process {}", std::process::id())
-        };
-        // A signature is for people; on a full disk there is none.
-        let _ = sign(&mut lock);
-        Ok(Self {
+        let mut locks = Vec::new();
+        let own = Lock::of_file(&folder.join(LOCK)).map(Some);
+        for lock in [Lock::of_host(root), own] {
+            match lock {
+                Ok(lock) => locks.extend(lock),
+                Err(NotOurs::Failed(..)) => {}
+                Err(kept) => return Err(kept),
+            }
+        }
+        Ok(Self::with(folder, locks))
+    }
+
+    fn with(folder: &Path, locks: Vec<Lock>) -> Self {
+        Self {
             folder: folder.to_owned(),
             file: None,
-            lock,
-        })
+            _locks: locks,
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -96,19 +99,21 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
-    /// A child that is being started has a copy of the file until it executes its program, and the lock would
-    /// last as long.
-    fn drop(&mut self) {
-        let _ = self.lock.unlock();
-    }
-}
-
 impl Storage for Disk {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        match std::fs::read(self.path()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            result => result,
+        let path = self.path();
+        let is_file = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found?.is_file(),
+        };
+        let mut bytes = Vec::new();
+        // Opening a pipe would block.
+        if is_file {
+            File::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
+        }
+        match is_file && (bytes.len() as u64) < LONGEST {
+            true => Ok(bytes),
+            false => Err(io::Error::other("`journal` in it is not a journal of Weir")),
         }
     }
 
@@ -134,25 +139,20 @@ impl Storage for Disk {
         let mut file = File::create(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(&new, self.path())?;
+        fs::rename(&new, self.path())?;
         File::open(&self.folder)?.sync_all()?;
         self.file = None;
         Ok(())
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_child_has_a_copy_of_is_free_once_it_is_let_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = Disk::take(folder.path()).unwrap();
-        let copy = first.lock.try_clone().unwrap();
-        assert!(matches!(Disk::take(folder.path()), Err(NotOurs::Kept(_))));
-        drop(first);
-        Disk::take(folder.path()).unwrap();
-        drop(copy);
+    fn keep_aside(&mut self) -> io::Result<String> {
+        let mut number = 1;
+        loop {
+            let name = self.folder.join(format!("journal.damaged-{number}"));
+            match fs::hard_link(self.path(), &name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                linked => return linked.map(|()| name.display().to_string()),
+            }
+        }
     }
 }

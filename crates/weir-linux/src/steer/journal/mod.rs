@@ -3,7 +3,8 @@
 //! | file | content |
 //! |---|---|
 //! | `record` | one line: a checksum, and what will happen or has happened |
-//! | `disk` | the files, and their owner |
+//! | `disk` | the file |
+//! | `lock` | the locks of the host and of a journal |
 //! | `changes` | the changes in force, by the records |
 //!
 //! Records are appended. A record of a coming change is on disk (`fdatasync`) before the change. So however
@@ -13,15 +14,16 @@
 
 mod changes;
 mod disk;
+mod lock;
 mod record;
 
 use std::io;
-use std::path::Path;
 
 use weir_model::capability::Unavailable;
 
 pub(crate) use changes::{ActiveChange, Changes, Folder, Value};
-pub(crate) use disk::{Disk, NotOurs, Storage};
+pub(crate) use disk::{Disk, Storage};
+pub(crate) use lock::NotOurs;
 pub(crate) use record::{FORM, Record, Task};
 
 /// A longer journal is rewritten, unless half of it is still in force.
@@ -64,8 +66,10 @@ pub(crate) struct Left {
     pub boot: Option<String>,
     /// Its changes that are still in force.
     pub changes: Changes,
-    /// Lines that are damaged, although whole ones follow.
+    /// Lines that are damaged, although they end.
     pub damaged: Vec<usize>,
+    /// Files and folders that were changed by whole lines, while the line with what was before is damaged.
+    pub lost: Vec<String>,
     /// A foreign form.
     pub form: Option<u32>,
 }
@@ -74,18 +78,26 @@ impl Left {
     /// Reads a journal.
     ///
     /// # Errors
-    /// It exists and cannot be read.
+    /// It cannot be read, or is another program's file.
     pub fn read(storage: &mut dyn Storage) -> io::Result<Self> {
-        let (records, damaged) = record::parse(&storage.read()?);
+        let bytes = storage.read()?;
+        let (records, damaged) = record::parse(&bytes);
+        if records.is_empty() && !bytes.is_empty() {
+            return Err(io::Error::other(
+                "`journal` in it has no line of Weir, and is not changed; give another folder",
+            ));
+        }
         let began = records.iter().rev().find_map(|record| match record {
             Record::Began { form, boot, .. } => Some((*form, boot.clone())),
             _ => None,
         });
         let (form, boot) = began.unzip();
+        let (changes, lost) = Changes::replay(&records);
         Ok(Self {
             boot,
-            changes: Changes::replay(&records),
+            changes,
             damaged,
+            lost,
             form: form.filter(|&form| form != FORM),
         })
     }
@@ -127,8 +139,9 @@ impl Journal {
     /// It cannot be written: the change must not be made.
     pub fn ahead(&mut self, record: &Record) -> Result<(), Unavailable> {
         self.put(record, true).map_err(|error| {
+            let path = record.path().unwrap_or_default();
             Unavailable::because(format!(
-                "the journal cannot be written, so nothing is changed: {error}"
+                "the journal cannot be written, so {path} is not changed: {error}"
             ))
         })
     }
@@ -177,9 +190,4 @@ fn whole(began: &Record, changes: &Changes) -> String {
         .chain(&rest)
         .map(Record::line)
         .collect()
-}
-
-/// The folder's journal, for the process with its lock.
-pub(crate) fn take(folder: &Path) -> Result<Box<dyn Storage>, NotOurs> {
-    Ok(Box::new(Disk::take(folder)?))
 }

@@ -74,6 +74,19 @@ pub(crate) enum Record {
 }
 
 impl Record {
+    /// The file or folder that it is about.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Record::Began { .. } => None,
+            Record::Writing { path, .. }
+            | Record::Wrote { path, .. }
+            | Record::Refused { path }
+            | Record::Making { path, .. }
+            | Record::Moving { to: path, .. }
+            | Record::Back { path } => Some(path),
+        }
+    }
+
     /// The record as a line, with its end.
     pub fn line(&self) -> String {
         // A record is strings and numbers; nothing in it can fail to become JSON.

@@ -40,6 +40,14 @@ pub fn names_machine(path: &Path) -> Result<PathBuf> {
     })
 }
 
+/// The folder of the journal that a configuration names; the machine file is not read.
+///
+/// # Errors
+/// The configuration cannot be read, or has mistakes.
+pub fn names_journal(path: &Path) -> Result<PathBuf> {
+    Ok(read_alone(path)?.journal)
+}
+
 fn read_alone(path: &Path) -> Result<Config> {
     Config::read(&path.display().to_string(), &text(path, "")?)
         .map_err(|mistakes| Failure::request(mistakes.to_string()))

@@ -128,8 +128,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     for path in &restored.put_back {
         context.note(&format!("restored what an earlier run had left: {path}"));
     }
-    let left = restored.not.iter().map(ToString::to_string);
-    for told in left.chain(restored.notes.iter().cloned()) {
+    for told in restored.remarks() {
         say(&format!("weir: warning: {told}"));
     }
     if learns {
@@ -190,10 +189,16 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let (log, _socket) = publish(&config, &told);
     let end = (args.lasts).map(|lasts| Instant::now() + Duration::from_secs_f64(lasts.as_secs()));
     let quiet = context.global.quiet;
-    let watched = sd_notify::watchdog_enabled().is_some();
+    let watched = sd_notify::watchdog_enabled();
+    if let Some(least) = watched {
+        let allowed = allowed(least, patience).as_micros();
+        notify(NotifyState::WatchdogUsec(
+            u32::try_from(allowed).unwrap_or(u32::MAX),
+        ));
+    }
     let each = |told: &Told| {
         watchdog.turn();
-        if watched {
+        if watched.is_some() {
             notify(NotifyState::Watchdog);
         }
         if dry && !quiet {
@@ -255,6 +260,12 @@ fn lost(host: &Host, policy: Policy) -> Vec<String> {
 /// second for a busy machine.
 fn patience(config: &Config) -> Duration {
     Duration::from_nanos(config.window.get() as u64) * 3 + Duration::from_secs(1)
+}
+
+/// The time after which the service manager may end the process: the loop has stopped for as long as `patience`, and
+/// removing all limits took as long again.
+fn allowed(least: Duration, patience: Duration) -> Duration {
+    least.max(patience * 2)
 }
 
 fn finish(ended: Ended) -> Result<()> {
@@ -391,4 +402,26 @@ fn slow_nodes(topology: &Topology) -> Vec<u32> {
         )
     });
     slow.filter_map(|tier| tier.node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_manager_waits_longer_than_any_window() {
+        let unit = include_str!("../../../../../docs/steer/weir-steer.service");
+        let least = unit
+            .lines()
+            .find_map(|line| line.strip_prefix("WatchdogSec="));
+        let least = least.and_then(|text| text.strip_suffix('s')).unwrap();
+        let least = Duration::from_secs(least.parse().unwrap());
+        for window in ["10 ms", "250 ms", "60 s"] {
+            let text = format!("kind = \"steer\"\n[control]\nwindow = \"{window}\"\n");
+            let config = Config::read("steer.toml", &text).unwrap();
+            let allowed = allowed(least, patience(&config));
+            assert!(allowed > patience(&config) && allowed >= least);
+            assert!(u32::try_from(allowed.as_micros()).is_ok());
+        }
+    }
 }

@@ -184,6 +184,9 @@ impl OnHost<'_> {
                         "weir: restored what an earlier run had left: {path}"
                     ));
                 }
+                for told in restored.remarks() {
+                    say(&format!("weir: warning: {told}"));
+                }
                 let found = settings.set_weights(&weights).map_err(missing)?;
                 if found != weights {
                     return Err(missing(Unavailable::because(format!(

@@ -1,0 +1,143 @@
+//! Locks: one process at a time changes a host, and one has a journal.
+
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use crate::root::Root;
+
+/// Why a lock or a folder is not available.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotOurs {
+    /// Another process has it.
+    #[error("{0}")]
+    Kept(String),
+    /// The folder has no journal.
+    #[error("{0}")]
+    NoJournal(String),
+    /// A call failed.
+    #[error("{0}: {1}")]
+    Failed(String, io::Error),
+}
+
+/// The folder of the lock of a host.
+const RUN: &str = "/run/weir";
+
+/// A lock that ends with its process, or when it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Lock {
+    /// Locks a host against other journals. Another user than root gets no lock, since only root may open its
+    /// file: so no other user can block root, and what root steers is not delegated.
+    ///
+    /// # Errors
+    /// Another process has the lock, or a call failed.
+    pub fn of_host(root: &Root) -> Result<Option<Self>, NotOurs> {
+        let Some(folder) = root.on_disk(RUN) else {
+            return Ok(None);
+        };
+        let made = fs::create_dir_all(&folder);
+        let made = made.map_err(|error| NotOurs::Failed(format!("making {RUN}"), error));
+        match made.and_then(|()| Self::of_file(&folder.join("steer.lock"))) {
+            Err(NotOurs::Failed(_, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Ok(None)
+            }
+            locked => locked.map(Some),
+        }
+    }
+
+    /// Locks a file, which is made if it does not exist. Only its owner may open it: a process that can open a
+    /// file can lock it.
+    ///
+    /// # Errors
+    /// Another process has the lock, or a call failed.
+    pub fn of_file(path: &Path) -> Result<Self, NotOurs> {
+        let failed = |error| NotOurs::Failed(format!("locking {}", path.display()), error);
+        let open = |write| {
+            let mut options = File::options();
+            options
+                .read(true)
+                .write(write)
+                .create(write)
+                .truncate(false);
+            options
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(path)
+        };
+        // On a disk that has become read-only, an existing file can still be locked.
+        let mut file = match open(true) {
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => open(false),
+            opened => opened,
+        }
+        .map_err(failed)?;
+        // Earlier versions made it with the permissions of any other file.
+        let _ = file.set_permissions(Permissions::from_mode(0o600));
+        if let Err(error) = file.try_lock() {
+            let TryLockError::WouldBlock = error else {
+                return Err(failed(error.into()));
+            };
+            let mut who = String::new();
+            // The process with the lock may not have signed yet.
+            let _ = file.read_to_string(&mut who);
+            let who = who.trim();
+            let who = if who.is_empty() {
+                "another process"
+            } else {
+                who
+            };
+            return Err(NotOurs::Kept(format!(
+                "{who} steers this host, by the lock {}: end it first",
+                path.display()
+            )));
+        }
+        let sign = |file: &mut File| {
+            file.set_len(0)?;
+            file.seek(SeekFrom::Start(0))?;
+            writeln!(file, "process {}", std::process::id())
+        };
+        // A signature is for people; on a full disk there is none.
+        let _ = sign(&mut file);
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    /// A child that is being started has a copy of the file until it executes its program, and the lock would
+    /// last as long.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_child_has_a_copy_of_is_free_once_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = Lock::of_file(&path).unwrap();
+        let copy = first.0.try_clone().unwrap();
+        assert!(matches!(Lock::of_file(&path), Err(NotOurs::Kept(_))));
+        drop(first);
+        Lock::of_file(&path).unwrap();
+        drop(copy);
+    }
+
+    #[test]
+    fn only_the_owner_may_open_a_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let locked = Lock::of_file(&path).unwrap();
+        assert_eq!(
+            locked.0.metadata().unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+}
