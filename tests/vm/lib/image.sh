@@ -23,8 +23,9 @@ base_image() { # FILE
     cp "$root"/usr/bin/{jq,migratepages} "$to/bin/"
     for library in "$root"/usr/lib/x86_64-linux-gnu/{libjq,libonig,libnuma}.so.?; do cp -L "$library" "$to/lib/"; done
     local file
-    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$weir")
-    cp -L "$(ldd "$weir" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
+    # A static command has none.
+    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$root/usr/bin/jq"; libraries_of "$weir")
+    cp -L "$(ldd "$root/usr/bin/jq" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
     cp "$weir" "$to/bin/weir"
     local module
     for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem}; do
