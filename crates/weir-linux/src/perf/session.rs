@@ -333,7 +333,7 @@ fn open_unit(root: &Root, unit: &Unit, group: &[&Event]) -> Result<Vec<Vec<Open>
 }
 
 /// The count between two readings, scaled to the whole time; `None` if there was no time.
-pub(super) fn scaled(before: Reading, now: Reading) -> (Result<Option<u64>, String>, RunningShare) {
+pub(crate) fn scaled(before: Reading, now: Reading) -> (Result<Option<u64>, String>, RunningShare) {
     let less = |now: u64, before: u64| now.checked_sub(before);
     let (Some(value), Some(enabled), Some(running)) = (
         less(now.value, before.value),

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use weir_model::capability::Unavailable;
-use weir_model::counters::{Counter, CounterSet};
+use weir_model::counters::{Counter, CounterSet, RunningShare};
 
 use crate::perf::Encoded;
 use crate::perf::event::{Open, Reading, Scope};
 use crate::perf::format::Format;
+use crate::perf::session::scaled;
 use crate::perf::{Target, refusal};
 use crate::root::Root;
 use crate::topology::list;
@@ -70,29 +71,43 @@ impl Devices {
 
     /// Adds the lines that crossed since the last window, if the processor has not counted them.
     pub fn window(&mut self, set: &mut CounterSet) {
-        let mut sums: BTreeMap<Counter, Result<u64, String>> = BTreeMap::new();
-        for (counter, open, last) in &mut self.events {
-            let since = match open.read() {
-                Ok(now) => {
-                    let before = std::mem::replace(last, now);
-                    let since = now.value.checked_sub(before.value);
-                    since.ok_or_else(|| "a device's count went back".to_owned())
-                }
-                Err(error) => Err(format!("reading a device's count: {error}")),
-            };
-            let sum = sums.entry(*counter).or_insert(Ok(0));
-            *sum = match (std::mem::replace(sum, Ok(0)), since) {
-                (Ok(sum), Ok(since)) => Ok(sum.saturating_add(since)),
-                (Err(why), _) | (_, Err(why)) => Err(why),
-            };
+        let spans = self.events.iter_mut().map(|(counter, open, last)| {
+            let now = open.read().map_err(|error| error.to_string());
+            let span = now.map(|now| (std::mem::replace(last, now), now));
+            (*counter, span)
+        });
+        add(set, spans);
+    }
+}
+
+/// Adds the sums of counts, each between two readings and scaled to the whole time, if the processor has not counted
+/// them.
+fn add(
+    set: &mut CounterSet,
+    spans: impl Iterator<Item = (Counter, Result<(Reading, Reading), String>)>,
+) {
+    let mut sums: BTreeMap<Counter, (Result<u64, String>, RunningShare)> = BTreeMap::new();
+    for (counter, span) in spans {
+        let (lines, running) = match span {
+            Ok((before, now)) => scaled(before, now),
+            Err(why) => (Err(why), RunningShare::WHOLE),
+        };
+        let lines = lines.and_then(|lines| lines.ok_or_else(|| "it was not counted".to_owned()));
+        let (sum, least) = sums.entry(counter).or_insert((Ok(0), RunningShare::WHOLE));
+        *sum = sum.clone().and_then(|sum| Ok(sum.saturating_add(lines?)));
+        if running < *least {
+            *least = running;
         }
-        for (counter, sum) in sums {
-            if set.get(counter).is_ok() {
-                continue;
-            }
-            match sum {
-                Ok(lines) => set.set(counter, lines),
-                Err(why) => set.set_unavailable(counter, Unavailable::because(why)),
+    }
+    for (counter, (sum, running)) in sums {
+        if set.get(counter).is_ok() {
+            continue;
+        }
+        match sum {
+            Ok(lines) => set.set_scaled(counter, lines, running),
+            Err(why) => {
+                let why = format!("the count of a device: {why}");
+                set.set_unavailable(counter, Unavailable::because(why));
             }
         }
     }
@@ -189,6 +204,29 @@ mod tests {
         let folder = "/sys/bus/event_source/devices/cxl_pmu_mem0.0";
         let odd = machine(&format!("{folder}/events/m2s_rwd_memwr: often\n"));
         assert!(find(&odd).unwrap_err().reason.contains("`often`"));
+    }
+
+    #[test]
+    fn a_count_is_scaled_to_the_whole_time_and_never_zero_if_it_was_not_counted() {
+        let reading = |value, enabled, running| Reading {
+            value,
+            enabled,
+            running,
+        };
+        let (received, sent) = (Counter::CxlRxMemData, Counter::CxlTxMemData);
+        let begin = reading(0, 0, 0);
+        let mut set = CounterSet::default();
+        let spans = [
+            (received, Ok((begin, reading(100, 1000, 1000)))),
+            (received, Ok((begin, reading(100, 1000, 500)))),
+            (sent, Ok((begin, reading(100, 1000, 1000)))),
+            (sent, Ok((begin, reading(0, 1000, 0)))),
+        ];
+        add(&mut set, spans.into_iter());
+        assert_eq!(set.get(received), Ok(300));
+        assert_eq!(set.running_share(received), RunningShare(0.5));
+        let why = set.get(sent).unwrap_err();
+        assert!(why.reason.contains("never on a hardware counter"), "{why}");
     }
 
     #[test]
