@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 
 /// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
 /// files accepts none, unless a test supplies a replacement.
 pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + Sync {
-    /// Writes to an existing file, in one call.
-    fn write(&self, path: &str, text: &str) -> io::Result<()>;
+    /// Writes to an existing file, in one call. With `folder`, only if this is the inode number of the file's
+    /// folder: another folder of the same name is left alone (`ESTALE`).
+    fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()>;
 
     /// Makes a folder; the kernel fills it with files.
     fn make_folder(&self, path: &str) -> io::Result<()>;
@@ -21,11 +24,20 @@ pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + S
 pub(crate) struct Kernel;
 
 impl Control for Kernel {
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        File::options()
-            .write(true)
-            .open(path)?
-            .write_all(text.as_bytes())
+    fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()> {
+        let open = |path: &str| File::options().write(true).open(path);
+        let mut file = match (folder, path.rsplit_once('/')) {
+            (Some(number), Some((folder, name))) => {
+                let folder = File::open(folder)?;
+                if folder.metadata()?.ino() != number {
+                    return Err(io::Error::from_raw_os_error(libc::ESTALE));
+                }
+                // By the open folder: its path may belong to another one by now.
+                open(&format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?
+            }
+            _ => open(path)?,
+        };
+        file.write_all(text.as_bytes())
     }
 
     fn make_folder(&self, path: &str) -> io::Result<()> {
@@ -34,5 +46,33 @@ impl Control for Kernel {
 
     fn remove_folder(&self, path: &str) -> io::Result<()> {
         std::fs::remove_dir(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_was_made_again_is_not_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let group = place.path().join("group");
+        let file = group.join("cpu.max");
+        fs::create_dir(&group).unwrap();
+        fs::write(&file, "max\n").unwrap();
+        let number = fs::metadata(&group).unwrap().ino();
+        let write = |text: &str| Kernel.write(file.to_str().unwrap(), text, Some(number));
+        write("1000\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "1000\n");
+
+        // The old one stays, so that its number is not used again.
+        fs::rename(&group, place.path().join("old")).unwrap();
+        fs::create_dir(&group).unwrap();
+        fs::write(&file, "max\n").unwrap();
+        let error = write("1000\n").unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESTALE));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "max\n");
     }
 }

@@ -277,7 +277,15 @@ impl Root {
     /// # Errors
     /// As writing does; a recording accepts no writes.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        self.control()?.write(path, text)
+        self.control()?.write(path, text, None)
+    }
+
+    /// The same, if the file's folder is still the one with this number ([`number_of`](Self::number_of)).
+    ///
+    /// # Errors
+    /// As [`write`](Self::write); `ESTALE` if it is another folder.
+    pub(crate) fn write_in(&self, folder: Option<u64>, path: &str, text: &str) -> io::Result<()> {
+        self.control()?.write(path, text, folder)
     }
 
     /// Makes a folder in a file system of the kernel, such as a group of threads.

@@ -267,11 +267,15 @@ pub struct ProcessProgress {
     /// The tiers that they use: bytes of the lines that samples saw accessed, or, with too few samples, of their
     /// pages when these were last read.
     pub uses: Result<Vec<(TierName, Bytes)>, Unavailable>,
+    /// Limits that are not as they were last applied or read, as they are now: the tenant began again without them, or
+    /// another program changed them.
+    pub limits: Vec<Action>,
 }
 
 impl ProcessProgress {
     /// This window and the next as one; the time and bytes of both are known if those of each are.
-    fn and(self, next: Self) -> Self {
+    fn and(mut self, next: Self) -> Self {
+        self.limits.extend(next.limits);
         let both = |a: Result<f64, Unavailable>, b: Result<f64, Unavailable>| Ok(a? + b?);
         let time = |ran: Result<Nanos, Unavailable>| ran.map(Nanos::get);
         let bytes = |traffic: Result<Bytes, Unavailable>| traffic.map(|b| b.get() as f64);
@@ -281,6 +285,7 @@ impl ProcessProgress {
             cores: next.cores,
             busy: self.busy || next.busy,
             uses: next.uses,
+            limits: self.limits,
         }
     }
 }

@@ -5,7 +5,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
 use crate::limit::{AppliedLimit, Limit};
-use crate::readings::{Readings, Role};
+use crate::readings::Readings;
 use crate::steered::{Phase, Steered, TenantOf};
 
 /// The events of one window. Values per tenant are in the order of [`Steered::tenants`].
@@ -15,7 +15,7 @@ pub struct Step {
     pub at: Nanos,
     /// The readings of the window.
     pub readings: Readings,
-    /// The limit of each tenant during the window, as read back.
+    /// The limit of each tenant at the end of the window, as read back.
     pub held: Vec<Limit>,
     /// The decision at its end.
     pub decision: Decision,
@@ -39,7 +39,6 @@ pub struct ControlLoop<'a, 'm> {
     controller: &'a mut dyn Controller,
     window: Nanos,
     at: Nanos,
-    held: Vec<Limit>,
 }
 
 impl<'a, 'm> ControlLoop<'a, 'm> {
@@ -50,7 +49,6 @@ impl<'a, 'm> ControlLoop<'a, 'm> {
         window: Nanos,
     ) -> Self {
         Self {
-            held: vec![Limit::FREE; steered.tenants().len()],
             steered,
             controller,
             window,
@@ -70,19 +68,13 @@ impl<'a, 'm> ControlLoop<'a, 'm> {
     pub fn step(&mut self) -> Result<Step, MachineError> {
         let (readings, changes) = self.steered.observe(self.window)?;
         self.at = self.at + readings.length;
-        self.held.resize(readings.tenants.len(), Limit::FREE);
-        for (held, tenant) in self.held.iter_mut().zip(&readings.tenants) {
-            if tenant.role == Role::Protected {
-                *held = Limit::FREE;
-            }
-        }
+        let held = self.steered.held().to_vec();
         let decision = self.controller.observe(&readings);
         let applied = self.steered.apply(&decision.limits);
-        let next = applied.iter().map(|a| a.applied).collect();
         Ok(Step {
             at: self.at,
             readings,
-            held: std::mem::replace(&mut self.held, next),
+            held,
             decision,
             applied,
             changes,

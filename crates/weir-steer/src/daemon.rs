@@ -7,7 +7,7 @@ use crate::control_loop::ControlLoop;
 use crate::controller::{Controller, Decision, Why};
 use crate::readings::Readings;
 use crate::record::{TierNames, WindowRecord};
-use crate::steered::{Steered, TenantOf};
+use crate::steered::{Released, Steered, TenantOf};
 
 /// A window that took this multiple of its length: the process was asleep.
 const SLEPT: f64 = 3.0;
@@ -33,8 +33,8 @@ pub struct Ended {
     pub windows: u64,
     /// Why it ended, unless a stop was requested.
     pub failure: Option<MachineError>,
-    /// What could not be restored.
-    pub not_restored: Vec<String>,
+    /// How limits were removed.
+    pub released: Released,
 }
 
 /// Steers tenants until the witness stops it or the machine fails, and releases them; a panic releases them too.
@@ -45,7 +45,7 @@ pub fn steer(
     tiers: &TierNames,
     witness: &mut dyn Witness,
 ) -> Ended {
-    let held = Released(steered);
+    let held = ReleasedOnDrop(steered);
     let mut controller = Awake { controller, window };
     let mut windows = 0;
     let mut failure = None;
@@ -70,14 +70,14 @@ pub fn steer(
     Ended {
         windows,
         failure,
-        not_restored: held.0.release(),
+        released: held.0.release(),
     }
 }
 
 /// Tenants that are released on drop, also after a panic.
-struct Released<'a, 'm>(&'a mut Steered<'m>);
+struct ReleasedOnDrop<'a, 'm>(&'a mut Steered<'m>);
 
-impl Drop for Released<'_, '_> {
+impl Drop for ReleasedOnDrop<'_, '_> {
     fn drop(&mut self) {
         // A second release is no error, and there is no caller left to inform.
         self.0.release();

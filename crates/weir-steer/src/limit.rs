@@ -198,7 +198,7 @@ fn changes(tenant: &str, from: Limit, to: Limit, period: Nanos) -> Vec<Action> {
 }
 
 /// A limit as the machine read it back.
-fn take_over(limit: &mut Limit, applied: &Action) {
+pub(crate) fn take_over(limit: &mut Limit, applied: &Action) {
     match *applied {
         Action::Cores { cores, .. } => limit.cores = cores,
         Action::ProcessorTime { share, .. } => limit.time = Share::of(share),

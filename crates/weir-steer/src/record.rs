@@ -70,7 +70,7 @@ pub struct TenantRecord {
     /// Bandwidth that it drew, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
-    /// Its limit during the window.
+    /// Its limit at the end of the window, as read back.
     pub held: Limit,
 }
 

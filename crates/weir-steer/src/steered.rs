@@ -13,7 +13,8 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::limit::{AppliedLimit, Limit, Share, change};
+use crate::limit::{AppliedLimit, Limit, Share, change, take_over};
+use crate::log::words;
 use crate::readings::{Readings, Role, TenantReadings};
 
 /// A tenant and its role.
@@ -46,6 +47,15 @@ pub struct TenantOf {
     /// The actuators by which it can be limited.
     #[serde(rename = "means")]
     pub actuators: Actuators,
+}
+
+/// How limits were removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Released {
+    /// What is not as before, each with the reason.
+    pub different: Vec<String>,
+    /// Whether something could not be restored; otherwise it is left to another program.
+    pub is_refused: bool,
 }
 
 /// Phases of tenants, one after another, on a machine. The last one goes on for as long as it is observed.
@@ -137,6 +147,12 @@ impl<'a> Steered<'a> {
             .map(|t| t.actuators.clone())
             .reduce(Actuators::common);
         common.unwrap_or_default()
+    }
+
+    /// The limit of each tenant now, in their order; that of a tenant without anything to run is the one that it will
+    /// have.
+    pub fn held(&self) -> &[Limit] {
+        &self.held
     }
 
     /// How much time has passed.
@@ -330,7 +346,7 @@ impl<'a> Steered<'a> {
     /// readings, and no error.
     pub fn observe(&mut self, window: Nanos) -> Result<(Readings, Vec<String>), MachineError> {
         self.enter_phase()?;
-        let changes = self.find();
+        let mut changes = self.find();
         let seen = match self.parties().is_empty() {
             true => Observation::of(window, Vec::new(), CounterSet::default()),
             false => self.machine.observe(window)?,
@@ -343,7 +359,30 @@ impl<'a> Steered<'a> {
                 self.tenants[i].cores = seen.cores;
             }
         }
+        changes.extend(self.read_back(&seen));
         Ok((Readings::of(&seen, readings), changes))
+    }
+
+    /// Takes over the limits that are not as they were applied, and returns that in words.
+    fn read_back(&mut self, seen: &Observation) -> Vec<String> {
+        let mut changes = Vec::new();
+        for i in 0..self.tenants.len() {
+            let own = self.position(i).and_then(|k| seen.tenants.get(k));
+            let Some(process) = own.and_then(|own| own.process.as_ref()) else {
+                continue;
+            };
+            for limit in &process.limits {
+                take_over(&mut self.held[i], limit);
+            }
+            if !process.limits.is_empty() {
+                changes.push(format!(
+                    "the limit of {} was changed, or went when its group was made again; now: {}",
+                    self.tenants[i].name,
+                    words(&self.held[i])
+                ));
+            }
+        }
+        changes
     }
 
     /// Sets these limits, in the order of [`Steered::tenants`]; a tenant without one in `limits` gets no limit. Returns
@@ -362,14 +401,18 @@ impl<'a> Steered<'a> {
             .collect()
     }
 
-    /// Removes all limits and ends the run, and returns what could not be restored. A second release is no error.
-    pub fn release(&mut self) -> Vec<String> {
+    /// Removes all limits and ends the run. A second release is no error.
+    pub fn release(&mut self) -> Released {
         self.held.fill(Limit::FREE);
         self.running = None;
-        match self.machine.stop() {
-            Ok(_) => Vec::new(),
-            Err(MachineError::NotRestored(left)) => left,
-            Err(why) => vec![why.to_string()],
+        let (different, is_refused) = match self.machine.stop() {
+            Ok(notes) => (notes.warnings, false),
+            Err(MachineError::NotRestored(different)) => (different, true),
+            Err(why) => (vec![why.to_string()], true),
+        };
+        Released {
+            different,
+            is_refused,
         }
     }
 }

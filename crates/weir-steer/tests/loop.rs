@@ -7,8 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use machine::MadeUp;
 use weir_model::access::{Op, Pattern};
+use weir_model::action::Action;
 use weir_model::counters::CounterSet;
-use weir_model::machine::{Machine, MachineError, Observation, TenantProgress};
+use weir_model::machine::{Machine, MachineError, Observation, ProcessProgress, TenantProgress};
 use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
@@ -57,11 +58,15 @@ impl Controller for Panics {
 }
 
 #[derive(Default)]
-struct All(Vec<WindowRecord>);
+struct All(Vec<WindowRecord>, Vec<String>);
 
 impl Witness for All {
     fn saw(&mut self, window: WindowRecord, _: &[TenantOf]) {
         self.0.push(window);
+    }
+
+    fn found(&mut self, change: &str) {
+        self.1.push(change.to_owned());
     }
 
     fn go_on(&mut self) -> bool {
@@ -84,6 +89,47 @@ fn who_asks_to_end_finds_everybody_free() {
     assert_eq!((ended.windows, ended.failure), (3, None));
     assert!(machine.cores.is_none() && machine.released > 0);
     assert!(!seen.0[2].tenants[0].held.is_free());
+}
+
+#[test]
+fn a_limit_that_went_is_reported_and_set_again() {
+    let mut number = 0;
+    let mut machine = MadeUp::new(move |_| {
+        number += 1;
+        let (tenant, cores) = ("t".to_owned(), None);
+        let process = ProcessProgress {
+            ran: Ok(WINDOW),
+            traffic: Ok(Bytes(0)),
+            cores: 8,
+            busy: true,
+            uses: Ok(Vec::new()),
+            limits: match number {
+                3 => vec![Action::Cores { tenant, cores }],
+                5 => return Err(MachineError::Interrupted),
+                _ => Vec::new(),
+            },
+        };
+        let progress = TenantProgress {
+            process: Some(process),
+            ..TenantProgress::default()
+        };
+        Ok(Observation::of(
+            WINDOW,
+            vec![progress],
+            CounterSet::default(),
+        ))
+    });
+    let mut seen = All::default();
+    steered(&mut machine, Panics(9), &mut seen);
+    let held = |w: &WindowRecord| w.tenants[0].held.cores;
+    let held: Vec<_> = seen.0.iter().map(held).collect();
+    assert_eq!(held, [None, Some(1), None, Some(1)]);
+    assert_eq!(seen.0[2].actions[0].applied.cores, Some(1));
+    assert!(
+        seen.1[0].contains("was made again; now: free"),
+        "{:?}",
+        seen.1
+    );
 }
 
 #[test]

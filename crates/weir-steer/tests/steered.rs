@@ -7,7 +7,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
-use weir_steer::steered::{Phase, Steered, SteeredTenant};
+use weir_steer::steered::{Phase, Released, Steered, SteeredTenant};
 use weir_steer::{Limit, Role, Share};
 
 const WINDOW: Nanos = Nanos(250e6);
@@ -77,8 +77,8 @@ fn tenants_keep_their_position_and_their_limit_when_they_pause() {
         drew(1, &free_again) > 0.9 * drew(1, &free),
         "the last phase goes on"
     );
-    assert!(steered.release().is_empty());
-    assert!(steered.release().is_empty(), "twice is no error");
+    assert_eq!(steered.release(), Released::default());
+    assert_eq!(steered.release(), Released::default(), "twice is no error");
 }
 
 #[test]

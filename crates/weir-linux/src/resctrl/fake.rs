@@ -299,7 +299,7 @@ impl Kernel {
 }
 
 impl Control for Kernel {
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+    fn write(&self, path: &str, text: &str, _: Option<u64>) -> io::Result<()> {
         let inside = path.strip_prefix(MOUNT).unwrap().trim_start_matches('/');
         let (group, file) = inside.rsplit_once('/').unwrap_or(("", inside));
         if !self.file(group, file).exists() {

@@ -121,6 +121,55 @@ pub(crate) fn may_have(root: &Root, group: &str, controller: &str) -> Result<(),
     )))
 }
 
+/// The settings of a controller that a group below one has, and their content in a new group (kernel documentation,
+/// admin-guide/cgroup-v2).
+const DEFAULTS: [(&str, &str, &str); 10] = [
+    ("cpu", "cpu.max", "max 100000"),
+    ("cpu", "cpu.max.burst", "0"),
+    ("cpu", "cpu.weight", "100"),
+    ("cpu", "cpu.idle", "0"),
+    ("cpu", "cpu.uclamp.min", "0.00"),
+    ("cpu", "cpu.uclamp.max", "max"),
+    ("cpuset", "cpuset.cpus", ""),
+    ("cpuset", "cpuset.mems", ""),
+    ("cpuset", "cpuset.cpus.exclusive", ""),
+    ("cpuset", "cpuset.cpus.partition", "member"),
+];
+
+/// A file of a group directly below one that another program has set, and that would be lost with a controller.
+/// `is_own` says which files have a value of Weir.
+pub(crate) fn in_use(
+    root: &Root,
+    group: &str,
+    controller: &str,
+    is_own: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let settings = DEFAULTS.iter().filter(|(of, ..)| *of == controller);
+    let settings: Vec<_> = settings.collect();
+    groups_in(root, group).into_iter().find_map(|name| {
+        let below = format!("{group}/{name}");
+        let passed_on = file(&below, "cgroup.subtree_control");
+        let others = |path: &String, is_set: &dyn Fn(&str) -> bool| {
+            !is_own(path) && root.text(path).known().is_some_and(|text| is_set(text))
+        };
+        let passes_on = |text: &str| text.split_whitespace().any(|known| known == controller);
+        if others(&passed_on, &passes_on) {
+            return Some(passed_on);
+        }
+        settings.iter().find_map(|(_, name, new)| {
+            let path = file(&below, name);
+            others(&path, &|text| text != *new).then_some(path)
+        })
+    })
+}
+
+/// Whether Weir gave a group a controller: the settings in it go with the controller.
+pub(crate) fn is_given(writes: &JournalledWrites, group: &str, controller: &str) -> bool {
+    let above = above(group).map(|above| file(above, "cgroup.subtree_control"));
+    let before = above.and_then(|path| writes.before(&path));
+    before.is_some_and(|text| !text.split_whitespace().any(|known| known == controller))
+}
+
 /// Gives a group a controller, through all groups above it.
 ///
 /// # Errors

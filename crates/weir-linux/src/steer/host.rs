@@ -14,7 +14,7 @@ use weir_model::units::{Gigahertz, Nanos};
 
 use follow::Follow;
 
-use super::actuators::Actuator;
+use super::actuators::{Actuator, KernelAccess};
 use super::config::{HostConfig, Probing};
 use super::journal::{Moment, Watch};
 use super::journalled_writes::{JournalError, JournalledWrites, Restored};
@@ -263,9 +263,21 @@ impl Host {
         for tenant in &mut self.tenants {
             seen.push(tenant.window(&self.root, window, &mut self.buffer));
         }
+        if let Some(writes) = &self.writes {
+            let mut access = KernelAccess {
+                root: &self.root,
+                writes: &mut lock(writes),
+            };
+            for (tenant, seen) in self.tenants.iter_mut().zip(&mut seen) {
+                if !tenant.is_retired() {
+                    seen.limits = tenant.read_back(&mut access, &self.config);
+                }
+            }
+        }
         if let Ok(touched) = &mut self.touched {
-            let groups: Vec<&str> = self.tenants.iter().map(Tenant::group).collect();
-            let touched = touched.window(&self.root, &groups);
+            let tenants = self.tenants.iter();
+            let tenants: Vec<_> = tenants.map(|own| (own.scope(), own.group())).collect();
+            let touched = touched.window(&self.root, &tenants);
             for (seen, touched) in seen.iter_mut().zip(touched) {
                 seen.touched = Ok(touched);
             }
@@ -296,6 +308,12 @@ impl Host {
         let next = self.tenants.iter_mut().min_by_key(due);
         if let Some(tenant) = next.filter(|tenant| due(tenant) <= now) {
             tenant.look_at_pages(&self.root, now, rarest);
+            if let Some(writes) = &self.writes {
+                tenant.monitor_more(&mut KernelAccess {
+                    root: &self.root,
+                    writes: &mut lock(writes),
+                });
+            }
         }
     }
 
@@ -320,7 +338,7 @@ impl Host {
         let tenant =
             tenant.ok_or_else(|| Unavailable::because(format!("there is no tenant `{name}`")))?;
         let mut writes = lock(writes);
-        let mut access = super::actuators::KernelAccess {
+        let mut access = KernelAccess {
             root: &self.root,
             writes: &mut writes,
         };

@@ -15,15 +15,14 @@ use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper};
 use super::host::{Host, HostError};
 use super::journalled_writes::JournalledWrites;
-use super::restore::Cause;
 use super::watchdog::Watchdog;
 
-static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
+pub(super) static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 
-const A: &str = "/sys/fs/cgroup/a.slice/a";
+pub(super) const A: &str = "/sys/fs/cgroup/a.slice/a";
 
 /// Tenants by their scopes; those that begin with `=` are protected.
-fn config(scopes: &[&str]) -> HostConfig {
+pub(super) fn config(scopes: &[&str]) -> HostConfig {
     let tenant = |text: &&str| TenantScope {
         name: text.trim_start_matches('=').to_owned(),
         scope: text.trim_start_matches('=').parse().unwrap(),
@@ -37,7 +36,7 @@ fn config(scopes: &[&str]) -> HostConfig {
     }
 }
 
-fn host(machine: &Machine, config: HostConfig) -> Result<Host, HostError> {
+pub(super) fn host(machine: &Machine, config: HostConfig) -> Result<Host, HostError> {
     let root = machine.root(&Life::default());
     let (writes, _) = JournalledWrites::on(&root, Box::new(Paper::default())).unwrap();
     Host::with(&root, config, &EVENTS, Some(writes))
@@ -47,7 +46,7 @@ fn refused(machine: &Machine, config: HostConfig) -> String {
     host(machine, config).unwrap_err().to_string()
 }
 
-fn time(tenant: &str, share: f64) -> Action {
+pub(super) fn time(tenant: &str, share: f64) -> Action {
     Action::ProcessorTime {
         tenant: tenant.to_owned(),
         share,
@@ -55,7 +54,7 @@ fn time(tenant: &str, share: f64) -> Action {
     }
 }
 
-fn cores(tenant: &str, cores: Option<u32>) -> Action {
+pub(super) fn cores(tenant: &str, cores: Option<u32>) -> Action {
     let tenant = tenant.to_owned();
     Action::Cores { tenant, cores }
 }
@@ -224,36 +223,6 @@ fn a_clock_is_changed_only_where_nobody_else_runs() {
     );
     assert_eq!(host.release(), []);
     assert_eq!(of(2), "3450000\n");
-}
-
-#[test]
-fn what_somebody_else_changes_meanwhile_is_theirs() {
-    let machine = Machine::new();
-    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
-    host.act(&time("cgroup:/b", 0.1)).unwrap();
-    machine.write("/sys/fs/cgroup/b/cpu.max", "max 50000");
-    let why = host.act(&time("cgroup:/b", 0.2)).unwrap_err();
-    assert!(why.reason.contains("another program changed"), "{why}");
-    let not = host.release();
-    assert_eq!(not.len(), 1, "{not:?}");
-    assert!(matches!(&not[0].cause, Cause::Changed { found } if found == "max 50000"));
-    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "max 50000\n");
-    assert_eq!(host.release(), []);
-}
-
-#[test]
-fn a_period_that_the_kernel_doubles_is_not_somebody_elses() {
-    let machine = Machine::new();
-    let before = machine.tree();
-    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
-    host.act(&time("cgroup:/b", 0.1)).unwrap();
-    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "4000 10000\n");
-    machine.write("/sys/fs/cgroup/b/cpu.max", "8000 20000");
-    host.act(&time("cgroup:/b", 0.2)).unwrap();
-    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "8000 10000\n");
-    machine.write("/sys/fs/cgroup/b/cpu.max", "32000 40000");
-    assert_eq!(host.release(), []);
-    assert_eq!(machine.tree(), before);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! The only way to change anything: read the value, record it on disk, write, read back.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
 use super::journal::{
-    Changes, Disk, FORM, Journal, Left, Moment, NotOurs, Record, Storage, Task, Watch,
+    ActiveChange, Changes, Disk, FORM, Journal, Left, Moment, NotOurs, Record, Storage, Task,
+    Value, Watch,
 };
-use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, put_back};
+use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, is_rounded, put_back};
 use crate::process::started;
 use crate::root::Root;
 
@@ -67,6 +69,8 @@ impl Restored {
 pub(crate) struct JournalledWrites {
     root: Root,
     journal: Journal,
+    /// What was left to other programs since the last release, by path.
+    left: Vec<NotPutBack>,
 }
 
 impl JournalledWrites {
@@ -87,8 +91,12 @@ impl JournalledWrites {
                 .collect();
             all.join("\n")
         })?;
-        let root = root.clone();
-        Ok((Self { root, journal }, restored))
+        let writes = Self {
+            root: root.clone(),
+            journal,
+            left: Vec::new(),
+        };
+        Ok((writes, restored))
     }
 
     /// Sets the observer of every record and write from now on.
@@ -98,26 +106,27 @@ impl JournalledWrites {
 
     /// Writes a value, and returns the value in force.
     pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let now = self.root.text(path).get()?.clone();
         let folder = self.root.number_of(folder_of(path));
+        let now = self.root.text(path).get()?.clone();
+        let changed = |found: &str| {
+            Unavailable::because(format!(
+                "another program changed {path} to `{found}` in the meantime, so it is not changed"
+            ))
+        };
         let mut before = now.clone();
+        let mut ours = String::new();
         if let Some(known) = self.journal.changes().value(path) {
             if known.folder != folder {
                 return Err(Unavailable::because(format!(
                     "the folder of {path} was removed and made again, so it is not changed"
                 )));
             }
-            let ours = [&known.ours, &known.pending];
-            let ours = ours
-                .into_iter()
-                .flatten()
-                .any(|ours| is_ours(path, ours, &now));
-            if !ours && !is_controllers(path) {
-                return Err(Unavailable::because(format!(
-                    "another program changed {path} to `{now}` in the meantime, so it is not changed"
-                )));
+            let mut values = [&known.ours, &known.pending].into_iter().flatten();
+            if !is_controllers(path) && !values.any(|ours| is_ours(path, ours, &now)) {
+                return Err(changed(&now));
             }
             before.clone_from(&known.before);
+            ours = known.ours.clone().unwrap_or_default();
         }
         if is_said(path, &now, text) {
             return Ok(now);
@@ -128,19 +137,41 @@ impl JournalledWrites {
             before,
             text: text.to_owned(),
         })?;
-        if let Err(error) = self.root.write(path, &format!("{text}\n")) {
+        // The disk may have taken seconds.
+        let written = match self.root.text(path).get() {
+            Ok(meanwhile) if *meanwhile != now => Err(changed(meanwhile)),
+            Ok(_) => {
+                let written = self.root.write_in(folder, path, &format!("{text}\n"));
+                written.map_err(|error| {
+                    Unavailable::because(format!("writing `{text}` to {path}: {error}"))
+                })
+            }
+            Err(why) => Err(why),
+        };
+        if let Err(why) = written {
             let path = path.to_owned();
-            let why = format!("writing `{text}` to {path}: {error}");
             self.journal.after(&Record::Refused { path });
-            return Err(Unavailable::because(why));
+            return Err(why);
         }
         self.journal.tell(Moment::Written);
         let found = self.root.text(path).get()?.clone();
+        let is_text = is_rounded(path) || is_ours(path, text, &found);
+        let ours = match (is_controllers(path), is_text) {
+            // The list may name controllers of other programs.
+            (true, _) => format!("{ours} {}", text.replace('+', ""))
+                .trim()
+                .to_owned(),
+            (false, true) => found.clone(),
+            (false, false) => text.to_owned(),
+        };
         self.journal.after(&Record::Wrote {
             path: path.to_owned(),
-            found: found.clone(),
+            found: ours,
         });
-        Ok(found)
+        match is_text || is_controllers(path) {
+            true => Ok(found),
+            false => Err(changed(&found)),
+        }
     }
 
     /// Makes a folder in a file system of the kernel, with a file that lists its members.
@@ -192,8 +223,19 @@ impl JournalledWrites {
             from: from.to_owned(),
             tasks: tasks.clone(),
         })?;
+        // The disk may have taken seconds: a thread may have ended, and its number be another's, or another program
+        // may have moved it.
+        let still = self.root.text(from);
+        let still = still.known().map_or("", String::as_str).lines();
+        let still: HashSet<u32> = still.filter_map(|line| line.trim().parse().ok()).collect();
+        let is_same = |task: &Task| {
+            still.contains(&task.id) && started(&self.root, task.id) == Some(task.start)
+        };
         let mut moved = 0;
         for task in tasks {
+            if !is_same(&task) {
+                continue;
+            }
             match self.root.write(&members, &format!("{}\n", task.id)) {
                 Ok(()) => {
                     moved += 1;
@@ -215,10 +257,27 @@ impl JournalledWrites {
         self.journal.changes().folder(path).is_some()
     }
 
-    /// The content of a file before the first write, if it is changed.
+    /// The content of a file before the first write, if it is changed, and still in the folder in which it was.
     pub fn before(&self, path: &str) -> Option<&str> {
-        let value = self.journal.changes().value(path);
-        value.map(|value| value.before.as_str())
+        let value = self.journal.changes().value(path)?;
+        (!self.is_gone(value)).then_some(value.before.as_str())
+    }
+
+    /// Whether the folder of a value was removed, also if there is another of its name now.
+    fn is_gone(&self, value: &Value) -> bool {
+        self.root.number_of(folder_of(&value.path)) != value.folder
+    }
+
+    /// Drops the values of folders that were removed: they went with them.
+    pub fn drop_gone(&mut self) {
+        let changes = self.journal.changes().backwards();
+        let gone = changes.filter_map(|active| match active {
+            ActiveChange::Value(value) if self.is_gone(value) => Some(value.path.clone()),
+            _ => None,
+        });
+        for path in gone.collect::<Vec<_>>() {
+            self.put_back(&path);
+        }
     }
 
     /// Restores one value or folder.
@@ -226,26 +285,35 @@ impl JournalledWrites {
         let Some(active) = self.journal.changes().get(path) else {
             return Vec::new();
         };
-        let outcome = put_back(&self.root, active);
+        let outcome = put_back(&self.root, active, self.journal.changes());
         self.journal.tell(Moment::Written);
         if outcome.settled {
             let path = path.to_owned();
             self.journal.after(&Record::Back { path });
         }
+        for not in &outcome.not {
+            if outcome.settled && not.cause != Cause::Gone {
+                self.left.retain(|known| known.path != not.path);
+                self.left.push(not.clone());
+            }
+        }
         outcome.not
     }
 
-    /// Restores everything, the last change first. Changes whose restoration the kernel refuses stay in the
-    /// journal.
+    /// Restores everything, the last change first, and returns what is not as before. Changes whose restoration
+    /// the kernel refuses stay in the journal.
     pub fn release(&mut self) -> Vec<NotPutBack> {
+        // What was left to others earlier, unless it is as before by now.
+        let mut not = std::mem::take(&mut self.left);
+        not.retain(|left| self.root.text(&left.path).known() != Some(&left.before));
         let paths: Vec<String> = (self.journal.changes().backwards())
             .map(|active| active.path().to_owned())
             .collect();
         let changes = self.journal.changes().clone();
-        let mut not: Vec<NotPutBack> = Vec::new();
         for path in paths {
             not.extend(self.put_back(&path));
         }
+        self.left.clear();
         for path in gone_since(&self.root, &changes, &mut not) {
             self.journal.after(&Record::Back { path });
         }
@@ -254,17 +322,18 @@ impl JournalledWrites {
 }
 
 /// Removes the results that are as before after all: files that did not accept their earlier content, or
-/// disappeared, with a folder or controller of Weir.
+/// disappeared, with a folder or controller of Weir. Returns the paths that the journal may drop.
 fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<String> {
     let is_well = |not: &NotPutBack| match not.cause {
-        Cause::Refused { .. } => !root.exists(&not.path),
+        Cause::Refused { .. } | Cause::Widest { .. } => !root.exists(&not.path),
         Cause::Gone => changes.folder(folder_of(&not.path)).is_some(),
         _ => false,
     };
-    let gone = not.iter().filter(|not| is_well(not));
-    let gone = gone.map(|not| not.path.clone()).collect();
+    let is_widest = |not: &NotPutBack| matches!(not.cause, Cause::Widest { .. });
+    let settled = not.iter().filter(|not| is_well(not) || is_widest(not));
+    let settled = settled.map(|not| not.path.clone()).collect();
     not.retain(|not| !is_well(not));
-    gone
+    settled
 }
 
 /// Restores what the journal in a folder says. Every start does the same.
@@ -338,7 +407,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     }
     let mut active = left.changes.clone();
     for change in left.changes.backwards() {
-        let outcome = put_back(root, change);
+        let outcome = put_back(root, change, &active);
         let path = change.path().to_owned();
         if outcome.touched && outcome.settled {
             restored.put_back.push(path.clone());

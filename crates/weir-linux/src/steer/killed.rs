@@ -23,7 +23,7 @@ impl Files {
 }
 
 impl Control for Files {
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
+    fn write(&self, path: &str, text: &str, _: Option<u64>) -> io::Result<()> {
         fs::write(self.real(path), format!("{}\n", text.trim()))
     }
 

@@ -39,6 +39,8 @@ pub(crate) mod journalled_writes;
 #[cfg(test)]
 mod killed;
 pub mod observation;
+#[cfg(test)]
+mod others_tests;
 mod release;
 pub mod restore;
 pub mod scope;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::counters::CounterSet;
 use weir_model::units::{GbPerSec, Nanos};
@@ -24,6 +25,8 @@ pub struct TenantObservation {
     pub touched: Result<Residency, Unavailable>,
     /// The nodes of its pages, when they were last read.
     pub pages: Result<Arc<Residency>, Unavailable>,
+    /// Limits that are not as they were last applied or read, as they are now.
+    pub limits: Vec<Action>,
 }
 
 /// The observation of a window.

@@ -11,7 +11,8 @@ use std::io;
 use serde::Serialize;
 
 use super::actuators::time;
-use super::journal::{ActiveChange, Folder, Task, Value};
+use super::group::in_use;
+use super::journal::{ActiveChange, Changes, Folder, Task, Value};
 use crate::process::{leader, started};
 use crate::root::{Reading, Root};
 
@@ -39,6 +40,19 @@ pub enum Cause {
     },
     /// It was being written when Weir ended, and its content may be another program's. It was restored.
     Uncertain {
+        /// Its content.
+        found: String,
+    },
+    /// Weir added a controller, which another program uses by now, and which is left to it.
+    InUse {
+        /// The controller.
+        controller: String,
+        /// A file of a group below with a value that would be lost.
+        by: String,
+    },
+    /// The list of a group's processors was empty, and the kernel takes no empty list while tasks are in the group. It
+    /// names all processors that the group may have.
+    Widest {
         /// Its content.
         found: String,
     },
@@ -88,6 +102,15 @@ impl fmt::Display for NotPutBack {
                 f,
                 "{path} was being written when Weir ended and was `{found}`; it is `{before}` again"
             ),
+            Cause::InUse { controller, by } => write!(
+                f,
+                "{path} was `{before}`; Weir added {controller}, which {by} uses now, so it is not removed"
+            ),
+            Cause::Widest { found } => write!(
+                f,
+                "{path} was empty, which the kernel does not take again while tasks are in the group; it is `{found}`, \
+                 which does not limit the group"
+            ),
             Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
             Cause::Foreign => write!(
                 f,
@@ -125,7 +148,8 @@ impl Outcome {
     fn not_restored(touched: bool, path: &str, before: &str, cause: Cause) -> Self {
         Self {
             touched,
-            settled: !cause.is_refused(),
+            // The list may still go with its controller.
+            settled: !cause.is_refused() && !matches!(cause, Cause::Widest { .. }),
             not: vec![NotPutBack {
                 path: path.to_owned(),
                 before: before.to_owned(),
@@ -135,21 +159,21 @@ impl Outcome {
     }
 }
 
-/// Restores one change.
-pub(crate) fn put_back(root: &Root, active: &ActiveChange) -> Outcome {
+/// Restores one change, of those that are still in force.
+pub(crate) fn put_back(root: &Root, active: &ActiveChange, in_force: &Changes) -> Outcome {
     let path = active.path();
     if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
         return Outcome::not_restored(false, path, "", Cause::Foreign);
     }
     match active {
-        ActiveChange::Value(value) => value_back(root, value),
+        ActiveChange::Value(value) => value_back(root, value, in_force),
         ActiveChange::Folder(folder) => folder_back(root, folder),
     }
 }
 
 /// Whether the kernel may change a written value: it rounds a clock to one that the processor has. All other
 /// steered files contain what was written, or refuse it.
-fn is_rounded(path: &str) -> bool {
+pub(crate) fn is_rounded(path: &str) -> bool {
     path.ends_with("/scaling_max_freq")
 }
 
@@ -158,7 +182,7 @@ pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
     ours == now || path.ends_with("/cpu.max") && time::is_scaled(ours, now)
 }
 
-fn value_back(root: &Root, value: &Value) -> Outcome {
+fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
     let Value { path, before, .. } = value;
     let not_restored = |cause| Outcome::not_restored(false, path, before, cause);
     let is_same_folder =
@@ -174,7 +198,7 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         return not_restored(Cause::Gone);
     }
     if is_controllers(path) {
-        return controllers_back(root, value, &now);
+        return controllers_back(root, value, &now, in_force);
     }
     if now == *before {
         return Outcome::well(false);
@@ -193,21 +217,32 @@ fn value_back(root: &Root, value: &Value) -> Outcome {
         not = not_restored(cause).not;
     }
     let refused = |why: String| Outcome::not_restored(true, path, before, Cause::Refused { why });
+    let write = |text: &str| root.write_in(value.folder, path, &format!("{text}\n"));
     // The kernel accepts no empty write, and treats an empty line as nothing.
-    if let Err(error) = root.write(path, &format!("{before}\n")) {
-        let why = format!("writing that again: {error}");
-        if let Some(all) = widest(root, value) {
-            // A refusal is always reported.
-            let _ = root.write(path, &format!("{all}\n"));
+    if let Err(error) = write(before) {
+        if !is_same_folder() {
+            return not_restored(Cause::Gone);
         }
-        return refused(why);
+        return match widest(root, value) {
+            Some(all) if write(&all).is_ok() && root.text(path).known() == Some(&all) => {
+                let cause = Cause::Widest { found: all };
+                Outcome::not_restored(true, path, before, cause)
+            }
+            _ => refused(format!("writing that again: {error}")),
+        };
     }
     match root.text(path).get() {
         Ok(found) if found == before => Outcome {
             not,
             ..Outcome::well(true)
         },
-        Ok(found) => refused(format!("writing that again changed it to `{found}`")),
+        Ok(found) if is_rounded(path) => {
+            refused(format!("writing that again changed it to `{found}`"))
+        }
+        Ok(found) => {
+            let found = found.clone();
+            Outcome::not_restored(true, path, before, Cause::Changed { found })
+        }
         Err(why) => refused(why.reason),
     }
 }
@@ -226,8 +261,9 @@ pub(crate) fn is_controllers(path: &str) -> bool {
     path.ends_with("/cgroup.subtree_control")
 }
 
-/// Removes the controllers that were not there before, and that no other program can have added.
-fn controllers_back(root: &Root, value: &Value, now: &str) -> Outcome {
+/// Removes the controllers that were not there before, except those that a group below uses by now: its values would go
+/// with the controller.
+fn controllers_back(root: &Root, value: &Value, now: &str, in_force: &Changes) -> Outcome {
     let Value { path, before, .. } = value;
     let has = |text: &str, name: &str| text.split_whitespace().any(|known| known == name);
     let of_ours = value.ours.iter().flat_map(|text| text.split_whitespace());
@@ -242,17 +278,31 @@ fn controllers_back(root: &Root, value: &Value, now: &str) -> Outcome {
         .collect();
     added.sort_unstable();
     added.dedup();
-    if added.is_empty() {
-        return Outcome::well(false);
-    }
-    let text: Vec<String> = added.iter().map(|name| format!("-{name}")).collect();
-    match root.write(path, &text.join(" ")) {
-        Ok(()) => Outcome::well(true),
-        Err(error) => {
-            let why = format!("writing `{}`: {error}", text.join(" "));
-            Outcome::not_restored(true, path, before, Cause::Refused { why })
+    let mut outcome = Outcome::well(false);
+    let mut not = |cause| {
+        let more = Outcome::not_restored(true, path, before, cause);
+        outcome.settled &= more.settled;
+        outcome.not.extend(more.not);
+    };
+    let is_own = |path: &str| in_force.value(path).is_some();
+    added.retain(|name| {
+        let by = in_use(root, folder_of(path), name, is_own);
+        if let Some(by) = &by {
+            let (controller, by) = ((*name).to_owned(), by.clone());
+            not(Cause::InUse { controller, by });
         }
+        by.is_none()
+    });
+    let text: Vec<String> = added.iter().map(|name| format!("-{name}")).collect();
+    let text = text.join(" ");
+    if !text.is_empty() {
+        if let Err(error) = root.write_in(value.folder, path, &text) {
+            let why = format!("writing `{text}`: {error}");
+            not(Cause::Refused { why });
+        }
+        outcome.touched = true;
     }
+    outcome
 }
 
 /// Moves a folder's threads back and removes it.

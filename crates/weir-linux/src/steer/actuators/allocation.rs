@@ -4,7 +4,7 @@
 //! If the processor can limit the bandwidth of slow memory separately (AMD's SMBA), that limit is used. A new
 //! thread starts in the group of the thread that created it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::capability::Unavailable;
 use weir_model::units::GbPerSec;
@@ -13,7 +13,6 @@ use super::KernelAccess;
 use crate::process::started;
 use crate::resctrl::{Resctrl, Resource};
 use crate::root::Root;
-use crate::steer::group;
 
 const MOUNT: &str = "/sys/fs/resctrl";
 
@@ -100,17 +99,25 @@ impl Own {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Moves in the threads of a control group that are not in yet; the earlier group of each is recorded.
-    pub fn gather(&self, access: &mut KernelAccess<'_>, of: &str) -> Result<(), Unavailable> {
+    /// Moves in the threads that are not in yet; the earlier group of each is recorded.
+    pub fn gather(
+        &self,
+        access: &mut KernelAccess<'_>,
+        threads: &[u32],
+    ) -> Result<(), Unavailable> {
+        let inside = inside(access.root, &self.path);
+        let outside: Vec<u32> = (threads.iter().copied())
+            .filter(|thread| !inside.contains(thread))
+            .collect();
+        if outside.is_empty() {
+            return Ok(());
+        }
         let lists = lists(access.root);
         let mut from: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-        let mine = format!("{}/tasks", self.path);
         let first = format!("{MOUNT}/tasks");
-        for thread in group::threads(access.root, of) {
+        for thread in outside {
             let known = lists.get(&thread).map_or(first.as_str(), String::as_str);
-            if known != mine {
-                from.entry(known).or_default().push(thread);
-            }
+            from.entry(known).or_default().push(thread);
         }
         for (list, threads) in from {
             access.writes.take(&self.path, list, &threads)?;
@@ -143,17 +150,16 @@ impl Own {
     }
 }
 
-/// Makes a monitoring group for the threads of a control group, and returns its path.
+/// Makes a monitoring group for threads, and returns its path.
 ///
 /// # Errors
 /// A thread is in a group of another program, which already counts its bytes; or the kernel refuses.
 pub(crate) fn make_monitor(
     access: &mut KernelAccess<'_>,
     number: usize,
-    of: &str,
+    threads: &[u32],
 ) -> Result<String, Unavailable> {
     let lists = lists(access.root);
-    let threads = group::threads(access.root, of);
     if let Some(list) = threads.iter().find_map(|thread| lists.get(thread)) {
         return Err(Unavailable::because(format!(
             "its threads are in {list}, a group of another program"
@@ -161,9 +167,23 @@ pub(crate) fn make_monitor(
     }
     let path = format!("{MOUNT}/mon_groups/{}", own_name(access.root, number));
     access.writes.make(&path, "tasks")?;
-    let list = format!("{MOUNT}/tasks");
-    access.writes.take(&path, &list, &threads)?;
+    access
+        .writes
+        .take(&path, &format!("{MOUNT}/tasks"), threads)?;
     Ok(path)
+}
+
+/// Moves threads that began since then into a monitoring group, unless they are in another group.
+pub(crate) fn monitor_more(
+    access: &mut KernelAccess<'_>,
+    monitor: &str,
+    threads: &[u32],
+) -> Result<(), Unavailable> {
+    let lists = lists(access.root);
+    let new = threads.iter().filter(|thread| !lists.contains_key(thread));
+    let new: Vec<u32> = new.copied().collect();
+    let list = format!("{MOUNT}/tasks");
+    access.writes.take(monitor, &list, &new).map(drop)
 }
 
 /// A name that no other process gives to a group.
@@ -181,8 +201,20 @@ pub(crate) fn bandwidth(
     percent: u32,
 ) -> Result<u32, Unavailable> {
     let wanted = (f64::from(percent.min(100)) / 100.0 * scale.all).round() as u64;
-    let found = own.set(access, scale.resource, wanted.max(scale.least).max(1))?;
-    Ok((found as f64 / scale.all * 100.0).round() as u32)
+    own.set(access, scale.resource, wanted.max(scale.least).max(1))?;
+    in_force(access.root, own, scale)
+}
+
+/// The percentage of the scale that a group has.
+pub(crate) fn in_force(root: &Root, own: &Own, scale: Scale) -> Result<u32, Unavailable> {
+    let schemata = Resctrl::find(root)?.schemata(own.name())?;
+    let values = schemata
+        .iter()
+        .filter(|(known, ..)| *known == scale.resource);
+    let least = values.map(|(.., value)| value).min();
+    let least = least
+        .ok_or_else(|| Unavailable::because(format!("{} has no {}", own.path, scale.resource)))?;
+    Ok((least as f64 / scale.all * 100.0).round() as u32)
 }
 
 /// Limits the ways that a group's lines fill; returns the ways in force.
@@ -198,6 +230,13 @@ pub(crate) fn ways(
         found = own.set(access, resource, mask)?;
     }
     Ok(found)
+}
+
+/// The threads in a group.
+fn inside(root: &Root, path: &str) -> BTreeSet<u32> {
+    let tasks = root.text(&format!("{path}/tasks"));
+    let lines = tasks.known().map_or("", String::as_str).lines();
+    lines.filter_map(|line| line.trim().parse().ok()).collect()
 }
 
 /// The list of every thread in a group other than the default group, as resctrl has it.

@@ -70,7 +70,6 @@ pub(crate) fn limit(
     cpus: &[u32],
     clock: Gigahertz,
 ) -> Result<Gigahertz, Unavailable> {
-    let mut fastest = 0;
     for policy in policies(access.root, cpus)? {
         let number = |name: &str| access.root.value::<u64>(&format!("{policy}/{name}"));
         let least = *number("cpuinfo_min_freq").get()?;
@@ -80,11 +79,17 @@ pub(crate) fn limit(
             None => *number("scaling_max_freq").get()?,
         };
         let wanted = ((clock.get() * 1e6).round() as u64).max(least).min(before);
-        let found = access.writes.set(&path, &wanted.to_string())?;
-        let found: u64 = found.parse().map_err(|_| {
-            Unavailable::because(format!("{path} says `{found}`, which is no clock"))
-        })?;
-        fastest = fastest.max(found);
+        access.writes.set(&path, &wanted.to_string())?;
+    }
+    in_force(access.root, cpus)
+}
+
+/// The limit of the fastest of some processors.
+pub(crate) fn in_force(root: &Root, cpus: &[u32]) -> Result<Gigahertz, Unavailable> {
+    let mut fastest = 0;
+    for policy in policies(root, cpus)? {
+        let found = root.value::<u64>(&format!("{policy}/scaling_max_freq"));
+        fastest = fastest.max(*found.get()?);
     }
     Ok(Gigahertz(fastest as f64 / 1e6))
 }

@@ -23,6 +23,10 @@ pub(crate) fn limit(
     let path = file(group, "cpuset.cpus");
     if !access.root.exists(&path) {
         group::give(access.root, access.writes, group, "cpuset")?;
+    } else if access.writes.before(&path).is_none()
+        && !group::is_given(access.writes, group, "cpuset")
+    {
+        may_be_empty_again(access.root, group)?;
     }
     let there = match group::above(group) {
         Some(above) => group::processors(access.root, above)?,
@@ -58,13 +62,10 @@ pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), U
 /// Whether a changed list could be restored.
 ///
 /// # Errors
-/// It is empty, and the kernel would not accept an empty list.
+/// It is empty, and the kernel accepts no empty list while tasks are in the group: there may be some later.
 pub(crate) fn may_be_empty_again(root: &Root, group: &str) -> Result<(), Unavailable> {
     let path = file(group, "cpuset.cpus");
-    let events = root.text(&file(group, "cgroup.events"));
-    let is_populated = |text: &String| !text.lines().any(|line| line == "populated 0");
-    let empty = root.text(&path).known().is_some_and(String::is_empty);
-    if empty && events.known().is_none_or(is_populated) {
+    if root.text(&path).known().is_some_and(String::is_empty) {
         return Err(Unavailable::because(format!(
             "{path} is empty, which the kernel does not take again while tasks are in the group; set it to what is meant, or take +cpuset away from the group above"
         )));

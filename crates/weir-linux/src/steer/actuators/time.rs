@@ -5,6 +5,7 @@ use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
 use super::KernelAccess;
+use crate::root::Root;
 use crate::steer::group::{self, file};
 
 /// The kernel refuses smaller values (`min_cfs_quota_period`) and periods beyond a second.
@@ -95,7 +96,14 @@ pub(crate) fn limit(
     };
     let all = f64::from(processors.max(1));
     let quota = Quota::of(share * all, period, before);
-    let found = Quota::parse(&access.writes.set(&path, &quota.to_string())?)?;
+    access.writes.set(&path, &quota.to_string())?;
+    in_force(access.root, group, processors)
+}
+
+/// The share of the time of some processors that a group has.
+pub(crate) fn in_force(root: &Root, group: &str, processors: u32) -> Result<f64, Unavailable> {
+    let found = Quota::parse(root.text(&file(group, "cpu.max")).get()?)?;
+    let all = f64::from(processors.max(1));
     Ok(found.processors().map_or(1.0, |p| (p / all).min(1.0)))
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -169,7 +170,7 @@ impl Kernel {
 
     fn obey(&self, path: &str, text: &str) -> io::Result<()> {
         if path.starts_with("/sys/fs/resctrl") {
-            return self.resctrl.write(path, text);
+            return self.resctrl.write(path, text, None);
         }
         if !self.real(path).exists() {
             return Err(io::ErrorKind::NotFound.into());
@@ -249,18 +250,29 @@ impl Kernel {
 
     /// A write is made completely or not at all.
     fn step(&self, does: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        match self.life.step() {
+        let done = match self.life.step() {
             Step::Whole => does(),
             // The kernel accepts the write, but the program has already ended.
             Step::Half => does().and_then(|()| Err(ended())),
             Step::Never => Err(ended()),
-        }
+        };
+        self.life.passed();
+        done
     }
 }
 
 impl Control for Kernel {
-    fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        self.step(|| self.obey(path, text))
+    fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()> {
+        self.step(|| {
+            let (own, _) = path.rsplit_once('/').unwrap();
+            let number = || fs::metadata(self.real(own)).map(|own| own.ino());
+            match folder {
+                Some(folder) if number()? != folder => {
+                    Err(io::Error::from_raw_os_error(libc::ESTALE))
+                }
+                _ => self.obey(path, text),
+            }
+        })
     }
 
     fn make_folder(&self, path: &str) -> io::Result<()> {

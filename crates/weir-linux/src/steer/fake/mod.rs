@@ -21,7 +21,7 @@ pub(super) use paper::{Life, Paper};
 const CPU: &str = "/sys/devices/system/cpu";
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
-/// A machine with four processors, two groups of tenants, and one group of another program.
+/// A machine with four processors, two groups of tenants, and groups of other programs.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     resctrl: fake::Fake,
@@ -52,11 +52,11 @@ impl Machine {
         );
         machine.put(&format!("{MOUNT}/cgroup.subtree_control"), "cpu memory\n");
         machine.put(&format!("{MOUNT}/cpuset.cpus.effective"), "0-3\n");
-        for group in ["/a.slice", "/a.slice/a", "/b", "/shared"] {
+        for group in ["/a.slice", "/a.slice/a", "/a.slice/other", "/b", "/shared"] {
             let group = format!("{MOUNT}{group}");
             kernel.make_folder(&group).unwrap();
             kernel
-                .write(&format!("{group}/cgroup.subtree_control"), "+cpu")
+                .write(&format!("{group}/cgroup.subtree_control"), "+cpu", None)
                 .unwrap();
         }
         machine.resctrl.add_group("others");
@@ -70,10 +70,10 @@ impl Machine {
             machine.begin(thread);
             machine.move_to(thread, group);
             let list = format!("/sys/fs/resctrl/{of_resctrl}/tasks").replace("//", "/");
-            kernel.write(&list, &format!("{thread}\n")).unwrap();
+            kernel.write(&list, &format!("{thread}\n"), None).unwrap();
         }
         kernel
-            .write(&format!("{MOUNT}/b/cpu.max"), "150000 50000")
+            .write(&format!("{MOUNT}/b/cpu.max"), "150000 50000", None)
             .unwrap();
         machine
     }
@@ -93,7 +93,9 @@ impl Machine {
 
     /// A write by another program.
     pub fn write(&self, path: &str, text: &str) {
-        self.kernel(&Life::default()).write(path, text).unwrap();
+        self.kernel(&Life::default())
+            .write(path, text, None)
+            .unwrap();
     }
 
     /// A process of one thread begins.
@@ -111,9 +113,14 @@ impl Machine {
         let kernel = self.kernel(&Life::default());
         for list in kernel.lists().into_iter().chain(kernel.lists_of_resctrl()) {
             if self.text(&list).lines().any(|line| line.parse() == Ok(id)) {
-                kernel.write(&list, &new.to_string()).unwrap();
+                kernel.write(&list, &new.to_string(), None).unwrap();
             }
         }
+    }
+
+    /// Whether a process or thread runs.
+    pub fn runs(&self, id: u32) -> bool {
+        self.real(&format!("/proc/{id}")).exists()
     }
 
     /// A process ends.
@@ -133,7 +140,11 @@ impl Machine {
         for id in super::group::threads(&self.root(&Life::default()), &path) {
             self.end(id);
         }
-        fs::remove_dir_all(self.real(&path)).unwrap();
+        // The kernel does not use the number of a group again.
+        let gone = self.real("/gone");
+        fs::create_dir_all(&gone).unwrap();
+        let number = fs::read_dir(&gone).unwrap().count();
+        fs::rename(self.real(&path), gone.join(number.to_string())).unwrap();
     }
 
     /// Another program makes it again.

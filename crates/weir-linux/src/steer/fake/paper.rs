@@ -15,6 +15,16 @@ struct Left {
     steps: Option<usize>,
     taken: usize,
     full: bool,
+    others: Option<Others>,
+}
+
+/// What other programs do after each step, by its number.
+struct Others(Box<dyn FnMut(usize) + Send>);
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 impl Life {
@@ -34,6 +44,23 @@ impl Life {
             Some(end) if at == end => Step::Half,
             Some(end) if at > end => Step::Never,
             _ => Step::Whole,
+        }
+    }
+
+    /// Other programs act after each step: while a record is being synced, and before a write is read back.
+    pub fn meanwhile(&self, others: impl FnMut(usize) + Send + 'static) {
+        self.0.lock().unwrap().others = Some(Others(Box::new(others)));
+    }
+
+    /// A step is over.
+    pub(super) fn passed(&self) {
+        let (at, others) = {
+            let mut left = self.0.lock().unwrap();
+            (left.taken - 1, left.others.take())
+        };
+        if let Some(mut others) = others {
+            others.0(at);
+            self.0.lock().unwrap().others = Some(others);
         }
     }
 
@@ -99,18 +126,20 @@ impl Storage for Paper {
         if self.is_full() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let mut text = self.text.lock().unwrap();
-        match self.life.step() {
+        let done = match self.life.step() {
             Step::Whole => {
-                text.extend(bytes);
+                self.text.lock().unwrap().extend(bytes);
                 Ok(())
             }
             Step::Half => {
-                text.extend(&bytes[..bytes.len() / 2]);
+                let half = &bytes[..bytes.len() / 2];
+                self.text.lock().unwrap().extend(half);
                 Err(ended())
             }
             Step::Never => Err(ended()),
-        }
+        };
+        self.life.passed();
+        done
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -122,7 +151,9 @@ impl Storage for Paper {
             if named {
                 *self.text.lock().unwrap() = bytes.to_vec();
             }
-            if self.life.step() != Step::Whole {
+            let step = self.life.step();
+            self.life.passed();
+            if step != Step::Whole {
                 return Err(ended());
             }
         }

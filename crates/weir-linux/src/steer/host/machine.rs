@@ -84,14 +84,14 @@ impl Machine for Host {
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        let not = self.release().into_iter();
-        let refused = not.filter(|not| not.cause.is_refused());
-        let left: Vec<String> = refused
-            .map(|not| format!("host: {}: {not}", not.path))
-            .collect();
-        match left.is_empty() {
-            true => Ok(RunNotes::default()),
-            false => Err(MachineError::NotRestored(left)),
+        let not = self.release();
+        let warnings = not.iter().map(ToString::to_string).collect();
+        match not.iter().any(|not| not.cause.is_refused()) {
+            true => Err(MachineError::NotRestored(warnings)),
+            false => Ok(RunNotes {
+                warnings,
+                ..RunNotes::default()
+            }),
         }
     }
 }
@@ -119,6 +119,7 @@ impl Host {
                 cores: own.cores,
                 busy: own.busy,
                 uses,
+                limits: own.limits,
             }),
             ..TenantProgress::default()
         }

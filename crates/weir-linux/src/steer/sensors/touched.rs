@@ -46,9 +46,9 @@ impl Touched {
         })
     }
 
-    /// The lines accessed since the last window, one for each sample: for each of some control groups with
-    /// those below it, in their order.
-    pub fn window(&mut self, root: &Root, groups: &[&str]) -> Vec<Residency> {
+    /// The lines accessed since the last window, one for each sample: for each of some processes, or control groups
+    /// with those below them, in their order.
+    pub fn window(&mut self, root: &Root, tenants: &[(&Scope, &str)]) -> Vec<Residency> {
         let Self {
             sampler,
             blocks,
@@ -65,16 +65,19 @@ impl Touched {
                     .add(node, LINE as u64);
             }
         });
-        let mut all = vec![Residency::default(); groups.len()];
+        let mut all = vec![Residency::default(); tenants.len()];
         for (&process, touched) in seen.iter() {
             let Ok(of) = group_of(root, &Scope::Pid(process)) else {
                 continue;
             };
-            let is_in = |group: &&str| {
-                of.strip_prefix(*group)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            // The group of a process may have others, too.
+            let is_in = |(scope, group): &(&Scope, &str)| match scope {
+                Scope::Pid(own) => *own == process,
+                _ => of
+                    .strip_prefix(group)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
             };
-            if let Some(place) = groups.iter().position(is_in) {
+            if let Some(place) = tenants.iter().position(is_in) {
                 for (node, bytes) in touched.iter() {
                     all[place].add(node, bytes.get());
                 }

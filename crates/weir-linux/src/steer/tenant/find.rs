@@ -2,7 +2,8 @@
 
 use weir_model::capability::Unavailable;
 
-use super::{ActiveLimit, Tenant};
+use super::Tenant;
+use super::limits::ActiveLimit;
 use crate::root::Root;
 use crate::steer::actuators::{Actuator, allocation, clock, cores};
 use crate::steer::config::HostConfig;
@@ -134,8 +135,10 @@ impl Tenant {
             cpus,
             actuator: actuator.into(),
             number,
-            held: ActiveLimit::default(),
+            incarnation: None,
+            limit: ActiveLimit::default(),
             busy,
+            monitor: None,
             moved: Err(Unavailable::because("its bytes are not counted")),
             pages: Err(Unavailable::because("its pages were not read yet")),
             look: None,

@@ -1,15 +1,14 @@
-//! A tenant of this host: found by its scope (`find`), observed, limited.
+//! A tenant of this host: found by its scope (`find`), observed, limited (`limits`).
 
 mod find;
+mod limits;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
-use super::actuators::{Actuator, KernelAccess, allocation, clock, cores, time};
+use super::actuators::{Actuator, KernelAccess, allocation};
 use super::config::HostConfig;
 use super::group::{self, file};
 use super::journalled_writes::JournalledWrites;
@@ -20,9 +19,9 @@ use super::sensors::residency::{self, Residency};
 use super::sensors::traffic::{self, Moved};
 use crate::process::started;
 use crate::root::Root;
-use crate::topology::list;
 
 pub(super) use find::Refusals;
+use limits::{ActiveLimit, Incarnation};
 
 /// A tenant.
 #[derive(Debug)]
@@ -39,8 +38,12 @@ pub struct Tenant {
     cpus: Vec<u32>,
     actuator: Vec<(Actuator, Result<(), Unavailable>)>,
     number: usize,
-    held: ActiveLimit,
+    /// Which one it is, of those that have its name one after another.
+    incarnation: Option<Incarnation>,
+    limit: ActiveLimit,
     busy: Busy,
+    /// Its monitoring group.
+    monitor: Option<String>,
     moved: Result<Moved, Unavailable>,
     pages: Result<Arc<Residency>, Unavailable>,
     look: Option<PageScan>,
@@ -69,16 +72,6 @@ impl PageScan {
         let due = now + after;
         Self { due, after }
     }
-}
-
-/// The limits of a tenant now.
-#[derive(Debug, Default)]
-struct ActiveLimit {
-    cores: Option<u32>,
-    time: Option<(f64, Nanos)>,
-    own: Option<allocation::Own>,
-    /// When it was last changed, by actuator.
-    last: Vec<(Actuator, Instant)>,
 }
 
 impl Tenant {
@@ -137,13 +130,34 @@ impl Tenant {
         if config.monitor {
             self.moved = self.monitor(&mut access);
         }
+        self.incarnation = self.incarnation(root);
     }
 
     /// Counts its bytes in a monitoring group, if none of its threads is in a group of another program.
-    fn monitor(&self, access: &mut KernelAccess<'_>) -> Result<Moved, Unavailable> {
+    fn monitor(&mut self, access: &mut KernelAccess<'_>) -> Result<Moved, Unavailable> {
         traffic::find(access.root)?;
-        let path = allocation::make_monitor(access, self.number, &self.group)?;
-        Ok(Moved::of(access.root, &path))
+        let threads = self.threads(access.root);
+        let path = allocation::make_monitor(access, self.number, &threads)?;
+        Ok(Moved::of(access.root, self.monitor.insert(path)))
+    }
+
+    /// Counts the bytes of threads that began outside of its monitoring group, too.
+    pub(super) fn monitor_more(&self, access: &mut KernelAccess<'_>) {
+        let monitor = self.monitor.as_deref();
+        let Some(monitor) = monitor.filter(|path| access.writes.has_made(path)) else {
+            return;
+        };
+        let threads = self.threads(access.root);
+        // Without them its bandwidth is reported too low, which is no reason to end.
+        let _ = allocation::monitor_more(access, monitor, &threads);
+    }
+
+    /// Its threads. The group of a process may have others, too.
+    fn threads(&self, root: &Root) -> Vec<u32> {
+        match self.scope {
+            Scope::Pid(process) => threads_of(root, process).unwrap_or_default(),
+            _ => group::threads(root, &self.group),
+        }
     }
 
     /// It is no tenant any more.
@@ -192,6 +206,7 @@ impl Tenant {
                 drew: Err(gone()),
                 touched: Err(gone()),
                 pages: Err(gone()),
+                limits: Vec::new(),
             };
         }
         let ran = self.busy.window(root, buffer);
@@ -212,184 +227,9 @@ impl Tenant {
             drew,
             touched: Err(Unavailable::because("accesses are not sampled")),
             pages: self.pages.clone(),
+            limits: Vec::new(),
         }
     }
-
-    /// A value that was restored by another thread.
-    pub(super) fn forget(&mut self) {
-        self.held = ActiveLimit::default();
-    }
-
-    pub(super) fn act(
-        &mut self,
-        access: &mut KernelAccess<'_>,
-        action: &Action,
-        config: &HostConfig,
-        others: &[Vec<u32>],
-    ) -> Result<Action, Unavailable> {
-        let tenant = self.name.clone();
-        match *action {
-            Action::Cores { cores, .. } => {
-                let wanted = cores.filter(|&n| (n as usize) < self.cpus.len());
-                self.permit(Actuator::Cores, config, wanted.is_none())?;
-                let found = match wanted {
-                    Some(n) => cores::limit(access, &self.group, &self.cpus, n)?,
-                    None => {
-                        cores::let_go(access, &self.group)?;
-                        group::processors(access.root, &self.group)?
-                    }
-                };
-                let found = u32::try_from(found.len()).unwrap_or(u32::MAX);
-                self.held.cores = wanted.map(|_| found);
-                // Its share of time is of the cores that it has.
-                if let Some((share, period)) = self.held.time {
-                    time::limit(access, &self.group, share, self.running(), period)?;
-                }
-                let cores = cores.map(|_| found);
-                Ok(Action::Cores { tenant, cores })
-            }
-            Action::ProcessorTime { share, period, .. } => {
-                let free = share.is_nan() || share >= 1.0;
-                self.permit(Actuator::ProcessorTime, config, free)?;
-                if free {
-                    time::let_go(access, &self.group)?;
-                    self.held.time = None;
-                    let share = 1.0;
-                    return Ok(Action::ProcessorTime {
-                        tenant,
-                        share,
-                        period,
-                    });
-                }
-                let share = share.max(config.floor);
-                let found = time::limit(access, &self.group, share, self.running(), period)?;
-                self.held.time = Some((share, period));
-                let share = found;
-                Ok(Action::ProcessorTime {
-                    tenant,
-                    share,
-                    period,
-                })
-            }
-            Action::Bandwidth { percent, .. } => {
-                self.permit(Actuator::Bandwidth, config, percent >= 100)?;
-                if percent >= 100 && self.held.own.is_none() {
-                    return Ok(Action::Bandwidth {
-                        tenant,
-                        percent: 100,
-                    });
-                }
-                let scale = allocation::scale(access.root, config.full)?;
-                let floor = (config.floor * 100.0).ceil() as u32;
-                let own = self.own(access)?;
-                own.gather(access, &self.group)?;
-                let percent = allocation::bandwidth(access, &own, scale, percent.max(floor))?;
-                Ok(Action::Bandwidth { tenant, percent })
-            }
-            Action::CacheWays { mask, .. } => {
-                self.permit(Actuator::CacheWays, config, false)?;
-                let own = self.own(access)?;
-                own.gather(access, &self.group)?;
-                let found = allocation::ways(access, &own, u64::from(mask))?;
-                let mask = u32::try_from(found).unwrap_or(u32::MAX);
-                Ok(Action::CacheWays { tenant, mask })
-            }
-            Action::Clock { clock, .. } => {
-                self.permit(Actuator::Clock, config, clock.is_none())?;
-                let Some(wanted) = clock else {
-                    clock::let_go(access, &self.cpus)?;
-                    return Ok(Action::Clock {
-                        tenant,
-                        clock: None,
-                    });
-                };
-                alone_on(access.root, &self.cpus, others)?;
-                let clock = Some(clock::limit(access, &self.cpus, wanted)?);
-                Ok(Action::Clock { tenant, clock })
-            }
-            Action::Prefetchers { .. } => Err(Unavailable::because(
-                "prefetchers belong to cores, not to a tenant",
-            )),
-            Action::InterleaveWeights { .. } => Err(Unavailable::because(
-                "the weights of interleaving are the system's, and not a tenant's",
-            )),
-            Action::MovePages { .. } | Action::Place { .. } => Err(Unavailable::because(
-                "pages are moved by the machine that started the tenant",
-            )),
-        }
-    }
-
-    /// Cores that it may use now.
-    fn running(&self) -> u32 {
-        let all = u32::try_from(self.cpus.len()).unwrap_or(u32::MAX);
-        self.held.cores.unwrap_or(all)
-    }
-
-    /// Its group of resctrl, made when it is first needed.
-    fn own(&mut self, access: &mut KernelAccess<'_>) -> Result<allocation::Own, Unavailable> {
-        // A watchdog may have restored it.
-        if let Some(own) = (self.held.own.as_ref()).filter(|own| access.writes.has_made(own.path()))
-        {
-            return Ok(own.clone());
-        }
-        let own = allocation::Own::make(access, self.number)?;
-        self.moved = Ok(Moved::of(access.root, own.path()));
-        Ok(self.held.own.insert(own).clone())
-    }
-
-    /// Whether it may be changed by an actuator now.
-    fn permit(
-        &mut self,
-        actuator: Actuator,
-        config: &HostConfig,
-        free: bool,
-    ) -> Result<(), Unavailable> {
-        let allowed = self.actuator.iter().find(|(known, _)| *known == actuator);
-        if let Some((_, Err(why))) = allowed {
-            // A tenant that cannot be limited is free already.
-            return if free { Ok(()) } else { Err(why.clone()) };
-        }
-        let now = Instant::now();
-        let last = self
-            .held
-            .last
-            .iter_mut()
-            .find(|(known, _)| *known == actuator);
-        let dwell = Duration::from_nanos(config.dwell.get().max(0.0) as u64);
-        match last {
-            Some((_, at)) if !free && now.duration_since(*at) < dwell => {
-                Err(Unavailable::because(format!(
-                    "{actuator} was changed less than {:.0} ms ago",
-                    config.dwell.get() / 1e6
-                )))
-            }
-            Some((_, at)) => {
-                *at = now;
-                Ok(())
-            }
-            None => {
-                self.held.last.push((actuator, now));
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Whether no other tenant uses some processors.
-fn alone_on(root: &Root, cpus: &[u32], others: &[Vec<u32>]) -> Result<(), Unavailable> {
-    let online = root.text("/sys/devices/system/cpu/online");
-    let online = list::parse(online.get()?)?;
-    if online.iter().all(|cpu| cpus.contains(cpu)) {
-        return Err(Unavailable::because(
-            "it may run on every processor, whose clocks it shares with all programs; give it processors of its own (cpuset.cpus)",
-        ));
-    }
-    if others.iter().flatten().any(|cpu| cpus.contains(cpu)) {
-        return Err(Unavailable::because(
-            "other tenants may run on its processors and share their clocks",
-        ));
-    }
-    Ok(())
 }
 
 /// Moves a process into a group of its own, below its present group: threaded, so that its memory stays with
@@ -409,8 +249,7 @@ fn own_group(
     group::give(access.root, access.writes, own, "cpu")?;
     // Threads start while others move.
     for _ in 0..8 {
-        let all = access.root.list(&format!("/proc/{process}/task"));
-        let all = all.get()?.iter().filter_map(|name| name.parse().ok());
+        let all = threads_of(access.root, process)?.into_iter();
         let inside = access.root.text(&file(own, "cgroup.threads"));
         let inside = inside.known().cloned().unwrap_or_default();
         let is_inside = |id: &u32| inside.lines().any(|line| line.trim().parse() == Ok(*id));
@@ -424,6 +263,13 @@ fn own_group(
     Err(Unavailable::because(format!(
         "process {process} starts threads faster than they can be moved"
     )))
+}
+
+/// The threads of a process.
+fn threads_of(root: &Root, process: u32) -> Result<Vec<u32>, Unavailable> {
+    let names = root.list(&format!("/proc/{process}/task"));
+    let names = names.get()?.iter();
+    Ok(names.filter_map(|name| name.parse().ok()).collect())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use weir_steer::log::words;
 use weir_steer::registry::Policy;
 use weir_steer::scenario_run::tier_names;
 use weir_steer::scope::Scope;
-use weir_steer::steered::{Steered, SteeredTenant};
+use weir_steer::steered::{Released, Steered, SteeredTenant};
 
 use super::keeper::{Beginning, Keeper, Told, notify};
 use super::log_file::LogFile;
@@ -149,8 +149,11 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let releaser = host.releaser();
     let watchdog = Watchdog::start(patience, move || {
         say("weir: the loop has stopped: all limits are removed");
-        if let Err(why) = releaser.release_within(patience) {
-            say(&format!("weir: {why}"));
+        match releaser.release_within(patience) {
+            Ok(different) => different
+                .iter()
+                .for_each(|not| say(&format!("weir: {not}"))),
+            Err(why) => say(&format!("weir: {why}")),
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
@@ -269,20 +272,20 @@ fn allowed(least: Duration, patience: Duration) -> Duration {
 }
 
 fn finish(ended: Ended) -> Result<()> {
-    let left = ended.not_restored;
-    for not in &left {
+    let Released {
+        different,
+        is_refused,
+    } = ended.released;
+    for not in &different {
         say(&format!("weir: {not}"));
     }
     if let Some(why) = ended.failure {
         return Err(why.into());
     }
-    if left.is_empty() {
-        return Ok(());
+    match is_refused {
+        true => Err(Failure::work("not everything could be restored")),
+        false => Ok(()),
     }
-    Err(Failure::work(format!(
-        "{} things could not be restored",
-        left.len()
-    )))
 }
 
 /// The log, the metrics and the status socket. If one is not available, this is reported as a trouble, and

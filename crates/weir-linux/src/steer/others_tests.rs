@@ -1,0 +1,220 @@
+//! What other programs do while Weir steers: groups are made again, limits and neighbours change.
+
+use weir_model::action::Action;
+use weir_model::units::Nanos;
+
+use super::actuators::Actuator;
+use super::fake::{Life, Machine, Paper};
+use super::host::Host;
+use super::host_tests::{A, EVENTS, config, cores, host, time};
+use super::journalled_writes::JournalledWrites;
+use super::restore::Cause;
+
+#[test]
+fn what_somebody_else_changes_meanwhile_is_theirs() {
+    let machine = Machine::new();
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    host.act(&time("cgroup:/b", 0.1)).unwrap();
+    machine.write("/sys/fs/cgroup/b/cpu.max", "max 50000");
+    let why = host.act(&time("cgroup:/b", 0.2)).unwrap_err();
+    assert!(why.reason.contains("another program changed"), "{why}");
+    let not = host.release();
+    assert_eq!(not.len(), 1, "{not:?}");
+    assert!(matches!(&not[0].cause, Cause::Changed { found } if found == "max 50000"));
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "max 50000\n");
+    assert_eq!(host.release(), []);
+}
+
+#[test]
+fn a_tenant_that_begins_again_is_limited_again() {
+    let machine = Machine::new();
+    let b = "cgroup:/b";
+    let mut host = host(&machine, config(&[b])).unwrap();
+    let bandwidth = Action::Bandwidth {
+        tenant: b.to_owned(),
+        percent: 50,
+    };
+    let hold = |host: &mut Host| {
+        for action in [cores(b, Some(1)), time(b, 0.5), bandwidth.clone()] {
+            host.act(&action).unwrap();
+        }
+    };
+    let limits = |host: &mut Host| host.observe(Nanos(0.0)).tenants.swap_remove(0).limits;
+    hold(&mut host);
+    assert_eq!(limits(&mut host), []);
+
+    machine.vanish("/b");
+    machine.make("/b");
+    machine.begin(202);
+    machine.move_to(202, "/b");
+    machine.write("/sys/fs/resctrl/tasks", "202");
+    let why = host.act(&time(b, 0.4)).unwrap_err();
+    assert!(why.reason.contains("began again"), "{why}");
+    let free = Action::Bandwidth {
+        tenant: b.to_owned(),
+        percent: 100,
+    };
+    assert_eq!(limits(&mut host), [cores(b, None), time(b, 1.0), free]);
+    let again = machine.tree();
+    hold(&mut host);
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0\n");
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "5000 10000\n");
+    let groups = std::fs::read_dir(machine.real("/sys/fs/resctrl"))
+        .unwrap()
+        .flatten();
+    let mut names = groups.map(|entry| entry.file_name().into_string().unwrap());
+    let own = names.find(|name| name.starts_with("weir-steer-")).unwrap();
+    let own = format!("/sys/fs/resctrl/{own}");
+    assert_eq!(machine.text(&format!("{own}/tasks")), "202\n");
+
+    // A thread that began outside of it is taken in.
+    machine.begin(203);
+    machine.move_to(203, "/b");
+    machine.write("/sys/fs/resctrl/tasks", "203");
+    assert_eq!(limits(&mut host), []);
+    assert_eq!(machine.text(&format!("{own}/tasks")), "202\n203\n");
+    machine.end(203);
+
+    assert_eq!(host.release(), []);
+    let after = machine.tree();
+    assert_eq!(
+        after.get("/sys/fs/cgroup/b/cpu.max"),
+        again.get("/sys/fs/cgroup/b/cpu.max")
+    );
+    assert!(!after.contains_key("/sys/fs/cgroup/b/cpuset.cpus"));
+}
+
+#[test]
+fn a_tenant_that_begins_again_while_it_is_limited_has_all_of_its_processors() {
+    let (machine, life) = (Machine::new(), Life::default());
+    let root = machine.root(&life);
+    let (writes, _) = JournalledWrites::on(&root, Box::new(Paper::default())).unwrap();
+    let mut host = Host::with(&root, config(&["cgroup:/b"]), &EVENTS, Some(writes)).unwrap();
+    let (others, from) = (machine.clone(), life.taken());
+    // After the first write, which gives the group its controller.
+    life.meanwhile(move |step| {
+        if step == from {
+            others.vanish("/b");
+            others.make("/b");
+        }
+    });
+    host.act(&cores("cgroup:/b", Some(1))).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0\n");
+    let seen = host.observe(Nanos(0.0)).tenants.swap_remove(0);
+    assert_eq!(seen.limits, [cores("cgroup:/b", None)]);
+    assert_eq!(host.tenants()[0].cpus(), [0, 1, 2, 3]);
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0-3\n");
+    host.act(&cores("cgroup:/b", Some(1))).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0\n");
+    assert_eq!(host.release(), []);
+}
+
+#[test]
+fn a_limit_that_another_program_changed_is_what_is_reported() {
+    let machine = Machine::new();
+    let b = "cgroup:/b";
+    let mut host = host(&machine, config(&[b])).unwrap();
+    host.act(&time(b, 0.5)).unwrap();
+    host.act(&cores(b, Some(1))).unwrap();
+    machine.write("/sys/fs/cgroup/b/cpu.max", "2000 10000");
+    machine.write("/sys/fs/cgroup/b/cpuset.cpus", "0-2");
+    let limits = |host: &mut Host| host.observe(Nanos(0.0)).tenants.swap_remove(0).limits;
+    let found = limits(&mut host);
+    assert_eq!(found[0], cores(b, Some(3)));
+    assert!(
+        matches!(found[1], Action::ProcessorTime { share, .. } if (share - 0.2 / 3.0).abs() < 1e-9)
+    );
+    assert_eq!(limits(&mut host), []);
+    // It is removed while Weir goes on, and the end still says so.
+    host.act(&time(b, 1.0)).unwrap_err();
+    let told: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter()
+            .any(|not| not.contains("changed it to `2000 10000`")),
+        "{told:?}"
+    );
+    assert!(
+        told.iter().any(|not| not.contains("changed it to `0-2`")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_period_that_the_kernel_doubles_is_not_somebody_elses() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    host.act(&time("cgroup:/b", 0.1)).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "4000 10000\n");
+    machine.write("/sys/fs/cgroup/b/cpu.max", "8000 20000");
+    host.act(&time("cgroup:/b", 0.2)).unwrap();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "8000 10000\n");
+    machine.write("/sys/fs/cgroup/b/cpu.max", "32000 40000");
+    assert_eq!(host.release(), []);
+    assert_eq!(machine.tree(), before);
+}
+
+#[test]
+fn an_empty_list_of_a_group_without_tasks_is_not_changed() {
+    let machine = Machine::new();
+    machine.make("/later");
+    let hold = |machine: &Machine| {
+        let mut host = host(machine, config(&["cgroup:/later"])).unwrap();
+        let can = host.tenants()[0].can(Actuator::Cores);
+        // Another program may add the controller only now.
+        machine.write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset");
+        let why = host.act(&cores("cgroup:/later", Some(1))).unwrap_err();
+        assert!(why.reason.contains("does not take again"), "{why}");
+        machine.begin(401);
+        machine.move_to(401, "/later");
+        assert_eq!(host.release(), []);
+        machine.end(401);
+        assert_eq!(machine.text("/sys/fs/cgroup/later/cpuset.cpus"), "\n");
+        can
+    };
+    assert!(hold(&machine));
+    assert!(!hold(&machine));
+}
+
+#[test]
+fn a_controller_that_a_sibling_uses_is_left_and_told() {
+    let machine = Machine::new();
+    let mut host = host(&machine, config(&["cgroup:/a.slice/a"])).unwrap();
+    host.act(&cores("cgroup:/a.slice/a", Some(1))).unwrap();
+    for group in ["", "/a.slice"] {
+        let path = format!("/sys/fs/cgroup{group}/cgroup.subtree_control");
+        machine.write(&path, "+cpuset");
+    }
+    let sibling = "/sys/fs/cgroup/a.slice/other/cpuset.cpus";
+    machine.write(sibling, "2");
+    let told: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    assert_eq!(machine.text(sibling), "2\n");
+    assert_eq!(machine.text(&format!("{A}/cpuset.cpus")), "0-3\n");
+    for said in [
+        "it is `0-3`, which does not limit the group",
+        "Weir added cpuset, which /sys/fs/cgroup/a.slice/other/cpuset.cpus uses now",
+        "Weir added cpuset, which /sys/fs/cgroup/a.slice/cgroup.subtree_control uses now",
+    ] {
+        assert!(
+            told.iter().any(|not| not.contains(said)),
+            "{said}: {told:?}"
+        );
+    }
+    // It belongs to the other program now, so that there is nothing to restore.
+    assert_eq!(host.release(), []);
+}
+
+#[test]
+fn only_the_threads_of_a_process_are_counted_for_it() {
+    let machine = Machine::new();
+    let host = host(&machine, config(&["=pid:301"])).unwrap();
+    let monitors = machine.real("/sys/fs/resctrl/mon_groups");
+    let monitor = std::fs::read_dir(monitors)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let counted = std::fs::read_to_string(monitor.path().join("tasks")).unwrap();
+    assert_eq!(counted, "301\n");
+    drop(host);
+}
