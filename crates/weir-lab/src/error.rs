@@ -3,6 +3,7 @@
 use weir_model::access::Pattern;
 use weir_model::machine::MachineError;
 use weir_model::topology::{TierName, Topology};
+use weir_model::units::Bytes;
 
 /// Why there is no plan for what was asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -47,6 +48,20 @@ pub enum LabError {
         /// The largest that fits, in bytes.
         most: u64,
     },
+    /// More memory than a tier has.
+    #[error(
+        "{what}: {wanted} of memory are wanted, and `{tier}` has {memory}; take a smaller working set or fewer threads"
+    )]
+    Room {
+        /// The point.
+        what: String,
+        /// What it needs.
+        wanted: Bytes,
+        /// Where.
+        tier: TierName,
+        /// What there is, with the tiers that it reads from.
+        memory: Bytes,
+    },
     /// Options that leave nothing to measure.
     #[error("{0}")]
     Nothing(String),
@@ -55,7 +70,7 @@ pub enum LabError {
     Lacks(String),
     /// The machine refused or failed.
     #[error(transparent)]
-    Machine(#[from] MachineError),
+    Machine(MachineError),
     /// The machine answered, and nothing follows from what it said.
     #[error("{0}")]
     Failed(String),
@@ -65,6 +80,15 @@ pub enum LabError {
     /// A dry lab counts what is asked, and answers nothing.
     #[error("a dry lab answers nothing")]
     Dry,
+}
+
+impl From<MachineError> for LabError {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Interrupted => LabError::Stopped,
+            error => LabError::Machine(error),
+        }
+    }
 }
 
 impl LabError {

@@ -12,7 +12,7 @@ use weir_model::machine::{Identity, Machine, MachineError, Testbed};
 use weir_model::topology::Topology;
 
 use crate::sweep::{Finished, Watcher, run_rounds};
-use crate::{LabError, PointSpec};
+use crate::{LabError, PointSpec, room};
 
 /// Where answers are kept, and who follows the work. Called from the threads that measure.
 pub trait Keeper: Sync {
@@ -284,6 +284,7 @@ impl<'a> Lab<'a> {
         take: &mut dyn FnMut(Finished),
     ) -> Result<(), LabError> {
         let plan = self.runnable(plan, asked)?;
+        room::check(&plan, self.bench.topology)?;
         if self.dry {
             self.notes().asks.extend(plan);
             return Err(LabError::Dry);

@@ -28,6 +28,7 @@ pub mod lab;
 pub mod plan;
 pub mod record;
 pub mod reproduce;
+mod room;
 pub mod statistics;
 pub mod steadiness;
 pub mod studies;

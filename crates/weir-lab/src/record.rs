@@ -47,7 +47,7 @@ impl Recorded {
 pub enum RecordError {
     /// The machine refused or failed.
     #[error(transparent)]
-    Machine(#[from] MachineError),
+    Machine(MachineError),
     /// The point asks for more threads than there are cores, or for none.
     #[error("{threads} threads do not fit: there are {cores} cores, and each takes one")]
     Threads {
@@ -75,6 +75,15 @@ pub enum RecordError {
     /// The user asked to end while the point was under way.
     #[error("stopped by the user")]
     Stopped,
+}
+
+impl From<MachineError> for RecordError {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Interrupted => RecordError::Stopped,
+            error => RecordError::Machine(error),
+        }
+    }
 }
 
 /// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing

@@ -365,7 +365,7 @@ fn a_tail_that_grows_with_load_is_told_with_its_company() {
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
     assert!(of("dram tail").contains("does not grow"), "{found:?}");
     let cxl = of("cxl0 tail");
-    assert!(cxl.contains("(1.0x that of dram)"), "{cxl}");
+    assert!(cxl.contains("(1.0x the 230 ns of dram)"), "{cxl}");
     assert!(cxl.contains("grows with load"), "{cxl}");
     assert!(cxl.contains("32 readers") || cxl.contains("31 "), "{cxl}");
     // The gap of DRAM is 30 ns whoever is beside it; CXL's grows by 10 ns for each. A distribution keeps
@@ -406,6 +406,7 @@ fn a_block_past_which_larger_ones_are_worse_is_named() {
         let kib = point.block_bytes.unwrap().get() as f64 / 1024.0;
         let falls = point.threads == 2 && kib > 32.0;
         point.gbps = Some(GbPerSec(if falls { 5.0 } else { 4.0 + kib / 16.0 }));
+        point.ci95 = Some(0.1);
     }
     let found = of_points(&points, &topology);
     let verdict = found
@@ -422,6 +423,33 @@ fn a_block_past_which_larger_ones_are_worse_is_named() {
 }
 
 #[test]
+fn figures_whose_intervals_overlap_give_no_advice_and_no_multiple() {
+    let topology = Toy::default().topology();
+    let plan = bandwidth::Bandwidth::default().plan(&topology).unwrap();
+    let found = |half: f64| {
+        let mut points: Vec<Point> = plan.iter().map(blank).collect();
+        for point in &mut points {
+            point.gbps = Some(GbPerSec(if point.op == Op::NtSt { 14.0 } else { 10.0 }));
+            point.ci95 = Some(half);
+        }
+        let all = of_points(&points, &topology);
+        let stores = all.into_iter().find(|v| v.about == "dram stores");
+        stores.unwrap().text
+    };
+    assert!(
+        found(1.0).contains("move data here with nt_st"),
+        "{}",
+        found(1.0)
+    );
+    let noise = found(3.0);
+    assert!(
+        noise.contains("not known") && noise.contains("14.0 ±3.00"),
+        "{noise}"
+    );
+    assert!(!noise.contains("1.4x"), "{noise}");
+}
+
+#[test]
 fn copies_are_advised_by_pair() {
     let topology = Toy::default().topology();
     let plan = movement::Movement::default().plan(&topology).unwrap();
@@ -430,6 +458,7 @@ fn copies_are_advised_by_pair() {
         let offloaded = point.batch.is_some_and(|batch| batch > 1);
         let near = point.source == Some(TierName::dram());
         point.gbps = Some(GbPerSec(if offloaded && near { 30.0 } else { 10.0 }));
+        point.ci95 = Some(0.1);
     }
     let found = of_points(&points, &topology);
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;

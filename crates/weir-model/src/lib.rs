@@ -66,6 +66,7 @@ pub mod platform;
 pub mod published;
 pub mod region;
 pub mod scope;
+pub mod stop;
 pub mod tenant;
 pub mod toml;
 pub mod topology;

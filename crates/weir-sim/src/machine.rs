@@ -13,6 +13,7 @@ use weir_model::machine::{
 };
 use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::platform::Platform;
+use weir_model::stop;
 use weir_model::tenant::{Stream, Tenant};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
@@ -310,7 +311,10 @@ impl Machine for SimMachine {
             tenant.regions = (run.engine.pages_mut()).observe(i, &self.model.topology);
         }
         run.disturbed = false;
-        Ok(observation)
+        match stop::requested() {
+            true => Err(MachineError::Interrupted),
+            false => Ok(observation),
+        }
     }
 
     fn act(&mut self, action: &Action) -> Result<Applied, MachineError> {

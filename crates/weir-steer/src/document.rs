@@ -44,7 +44,7 @@ pub struct SteerSummary {
 }
 
 /// One phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseSummary {
     /// When it began, in seconds.
     pub from_s: f64,

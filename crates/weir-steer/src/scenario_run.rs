@@ -83,11 +83,16 @@ pub fn run_scenario(
         let mut summary = PhaseSummary {
             from_s: from.as_secs(),
             to_s: seen[seen.len() - 1].t_s,
-            protected: alone(testbed, phase, Role::Protected, options)?,
-            restrained: alone(testbed, phase, Role::Restrained, options)?,
-            settle_s: None,
-            release_s: None,
+            ..PhaseSummary::default()
         };
+        let sides = [Role::Protected, Role::Restrained];
+        match sides.map(|role| alone(testbed, phase, role, options)) {
+            [Err(MachineError::Interrupted), _] | [_, Err(MachineError::Interrupted)] => break,
+            [protected, restrained] => {
+                summary.protected = protected?;
+                summary.restrained = restrained?;
+            }
+        }
         judge(&mut summary, &seen);
         summaries.push(summary);
         from = to;
@@ -130,7 +135,10 @@ fn steps(
         if !go_on(done) {
             break;
         }
-        records.push(WindowRecord::of(&control_loop.step()?, &tenants, tiers));
+        match control_loop.step() {
+            Err(MachineError::Interrupted) => break,
+            step => records.push(WindowRecord::of(&step?, &tenants, tiers)),
+        }
     }
     Ok(records)
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use weir_model::units::Nanos;
 
 use crate::failure::Result;
 use crate::interrupt::Stop;
+use crate::machine::without_spaces;
 use crate::store::Store;
 
 /// Options of every verb.
@@ -13,7 +15,7 @@ use crate::store::Store;
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Machine: `host`, a platform such as emr2s+cxl-a, or a file; see `weir help machines`.
-    #[arg(long, global = true, value_name = "MACHINE", default_value = "host")]
+    #[arg(long, global = true, value_name = "MACHINE", default_value = "host", value_parser = machine)]
     pub on: String,
     /// Output: table for reading, json as docs/json.md describes, csv with a head.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
@@ -30,9 +32,17 @@ pub struct Global {
     /// Seed of every random choice.
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Before this host is measured, wait at most so long until other programs leave it quiet.
+    #[arg(long, global = true, value_name = "TIME")]
+    pub wait: Option<Nanos>,
     /// No progress on standard error; warnings and errors stay.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+/// A machine's name, which has no spaces around its parts.
+fn machine(named: &str) -> std::result::Result<String, std::convert::Infallible> {
+    Ok(without_spaces(named))
 }
 
 /// How results are printed.

@@ -19,6 +19,7 @@ use weir_model::units::Nanos;
 
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::interrupt::Stop;
 use crate::machine::HOST;
 
@@ -76,6 +77,10 @@ impl Count<'_> {
         };
         let targets = targets.map_err(|why| Failure::request(why.reason))?;
         let enough = || stop.requested();
+        stop.waits_for(match (self.command, self.pid) {
+            ([], Some(pid)) => format!("process {pid} to end"),
+            (command, _) => format!("`{}` to end", command.join(" ")),
+        });
         let work = match (self.command.split_first(), self.pid) {
             (Some((program, arguments)), _) => {
                 let mut command = Command::new(program);
@@ -189,12 +194,7 @@ pub fn passed_on(exit_status: Option<i32>) -> Result<()> {
 /// It cannot be read, or is not a file of counters.
 pub fn read_file(file: &Path, options: &ReadOptions) -> Result<CountersDocument> {
     let name = file.display().to_string();
-    let text = if name == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    let text = text.map_err(|error| Failure::request(format!("cannot read {name}: {error}")))?;
+    let text = files::text(file, "file of counters", counter_file::MOST_BYTES)?;
     // One command may read thousands of files.
     static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
     counter_file::read(&name, &text, options, &LIBRARY)

@@ -120,6 +120,12 @@ documents! {
         pub workload: Workload,
     }
 
+    /// Files that were checked: `weir/check/1`.
+    CheckDocument is "weir/check/1" {
+        /// In the order in which they were named.
+        pub files: Vec<CheckedFile>,
+    }
+
     /// A `steer restore` document: `weir/steer-restore/1`.
     RestoreDocument is "weir/steer-restore/1" {
         /// Files and folders that were changed, and are restored.
@@ -348,6 +354,19 @@ pub struct WorkloadLine {
     pub summary: String,
 }
 
+/// A file of a platform or a workload that was checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedFile {
+    /// As it was named.
+    pub file: String,
+    /// What it describes; absent if it has mistakes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Every mistake, with line and column; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mistakes: Option<String>,
+}
+
 /// A kind of document.
 pub struct Kind {
     /// `weir/KIND/VERSION`.
@@ -416,6 +435,7 @@ kinds! {
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
     Of<WorkloadCost> => "weir workload run",
+    CheckDocument => "weir platforms check, weir workload check",
     RunsDocument => "weir runs list",
     CompareDocument => "weir runs compare",
     RecordDocument => "weir runs export --as record",

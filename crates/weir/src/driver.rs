@@ -2,29 +2,28 @@
 //!
 //! Machine, estimate, progress, the run store, rendering and the verdict on the work are here, once for all studies.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use schemars::schema_for;
 use serde_json::{Value, json};
-use weir_lab::{Bench, Finished, Keeper, Lab, LabError, Notes, Outcome, PointSpec, Study};
+use weir_lab::{Bench, Lab, LabError, Notes, Outcome, PointSpec, Study};
 use weir_linux::storage::Wish;
-use weir_model::document::{Document, Header, Point};
+use weir_model::document::{Document, Header};
 use weir_model::frame::Frame;
 use weir_model::machine::MachineKind;
 use weir_model::topology::TierKind;
 
 use crate::context::{Context, say};
+use crate::disturbance;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
+use crate::figures::{Earlier, Keep, Kept};
 use crate::host;
 use crate::insight::header_of;
 use crate::machine::{self, Chosen};
 use crate::output::alike;
-use crate::progress::Progress;
-use crate::store::{
-    Figure, NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun, understood,
-};
+use crate::store::{NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun, understood};
 
 /// A study at work: where, how often, under which name.
 pub struct Job<'a> {
@@ -50,8 +49,12 @@ pub struct Done<O> {
     /// Its number in the store.
     pub run: RunId,
     planned: usize,
+    /// Planned points that have all their repetitions.
     kept: usize,
-    failed: Vec<String>,
+    /// Repetitions that are kept, and how many were wanted.
+    repetitions: (usize, usize),
+    /// The first of the planned points without a figure, and how many there are.
+    failed: Option<(String, usize)>,
     trouble: Option<StoreError>,
     notes: Notes,
 }
@@ -68,21 +71,26 @@ impl<O> Done<O> {
         }
         let run = self.run;
         if self.document.header.partial {
-            let kept = match self.planned {
-                0 => "what was finished is".to_owned(),
-                planned => format!("{} of {planned} figures are", self.kept),
+            let kept = match (self.planned, self.repetitions) {
+                (0, _) => "what was finished is".to_owned(),
+                (planned, (_, wanted)) if wanted == planned => {
+                    format!("{} of {planned} figures are", self.kept)
+                }
+                (planned, (repetitions, wanted)) => format!(
+                    "{repetitions} of {wanted} repetitions ({} of {planned} figures have all of theirs) are",
+                    self.kept
+                ),
             };
             return Err(Failure::Partial(format!(
                 "stopped: {kept} kept in run {run}; `weir runs resume {run}` goes on"
             )));
         }
-        if let Some(first) = self.failed.first() {
+        if let Some((first, failed)) = self.failed {
             let error = anyhow::anyhow!(
-                "{} of {} figures could not be taken; run {run} has the reasons, the first is: {first}",
-                self.failed.len(),
+                "{failed} of {} figures could not be taken; run {run} has the reasons, the first is: {first}",
                 self.planned
             );
-            return Err(match self.failed.len() == self.notes.lacking {
+            return Err(match failed == self.notes.lacking {
                 true => Failure::Missing(error),
                 false => Failure::Work(error),
             });
@@ -145,7 +153,12 @@ impl<'a> Job<'a> {
         let asks = self.asks(study)?.asks;
         agree(self.context, self.chosen, &asks, self.rounds, self.yes)?;
         let mut store = Store::open(&self.context.store_path()?)?;
-        let header = self.header(S::Output::SCHEMA);
+        let mut header = self.header(S::Output::SCHEMA);
+        if self.chosen.identity.kind == MachineKind::Host {
+            header
+                .warnings
+                .extend(disturbance::before_measuring(self.context));
+        }
         let plan = Plan::new(&self.chosen.named, self.rounds, &asks)
             .map_err(|error| anyhow::Error::new(error).context("cannot keep the plan"))?;
         let mut new = new_run(self.context, self.verb, &header, asks.len())?;
@@ -177,17 +190,7 @@ impl<'a> Job<'a> {
             began: Instant::now(),
             earlier,
             run,
-            state: Mutex::new(Kept {
-                store,
-                trouble: None,
-                progress: None,
-                planned: 0,
-                measured: 0,
-                reused: 0,
-                failed: Vec::new(),
-                kept: 0,
-                steps: (0, 0),
-            }),
+            state: Mutex::new(Kept::new(store)),
         };
         let lab = Lab::new(self.bench(), &keeper);
         let output = study.run(&lab).map_err(|error| match error {
@@ -198,21 +201,22 @@ impl<'a> Job<'a> {
         });
         let mut notes = lab.into_notes();
         let elapsed_s = keeper.elapsed_s();
+        let mut state = (keeper.state.into_inner()).unwrap_or_else(PoisonError::into_inner);
+        state.flush(run);
         let Kept {
             mut store,
             mut trouble,
             progress,
             planned,
+            repetitions,
             failed,
             kept,
             ..
-        } = keeper
-            .state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        } = state;
         if let Some(progress) = progress {
             progress.end();
         }
+        let kept = kept.len();
         notes.partial |= self.context.stop.requested() && kept < planned;
         weir_lab::lab::add_new(&mut header.warnings, notes.warnings.clone());
         header.partial = notes.partial;
@@ -247,7 +251,8 @@ impl<'a> Job<'a> {
             run,
             planned,
             kept,
-            failed,
+            repetitions: (repetitions, planned * self.rounds as usize),
+            failed: (failed.values().next()).map(|first| (first.clone(), failed.len())),
             trouble,
             notes,
         })
@@ -256,9 +261,6 @@ impl<'a> Job<'a> {
 
 /// The list of a document whose rows are kept one by one while they are measured.
 pub const POINTS: &str = "points";
-
-/// So many steps are worth a report of progress.
-const MANY: usize = 10;
 
 /// A run that is about to begin.
 ///
@@ -369,193 +371,6 @@ fn kind_name(kind: MachineKind) -> &'static str {
     match kind {
         MachineKind::Host => "host",
         MachineKind::Sim => "sim",
-    }
-}
-
-/// What a run had before it was taken up again.
-#[derive(Debug, Clone, Copy, Default)]
-struct Earlier {
-    resumed: bool,
-    elapsed_s: f64,
-    /// It has all its figures.
-    complete: bool,
-}
-
-/// Keeps figures while a study runs.
-struct Keep<'j, 'a> {
-    job: &'j Job<'a>,
-    began: Instant,
-    earlier: Earlier,
-    run: RunId,
-    state: Mutex<Kept>,
-}
-
-struct Kept {
-    store: Store,
-    trouble: Option<StoreError>,
-    progress: Option<Progress>,
-    planned: usize,
-    measured: usize,
-    /// Of the planned points, those that the store had.
-    reused: usize,
-    failed: Vec<String>,
-    kept: usize,
-    /// Steps that began, and of how many.
-    steps: (usize, usize),
-}
-
-impl Kept {
-    fn tried(&mut self, result: std::result::Result<(), StoreError>) {
-        // After the first failure the figures are only printed: a full disk is not asked again.
-        if let Err(trouble) = result {
-            say(&format!("weir: warning: {trouble}"));
-            self.trouble.get_or_insert(trouble);
-        }
-    }
-
-    fn has(&mut self, point: &Point) {
-        self.kept += 1;
-        self.failed.extend(point.error.clone());
-    }
-}
-
-impl Keep<'_, '_> {
-    fn elapsed_s(&self) -> f64 {
-        match self.earlier.complete {
-            true => self.earlier.elapsed_s,
-            false => self.earlier.elapsed_s + self.began.elapsed().as_secs_f64(),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, Kept> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A real machine repeats nothing: only what this run has is reused. A model's answer is good for every run.
-    fn is_model(&self) -> bool {
-        self.job.chosen.testbed.physics().is_some()
-    }
-}
-
-impl Keeper for Keep<'_, '_> {
-    fn planned(&self, more: &[PointSpec]) {
-        let mut state = self.state();
-        state.planned += more.len();
-    }
-
-    fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
-        let mut state = self.state();
-        let state = &mut *state;
-        let found = state.store.answer(
-            self.run,
-            seq,
-            address,
-            self.is_model(),
-            self.earlier.resumed,
-        );
-        let answer = found.ok().flatten()?;
-        let point: Point = serde_json::from_str(&answer.body).ok()?;
-        let own = answer.run == self.run;
-        let whole = point.repetitions >= self.job.rounds;
-        if !(whole && point.error.is_none() || own && point.error.is_some()) {
-            return None;
-        }
-        let record = (answer.record.as_deref()).and_then(|text| serde_json::from_str(text).ok());
-        let done = Finished {
-            index: seq,
-            round: self.job.rounds.saturating_sub(1),
-            spec: spec.clone(),
-            record: record.unwrap_or_default(),
-            warnings: serde_json::from_str(&answer.warnings).unwrap_or_default(),
-            missing: None,
-            lost: None,
-            point,
-        };
-        if !own && state.trouble.is_none() {
-            let figure = Figure {
-                seq,
-                body: &done.point,
-                record: Some(&done.record),
-                warnings: &done.warnings,
-                elapsed_s: self.elapsed_s(),
-                address: Some(address),
-            };
-            let added = state.store.add(self.run, &figure);
-            state.tried(added);
-        }
-        state.has(&done.point);
-        state.reused += 1;
-        Some(done)
-    }
-
-    fn finished(&self, seq: usize, done: &Finished, address: &str) {
-        let elapsed_s = self.elapsed_s();
-        let mut state = self.state();
-        let state = &mut *state;
-        state.measured += 1;
-        let new = state.planned.saturating_sub(state.reused).max(1);
-        let of = new * self.job.rounds as usize;
-        if done.round + 1 == self.job.rounds || done.point.error.is_some() {
-            state.has(&done.point);
-        }
-        let total = of.max(state.measured);
-        let title = format!("{} on {}", self.job.verb, self.job.chosen.identity.name);
-        let quiet = self.job.context.global.quiet;
-        let progress = state
-            .progress
-            .get_or_insert_with(|| Progress::begin(&title, total, quiet));
-        progress.step(state.measured, total);
-        if state.trouble.is_some() {
-            return;
-        }
-        let figure = Figure {
-            seq,
-            body: &done.point,
-            record: Some(&done.record),
-            warnings: &done.warnings,
-            elapsed_s,
-            address: Some(address),
-        };
-        let added = state.store.add(self.run, &figure);
-        state.tried(added);
-    }
-
-    fn step(&self, of: usize) {
-        let mut state = self.state();
-        let state = &mut *state;
-        let (done, all) = state.steps;
-        if done == all || of != all {
-            state.steps = (0, of);
-            if let Some(progress) = state.progress.take() {
-                progress.end();
-            }
-        }
-        state.steps.0 += 1;
-        if of >= MANY {
-            let (verb, quiet) = (self.job.verb, self.job.context.global.quiet);
-            let begin = || Progress::begin(verb, of, quiet);
-            state
-                .progress
-                .get_or_insert_with(begin)
-                .step(state.steps.0, of);
-        }
-    }
-
-    fn recall(&self, address: &str) -> Option<String> {
-        let only = (!self.is_model()).then_some(self.run);
-        self.state().store.recall(address, only).ok().flatten()
-    }
-
-    fn keep(&self, kind: &str, address: &str, body: &str) {
-        let mut state = self.state();
-        if state.trouble.is_none() {
-            let kept = state.store.keep(self.run, kind, address, body);
-            state.tried(kept);
-        }
-    }
-
-    fn stop(&self) -> bool {
-        self.job.context.stop.requested()
     }
 }
 

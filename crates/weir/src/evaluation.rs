@@ -5,17 +5,18 @@
 //! `dram_pct`, `cache_pct` and `store_pct`, what was measured by cause, may be there too. An empty cell
 //! is a counter that is missing.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context as _;
 use weir_insight::documents::MeasuredSlowdown;
 use weir_model::capability::Unavailable;
+use weir_model::counter_file;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::Components;
 
 use crate::failure::{Failure, Result};
+use crate::files;
 
 /// One workload of such a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,10 +74,8 @@ impl Column {
 /// It cannot be read, or a column or a cell is none: file, line and column are named.
 pub fn read(path: &Path) -> Result<Vec<Row>> {
     let name = path.display().to_string();
-    let file = File::open(path)
-        .with_context(|| format!("cannot read {name}"))
-        .map_err(Failure::Request)?;
-    parse(&name, file)
+    let text = files::text(path, "file of rows", counter_file::MOST_BYTES)?;
+    parse(&name, text.as_bytes())
 }
 
 /// Reads rows.

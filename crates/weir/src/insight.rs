@@ -1,7 +1,6 @@
 //! What the verbs that explain and predict share: workloads, files of counters, and model files.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -19,6 +18,7 @@ use weir_model::topology::{TierName, Topology};
 use crate::context::Context;
 use crate::counting;
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::machine::Chosen;
 use crate::progress::Progress;
 
@@ -42,20 +42,6 @@ pub fn counters(path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
         cgroup: None,
     };
     counting::read_file(path, &options)
-}
-
-/// A file's text; what is far too large is not read.
-fn read(path: &Path, what: &str) -> Result<String> {
-    let told = || format!("cannot read the {what} {}", path.display());
-    let size = fs::metadata(path)
-        .with_context(told)
-        .map_err(Failure::Request)?;
-    if size.len() > counter_file::MOST_BYTES as u64 {
-        return Err(Failure::request(format!("{}: it is too large", told())));
-    }
-    fs::read_to_string(path)
-        .with_context(told)
-        .map_err(Failure::Request)
 }
 
 /// The two tiers of a comparison, by name.
@@ -116,17 +102,7 @@ pub fn write_model(path: &Path, model: &SlowdownModel) -> Result<()> {
     if let Some(folder) = folder {
         fs::create_dir_all(folder).with_context(told)?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let written = fs::File::create(&beside)
-        .and_then(|mut new| new.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        // What is half written is of no use; that it may not go away is told by the error below.
-        let _ = fs::remove_file(&beside);
-    }
-    written.with_context(told).map_err(Failure::Work)
+    files::write(path, text)
 }
 
 /// Reads a model that must be there.
@@ -140,7 +116,7 @@ pub fn read_model(path: &Path) -> Result<SlowdownModel> {
             path.display()
         )));
     }
-    let text = read(path, "model")?;
+    let text = files::text(path, "model", counter_file::MOST_BYTES)?;
     Ok(file::read(&path.display().to_string(), &text)?)
 }
 

@@ -1,15 +1,22 @@
-//! Signals. Ctrl-C: once to finish the point at hand and keep what there is, twice to leave at once.
+//! Signals. Ctrl-C: once to give up what is under way and keep what is finished, twice to leave at once.
 
-use std::sync::Arc;
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
-use signal_hook::flag;
+use signal_hook::{flag, low_level};
+
+use crate::context::say;
 
 /// What a shell reports for a process that Ctrl-C ended.
 const EXIT_BY_INTERRUPT: i32 = 130;
+/// A command that has not ended this long after the request says what it waits for.
+const AT_ONCE: Duration = Duration::from_millis(300);
 
 /// Signals that would end the process without a reason to end the work. What exceeds a limit on file size is an error
 /// of the write.
@@ -19,7 +26,11 @@ const IGNORED: [i32; 7] = [
 
 /// Whether the user wants the work to end.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    requested: Arc<AtomicBool>,
+    /// What an end waits for, in words.
+    waits_for: Arc<Mutex<String>>,
+}
 
 impl Stop {
     /// Listens for signals from now on.
@@ -27,39 +38,69 @@ impl Stop {
     /// # Errors
     /// The system refuses a signal handler.
     pub fn on_signals() -> std::io::Result<Self> {
-        let stop = Self::default();
+        let stop = Self {
+            requested: weir_model::stop::flag(),
+            ..Self::default()
+        };
+        let (told, tell) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM] {
             // The order matters: the shutdown sees the flag of the first signal only at the second.
-            flag::register_conditional_shutdown(signal, EXIT_BY_INTERRUPT, stop.0.clone())?;
-            flag::register(signal, stop.0.clone())?;
+            flag::register_conditional_shutdown(signal, EXIT_BY_INTERRUPT, stop.requested.clone())?;
+            flag::register(signal, stop.requested.clone())?;
+            low_level::pipe::register(signal, tell.try_clone()?)?;
         }
         // These come more than once: the kernel and the shell both send SIGHUP when a terminal closes, and the kernel
         // sends SIGXCPU every second until the hard limit.
         for signal in [SIGHUP, SIGXCPU] {
             if !is_ignored(signal) {
-                flag::register(signal, stop.0.clone())?;
+                flag::register(signal, stop.requested.clone())?;
             }
         }
         for signal in IGNORED {
             flag::register(signal, Arc::default())?;
         }
+        let words = stop.waits_for.clone();
+        std::thread::spawn(move || say_what_is_waited_for(told, &words));
         Ok(stop)
+    }
+
+    /// Notes what an end has to wait for, in words: `figure 3 of 27`.
+    pub fn waits_for(&self, what: impl Into<String>) {
+        *self
+            .waits_for
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = what.into();
     }
 
     /// Asks the work to end, as a signal would.
     pub fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.requested.store(true, Ordering::Relaxed);
     }
 
     /// What a signal sets, for a machine that waits.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.requested)
     }
 
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.requested.load(Ordering::Relaxed)
     }
+}
+
+fn say_what_is_waited_for(mut told: UnixStream, words: &Mutex<String>) {
+    if told.read_exact(&mut [0]).is_err() {
+        return;
+    }
+    std::thread::sleep(AT_ONCE);
+    let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+    let what = match words.as_str() {
+        "" => "what is under way",
+        words => words,
+    };
+    say(&format!(
+        "weir: stopping: this waits for {what}; a second Ctrl-C does not wait"
+    ));
 }
 
 /// Whether this process was started with a signal ignored, as `nohup` does (proc(5), `SigIgn` of `status`).

@@ -6,11 +6,14 @@
 pub mod cli;
 pub mod context;
 pub mod counting;
+mod disturbance;
 pub mod documents;
 pub mod driver;
 pub mod estimate;
 pub mod evaluation;
 pub mod failure;
+mod figures;
+pub mod files;
 pub mod host;
 pub mod insight;
 pub mod interrupt;

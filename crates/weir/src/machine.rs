@@ -1,10 +1,8 @@
 //! Which machine an experiment meets: the only place that knows both kinds.
 
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use weir_lab::lab::NoMachine;
 use weir_linux::LinuxTestbed;
 use weir_linux::memory::Pages;
@@ -17,6 +15,7 @@ use weir_model::topology::{TierName, Topology};
 use weir_sim::{Sampling, SimTestbed};
 
 use crate::failure::{Failure, Result};
+use crate::files;
 
 /// A machine that was chosen, and what it says of itself.
 pub struct Chosen {
@@ -51,6 +50,12 @@ impl Chosen {
     }
 }
 
+/// A platform expression without spaces around its parts: they name the same machine.
+pub fn without_spaces(on: &str) -> String {
+    let parts: Vec<&str> = on.split('+').map(str::trim).collect();
+    parts.join("+")
+}
+
 /// The suffix of a model's name if its long windows are sampled.
 const SAMPLED: &str = " sampled";
 
@@ -78,6 +83,7 @@ pub fn choose(on: &str) -> Result<Chosen> {
 /// # Errors
 /// As [`choose`]; or storage is named for another machine, is not there, or takes no requests.
 pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
+    let on = &without_spaces(on);
     if let Some(on) = on.strip_suffix(SAMPLED) {
         return choose_sampled(on);
     }
@@ -202,6 +208,7 @@ pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Test
 /// # Errors
 /// A part is unknown, or its file cannot be read or has mistakes.
 pub fn compose(on: &str) -> Result<Platform> {
+    let on = without_spaces(on);
     let mut library = Library::builtin();
     let mut terms = Vec::new();
     for term in on.split('+') {
@@ -264,35 +271,5 @@ fn add(library: &mut Library, path: &str, text: &str) -> Result<String> {
 /// # Errors
 /// It cannot be read, is too large, or is no text.
 pub fn read_platform_file(path: &Path) -> Result<String> {
-    let request = |error: anyhow::Error| Failure::Request(error);
-    let name = path.display();
-    let context = || format!("cannot read the platform file {name}");
-    if fs::metadata(path)
-        .with_context(context)
-        .map_err(request)?
-        .is_dir()
-    {
-        return Err(Failure::request(format!(
-            "{name} is a folder; name a TOML file in it"
-        )));
-    }
-    let file = File::open(path).with_context(context).map_err(request)?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)
-        .with_context(context)
-        .map_err(request)?;
-    if bytes.len() > MOST_BYTES {
-        return Err(Failure::request(format!(
-            "{name} is longer than {MOST_BYTES} bytes, and so is no platform file"
-        )));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|&&b| b == b'\n').count() + 1;
-        let column = valid.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
-        Failure::request(format!(
-            "{name}:{line}:{column}: not text in UTF-8, and so no platform file"
-        ))
-    })
+    files::text(path, "platform file", MOST_BYTES)
 }

@@ -24,6 +24,7 @@ use weir_steer::study::Regulate;
 use crate::context::{Context, Format};
 use crate::driver::Job;
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
@@ -147,8 +148,7 @@ pub fn show_in<O: Outcome>(
         Format::Csv => csv::to_csv(&shown(document).frame(None)?)?,
     };
     match (file, format) {
-        (Some(file), _) => std::fs::write(file, text)
-            .map_err(|error| Failure::work(format!("cannot write {}: {error}", file.display())))?,
+        (Some(file), _) => files::write(file, text)?,
         (None, Format::Table) => print_text(&text)?,
         (None, _) => print(&text)?,
     }

@@ -35,6 +35,8 @@ pub struct Idle {
 pub struct Peak {
     /// In GB/s.
     pub gbps: f64,
+    /// Half-width of its 95 % confidence interval, in GB/s.
+    pub ci95: Option<f64>,
     /// The thread count that gave it.
     pub threads: u32,
     /// The most that physics allows.
@@ -80,6 +82,7 @@ fn peaks(points: &[Point], tier: &TierName) -> BTreeMap<Op, Peak> {
         if peaks.get(&point.op).is_none_or(|best| gbps > best.gbps) {
             let peak = Peak {
                 gbps,
+                ci95: point.ci95,
                 threads: point.threads,
                 theory: point.theory.clone(),
             };

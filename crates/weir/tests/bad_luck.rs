@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Done, LONG, Place, SMALL, signal, with};
@@ -95,6 +97,114 @@ fn a_second_interrupt_leaves_at_once() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(began.elapsed() < Duration::from_secs(10));
     drop(held);
+    let told = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(told.contains("stopping: this waits for figure"), "{told}");
+}
+
+#[test]
+fn an_interrupt_reports_the_repetitions_that_are_kept() {
+    let place = Place::new();
+    let child = place.start(with(LONG, "--repeat 3 --quiet"));
+    place.wait_for_figures(1);
+    signal(&child, "INT");
+    let done = Done(child.wait_with_output().unwrap()).expect(1);
+    let runs = place.run("runs list --format json").json();
+    let planned = runs["runs"][0]["planned"].as_u64().unwrap();
+    let kept = format!(
+        "of {} repetitions (0 of {planned} figures have all of theirs) are kept in run 1",
+        3 * planned
+    );
+    assert!(done.err().contains(&kept), "{}", done.err());
+}
+
+#[test]
+fn figures_wait_in_memory_while_the_store_takes_none() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let full = "CREATE TRIGGER full BEFORE INSERT ON results WHEN NEW.run > 1
+                BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.busy_timeout(Duration::from_secs(60)).unwrap();
+    db.execute_batch(full).unwrap();
+    let mut child = place.start(with(LONG, "--format json"));
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
+    let waits = told.find(|line| line.as_ref().unwrap().contains("wait in memory"));
+    assert!(waits.is_some());
+    db.execute_batch("DROP TRIGGER full").unwrap();
+    place.wait_for_figures(3);
+    signal(&child, "INT");
+    let rest: Vec<String> = told.map(Result::unwrap).collect();
+    let done = Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(
+        rest.iter().any(|line| line.contains("takes figures again")),
+        "{rest:?}"
+    );
+    let stored = place.run("runs show last --format json").json();
+    assert_eq!(stored["points"], done.json()["points"]);
+}
+
+#[test]
+fn a_store_that_is_not_there_is_an_error_for_whatever_reads_it() {
+    let place = Place::new();
+    let reads = [
+        "runs list",
+        "runs show 1",
+        "runs export 1",
+        "runs resume 1",
+        "report",
+    ];
+    for verb in reads {
+        let verb = with(verb, "--store typo.sqlite");
+        place.run(&verb).refuses(2, &["typo.sqlite"]);
+        place
+            .run(with(&verb, "--format json"))
+            .refuses(2, &["typo.sqlite"]);
+    }
+    assert!(!place.path("typo.sqlite").exists());
+}
+
+#[test]
+fn odd_stores_are_refused() {
+    let place = Place::new();
+    let made = Command::new("mkfifo").arg(place.store()).status().unwrap();
+    assert!(made.success());
+    place
+        .run("runs list")
+        .refuses(2, &["it is a device or a pipe"]);
+    std::fs::remove_file(place.store()).unwrap();
+    place.run(SMALL).expect(0);
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.pragma_update(None, "user_version", -1).unwrap();
+    drop(db);
+    for verb in ["runs list", SMALL] {
+        place.run(verb).refuses(2, &["not a store of Weir"]);
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_ends_a_tour_before_it_measures() {
+    let place = Place::new();
+    place
+        .run("tour -o no/such/folder/page.html")
+        .refuses(1, &["page.html", "No such file"]);
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn a_page_that_cannot_be_finished_leaves_the_old_one() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let page = place.file("page.html", "old");
+    let mut limited = place.under_shell("trap '' XFSZ; ulimit -f 40", "report -o page.html");
+    let done = Done(limited.output().unwrap()).expect(1);
+    assert!(done.err().contains("page.html"), "{}", done.err());
+    assert_eq!(std::fs::read_to_string(page).unwrap(), "old");
+    let left = std::fs::read_dir(place.path(".")).unwrap();
+    let left = left.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("page.html")
+    });
+    assert_eq!(left.count(), 1);
 }
 
 #[test]

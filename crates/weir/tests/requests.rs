@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Place, SMALL, with};
+use common::{Done, Place, SMALL, with};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
@@ -175,6 +175,63 @@ fn a_huge_platform_file_is_refused_without_being_read() {
         .run("topo --on huge.toml")
         .refuses(2, &["huge.toml", "no platform file"]);
     assert!(began.elapsed().as_secs() < 10);
+}
+
+#[test]
+fn files_without_an_end_are_refused() {
+    let place = Place::new();
+    for arguments in [
+        "bench --file /dev/zero",
+        "counters show /dev/zero",
+        "platforms check /dev/zero",
+        "workload check /dev/zero",
+        "predict --model /dev/zero --counters /dev/zero",
+    ] {
+        // Limits what a mistake would take of this machine.
+        let mut limited = place.under_shell("ulimit -v 4000000", arguments);
+        Done(limited.output().unwrap()).refuses(2, &["/dev/zero is longer than"]);
+    }
+}
+
+#[test]
+fn spaces_around_the_parts_of_a_machine_mean_nothing() {
+    let place = Place::new();
+    let named = |on: &str| {
+        let words = ["topo", "--format", "json", "--on", on];
+        place.run(words).expect(0).json()["machine"].clone()
+    };
+    assert_eq!(named(" emr2s + cxl-a "), named("emr2s+cxl-a"));
+}
+
+#[test]
+fn more_memory_than_a_tier_has_is_refused_before_anything_runs() {
+    let place = Place::new();
+    for arguments in [
+        "bench bandwidth --op ld --threads 1 --size 1000T",
+        "bench latency --size 48K,1000T",
+        "bench stream --size 1000T",
+        "interplay --quick --size 1000T",
+    ] {
+        for on in ["emr2s+cxl-a", "host"] {
+            let arguments = with(arguments, ["--on", on]);
+            place
+                .run(arguments)
+                .refuses(2, &["of memory are wanted", "`dram` has"]);
+        }
+    }
+    assert!(!place.store().exists());
+}
+
+#[test]
+fn checked_files_are_a_document_too() {
+    let place = Place::new();
+    place.file("bad.toml", "kind = 1\n");
+    place.file("good.toml", include_str!("../../../workloads/chase.toml"));
+    let done = place.run("workload check good.toml bad.toml --format json");
+    let files = done.expect(2).json()["files"].clone();
+    assert_eq!(files[0]["name"], "good");
+    let mistakes = files[1]["mistakes"].as_str().unwrap();
+    assert!(mistakes.contains("bad.toml:1:"), "{mistakes}");
 }
 
 #[test]

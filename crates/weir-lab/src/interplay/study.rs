@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Record;
 use weir_model::interplay::{Cause, Cell, ChangeClass, TierOp};
+use weir_model::machine::MachineKind;
 use weir_model::number::{figure, percent};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec};
@@ -123,20 +124,32 @@ impl Outcome for Matrix {
     fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
         let cells = &self.cells;
-        let lead = lead(cells).map(|text| note("interplay".into(), text));
+        // Windows of one run follow each other: on a real machine only repetitions tell a change from chance.
+        let once = about.machine.kind == MachineKind::Host
+            && self.points.iter().all(|point| point.repetitions <= 1);
+        let lead = lead(cells).map(|text| match once {
+            true => format!(
+                "measured once, so that chance is not told from change: repeat with --repeat 5; {text}"
+            ),
+            false => text,
+        });
+        let lead = lead.map(|text| note("interplay".into(), text));
         let of_points = verdict::of_points(&self.points, about.topology);
         let doubts = (of_points.into_iter()).filter(|v| v.severity != Severity::Note);
         let mut all: Vec<Verdict> = lead.into_iter().chain(doubts).collect();
-        let mut changed: Vec<&Cell> = (cells.iter())
-            .filter(|cell| cell.verdict.cause != Cause::Unharmed)
-            .collect();
+        let is_as_alone = |cell: &&Cell| {
+            cell.verdict.cause == Cause::Unharmed
+                && cell.class == Some(ChangeClass::None)
+                && !cell.is_undecided()
+                && !once
+        };
+        let mut changed: Vec<&Cell> = cells.iter().filter(|cell| !is_as_alone(cell)).collect();
         changed.sort_by(|a, b| change(a).total_cmp(&change(b)));
         for cell in changed {
             let pair = format!("{} beside {}", cell.victim, cell.aggressor);
             all.push(note(pair, sentence(cell)));
         }
-        let unharmed = cells.iter().filter(|c| c.verdict.cause == Cause::Unharmed);
-        let names: Vec<String> = unharmed
+        let names: Vec<String> = (cells.iter().filter(is_as_alone))
             .map(|c| format!("{} beside {}", c.victim, c.aggressor))
             .collect();
         if !names.is_empty() {
@@ -317,7 +330,10 @@ pub fn sentence(cell: &Cell) -> String {
     if cell.is_unstable() {
         text.push_str(", repetitions disagree");
     }
-    let _ = write!(text, ". {}", cell.verdict.cause);
+    // A gain, or a change that may be one, has no cause of harm.
+    if cell.verdict.cause != Cause::Unharmed {
+        let _ = write!(text, ". {}", cell.verdict.cause);
+    }
     if !cell.verdict.evidence.is_empty() {
         let _ = write!(text, ": {}", cell.verdict.evidence.join("; "));
     }

@@ -16,7 +16,7 @@ use crate::plan::{
     Load, caches_in_reach, check_threads, check_working_set, choose_tiers, doubling,
 };
 use crate::study::{About, PointStudy};
-use crate::verdict::ALIKE;
+use crate::verdict::{ALIKE, are_apart, best, with_interval};
 use crate::view::{Axis, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
@@ -206,23 +206,16 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
     else {
         return None;
     };
-    let interval = |threads| {
-        let sequential = points.iter().filter(|p| p.experiment == NAME);
-        let mut of_curve =
-            sequential.filter(|p| (&p.tier, p.op, p.prefetch) == (tier, op, prefetch));
-        of_curve
-            .find(|p| p.threads == threads)
-            .and_then(|p| p.ci95)
-            .unwrap_or(0.0)
+    // A rise or a fall within the noise of its two ends is none.
+    let differ = |one, other| {
+        let of = |threads| of_curve(points, tier, op, prefetch).find(|p| p.threads == threads);
+        (of(one).zip(of(other))).is_some_and(|(one, other)| are_apart(one, other))
     };
     let plural = if knee == 1 { "" } else { "s" };
     let tried = format!("{} to {} tried", first.0, last.0);
     let mut text = format!("peak {peak:.1} GB/s, reached with {knee} thread{plural} ({tried})");
     match curve.low_beyond_peak() {
-        // A fall within the noise of its two ends is none.
-        Some((threads, low))
-            if low < peak * (1.0 - DECLINE) && peak - low > interval(at) + interval(threads) =>
-        {
+        Some((threads, low)) if low < peak * (1.0 - DECLINE) && differ(at, threads) => {
             let left = curve.last_at_peak().unwrap_or(knee);
             let loss = (1.0 - low / peak) * 100.0;
             let fewer = if left == 1 { "" } else { " or fewer" };
@@ -231,7 +224,7 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
                  {left}{fewer}"
             );
         }
-        _ if knee == last.0 && knee > first.0 => {
+        _ if knee == last.0 && rises_to_its_end(&curve, &differ) => {
             text += ": still rising, so that the tier may give more than these cores ask for";
         }
         _ => {}
@@ -239,28 +232,51 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
     Some(Verdict::new(Severity::Note, format!("{tier} {op}"), text))
 }
 
+/// Whether the last thread count gives more than the one before.
+fn rises_to_its_end(curve: &Curve, differ: &dyn Fn(u32, u32) -> bool) -> bool {
+    match curve.points() {
+        [.., before, last] => differ(before.0, last.0),
+        _ => false,
+    }
+}
+
+/// The points of a curve.
+pub(super) fn of_curve<'p>(
+    points: &'p [Point],
+    tier: &TierName,
+    op: Op,
+    prefetch: bool,
+) -> impl Iterator<Item = &'p Point> {
+    (points.iter())
+        .filter(|p| p.experiment == NAME)
+        .filter(move |p| (&p.tier, p.op, p.prefetch) == (tier, op, prefetch))
+}
+
 /// Ordinary against non-temporal stores, where they stream.
 fn stores(points: &[Point], tier: &TierName, prefetch: bool) -> Option<Verdict> {
-    let peak = |op| {
-        Curve::of(points, tier, op, prefetch)
-            .peak()
-            .map(|(_, gbps)| gbps)
-    };
-    let (ordinary, posted) = (peak(Op::St)?, peak(Op::NtSt)?);
+    let peak = |op| best(of_curve(points, tier, op, prefetch));
+    let ((ordinary, by_st), (posted, by_nt_st)) = (peak(Op::St)?, peak(Op::NtSt)?);
     let ratio = posted / ordinary;
-    let text = if ratio > 1.0 + ALIKE {
+    let text = if (1.0 - ALIKE..=1.0 + ALIKE).contains(&ratio) {
+        format!("ordinary and non-temporal stores are alike ({ordinary:.1} / {posted:.1} GB/s)")
+    } else if !are_apart(by_st, by_nt_st) {
+        format!(
+            "whether ordinary or non-temporal stores move more is not known: the intervals of {} \
+             and {} GB/s overlap",
+            with_interval(by_st),
+            with_interval(by_nt_st)
+        )
+    } else if ratio > 1.0 {
         format!(
             "non-temporal stores move {ratio:.1}x what ordinary ones do ({posted:.1} / \
              {ordinary:.1} GB/s), which read every line first: move data here with nt_st"
         )
-    } else if ratio < 1.0 - ALIKE {
+    } else {
         format!(
             "ordinary stores move {:.1}x what non-temporal ones do ({ordinary:.1} / {posted:.1} \
              GB/s)",
             1.0 / ratio
         )
-    } else {
-        format!("ordinary and non-temporal stores are alike ({ordinary:.1} / {posted:.1} GB/s)")
     };
     Some(Verdict::new(Severity::Note, format!("{tier} stores"), text))
 }

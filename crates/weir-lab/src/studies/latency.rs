@@ -11,10 +11,10 @@ use weir_model::document::Point;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::curve::Curve;
+use super::bandwidth;
 use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
-use crate::verdict::ALIKE;
+use crate::verdict::{ALIKE, are_apart, best};
 use crate::view::{Axis, Limit, Medium, Only, View, col};
 use crate::{LabError, PointSpec, Severity, Verdict};
 
@@ -229,13 +229,17 @@ fn staircase(topology: &Topology, tier: &Tier, quick: bool) -> Vec<Bytes> {
 const STEP: f64 = 1.2;
 
 /// Mean latency by working set, smallest first.
-fn chase(points: &[Point], tier: &TierName, locality: Locality) -> Vec<(Bytes, f64)> {
+fn chase<'p>(
+    points: &'p [Point],
+    tier: &TierName,
+    locality: Locality,
+) -> Vec<(Bytes, f64, &'p Point)> {
     let pattern = Pattern::Chase { locality }.name();
-    let mut steps: Vec<(Bytes, f64)> = points
+    let mut steps: Vec<(Bytes, f64, &Point)> = points
         .iter()
         .filter(|p| p.experiment == NAME)
         .filter(|p| p.tier == *tier && p.pattern == pattern)
-        .filter_map(|p| Some((p.wss_bytes?, p.ns?.mean.get())))
+        .filter_map(|p| Some((p.wss_bytes?, p.ns?.mean.get(), p)))
         .collect();
     steps.sort_by_key(|step| step.0);
     steps
@@ -259,11 +263,13 @@ fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Ve
         let beyond = steps
             .iter()
             .find(|s| s.0.get() >= level.size.get().saturating_mul(2));
-        if let Some((_, ns)) = inside {
+        if let Some((_, ns, _)) = inside {
             plateaus.push(format!("{} {ns:.1} ns", level.name));
         }
-        if let (Some((_, inside)), Some((size, beyond))) = (inside, beyond)
+        if let (Some((_, inside, within)), Some((size, beyond, outside))) = (inside, beyond)
             && *beyond < inside * STEP
+            // Noise hides a step.
+            && beyond + outside.ci95.unwrap_or(0.0) < (inside - within.ci95.unwrap_or(0.0)) * STEP
         {
             found.push(Verdict::new(
                 Severity::Doubt,
@@ -277,7 +283,7 @@ fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Ve
         smaller = level.size;
     }
     let in_memory = caches_in_reach(topology, 1).get().saturating_mul(2);
-    if let Some((size, ns)) = steps.last().filter(|s| s.0.get() >= in_memory) {
+    if let Some((size, ns, _)) = steps.last().filter(|s| s.0.get() >= in_memory) {
         plateaus.push(format!("memory {ns:.1} ns (at {size})"));
     }
     if !plateaus.is_empty() {
@@ -289,9 +295,9 @@ fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Ve
 /// What leaving the reach of the TLB adds.
 fn page_walks(points: &[Point], tier: &TierName) -> Option<Verdict> {
     let friendly = chase(points, tier, Locality::TlbFriendly);
-    let &(size, far) = chase(points, tier, Locality::Random).last()?;
-    let &(_, near) = friendly.iter().find(|step| step.0 == size)?;
-    (far > near * (1.0 + ALIKE)).then(|| {
+    let &(size, far, random) = chase(points, tier, Locality::Random).last()?;
+    let &(_, near, close) = friendly.iter().find(|step| step.0 == size)?;
+    (far > near * (1.0 + ALIKE) && are_apart(random, close)).then(|| {
         Verdict::new(
             Severity::Note,
             format!("{tier} latency"),
@@ -306,26 +312,26 @@ fn page_walks(points: &[Point], tier: &TierName) -> Option<Verdict> {
 
 /// The same two where one line is written and waited for.
 fn flushed_stores(points: &[Point], tier: &TierName) -> Option<Verdict> {
-    let mean = |op| {
+    let of = |op| {
         let is =
             |p: &&Point| p.tier == *tier && p.op == op && p.pattern == Pattern::FlushedLine.name();
-        points
-            .iter()
-            .find(is)
-            .and_then(|p| p.ns)
-            .map(|ns| ns.mean.get())
+        let point = points.iter().find(is)?;
+        Some((point.ns?.mean.get(), point))
     };
-    let (written_back, posted) = (mean(Op::StClwb)?, mean(Op::NtSt)?);
-    Some(Verdict::new(
-        Severity::Note,
-        format!("{tier} latency"),
-        format!(
-            "a store with clwb takes {:.1}x a fenced non-temporal store ({written_back:.0} / \
+    let ((written_back, flushed), (posted, fenced)) = (of(Op::StClwb)?, of(Op::NtSt)?);
+    are_apart(flushed, fenced).then(|| {
+        Verdict::new(
+            Severity::Note,
+            format!("{tier} latency"),
+            format!(
+                "a store with clwb takes {:.1}x a fenced non-temporal store ({written_back:.0} / \
              {posted:.0} ns)",
-            written_back / posted
-        ),
-    ))
+                written_back / posted
+            ),
+        )
+    })
 }
+
 /// Latency and load bandwidth as multiples of local DRAM's.
 pub(crate) fn against_dram(points: &[Point], tier: &TierName) -> Option<Verdict> {
     let dram = TierName::dram();
@@ -339,12 +345,11 @@ pub(crate) fn against_dram(points: &[Point], tier: &TierName) -> Option<Verdict>
     ] {
         let near = chase(points, &dram, locality);
         let far = chase(points, tier, locality);
-        let common = far.iter().rev().find_map(|&(size, ns)| {
-            near.iter()
-                .find(|step| step.0 == size)
-                .map(|step| (step.1, ns))
+        let common = far.iter().rev().find_map(|&(size, ns, point)| {
+            let step = near.iter().find(|step| step.0 == size)?;
+            Some((step.1, ns, are_apart(point, step.2)))
         });
-        if let Some((near, far)) = common {
+        if let Some((near, far, true)) = common {
             parts.push(format!(
                 "{:.2}x {words} ({far:.0} / {near:.0} ns)",
                 far / near
@@ -352,10 +357,13 @@ pub(crate) fn against_dram(points: &[Point], tier: &TierName) -> Option<Verdict>
         }
     }
     let peak = |tier: &TierName| {
-        let curves = [true, false].map(|prefetch| Curve::of(points, tier, Op::Ld, prefetch));
-        curves.iter().find_map(Curve::peak)
+        [true, false]
+            .into_iter()
+            .find_map(|prefetch| best(bandwidth::of_curve(points, tier, Op::Ld, prefetch)))
     };
-    if let (Some((_, near)), Some((_, far))) = (peak(&dram), peak(tier)) {
+    if let (Some((near, local)), Some((far, other))) = (peak(&dram), peak(tier))
+        && are_apart(local, other)
+    {
         parts.push(format!(
             "{:.2}x the load bandwidth ({far:.1} / {near:.1} GB/s)",
             far / near

@@ -25,6 +25,7 @@ use crate::bandwidth::working_set;
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
 use crate::theory::traffic_limit;
+use crate::verdict::are_apart;
 use crate::view::{Axis, Overlay, View, col};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
@@ -359,6 +360,8 @@ fn series((from, to): (f64, f64), steps: f64) -> Vec<f64> {
 
 /// Latency has bent where it is this many times that of the idle tier.
 const BENT: f64 = 2.0;
+/// Where traffic grows by more than this factor from one point to the next, a place in between is not interpolated.
+const WIDE: f64 = 1.5;
 
 /// One line for each mix and number of loading threads: idle, where latency doubles, the end.
 fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
@@ -373,17 +376,14 @@ fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
             kinds.push(kind);
         }
     }
-    let idle = of_tier()
-        .find(|p| p.beside.is_none())
-        .and_then(|p| p.ns)
-        .map(|ns| ns.mean.get());
+    let idle = of_tier().find(|p| p.beside.is_none() && p.ns.is_some());
     kinds
         .into_iter()
         .filter_map(|wanted| {
-            let mut curve: Vec<(f64, f64)> = of_tier()
+            let mut curve: Vec<(f64, f64, &Point)> = of_tier()
                 .filter_map(|p| {
                     let beside = p.beside.as_ref().filter(|b| kind(b) == wanted)?;
-                    Some((beside.traffic_gbps?.get(), p.ns?.mean.get()))
+                    Some((beside.traffic_gbps?.get(), p.ns?.mean.get(), p))
                 })
                 .collect();
             curve.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -399,15 +399,31 @@ fn kind(beside: &Beside) -> (f64, u32) {
 fn verdict(
     tier: &TierName,
     (read_share, threads): (f64, u32),
-    idle: f64,
-    curve: &[(f64, f64)],
+    alone: &Point,
+    curve: &[(f64, f64, &Point)],
 ) -> Option<Verdict> {
-    let &(peak, at_peak) = curve.last()?;
+    let &(peak, at_peak, _) = curve.last()?;
+    let idle = alone.ns?.mean.get();
+    let part = |gbps: f64| gbps / peak * 100.0;
     let bends = match crossing(curve, idle * BENT) {
-        Some(gbps) => format!(
+        Some(Crossing { at, .. }) if !are_apart(alone, at) => {
+            format!("may double from {idle:.0} ns by {peak:.1} GB/s, but the intervals overlap")
+        }
+        // Nothing was measured near the bend.
+        Some(Crossing {
+            below: Some(below),
+            above,
+            ..
+        }) if above > below * WIDE => format!(
+            "doubles from {idle:.0} ns between {below:.1} and {above:.1} GB/s, {:.0} and {:.0} % of \
+             the {peak:.1} GB/s that were drawn at most; nothing was measured in between",
+            part(below),
+            part(above)
+        ),
+        Some(Crossing { gbps, .. }) => format!(
             "doubles from {idle:.0} ns at {gbps:.1} GB/s, {:.0} % of the {peak:.1} GB/s that were \
              drawn at most",
-            gbps / peak * 100.0
+            part(gbps)
         ),
         None => format!("does not double from {idle:.0} ns up to {peak:.1} GB/s"),
     };
@@ -424,14 +440,32 @@ fn verdict(
 
 /// Where latency first reaches `level`. Between two points its inverse is taken to fall in a
 /// straight line, as in a queue that is near its end.
-fn crossing(curve: &[(f64, f64)], level: f64) -> Option<f64> {
-    let at = curve.iter().position(|&(_, ns)| ns >= level)?;
-    let &(gbps, ns) = curve.get(at)?;
-    let Some(&(before, shorter)) = at.checked_sub(1).and_then(|at| curve.get(at)) else {
-        return Some(gbps);
-    };
-    let part = (1.0 / shorter - 1.0 / level) / (1.0 / shorter - 1.0 / ns);
-    Some(before + (gbps - before) * part)
+fn crossing<'p>(curve: &[(f64, f64, &'p Point)], level: f64) -> Option<Crossing<'p>> {
+    let place = curve.iter().position(|&(_, ns, _)| ns >= level)?;
+    let &(above, ns, at) = curve.get(place)?;
+    let before = place.checked_sub(1).and_then(|place| curve.get(place));
+    let gbps = before.map_or(above, |&(below, shorter, _)| {
+        let part = (1.0 / shorter - 1.0 / level) / (1.0 / shorter - 1.0 / ns);
+        below + (above - below) * part
+    });
+    Some(Crossing {
+        gbps,
+        below: before.map(|before| before.0),
+        above,
+        at,
+    })
+}
+
+/// Traffic at which latency reaches a level.
+struct Crossing<'p> {
+    /// As interpolated.
+    gbps: f64,
+    /// Of the last point below the level, if there is one.
+    below: Option<f64>,
+    /// Of the first point at it.
+    above: f64,
+    /// That point.
+    at: &'p Point,
 }
 
 /// What instruments logged on the real machine that a model is of, next to curves of the same mix.

@@ -16,7 +16,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 use crate::bandwidth::working_set;
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
-use crate::verdict::ALIKE;
+use crate::verdict::{ALIKE, are_apart};
 use crate::view::{Best, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
@@ -322,11 +322,13 @@ fn advice(points: &[&Point]) -> Option<String> {
     if let Some((one, _)) = best(true, true) {
         how += &format!("; {one:.1} GB/s if each page is waited for");
     }
-    text += &if offloaded > by_core * (1.0 + ALIKE) {
+    text += &if offloaded <= by_core * (1.0 + ALIKE) {
+        format!("; the accelerator gives no more ({how})")
+    } else if are_apart(point, fastest_loop) {
         let times = offloaded / by_core;
         format!("; the accelerator moves {times:.1}x that ({how}): give pages to it")
     } else {
-        format!("; the accelerator gives no more ({how})")
+        format!("; whether the accelerator gives more is not known ({how}): the intervals overlap")
     };
     Some(text)
 }

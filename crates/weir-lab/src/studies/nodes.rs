@@ -12,7 +12,7 @@ use super::bandwidth::working_set;
 use super::loaded::chase;
 use crate::plan::{Load, choose_tiers};
 use crate::study::{About, PointStudy};
-use crate::verdict::ALIKE;
+use crate::verdict::{ALIKE, are_apart};
 use crate::view::{Only, View};
 use crate::{LabError, PointSpec, Severity, Verdict};
 
@@ -59,18 +59,17 @@ impl PointStudy for Nodes {
     }
 
     fn answer(points: &[Point], _: &Topology) -> Vec<Verdict> {
-        let mut all: Vec<(f64, f64, &Point)> = (points.iter())
+        let mut all: Vec<(f64, &Point)> = (points.iter())
             .filter(|p| p.experiment == NAME)
-            .filter_map(|p| Some((p.ns?.mean.get(), p.ci95.unwrap_or(0.0), p)))
+            .filter_map(|p| Some((p.ns?.mean.get(), p)))
             .collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (Some((near, near_ci, from)), Some((far, far_ci, to))) = (all.first(), all.last())
-        else {
+        let (Some((near, from)), Some((far, to))) = (all.first(), all.last()) else {
             return Vec::new();
         };
         let name = |p: &Point| format!("{} from socket {}", p.tier, p.socket);
         // A ratio is stated only where the intervals are apart.
-        let text = match *far > near * (1.0 + ALIKE) && far - near > near_ci + far_ci {
+        let text = match *far > near * (1.0 + ALIKE) && are_apart(from, to) {
             true => format!(
                 "{} is nearest with {near:.0} ns, {} is farthest with {far:.0} ns, {:.1}x",
                 name(from),

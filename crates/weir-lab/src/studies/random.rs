@@ -14,6 +14,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 use crate::bandwidth::beyond_caches;
 use crate::plan::{Load, check_threads, check_working_set, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
+use crate::verdict::are_apart;
 use crate::view::{Best, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 use std::collections::BTreeMap;
@@ -169,12 +170,12 @@ const WORSE: f64 = 0.95;
 
 /// The best block for each thread count for which the largest is not as good.
 fn best_blocks(points: &[Point], tier: &TierName, op: Op) -> Option<Verdict> {
-    let mut by_threads: BTreeMap<u32, Vec<(Bytes, f64)>> = BTreeMap::new();
+    let mut by_threads: BTreeMap<u32, Vec<(Bytes, f64, &Point)>> = BTreeMap::new();
     for point in points {
         let mine = point.experiment == NAME && point.tier == *tier && point.op == op;
         if let (true, Some(block), Some(gbps)) = (mine, point.block_bytes, point.gbps) {
             let row = by_threads.entry(point.threads).or_default();
-            row.push((block, gbps.get()));
+            row.push((block, gbps.get(), point));
         }
     }
     let mut sweet = Vec::new();
@@ -184,8 +185,9 @@ fn best_blocks(points: &[Point], tier: &TierName, op: Op) -> Option<Verdict> {
             .iter()
             .copied()
             .reduce(|a, b| if b.1 > a.1 { b } else { a });
-        if let (Some((block, gbps)), Some(&(largest, last))) = (best, row.last())
+        if let (Some((block, gbps, peak)), Some(&(largest, last, end))) = (best, row.last())
             && last < gbps * WORSE
+            && are_apart(peak, end)
         {
             let plural = if threads == 1 { "" } else { "s" };
             sweet.push(format!(

@@ -12,7 +12,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::plan::{Load, choose_tiers};
 use crate::study::{About, PointStudy};
-use crate::verdict::ALIKE;
+use crate::verdict::{ALIKE, are_apart};
 use crate::view::View;
 use crate::{LabError, PointSpec, Severity, Verdict};
 
@@ -151,7 +151,7 @@ fn hand_overs(points: &[Point]) -> Option<Verdict> {
         let cores: Vec<String> = p.cores.iter().map(u32::to_string).collect();
         cores.join(" and ")
     };
-    let text = if most > least * (1.0 + ALIKE) {
+    let text = if most > least * (1.0 + ALIKE) && are_apart(near, far) {
         format!(
             "a line changes hands in {least:.0} ns between the nearest cores ({}), {median:.0} ns \
              in the median, {most:.0} ns between the farthest ({})",

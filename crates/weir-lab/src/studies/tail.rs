@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use weir_model::access::{Op, Pattern, Timing};
 use weir_model::document::{Point, TailScore};
+use weir_model::latency::LatencySummary;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -203,7 +204,7 @@ fn with(topology: &Topology, tier: &Tier, co_runners: CoRunners, threads: u32) -
     timed(topology, tier, 1).beside(load)
 }
 
-/// A tail grows if its gap exceeds the one alone by more than this factor.
+/// A tail grows if its p99.9 exceeds the one alone by more than this factor.
 const GROWN: f64 = 1.5;
 
 /// How bad the tail of each tier is: of every tier whose requests were timed alone.
@@ -257,39 +258,55 @@ fn of<'p>(points: &'p [Point], tier: &TierName) -> Vec<&'p Point> {
         .collect()
 }
 
-/// The gap between p99.9 and p50, alone and in the co_runners that widens it most; and against DRAM's.
+/// The farthest quantile alone, against DRAM's; and p99.9 alone and in the company that raises it most.
 fn tails(points: &[Point], tier: &TierName) -> Option<Verdict> {
     let score = score(points, tier)?;
-    let alone = score.alone_ns;
-    let mut text = format!("p99.9 lies {:.0} ns above p50 when alone", alone.get());
-    let dram = TierName::dram();
-    if *tier != dram
-        && let Some(near) = self::score(points, &dram).filter(|near| near.alone_ns.get() > 0.0)
-    {
-        text += &format!(" ({:.1}x that of dram)", alone / near.alone_ns);
-    }
     let own = of(points, tier);
+    let single = own.iter().find(|p| is_alone(p))?;
+    let near = of(points, &TierName::dram());
+    let near = near.iter().find(|p| is_alone(p) && p.tier != *tier);
+    // A ratio is of the farthest quantile that both have: tails part late.
+    let farthest = QUANTILES.iter().find_map(|(name, quantile)| {
+        let far = quantile(&single.ns?)?.get();
+        match near {
+            Some(near) => Some((name, far, Some(quantile(&near.ns?)?.get()))),
+            None => Some((name, far, None)),
+        }
+    });
+    let (name, far, near) = farthest?;
+    let mut text = format!("{name} is {far:.0} ns alone");
+    if let Some(near) = near {
+        text += &format!(" ({:.1}x the {near:.0} ns of dram)", far / near);
+    }
+    let alone = single.ns?.p999?.get();
     let co_runners = own.iter().filter(|p| !is_alone(p));
     let worst = co_runners
-        .filter_map(|p| Some((gap(p)?, *p)))
-        .max_by(|a, b| a.0.get().total_cmp(&b.0.get()));
-    if let Some((wide, point)) = worst {
-        text += &if wide > alone * GROWN {
-            format!(
-                ", and {:.0} ns beside {}: the tail grows with load",
-                wide.get(),
+        .filter_map(|p| Some((p.ns?.p999?.get(), *p)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((highest, point)) = worst {
+        text += &match highest > alone * GROWN {
+            true => format!(
+                "; p99.9 grows with load, from {alone:.0} ns alone to {highest:.0} ns beside {}",
                 beside(point)
-            )
-        } else {
-            format!(
-                ", and {:.0} ns at the most beside others: the tail does not grow with load",
-                wide.get()
-            )
+            ),
+            false => format!(
+                "; p99.9 does not grow with load: {alone:.0} ns alone, {highest:.0} ns at most beside others"
+            ),
         };
     }
     text += &format!("; its score is {:.2}", score.score);
     Some(Verdict::new(Severity::Note, format!("{tier} tail"), text))
 }
+
+/// A quantile of a distribution, where enough was timed for it.
+type Quantile = fn(&LatencySummary) -> Option<Nanos>;
+
+/// Quantiles, the farthest first.
+const QUANTILES: [(&str, Quantile); 3] = [
+    ("p99.999", |ns| ns.p99999),
+    ("p99.99", |ns| ns.p9999),
+    ("p99.9", |ns| ns.p999),
+];
 
 fn is_alone(point: &Point) -> bool {
     point.threads == 1 && point.beside.is_none()

@@ -6,6 +6,7 @@ mod trust;
 
 use serde::{Deserialize, Serialize};
 use weir_model::document::{Point, Steadiness};
+use weir_model::number;
 use weir_model::topology::Topology;
 
 use crate::studies;
@@ -72,6 +73,31 @@ pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
         all[..=answer].rotate_right(1);
     }
     all
+}
+
+/// Whether the intervals of two figures leave no doubt which is the larger one. A figure without an interval is known
+/// by chance only.
+pub(crate) fn are_apart(a: &Point, b: &Point) -> bool {
+    let known = |point: &Point| Some((figure(point)?.0, point.ci95?));
+    match (known(a), known(b)) {
+        (Some((a, of_a)), Some((b, of_b))) => (a - b).abs() > of_a + of_b,
+        _ => false,
+    }
+}
+
+/// A figure with its interval: `14.5 ±1.79`.
+pub(crate) fn with_interval(point: &Point) -> String {
+    let value = figure(point).map_or(0.0, |(value, _)| value);
+    let half = point
+        .ci95
+        .map_or(String::new(), |half| format!(" ±{}", number::figure(half)));
+    number::figure(value) + &half
+}
+
+/// The point with the largest bandwidth.
+pub(crate) fn best<'p>(points: impl Iterator<Item = &'p Point>) -> Option<(f64, &'p Point)> {
+    let figures = points.filter_map(|point| Some((point.gbps?.get(), point)));
+    figures.reduce(|best, other| if other.0 > best.0 { other } else { best })
 }
 
 /// The main figure of a point and its unit.

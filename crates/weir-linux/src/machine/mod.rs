@@ -133,7 +133,8 @@ impl LinuxTestbed {
             Policy::denied(Unavailable::because("this is a recorded machine"))
         };
         let prefetchers = match view.known_cpus().iter().find(|cpu| cpu.allowed) {
-            Some(cpu) if root.is_live() => Switches::find(&root, &view.processor, cpu.id),
+            Some(cpu) if root.is_live() => Switches::find(&root, &view.processor, cpu.id)
+                .map_err(|why| view.without_switches(why)),
             _ => Err(Unavailable::because("this is a recorded machine")),
         };
         let mut topology = view.topology()?;

@@ -469,6 +469,19 @@ fn a_thread_that_dies_ends_the_run_with_its_name_and_nothing_hangs() {
 }
 
 #[test]
+fn a_figure_and_the_list_of_capabilities_say_alike_why_prefetchers_stay_on() {
+    let testbed = testbed();
+    let mut listed = testbed.host.capabilities.iter();
+    let listed = listed
+        .find(|c| c.feature == Feature::PrefetchControl)
+        .unwrap();
+    assert_eq!(listed.present, testbed.host.prefetchers.is_ok());
+    if let Err(why) = &testbed.host.prefetchers {
+        assert_eq!(why.reason, listed.detail);
+    }
+}
+
+#[test]
 fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     const MSR: u32 = 0x1a4;
     let mut testbed = testbed();

@@ -25,6 +25,8 @@ use crate::root::{Reading, Root};
 
 /// The next larger page size, on every supported processor with 4 KiB pages.
 pub const HUGE: usize = 2 << 20;
+/// Memory is touched and filled in pieces of so many bytes, each in some tens of milliseconds.
+const PIECE: usize = 64 << 20;
 
 /// The page size of a working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -164,7 +166,7 @@ impl Region {
         let mut region = Self::map(bytes, pages, shares)?;
         region.spills = spills;
         region.populate(policy)?;
-        region.fill();
+        region.fill()?;
         region.verify(policy)?;
         Ok(region)
     }
@@ -428,7 +430,15 @@ impl Region {
         Ok(())
     }
 
+    /// Touches a part, piece by piece, so that a request to stop is met.
     fn touch(&self, offset: usize, length: usize) -> Result<(), MachineError> {
+        (offset..offset + length).step_by(PIECE).try_for_each(|at| {
+            self.touch_piece(at, PIECE.min(offset + length - at))?;
+            unless_stopped()
+        })
+    }
+
+    fn touch_piece(&self, offset: usize, length: usize) -> Result<(), MachineError> {
         let start = self.base.as_ptr().wrapping_add(offset);
         // SAFETY: the range lies in this region's own mapping, whose content is still all zero.
         let result = unsafe { libc::madvise(start.cast(), length, libc::MADV_POPULATE_WRITE) };
@@ -451,12 +461,18 @@ impl Region {
     }
 
     /// Data that is neither zero nor constant.
-    fn fill(&mut self) {
-        if let Ok(store) = kernels::select(Op::St, None) {
-            let mut data = Data::new(self.bytes as u64);
-            // SAFETY: the region is writable, aligned to pages, and this is its only reference.
-            unsafe { store.run_settled(self.base.as_ptr(), self.bytes / LINE, &mut data) };
-        }
+    fn fill(&mut self) -> Result<(), MachineError> {
+        let Ok(store) = kernels::select(Op::St, None) else {
+            return Ok(());
+        };
+        let mut data = Data::new(self.bytes as u64);
+        (0..self.bytes).step_by(PIECE).try_for_each(|at| {
+            let (start, lines) = (self.base.as_ptr(), PIECE.min(self.bytes - at) / LINE);
+            // SAFETY: the piece lies in the region, which is writable and aligned to pages, and this is its only
+            // reference.
+            unsafe { store.run_settled(start.wrapping_add(at), lines, &mut data) };
+            unless_stopped()
+        })
     }
 }
 
@@ -464,6 +480,14 @@ impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `allocate` with this length, and nothing else refers to it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// An error where the user requested a stop.
+fn unless_stopped() -> Result<(), MachineError> {
+    match weir_model::stop::requested() {
+        true => Err(MachineError::Interrupted),
+        false => Ok(()),
     }
 }
 

@@ -338,10 +338,18 @@ fn prefetch(view: &HostView) -> Result<String, Unavailable> {
             "the recording does not say whether the registers that switch prefetchers can be written",
         ))
     });
-    found.map_err(|why| match view.is_virtual() {
-        true => Unavailable::because(
-            "the hypervisor does not pass on the registers that switch prefetchers",
-        ),
-        false => why,
-    })
+    found.map_err(|why| view.without_switches(why))
+}
+
+impl HostView {
+    /// Why the registers that switch prefetchers are not available: in a virtual machine the hypervisor, and not
+    /// what the system says.
+    pub fn without_switches(&self, why: Unavailable) -> Unavailable {
+        match self.is_virtual() {
+            true => Unavailable::because(
+                "the hypervisor does not pass on the registers that switch prefetchers",
+            ),
+            false => why,
+        }
+    }
 }

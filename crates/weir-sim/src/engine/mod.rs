@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use weir_model::access::Op;
 use weir_model::counters::CounterSet;
+use weir_model::stop;
 
 use self::offload::Accelerator;
 use crate::clock::Ps;
@@ -31,6 +32,8 @@ use crate::uncore::{LastLevel, Request, Sender, Stage, Uncore};
 /// Accesses that hit private caches are handled in batches of this size, so that other cores are served in
 /// between.
 const BATCH: u32 = 64;
+/// Buckets of events between two looks whether the user gave up.
+const LOOK_EVERY: u32 = 4096;
 /// Core cycles of an atomic instruction, in addition to getting the line.
 const ATOMIC_CYCLES: f64 = 20.0;
 
@@ -94,7 +97,13 @@ impl Engine {
     /// Advances time to `until`.
     #[inline(never)]
     pub fn run(&mut self, until: Ps) {
+        let mut buckets = 0_u32;
         while let Some(mut bucket) = self.uncore.take(until) {
+            buckets = buckets.wrapping_add(1);
+            // The user gave up the run: whoever observes it looks as well.
+            if buckets.is_multiple_of(LOOK_EVERY) && stop::requested() {
+                return;
+            }
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
                 match stage {
                     Stage::Answered | Stage::Held => {

@@ -76,22 +76,37 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     all
 }
 
-/// Sentences that differ in their numbers alone, such as one warning of many figures: the first of
-/// each kind, with how many more there are.
+/// Sentences that differ in their numbers alone, such as one warning of many figures: of each kind the one with the
+/// largest percentage, with how many more there are.
 pub fn alike<'a>(sentences: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut kinds: Vec<(String, &str, usize)> = Vec::new();
     for sentence in sentences {
         let shape = sentence.replace(|c: char| c.is_ascii_digit() || c == '.', "");
         match kinds.iter_mut().find(|(known, ..)| *known == shape) {
-            Some((_, _, more)) => *more += 1,
+            Some((_, worst, more)) => {
+                *more += 1;
+                if percentage(sentence) > percentage(worst) {
+                    *worst = sentence;
+                }
+            }
             None => kinds.push((shape, sentence, 0)),
         }
     }
-    let told = kinds.into_iter().map(|(_, first, more)| match more {
-        0 => first.to_owned(),
-        more => format!("{first} (and {more} more like it)"),
+    let told = kinds.into_iter().map(|(_, worst, more)| match more {
+        0 => worst.to_owned(),
+        more => format!("{worst} (and {more} more like it)"),
     });
     told.collect()
+}
+
+/// The largest percentage in a sentence, whatever its sign; zero if there is none.
+fn percentage(sentence: &str) -> f64 {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let numbers = words.windows(2).filter(|pair| pair[1].starts_with('%'));
+    let numbers = numbers.map(|pair| pair[0].trim_start_matches(['(', '+', '-', '±']));
+    numbers
+        .filter_map(|number| number.parse().ok())
+        .fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -110,14 +125,14 @@ mod tests {
     #[test]
     fn warnings_that_differ_in_numbers_alone_are_told_once() {
         let told = alike([
-            "CPU 0 ran 94 % of the time",
+            "CPU 0 waited 8.5 % of the time",
             "no memory",
-            "CPU 1 ran 8.5 % of the time",
+            "CPU 1 waited 94 % of the time",
         ]);
         assert_eq!(
             told,
             [
-                "CPU 0 ran 94 % of the time (and 1 more like it)",
+                "CPU 1 waited 94 % of the time (and 1 more like it)",
                 "no memory"
             ]
         );

@@ -32,6 +32,16 @@ pub enum StoreError {
         /// The newest format that this version reads.
         known: i64,
     },
+    /// An earlier version of Weir made it, and it may not be written.
+    #[error(
+        "the store {path} has format {found}, which must be upgraded to be read, and it may not be written; name a copy with --store"
+    )]
+    Older {
+        /// The store.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+    },
     /// An SQLite file of another program.
     #[error("{path} is a database, but not a store of Weir; name another file with --store")]
     Foreign {

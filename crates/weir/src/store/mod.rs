@@ -9,6 +9,7 @@ mod read;
 mod run;
 mod schema;
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -84,15 +85,45 @@ impl Store {
         Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens a store to read it; `None` where there is none yet.
+    /// Opens a store to read it, also one that may not be written; `None` where there is none yet.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
-        match path.try_exists() {
-            Ok(false) => Ok(None),
-            _ => Self::connect(path, OpenFlags::empty()).map(Some),
+        if let Ok(false) = path.try_exists() {
+            return Ok(None);
         }
+        match Self::connect(path, OpenFlags::empty()) {
+            Err(refused @ StoreError::Open { .. }) => {
+                Self::read_only(path).map_err(|error| match error {
+                    StoreError::Open { .. } => refused,
+                    error => error,
+                })
+            }
+            opened => opened,
+        }
+        .map(Some)
+    }
+
+    /// Opens a store that may not be written, and writes nothing next to it.
+    fn read_only(path: &Path) -> Result<Self, StoreError> {
+        refuse_fragment(path)?;
+        let open = |uri: &str| {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_URI;
+            let mut db = Connection::open_with_flags(uri, flags).at(path)?;
+            schema::check(&mut db, path)?;
+            Ok::<_, StoreError>(db)
+        };
+        // Without `immutable`, SQLite wants to make files next to the store; with it, what another process has not
+        // moved from them to the store yet is not seen.
+        let uri = uri(path);
+        let db = open(&uri).or_else(|_| open(&format!("{uri}?immutable=1")))?;
+        Ok(Self {
+            db,
+            path: path.into(),
+        })
     }
 
     fn connect(path: &Path, create: OpenFlags) -> Result<Self, StoreError> {
@@ -241,9 +272,12 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
 fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
     const LEAST_PAGE: u64 = 512;
     match std::fs::metadata(path) {
-        Ok(file) if file.is_dir() => Err(StoreError::Open {
+        Ok(file) if !file.is_file() => Err(StoreError::Open {
             path: path.into(),
-            cause: "it is a folder".into(),
+            cause: match file.is_dir() {
+                true => "it is a folder".into(),
+                false => "it is a device or a pipe".into(),
+            },
         }),
         Ok(file) if (1..LEAST_PAGE).contains(&file.len()) => Err(StoreError::Damaged {
             path: path.into(),
@@ -252,6 +286,17 @@ fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
         // What else is wrong with it SQLite tells.
         _ => Ok(()),
     }
+}
+
+/// A path as SQLite's URIs have it.
+fn uri(path: &Path) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte);
+    let bytes = path.as_os_str().as_bytes().iter();
+    let text = bytes.map(|byte| match plain(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    format!("file:{}", text.collect::<String>())
 }
 
 /// Writes one figure as part of a transaction.

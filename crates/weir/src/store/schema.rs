@@ -93,10 +93,12 @@ pub(super) const STEPS: &[&str] = &[
 /// The version that this Weir writes.
 pub(super) const VERSION: i64 = STEPS.len() as i64;
 
-/// Checks whose file this is and brings it to this version.
-pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// Checks whose file this is.
+fn version(db: &mut Connection, path: &Path) -> Result<i64, StoreError> {
     let (application, version, tables) = look(db).at(path)?;
-    if application != APPLICATION && tables > 0 {
+    // A store has a version from its first byte on, and none below zero.
+    let is_ours = application == APPLICATION && version > 0;
+    if version < 0 || (tables > 0 && !is_ours) {
         return Err(StoreError::Foreign { path: path.into() });
     }
     if version > VERSION {
@@ -106,7 +108,23 @@ pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError
             known: VERSION,
         });
     }
-    if version < VERSION {
+    Ok(version)
+}
+
+/// Checks that a store can be read as it is.
+pub(super) fn check(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    match version(db, path)? {
+        VERSION => Ok(()),
+        older => Err(StoreError::Older {
+            path: path.into(),
+            found: older,
+        }),
+    }
+}
+
+/// Checks whose file this is and brings it to this version.
+pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    if version(db, path)? < VERSION {
         upgrade(db).at(path)?;
     }
     // Readers do not wait for a writer, and a commit costs no disk flush; a killed process loses

@@ -106,6 +106,20 @@ fn runs_are_found_by_number_by_last_and_by_machine() {
 }
 
 #[test]
+fn a_store_that_may_not_be_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a store?.sqlite");
+    let mut store = Store::open(&path).unwrap();
+    let run = store.begin(&a_run("host")).unwrap();
+    drop(store);
+    let before = std::fs::read(&path).unwrap();
+    let store = Store::read_only(&path).unwrap();
+    assert_eq!(store.list().unwrap()[0].id, run);
+    drop(store);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
 fn a_store_from_a_newer_version_is_refused_and_left_alone() {
     let (_folder, path) = place();
     drop(Store::open(&path).unwrap());

@@ -19,3 +19,49 @@ pub mod topo;
 pub mod tour;
 pub mod tune;
 pub mod workload;
+
+use std::path::{Path, PathBuf};
+
+use crate::context::Format;
+use crate::documents::{CheckDocument, CheckedFile};
+use crate::failure::{Failure, Result};
+use crate::output::{print, to_csv, to_json};
+
+/// Checks files that the user wrote; `name_in` reads one and returns the name of what it describes.
+///
+/// # Errors
+/// A file has mistakes.
+fn check_files(
+    files: &[PathBuf],
+    format: Format,
+    name_in: &dyn Fn(&Path) -> Result<String>,
+) -> Result<()> {
+    let check = |file: &PathBuf| {
+        let (name, mistakes) = match name_in(file) {
+            Ok(name) => (Some(name), None),
+            Err(failure) => (None, failure.message()),
+        };
+        CheckedFile {
+            file: file.display().to_string(),
+            name,
+            mistakes,
+        }
+    };
+    let files: Vec<CheckedFile> = files.iter().map(check).collect();
+    let bad: Vec<String> = files.iter().filter_map(|f| f.mistakes.clone()).collect();
+    let good = (files.iter())
+        .filter_map(|f| Some(format!("{}: {} is in order\n", f.file, f.name.as_ref()?)));
+    print(&match format {
+        Format::Table => good.collect(),
+        Format::Csv => to_csv(&files)?,
+        Format::Json => to_json(&CheckDocument {
+            schema: CheckDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            files,
+        })?,
+    })?;
+    match bad.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::request(bad.join("\n\n"))),
+    }
+}

@@ -1,7 +1,7 @@
 //! `weir platforms`: machines as files.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::output::{Column, Table, print, to_csv, to_json};
+use crate::verbs::check_files;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
         What::List => list(context.global.format),
         What::Show { platform } => show(platform, context.global.format),
-        What::Check { files } => check(files),
+        What::Check { files } => check_files(files, context.global.format, &name_in),
     }
 }
 
@@ -161,25 +162,9 @@ fn tables(parameters: &[ParameterRow]) -> String {
     text
 }
 
-fn check(files: &[PathBuf]) -> Result<()> {
-    let library = Library::builtin();
-    let mut good = String::new();
-    let mut bad = Vec::new();
-    for file in files {
-        let name = file.display().to_string();
-        match machine::read_platform_file(file) {
-            Err(failure) => bad.extend(failure.message()),
-            Ok(text) => match library.check(&name, &text) {
-                Err(mistakes) => bad.push(mistakes.to_string()),
-                Ok(definition) => {
-                    let _ = writeln!(good, "{name}: {} is in order", definition.name());
-                }
-            },
-        }
-    }
-    print(&good)?;
-    if bad.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::request(bad.join("\n\n")))
+fn name_in(file: &Path) -> Result<String> {
+    let text = machine::read_platform_file(file)?;
+    let checked = Library::builtin().check(&file.display().to_string(), &text);
+    let definition = checked.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
+    Ok(definition.name().to_owned())
 }

@@ -1,9 +1,7 @@
 //! `weir report`: runs as one page.
 
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use serde_json::Value;
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::reproduce::{Reproduce, Vary};
@@ -16,7 +14,8 @@ use weir_steer::study::Regulate;
 use super::runs::{bench_document, load};
 use super::{calibrate, explain, predict, tune};
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::files;
 use crate::report::{Insight, Section, page};
 use crate::store::{Store, StoredRun};
 use crate::studies;
@@ -178,9 +177,7 @@ pub fn write(sections: &[Section], insights: &[Insight], output: &PathBuf) -> Re
     if output.as_os_str() == "-" {
         return crate::output::print(&html);
     }
-    fs::write(output, html)
-        .with_context(|| format!("cannot write the report {}", output.display()))
-        .map_err(Failure::Work)
+    files::write(output, html)
 }
 
 #[cfg(test)]

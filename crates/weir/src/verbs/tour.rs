@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use weir_lab::{Points, bandwidth, latency};
+use weir_lab::{About, Outcome as _, Points, Severity, bandwidth, latency};
 use weir_model::access::Op;
 
 use super::{bench, report, topo};
 use crate::context::{Context, Format};
 use crate::driver::{Done, Job};
 use crate::failure::Result;
+use crate::files;
 use crate::machine::{self, Chosen};
 use crate::output::{Column, Table, figure, print, seconds, to_json, wrap};
 use crate::store::Store;
@@ -36,6 +37,9 @@ pub struct Args {
 /// A machine is not available, a figure could not be measured or stored, or the tour was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = std::time::Instant::now();
+    if args.output.as_os_str() != "-" {
+        files::check(&args.output)?;
+    }
     let machines = [
         machine::choose(&context.global.on)?,
         machine::choose(&args.beside)?,
@@ -57,7 +61,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     print(&match context.global.format {
         Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
-        Format::Table => format!("{}{}", summary(&measured), wrap(READING, "", "")),
+        Format::Table => format!(
+            "{}{}{}",
+            summary(&measured),
+            wrap(READING, "", ""),
+            doubts(&measured)
+        ),
         Format::Csv => bench::documents_csv(measured.iter().map(|m| &m.document))?,
     })?;
     write_page(args, context, &measured)?;
@@ -109,8 +118,29 @@ fn write_page(args: &Args, context: &Context, measured: &[Done<Points>]) -> Resu
     report::write(&sections, &[], &args.output)
 }
 
+/// Which figures to trust less.
+fn doubts(measured: &[Done<Points>]) -> String {
+    let mut text = String::new();
+    for measured in measured {
+        let header = &measured.document.header;
+        let about = About {
+            machine: &header.machine,
+            topology: &header.topology,
+        };
+        let all = measured.document.output.answer(about);
+        for verdict in all
+            .iter()
+            .filter(|verdict| verdict.severity > Severity::Note)
+        {
+            let told = format!("{} {}: {}", header.name(), verdict.about, verdict.text);
+            text.push_str(&wrap(&told, "! ", "  "));
+        }
+    }
+    text
+}
+
 /// The definition of the figures of the summary.
-const READING: &str = "Idle: dependent loads over the largest working set, prefetchers off where the machine allows it. \
+const READING: &str = "±: half of the 95 % interval. Idle: dependent loads over the largest working set, prefetchers off where the machine allows it. \
      GB/s: the best over thread counts, in bytes of the program; an ordinary store moves its line \
      twice, in and out.";
 
@@ -127,13 +157,20 @@ fn summary(measured: &[Done<Points>]) -> Table {
     ]);
     for measured in measured {
         for line in summarise(&Points::bench(measured.document.clone())) {
-            let peak = |op: Op| line.peaks.get(&op).map_or("-".into(), |p| figure(p.gbps));
+            let known = |value: f64, ci95: Option<f64>| {
+                let half = ci95.map_or(String::new(), |half| format!(" ±{}", figure(half)));
+                figure(value) + &half
+            };
+            let peak = |op: Op| {
+                let peak = line.peaks.get(&op);
+                peak.map_or("-".into(), |peak| known(peak.gbps, peak.ci95))
+            };
             table.row([
                 measured.document.header.machine.name.clone(),
                 line.tier.name.to_string(),
                 line.idle
                     .as_ref()
-                    .map_or("-".into(), |idle| figure(idle.ns)),
+                    .map_or("-".into(), |idle| known(idle.ns, idle.ci95)),
                 peak(Op::Ld),
                 peak(Op::St),
                 peak(Op::NtSt),

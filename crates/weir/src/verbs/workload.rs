@@ -13,6 +13,7 @@ use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
 use crate::store::RunId;
+use crate::verbs::check_files;
 use crate::{driver, machine, studies};
 
 /// Arguments.
@@ -60,7 +61,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
         What::List => list(format),
         What::Show { workload } => show(&find(workload)?, format),
-        What::Check { files } => check(files),
+        What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
         What::Run(args) => measure(args, context),
     }
 }
@@ -256,24 +257,6 @@ fn more(region: &Region) -> String {
         parts.push(format!("{} mispredicted", share(region.mispredicted)));
     }
     parts.join(", ")
-}
-
-fn check(files: &[PathBuf]) -> Result<()> {
-    let mut good = String::new();
-    let mut bad = Vec::new();
-    for file in files {
-        match read(file) {
-            Ok(workload) => {
-                let _ = writeln!(good, "{}: {} is in order", file.display(), workload.name);
-            }
-            Err(failure) => bad.extend(failure.message()),
-        }
-    }
-    print(&good)?;
-    if bad.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::request(bad.join("\n\n")))
 }
 
 /// Runs a workload, keeps and prints what it cost.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use weir_lab::{Notes, Points};
 use weir_model::toml::MOST_BYTES;
 
@@ -10,6 +9,7 @@ use super::{Args, Picked, show_all};
 use crate::context::Context;
 use crate::driver::{self, Done};
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::machine::{self, Chosen};
 use crate::store::{Plan, RunId, Store};
 use crate::studies::{Planned, points_again};
@@ -74,7 +74,7 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
 /// The plan of each machine, in the order in which the file names them.
 fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
     let name = path.display().to_string();
-    let text = read_file(path)?;
+    let text = files::text(path, "sweep file", MOST_BYTES)?;
     let entries: Vec<Entry<Picked>> = sweep_file::read(&name, &text)
         .map_err(|mistakes| Failure::request(mistakes.to_string()))?;
     let of = |entry: &Entry<Picked>| match entry.on.as_slice() {
@@ -110,21 +110,6 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
         });
     }
     Ok(parts)
-}
-
-/// The text of the file; one that is far too large is not read.
-fn read_file(path: &Path) -> Result<String> {
-    let read = || -> anyhow::Result<String> {
-        let length = std::fs::metadata(path)?.len();
-        anyhow::ensure!(
-            length <= MOST_BYTES as u64,
-            "a sweep file has at most {MOST_BYTES} bytes"
-        );
-        Ok(std::fs::read_to_string(path)?)
-    };
-    read()
-        .with_context(|| format!("cannot read the sweep file {}", path.display()))
-        .map_err(Failure::Request)
 }
 
 /// Finds the run of each part: the one that was named, or the newest with the same points on the

@@ -118,7 +118,6 @@ fn chosen(names: &[String]) -> Result<Vec<Counter>> {
 pub fn write(out: Option<&PathBuf>, text: &str) -> Result<()> {
     match out {
         None => crate::output::print(text),
-        Some(file) => std::fs::write(file, text)
-            .map_err(|error| Failure::work(format!("cannot write {}: {error}", file.display()))),
+        Some(file) => crate::files::write(file, text),
     }
 }

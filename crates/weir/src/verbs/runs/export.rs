@@ -1,9 +1,7 @@
 //! `weir runs export`: runs for other tools.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,6 +12,7 @@ use weir_model::frame::{Frame, with_prefix};
 use crate::context::{Context, Format};
 use crate::documents::RecordDocument;
 use crate::failure::{Failure, Result};
+use crate::files;
 use crate::output::{print, to_json};
 use crate::render::csv;
 use crate::render::parquet::to_parquet;
@@ -79,7 +78,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
                 ));
             }
         };
-        keep(file, &bytes)?;
+        files::write(file, &bytes)?;
     }
     let list = args.frame.as_deref();
     let text = match kind {
@@ -94,21 +93,15 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
                     "Parquet is no text for a terminal; name a file with -o",
                 ));
             };
-            return keep(file, &bytes);
+            return files::write(file, &bytes);
         }
         Export::Json => one_or_all(runs.iter().map(super::json).collect::<Result<_>>()?)?,
         Export::Record => one_or_all(runs.into_iter().map(record).collect())?,
     };
     match &args.output {
         None => print(&text),
-        Some(file) => keep(file, text.as_bytes()),
+        Some(file) => files::write(file, text),
     }
-}
-
-fn keep(file: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(file, bytes)
-        .with_context(|| format!("cannot write {}", file.display()))
-        .map_err(Failure::Work)
 }
 
 /// One document, or a list of several.

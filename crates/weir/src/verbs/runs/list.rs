@@ -63,6 +63,12 @@ fn experiment(name: &str) -> std::result::Result<String, String> {
 pub fn run(args: &Args, store: Option<&Store>, path: &Path, context: &Context) -> Result<()> {
     let runs = match store {
         Some(store) => store.query(&filter(args, store)?)?,
+        None if context.global.store.is_some() => {
+            return Err(Failure::request(format!(
+                "there is no store {}; a run that is measured with --store makes one",
+                path.display()
+            )));
+        }
         None => Vec::new(),
     };
     match context.global.format {

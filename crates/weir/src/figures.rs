@@ -1,0 +1,287 @@
+//! Keeps figures while a study runs: in the store, or in memory as long as the store does not take them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use weir_lab::{Finished, Keeper, PointSpec};
+use weir_model::document::Point;
+
+use crate::context::say;
+use crate::driver::Job;
+use crate::progress::Progress;
+use crate::store::{Figure, RunId, Store, StoreError};
+
+/// So many steps are worth a report of progress.
+const MANY: usize = 10;
+
+/// What a run had before it was taken up again.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Earlier {
+    /// The run was stored before.
+    pub(crate) resumed: bool,
+    /// Seconds that it took so far.
+    pub(crate) elapsed_s: f64,
+    /// It has all its figures.
+    pub(crate) complete: bool,
+}
+
+/// Keeps figures while a study runs.
+pub(crate) struct Keep<'j, 'a> {
+    /// The study at work.
+    pub(crate) job: &'j Job<'a>,
+    /// When this process began with it.
+    pub(crate) began: Instant,
+    /// What there was before.
+    pub(crate) earlier: Earlier,
+    /// The run in the store.
+    pub(crate) run: RunId,
+    /// What is kept so far.
+    pub(crate) state: Mutex<Kept>,
+}
+
+/// What is kept of a run so far.
+pub(crate) struct Kept {
+    pub(crate) store: Store,
+    pub(crate) trouble: Option<StoreError>,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) planned: usize,
+    measured: usize,
+    /// Of the planned points, those that the store had.
+    reused: usize,
+    /// Of all planned points together.
+    pub(crate) repetitions: usize,
+    /// Why points have no figure, by their places.
+    pub(crate) failed: BTreeMap<usize, String>,
+    /// The places of points that have all their repetitions, or none.
+    pub(crate) kept: BTreeSet<usize>,
+    /// What the store has not taken yet.
+    unsaved: Vec<Unsaved>,
+    /// Steps that began, and of how many.
+    steps: (usize, usize),
+}
+
+/// A figure that waits in memory until the store takes it.
+struct Unsaved {
+    seq: usize,
+    done: Finished,
+    elapsed_s: f64,
+    address: String,
+}
+
+impl Kept {
+    /// Nothing yet.
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store,
+            trouble: None,
+            progress: None,
+            planned: 0,
+            measured: 0,
+            reused: 0,
+            repetitions: 0,
+            failed: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            unsaved: Vec::new(),
+            steps: (0, 0),
+        }
+    }
+
+    /// Whether the store is worth a try: a full disk may have room again, but a store that another process holds
+    /// is waited for once.
+    fn may_take(&self) -> bool {
+        !matches!(self.trouble, Some(StoreError::Busy { .. }))
+    }
+
+    /// Stores a figure, after those that the store did not take before.
+    fn save(&mut self, run: RunId, figure: Unsaved) {
+        self.unsaved.retain(|earlier| earlier.seq != figure.seq);
+        self.unsaved.push(figure);
+        if self.may_take() {
+            self.flush(run);
+        }
+    }
+
+    /// Stores what the store did not take before.
+    pub(crate) fn flush(&mut self, run: RunId) {
+        if self.unsaved.is_empty() {
+            return;
+        }
+        let figures: Vec<_> = (self.unsaved.iter())
+            .map(|figure| Figure {
+                seq: figure.seq,
+                body: &figure.done.point,
+                record: Some(&figure.done.record),
+                warnings: &figure.done.warnings,
+                elapsed_s: figure.elapsed_s,
+                address: Some(&figure.address),
+            })
+            .collect();
+        let added = self.store.add_all(run, &figures);
+        if added.is_ok() {
+            self.unsaved.clear();
+        }
+        self.tried(added);
+    }
+
+    fn tried(&mut self, result: std::result::Result<(), StoreError>) {
+        match (result, &self.trouble) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(_)) => {
+                say("weir: the store takes figures again: none is lost");
+                self.trouble = None;
+            }
+            (Err(trouble), known) => {
+                if known.is_none() {
+                    say(&format!(
+                        "weir: warning: {trouble}; figures wait in memory until the store takes them"
+                    ));
+                }
+                self.trouble = Some(trouble);
+            }
+        }
+    }
+
+    fn has(&mut self, seq: usize, point: &Point) {
+        self.kept.insert(seq);
+        match &point.error {
+            Some(error) => drop(self.failed.insert(seq, error.clone())),
+            None => drop(self.failed.remove(&seq)),
+        }
+    }
+}
+
+impl Keep<'_, '_> {
+    /// Seconds that the run took, with those of earlier processes.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        match self.earlier.complete {
+            true => self.earlier.elapsed_s,
+            false => self.earlier.elapsed_s + self.began.elapsed().as_secs_f64(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A real machine repeats nothing: only what this run has is reused. A model's answer is good for every run.
+    fn is_model(&self) -> bool {
+        self.job.chosen.testbed.physics().is_some()
+    }
+}
+
+impl Keeper for Keep<'_, '_> {
+    fn planned(&self, more: &[PointSpec]) {
+        let mut state = self.state();
+        state.planned += more.len();
+    }
+
+    fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let found = state.store.answer(
+            self.run,
+            seq,
+            address,
+            self.is_model(),
+            self.earlier.resumed,
+        );
+        let answer = found.ok().flatten()?;
+        let point: Point = serde_json::from_str(&answer.body).ok()?;
+        let own = answer.run == self.run;
+        let whole = point.repetitions >= self.job.rounds;
+        if !(whole && point.error.is_none() || own && point.error.is_some()) {
+            return None;
+        }
+        let record = (answer.record.as_deref()).and_then(|text| serde_json::from_str(text).ok());
+        let done = Finished {
+            index: seq,
+            round: self.job.rounds.saturating_sub(1),
+            spec: spec.clone(),
+            record: record.unwrap_or_default(),
+            warnings: serde_json::from_str(&answer.warnings).unwrap_or_default(),
+            missing: None,
+            lost: None,
+            point,
+        };
+        if !own {
+            let figure = Unsaved {
+                seq,
+                done: done.clone(),
+                elapsed_s: self.elapsed_s(),
+                address: address.to_owned(),
+            };
+            state.save(self.run, figure);
+        }
+        state.has(seq, &done.point);
+        state.repetitions += self.job.rounds as usize;
+        state.reused += 1;
+        Some(done)
+    }
+
+    fn finished(&self, seq: usize, done: &Finished, address: &str) {
+        let elapsed_s = self.elapsed_s();
+        let mut state = self.state();
+        let state = &mut *state;
+        state.measured += 1;
+        let new = state.planned.saturating_sub(state.reused).max(1);
+        let of = new * self.job.rounds as usize;
+        if done.round + 1 == self.job.rounds || done.point.error.is_some() {
+            state.has(seq, &done.point);
+        }
+        state.repetitions += usize::from(done.point.error.is_none());
+        let total = of.max(state.measured);
+        let title = format!("{} on {}", self.job.verb, self.job.chosen.identity.name);
+        let quiet = self.job.context.global.quiet;
+        let progress = state
+            .progress
+            .get_or_insert_with(|| Progress::begin(&title, total, quiet));
+        progress.step(state.measured, total);
+        let figure = Unsaved {
+            seq,
+            done: done.clone(),
+            elapsed_s,
+            address: address.to_owned(),
+        };
+        state.save(self.run, figure);
+        (self.job.context.stop).waits_for(format!("figure {} of {total}", state.measured + 1));
+    }
+
+    fn step(&self, of: usize) {
+        let mut state = self.state();
+        let state = &mut *state;
+        let (done, all) = state.steps;
+        if done == all || of != all {
+            state.steps = (0, of);
+            if let Some(progress) = state.progress.take() {
+                progress.end();
+            }
+        }
+        state.steps.0 += 1;
+        if of >= MANY {
+            let (verb, quiet) = (self.job.verb, self.job.context.global.quiet);
+            let begin = || Progress::begin(verb, of, quiet);
+            state
+                .progress
+                .get_or_insert_with(begin)
+                .step(state.steps.0, of);
+        }
+    }
+
+    fn recall(&self, address: &str) -> Option<String> {
+        let only = (!self.is_model()).then_some(self.run);
+        self.state().store.recall(address, only).ok().flatten()
+    }
+
+    fn keep(&self, kind: &str, address: &str, body: &str) {
+        let mut state = self.state();
+        if state.may_take() {
+            let kept = state.store.keep(self.run, kind, address, body);
+            state.tried(kept);
+        }
+    }
+
+    fn stop(&self) -> bool {
+        self.job.context.stop.requested()
+    }
+}
