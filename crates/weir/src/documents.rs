@@ -284,6 +284,9 @@ pub struct ComparedRuns {
     pub b: RunLine,
     /// Figures in both, the largest effect first.
     pub figures: Vec<ComparedFigure>,
+    /// Numbers in both, where the rows of the runs are no points; the largest effect first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<ComparedRow>,
     /// Figures that only the first has.
     pub only_a: usize,
     /// Figures that only the other has.
@@ -352,6 +355,24 @@ pub struct WorkloadLine {
     pub phases: usize,
     /// What it does.
     pub summary: String,
+}
+
+/// A number of a row that two runs have, where their rows are no points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedRow {
+    /// The words of the row.
+    pub row: String,
+    /// The field of the document.
+    pub field: String,
+    /// The unit of both figures.
+    pub unit: String,
+    /// The figure of the first run.
+    pub a: f64,
+    /// The figure of the other.
+    pub b: f64,
+    /// Whether the difference exceeds both 95 % intervals together; absent where a figure has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond_chance: Option<bool>,
 }
 
 /// A file of a platform or a workload that was checked.

@@ -168,17 +168,15 @@ impl Keep<'_, '_> {
     fn is_model(&self) -> bool {
         self.job.chosen.testbed.physics().is_some()
     }
-}
 
-impl Keeper for Keep<'_, '_> {
-    fn planned(&self, more: &[PointSpec]) {
-        let mut state = self.state();
-        state.planned += more.len();
-    }
-
-    fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
-        let mut state = self.state();
-        let state = &mut *state;
+    /// The answer to a point that the store has.
+    fn answer(
+        &self,
+        state: &mut Kept,
+        seq: usize,
+        spec: &PointSpec,
+        address: &str,
+    ) -> Option<Finished> {
         let found = state.store.answer(
             self.run,
             seq,
@@ -219,24 +217,48 @@ impl Keeper for Keep<'_, '_> {
         Some(done)
     }
 
-    fn finished(&self, seq: usize, done: &Finished, address: &str) {
-        let elapsed_s = self.elapsed_s();
-        let mut state = self.state();
-        let state = &mut *state;
-        state.measured += 1;
+    /// Shows how far the run is, and notes what an end would wait for.
+    fn show(&self, state: &mut Kept) {
         let new = state.planned.saturating_sub(state.reused).max(1);
-        let of = new * self.job.rounds as usize;
-        if done.round + 1 == self.job.rounds || done.point.error.is_some() {
-            state.has(seq, &done.point);
-        }
-        state.repetitions += usize::from(done.point.error.is_none());
-        let total = of.max(state.measured);
+        let total = (new * self.job.rounds as usize).max(state.measured);
         let title = format!("{} on {}", self.job.verb, self.job.chosen.identity.name);
         let quiet = self.job.context.global.quiet;
         let progress = state
             .progress
             .get_or_insert_with(|| Progress::begin(&title, total, quiet));
-        progress.step(state.measured, total);
+        if state.measured > 0 {
+            progress.step(state.measured, total);
+        }
+        (self.job.context.stop).waits_for(format!("figure {} of {total}", state.measured + 1));
+    }
+}
+
+impl Keeper for Keep<'_, '_> {
+    fn planned(&self, more: &[PointSpec]) {
+        let mut state = self.state();
+        state.planned += more.len();
+    }
+
+    fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
+        let mut state = self.state();
+        let answer = self.answer(&mut state, seq, spec, address);
+        if answer.is_none() {
+            // Time runs from here, and the first figure may take long.
+            self.show(&mut state);
+        }
+        answer
+    }
+
+    fn finished(&self, seq: usize, done: &Finished, address: &str) {
+        let elapsed_s = self.elapsed_s();
+        let mut state = self.state();
+        let state = &mut *state;
+        state.measured += 1;
+        if done.round + 1 == self.job.rounds || done.point.error.is_some() {
+            state.has(seq, &done.point);
+        }
+        state.repetitions += usize::from(done.point.error.is_none());
+        self.show(state);
         let figure = Unsaved {
             seq,
             done: done.clone(),
@@ -244,7 +266,6 @@ impl Keeper for Keep<'_, '_> {
             address: address.to_owned(),
         };
         state.save(self.run, figure);
-        (self.job.context.stop).waits_for(format!("figure {} of {total}", state.measured + 1));
     }
 
     fn step(&self, of: usize) {

@@ -21,6 +21,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::Chosen;
 use crate::progress::Progress;
+use crate::verbs::report::quoted;
 
 impl From<InsightError> for Failure {
     fn from(error: InsightError) -> Self {
@@ -105,15 +106,38 @@ pub fn write_model(path: &Path, model: &SlowdownModel) -> Result<()> {
     files::write(path, text)
 }
 
-/// Reads a model that must be there.
+/// The command that makes the model of a pair, at the usual place or at the one that is named.
+fn making(context: &Context, from: &TierName, to: &TierName, at: Option<&Path>) -> String {
+    let mut words = vec!["weir calibrate --on".to_owned(), quoted(&context.global.on)];
+    if *from != TierName::dram() {
+        words.push(format!("--from {from}"));
+    }
+    words.push(format!("--tier {to}"));
+    words.extend(at.map(|file| format!("-o {}", quoted(&file.display().to_string()))));
+    let typed = context.typed.iter().any(|word| word.starts_with("--store"));
+    if let (true, Some(store)) = (typed, &context.global.store) {
+        words.push(format!("--store {}", quoted(&store.display().to_string())));
+    }
+    words.join(" ")
+}
+
+/// Reads the model of a pair, which must be there: the one that is named, or the one that was calibrated for a machine.
 ///
 /// # Errors
 /// It is not there or none.
-pub fn read_model(path: &Path) -> Result<SlowdownModel> {
+pub fn read_model(
+    context: &Context,
+    named: Option<&Path>,
+    usual: &Path,
+    from: &TierName,
+    to: &TierName,
+) -> Result<SlowdownModel> {
+    let path = named.unwrap_or(usual);
     if !path.exists() {
         return Err(Failure::Request(anyhow!(
-            "there is no model {}; `weir calibrate` makes one",
-            path.display()
+            "there is no model {}; `{}` makes one",
+            path.display(),
+            making(context, from, to, named)
         )));
     }
     let text = files::text(path, "model", counter_file::MOST_BYTES)?;

@@ -229,3 +229,22 @@ fn files_that_cannot_be_trusted_are_refused_with_their_line() {
         .run("counters show bytes.csv")
         .refuses(2, &["cannot read bytes.csv"]);
 }
+
+#[test]
+fn the_line_for_perf_counts_what_a_prediction_reads() {
+    let place = Place::new();
+    for cpu in ["spr", "emr", "gnr"] {
+        let listed = place.run(format!("counters list --cpu {cpu} --format json"));
+        let listed = listed.expect(0).json();
+        let line = listed["commands"][0].as_str().unwrap().to_owned();
+        for counter in weir_insight::forecast::COUNTERS {
+            let mut known = listed["counters"].as_array().unwrap().iter();
+            let known = known.find(|c| c["counter"] == counter.name()).unwrap();
+            let Some(event) = known["is"].as_str() else {
+                continue;
+            };
+            let first = event.split([' ', ';']).next().unwrap().trim_matches('(');
+            assert!(line.contains(first), "{cpu}: {first} is not in\n{line}");
+        }
+    }
+}

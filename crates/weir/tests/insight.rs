@@ -4,7 +4,7 @@ mod common;
 
 use std::fmt::Write as _;
 
-use common::Place;
+use common::{Place, SMALL};
 use serde_json::json;
 
 /// What `perf stat -x,` writes, of a core that loses 30 % of its cycles to misses.
@@ -330,4 +330,20 @@ fn a_file_of_workloads_is_evaluated() {
             assert!(refused.err().contains(told), "{}", refused.err());
         }
     }
+}
+
+#[test]
+fn runs_of_every_kind_are_compared() {
+    let place = Place::new();
+    for verb in ["explain chase --on skx2s", "explain scan --on skx2s", SMALL] {
+        place.run(verb).expect(0);
+    }
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
+    let rows = compared["comparisons"][0]["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["a"] != row["b"]), "{rows:?}");
+    let table = place.run("runs compare 1 2").expect(0).out();
+    assert!(table.contains("numbers in both"), "{table}");
+    place
+        .run("runs compare 1 3")
+        .refuses(2, &["no figures in common"]);
 }

@@ -223,6 +223,34 @@ fn more_memory_than_a_tier_has_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_host_with_one_tier_is_not_calibrated_for_steering() {
+    let place = Place::new();
+    let topo = place.run("topo --format json").expect(0).json();
+    if topo["topology"]["tiers"].as_array().unwrap().len() == 1 {
+        place
+            .run("steer calibrate")
+            .refuses(3, &["one tier of memory"]);
+    }
+}
+
+#[test]
+fn a_missing_model_is_told_with_the_command_that_makes_it() {
+    let place = Place::new();
+    place.run("predict chase --on skx2s --tier remote").refuses(
+        2,
+        &[
+            "skx2s.dram-remote.json",
+            "`weir calibrate --on skx2s --tier remote` makes one",
+        ],
+    );
+    let named = "predict chase --on skx2s --tier remote --model a.json --store b.sqlite";
+    place.run(named).refuses(
+        2,
+        &["`weir calibrate --on skx2s --tier remote -o a.json --store b.sqlite` makes one"],
+    );
+}
+
+#[test]
 fn checked_files_are_a_document_too() {
     let place = Place::new();
     place.file("bad.toml", "kind = 1\n");

@@ -107,7 +107,7 @@ fn figure(point: &Point) -> Option<(f64, &'static str)> {
 }
 
 /// What names a point among others of its machine.
-fn name(point: &Point) -> String {
+pub fn name(point: &Point) -> String {
     let Point {
         tier,
         op,

@@ -1,6 +1,10 @@
 //! The page: what was measured, on what, under which conditions, and what it means.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use weir_lab::Study as _;
+use weir_lab::interplay::Interplay;
+use weir_lab::studies::POINT_STUDIES;
+use weir_lab::verdict::name;
 use weir_model::document::Point;
 use weir_model::frame::Frame;
 
@@ -29,6 +33,10 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
             _ => "Slowdown on",
         },
         _ => "Memory tiers of",
+    };
+    let about = match (study_of(sections), insights) {
+        (Some(study), []) => format!("{study} of"),
+        _ => about.to_owned(),
     };
     let page = html! {
         (DOCTYPE)
@@ -76,6 +84,20 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     page.into_string().replace(forbidden_in_xml, "\u{fffd}")
 }
 
+/// The title of the one study that all runs are of.
+fn study_of(sections: &[Section]) -> Option<&'static str> {
+    let verbs = distinct(sections.iter().map(|section| section.verb.as_str()));
+    let [verb] = verbs.as_slice() else {
+        return None;
+    };
+    if *verb == Interplay::VERB {
+        return Some("Interference between tenants");
+    }
+    let name = verb.strip_prefix("bench ")?;
+    let mut studies = POINT_STUDIES.iter();
+    Some(studies.find(|study| study.name == name)?.title).filter(|title| !title.is_empty())
+}
+
 /// The style sheet: dark where the system is, unless the reader chose; paper is always light.
 fn style() -> String {
     format!(
@@ -108,8 +130,8 @@ fn conditions(sections: &[Section]) -> Markup {
                     section {
                         h3 { (section.machine()) }
                         ul {
-                            @for (condition, count) in counted_conditions(&section.document.points) {
-                                li { (condition) " " span class="small" { "(" (count) " figures)" } }
+                            @for (condition, points) in counted_conditions(&section.document.points) {
+                                li { (condition) " " span class="small" { "(" (several(&points)) ")" } }
                             }
                         }
                         @let missing = section.document.header.capabilities.iter().filter(|c| !c.present);
@@ -128,17 +150,37 @@ fn conditions(sections: &[Section]) -> Markup {
     }
 }
 
-/// Conditions with how many figures were taken under each, the commonest first.
-fn counted_conditions(points: &[Point]) -> Vec<(&str, usize)> {
-    let mut counted: Vec<(&str, usize)> = Vec::new();
-    for condition in points.iter().flat_map(|p| &p.conditions) {
-        match counted.iter_mut().find(|(seen, _)| seen == condition) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((condition, 1)),
+/// Conditions with the figures that were taken under each, the commonest first.
+fn counted_conditions(points: &[Point]) -> Vec<(&str, Vec<&Point>)> {
+    let mut counted: Vec<(&str, Vec<&Point>)> = Vec::new();
+    for point in points {
+        for condition in &point.conditions {
+            match counted.iter_mut().find(|(seen, _)| seen == condition) {
+                Some((_, under)) => under.push(point),
+                None => counted.push((condition, vec![point])),
+            }
         }
     }
-    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counted.sort_by_key(|(_, under)| std::cmp::Reverse(under.len()));
     counted
+}
+
+/// How many figures there are, with the names of the first.
+fn several(points: &[&Point]) -> String {
+    const NAMED: usize = 2;
+    let names: Vec<String> = points.iter().take(NAMED).map(|point| name(point)).collect();
+    let more = points.len().saturating_sub(NAMED);
+    let plural = if points.len() == 1 { "" } else { "s" };
+    let rest = if more > 0 {
+        format!("; {more} more")
+    } else {
+        String::new()
+    };
+    format!(
+        "{} figure{plural}: {}{rest}",
+        points.len(),
+        names.join("; ")
+    )
 }
 
 /// Every row of a list with every column that holds something.

@@ -129,10 +129,11 @@ fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> 
 fn model_for(args: &Args, context: &Context, chosen: Option<&Chosen>) -> Result<SlowdownModel> {
     let Predict { from, tier: to, .. } = &args.study;
     let model = match (&args.model, chosen) {
-        (Some(path), _) => read_model(path)?,
+        (Some(path), _) => read_model(context, Some(path), path, from, to)?,
         (None, Some(chosen)) => {
             let tiers = insight::tiers(&chosen.topology, from, to)?;
-            read_model(&model_path(context, &chosen.identity, &tiers)?)?
+            let path = model_path(context, &chosen.identity, &tiers)?;
+            read_model(context, None, &path, from, to)?
         }
         (None, None) => return Err(Failure::request("name a model with --model")),
     };
@@ -187,11 +188,14 @@ fn of_command(args: &Args, context: &Context) -> Result<()> {
     let Predict { from, tier: to, .. } = &args.study;
     // A model from elsewhere needs no second tier here: that is what predictions are for.
     let (host, model) = match &args.model {
-        Some(path) => (nodes::here(context)?, read_model(path)?),
+        Some(path) => {
+            let model = read_model(context, Some(path), path, from, to)?;
+            (nodes::here(context)?, model)
+        }
         None => {
             let (host, tiers) = nodes::pair_here(context, from, to)?;
             let path = model_path(context, &host.identity, &tiers)?;
-            (host, read_model(&path)?)
+            (host, read_model(context, None, &path, from, to)?)
         }
     };
     let topology = host.view.topology()?;

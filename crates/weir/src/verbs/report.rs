@@ -127,7 +127,7 @@ fn insight(run: &StoredRun) -> Result<Option<Insight>> {
 }
 
 /// Whether a run measured points, whose figures have chapters of their own.
-fn is_of_points(run: &StoredRun) -> bool {
+pub fn is_of_points(run: &StoredRun) -> bool {
     [BenchDocument::SCHEMA, Matrix::SCHEMA].contains(&run.schema())
 }
 
@@ -147,7 +147,7 @@ fn command(arguments: &Value, seed: u64) -> String {
 }
 
 /// A word as a POSIX shell takes it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

@@ -11,13 +11,15 @@ pub enum Sign {
     Drifting,
     /// Its repetitions scatter widely.
     Noisy,
+    /// Its interval reaches another class of change.
+    Undecided,
 }
 
 impl Sign {
     /// The sign.
     pub const fn glyph(self) -> &'static str {
         match self {
-            Sign::Beaten => "?",
+            Sign::Beaten | Sign::Undecided => "?",
             Sign::Bimodal => "‡",
             Sign::Drifting => "↗",
             Sign::Noisy => "~",
@@ -33,6 +35,7 @@ impl Sign {
             }
             Sign::Drifting => "drifting: the machine changed between repetitions",
             Sign::Noisy => "noisy: repetitions scatter widely",
+            Sign::Undecided => "undecided: the interval reaches another class of change",
         }
     }
 }

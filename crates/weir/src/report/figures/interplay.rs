@@ -48,7 +48,11 @@ fn matrix(section: &Section, document: &Matrix) -> HeatChart {
         let cell = Cell {
             value: pair.change_pct,
             best: false,
-            sign: pair.is_unstable().then_some(Sign::Noisy),
+            sign: match (pair.is_unstable(), pair.is_undecided()) {
+                (true, _) => Some(Sign::Noisy),
+                (false, true) => Some(Sign::Undecided),
+                (false, false) => None,
+            },
             tip: format!(
                 "{} beside {}: {}",
                 pair.victim,

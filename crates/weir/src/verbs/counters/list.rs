@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use weir_insight::forecast::COUNTERS;
 use weir_linux::{Root, perf};
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
@@ -84,7 +85,16 @@ fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersL
     let all = groups(table, counters, Budget::of(table, true));
     let (core, outside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group[0].is_core());
     let file = format!("{}.csv", table.name);
-    let mut commands = vec![command(table, &core, "", &file)];
+    let mut groups_here = core;
+    if !uncore {
+        // What `weir predict` reads of units outside the cores.
+        let wanted: Vec<Counter> = (counters.iter().copied())
+            .filter(|counter| COUNTERS.contains(counter))
+            .collect();
+        let needed = groups(table, &wanted, Budget::of(table, true));
+        groups_here.extend(needed.into_iter().filter(|group| !group[0].is_core()));
+    }
+    let mut commands = vec![command(table, &groups_here, "", &file)];
     if uncore && !outside.is_empty() {
         let file = format!("{}-uncore.csv", table.name);
         commands.push(command(table, &outside, "-a --no-merge ", &file));
@@ -165,7 +175,14 @@ fn describe(document: &CountersListDocument, uncore: bool) -> String {
         document.commands.join("\n\n")
     );
     if !uncore {
-        let _ = writeln!(text, "\n`--uncore` adds the units outside the cores.");
+        let counted = document.commands.iter().any(|line| line.contains("uncore"));
+        if counted {
+            text.push_str(
+                "\nLines with uncore units count the whole machine, which needs root; `weir predict` needs\n\
+                 them. Without root leave them out.\n",
+            );
+        }
+        let _ = writeln!(text, "\n`--uncore` adds all units outside the cores.");
     }
     text
 }

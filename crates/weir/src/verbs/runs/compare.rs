@@ -4,11 +4,13 @@ use clap::ValueEnum;
 use weir_lab::compare::{Comparison, Figure, Pair, Quantile, Unit, compare};
 use weir_model::document::{BenchDocument, Point};
 
+use super::compare_rows;
 use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
 use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
 use crate::store::StoredRun;
+use crate::verbs::report::is_of_points;
 
 /// Rows of a table for reading.
 const ROWS: usize = 40;
@@ -21,7 +23,8 @@ Examples:
   weir runs compare emr2s spr2s --limit 100
   weir runs compare 3 7 8 --figure p999 --format json
 
-Points are matched by what they are, on whatever machines. A difference is
+Points are matched by what they are, on whatever machines; rows of other runs,
+such as those of explain, by their words. A difference is
 beyond chance where it exceeds the root of the sum of the squares of both 95 %
 intervals; `?` stands where a figure has no interval.")]
 pub struct Args {
@@ -65,8 +68,16 @@ impl Which {
 /// Compares the first run with each of the others.
 ///
 /// # Errors
-/// A run is no bench.
+/// The runs are of different kinds, or this version does not read one.
 pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
+    if let Some((first, others)) = runs.split_first()
+        && !runs.iter().all(is_of_points)
+    {
+        let compared = others
+            .iter()
+            .map(|other| compare_rows::compare(first, other));
+        return show_rows(&compared.collect::<Result<Vec<_>>>()?, args, context);
+    }
     let documents: Vec<BenchDocument> = (runs.iter())
         .map(super::bench_document)
         .collect::<Result<_>>()?;
@@ -90,6 +101,7 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
                     a: first.summary.clone(),
                     b: other.summary.clone(),
                     figures: rows(first, other, comparison),
+                    rows: Vec::new(),
                     only_a: comparison.only_a,
                     only_b: comparison.only_b,
                 })
@@ -101,6 +113,23 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
         Format::Table => {
             let texts: Vec<String> = (compared.iter())
                 .map(|(other, comparison)| table(first, other, comparison, args.limit))
+                .collect();
+            print(&texts.join("\n"))
+        }
+    }
+}
+
+fn show_rows(compared: &[ComparedRuns], args: &Args, context: &Context) -> Result<()> {
+    match context.global.format {
+        Format::Json => print(&to_json(&CompareDocument {
+            schema: CompareDocument::SCHEMA.into(),
+            weir: env!("CARGO_PKG_VERSION").into(),
+            comparisons: compared.to_vec(),
+        })?),
+        Format::Csv => print(&to_csv(compared.iter().flat_map(|two| &two.rows))?),
+        Format::Table => {
+            let texts: Vec<String> = (compared.iter())
+                .map(|two| compare_rows::table(two, args.limit))
                 .collect();
             print(&texts.join("\n"))
         }

@@ -1,6 +1,7 @@
 //! `weir runs`: what was measured before.
 
 mod compare;
+mod compare_rows;
 mod export;
 mod list;
 

@@ -93,6 +93,16 @@ fn model(args: &Args, context: &Context) -> Result<Known> {
 
 fn host(args: &Args, context: &Context) -> Result<Known> {
     let chosen = machine::choose(HOST)?;
+    let memory = chosen
+        .topology
+        .tiers
+        .iter()
+        .filter(|tier| tier.node.is_some());
+    if memory.count() < 2 {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "this host has one tier of memory; steer needs a slow one to be calibrated for"
+        )));
+    }
     let caches = chosen.topology.last_level_cache().get() * CACHES;
     let mut told = |what: &str| context.note(&format!("measuring {what}"));
     let Measured {

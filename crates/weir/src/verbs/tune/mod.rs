@@ -107,7 +107,9 @@ fn on_model(
 /// The model that was calibrated for a pair, if one was.
 fn model_of(context: &Context, machine: &Identity, tiers: &Tiers) -> Result<Option<SlowdownModel>> {
     let path = model_path(context, machine, tiers)?;
-    path.exists().then(|| read_model(&path)).transpose()
+    (path.exists())
+        .then(|| read_model(context, None, &path, &tiers.from, &tiers.to))
+        .transpose()
 }
 
 /// Advises about a command of this host.

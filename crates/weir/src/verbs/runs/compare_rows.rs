@@ -1,0 +1,149 @@
+//! Runs whose rows are no points, compared number by number: rows match by the words that tell them apart.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use weir_model::frame::{Frame, Kind, words};
+
+use crate::documents::{ComparedRow, ComparedRuns};
+use crate::failure::{Failure, Result};
+use crate::output::{Column, Table, figure, wrap};
+use crate::store::StoredRun;
+
+/// The numbers that two runs have in common.
+///
+/// # Errors
+/// This version does not read a run, or they are of different kinds.
+pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
+    if a.schema() != b.schema() {
+        return Err(Failure::request(format!(
+            "run {} is of {}, run {} of {}: they have no figures in common",
+            a.summary.id, a.summary.verb, b.summary.id, b.summary.verb
+        )));
+    }
+    let (in_a, in_b) = (super::frame(a, None)?, super::frame(b, None)?);
+    let apart: Vec<&str> = (in_a.columns.iter())
+        .filter(|column| column.kind == Kind::Text)
+        .map(|column| column.name.as_str())
+        .filter(|column| varies(&in_a, column) || varies(&in_b, column))
+        .collect();
+    let (rows_a, mut rows_b) = (named(&in_a, &apart), named(&in_b, &apart));
+    let mut rows = Vec::new();
+    let mut only_a = 0;
+    for (name, row) in &rows_a {
+        match rows_b.remove(name) {
+            Some(other) => rows.extend(numbers(&in_a, (&name.0, row), &in_b, other)),
+            None => only_a += 1,
+        }
+    }
+    let effect = |row: &ComparedRow| match row.a.abs().max(row.b.abs()) {
+        0.0 => 0.0,
+        larger => (row.b - row.a).abs() / larger,
+    };
+    rows.sort_by(|x, y| effect(y).total_cmp(&effect(x)));
+    Ok(ComparedRuns {
+        a: a.summary.clone(),
+        b: b.summary.clone(),
+        figures: Vec::new(),
+        rows,
+        only_a,
+        only_b: rows_b.len(),
+    })
+}
+
+/// Whether rows of a frame differ in a column.
+fn varies(frame: &Frame, column: &str) -> bool {
+    let mut cells = frame.rows.iter().map(|row| frame.cell(row, column));
+    let first = cells.next();
+    cells.any(|cell| Some(cell) != first)
+}
+
+/// Rows by their words in some columns, and by their place among rows of the same words.
+fn named<'f>(frame: &'f Frame, columns: &[&str]) -> BTreeMap<(String, usize), &'f [Value]> {
+    let mut rows = BTreeMap::new();
+    for row in &frame.rows {
+        let cells = columns.iter().map(|column| frame.cell(row, column));
+        let texts: Vec<String> = cells.filter(|cell| !cell.is_null()).map(words).collect();
+        let mut name = (texts.join(" "), 0);
+        while rows.contains_key(&name) {
+            name.1 += 1;
+        }
+        rows.insert(name, row.as_slice());
+    }
+    rows
+}
+
+fn numbers(
+    in_a: &Frame,
+    (name, row): (&str, &[Value]),
+    in_b: &Frame,
+    other: &[Value],
+) -> Vec<ComparedRow> {
+    let intervals: Vec<&String> = (in_a.columns.iter())
+        .filter_map(|column| column.interval.as_ref())
+        .collect();
+    let of_column = |column: &weir_model::frame::Column| {
+        let (a, b) = (
+            in_a.number(row, &column.name)?,
+            in_b.number(other, &column.name)?,
+        );
+        let half = |frame: &Frame, row: &[Value]| frame.number(row, column.interval.as_ref()?);
+        let halves = half(in_a, row).zip(half(in_b, other));
+        Some(ComparedRow {
+            row: name.to_owned(),
+            field: column.name.clone(),
+            unit: column.unit.clone(),
+            a,
+            b,
+            beyond_chance: halves.map(|(of_a, of_b)| (a - b).abs() > of_a.hypot(of_b)),
+        })
+    };
+    (in_a.columns.iter())
+        .filter(|column| column.kind == Kind::Number && !intervals.contains(&&column.name))
+        .filter_map(of_column)
+        .collect()
+}
+
+/// As a table of at most so many rows.
+pub fn table(compared: &ComparedRuns, limit: usize) -> String {
+    let ComparedRuns { a, b, rows, .. } = compared;
+    let head = format!(
+        "A is run {} on {}, B is run {} on {}",
+        a.id, a.machine, b.id, b.machine
+    );
+    let mut table = Table::new(&[
+        Column::words("row"),
+        Column::words("field"),
+        Column::number("A"),
+        Column::number("B"),
+        Column::words("unit"),
+        Column::words("beyond\nchance"),
+    ]);
+    for row in rows.iter().take(limit) {
+        table.row([
+            row.row.clone(),
+            row.field.clone(),
+            figure(row.a),
+            figure(row.b),
+            row.unit.clone(),
+            match row.beyond_chance {
+                Some(true) => "yes".into(),
+                Some(false) => "no".into(),
+                None => "?".into(),
+            },
+        ]);
+    }
+    let mut parts = vec![format!("{} numbers in both", rows.len())];
+    if compared.only_a + compared.only_b > 0 {
+        let (only_a, only_b) = (compared.only_a, compared.only_b);
+        parts.push(format!("{only_a} rows only in A, {only_b} only in B"));
+    }
+    if rows.len() > limit {
+        parts.push(format!("the {limit} largest effects are shown"));
+    }
+    let shown = match table.is_empty() {
+        true => String::new(),
+        false => table.to_string(),
+    };
+    wrap(&head, "", "  ") + &shown + &wrap(&parts.join("; "), "", "  ")
+}
