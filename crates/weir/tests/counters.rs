@@ -200,7 +200,7 @@ fn files_that_cannot_be_trusted_are_refused_with_their_line() {
     let place = Place::new();
     place
         .run("counters show missing.csv")
-        .refuses(2, &["cannot read missing.csv"]);
+        .refuses(2, &["cannot read the file of counters missing.csv"]);
     place.file("empty.csv", "");
     place
         .run("counters show empty.csv")
