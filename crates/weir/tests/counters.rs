@@ -227,7 +227,7 @@ fn files_that_cannot_be_trusted_are_refused_with_their_line() {
     place.file("bytes.csv", [0xff, 0xfe, 0x00]);
     place
         .run("counters show bytes.csv")
-        .refuses(2, &["cannot read bytes.csv"]);
+        .refuses(2, &["bytes.csv:", "not text in UTF-8"]);
 }
 
 #[test]

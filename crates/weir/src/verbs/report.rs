@@ -1,6 +1,6 @@
 //! `weir report`: runs as one page.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_lab::interplay::{Interplay, Matrix};
@@ -172,7 +172,7 @@ fn latencies(records: &[Value], points: usize) -> Vec<Vec<(Nanos, u64)>> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(sections: &[Section], insights: &[Insight], output: &PathBuf) -> Result<()> {
+pub fn write(sections: &[Section], insights: &[Insight], output: &Path) -> Result<()> {
     let html = page(sections, insights);
     if output.as_os_str() == "-" {
         return crate::output::print(&html);
