@@ -32,6 +32,11 @@ run() { # COMMAND...
     echo "(exit code $code)"
 }
 
+# Figures that the first run in the store has so far; empty before there is a store.
+kept_figures() {
+    weir runs list --format json 2> /dev/null | jq '.runs[0].kept // 0'
+}
+
 # What jq finds in the document of the last `run`.
 json() { # FILTER
     jq -r "$1" /tmp/out
