@@ -105,16 +105,21 @@ impl Bar {
             reach: ([Some(self.value), self.limit, self.reach].into_iter())
                 .flatten()
                 .collect(),
+            figure: text_width(&self.words()),
             draw: Box::new(|x, left, y| self.draw(x, left, y)),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self.sign {
+            Some(sign) => format!("{} {}", self.figure, sign.glyph()),
+            None => self.figure.clone(),
         }
     }
 
     fn draw(&self, x: &Scale, left: f64, y: f64) -> Markup {
         let end = x.place(self.value);
-        let words = match self.sign {
-            Some(sign) => format!("{} {}", self.figure, sign.glyph()),
-            None => self.figure.clone(),
-        };
+        let words = self.words();
         let middle = y + BAR / 2.0;
         let behind = figure_at(
             end.max(self.reach.map_or(end, |reach| x.place(reach) + 2.0)),

@@ -31,6 +31,8 @@ pub(super) struct Row<'a> {
     pub name: &'a str,
     /// Lengths that the scale must hold.
     pub reach: Vec<f64>,
+    /// Width of the figure at its end.
+    pub figure: f64,
     /// Draws it.
     pub draw: Box<Draw<'a>>,
 }
@@ -44,7 +46,9 @@ impl Frame<'_> {
         let left = 18.0 + longest.min(room.width() * 0.35);
         let (legend, legend_height) = legend(room, 2.0, self.legend, false);
         let top = legend_height + 8.0;
-        let right = room.width() - 44.0;
+        // A figure behind the mark at the end of the scale begins 7 units after it.
+        let figures = rows().map(|row| row.figure).fold(34.0, f64::max);
+        let right = room.width() - figures - 10.0;
         let reach = rows().flat_map(|row| row.reach.iter().copied());
         let x = Scale::over(self.spread, reach, (left, right));
         let mut y = top;

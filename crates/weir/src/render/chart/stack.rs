@@ -97,6 +97,7 @@ impl StackChart {
         Row {
             name: &bar.name,
             reach: bar.reach().to_vec(),
+            figure: 0.0,
             draw: Box::new(move |x, _, y| self.draw_bar(group, bar, x, y)),
         }
     }
