@@ -13,6 +13,11 @@ pub fn figure(value: f64) -> String {
     }
 }
 
+/// The half-width of a figure's interval, to be written after it: ` ±0.42`; empty where it is not known.
+pub fn interval(half: Option<f64>) -> String {
+    half.map_or(String::new(), |half| format!(" ±{}", figure(half)))
+}
+
 /// A signed difference in percent with one decimal: `+1.3`, `-12.0`, `0.0`.
 pub fn percent(value: f64) -> String {
     // A small negative number would otherwise print as `-0.0`.

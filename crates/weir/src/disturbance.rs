@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_load_and_stolen_time_are_told_with_their_shares() {
+    fn other_load_and_stolen_time_are_reported_with_their_shares() {
         let at = |text: &str| times(&format!("{text}\ncpu0 1 1 1 1 1 1 1 1\n")).unwrap();
         let before = at("cpu  100 0 50 1000 10 0 0 20 0 0");
-        let told = |after: &str| between(&before, &at(after));
-        assert_eq!(told("cpu  101 0 51 1098 10 0 0 20 0 0"), None);
-        let busy = told("cpu  130 0 60 1060 10 0 0 20 0 0").unwrap();
+        let found = |after: &str| between(&before, &at(after));
+        assert_eq!(found("cpu  101 0 51 1098 10 0 0 20 0 0"), None);
+        let busy = found("cpu  130 0 60 1060 10 0 0 20 0 0").unwrap();
         assert_eq!(busy, "other programs use 40 % of its processors");
-        let both = told("cpu  120 0 50 1060 10 0 0 40 0 0").unwrap();
+        let both = found("cpu  120 0 50 1060 10 0 0 40 0 0").unwrap();
         assert!(
             both.ends_with("the hypervisor takes 20 % of their time"),
             "{both}"

@@ -284,7 +284,7 @@ pub struct ComparedRuns {
     pub b: RunLine,
     /// Figures in both, the largest effect first.
     pub figures: Vec<ComparedFigure>,
-    /// Numbers in both, where the rows of the runs are no points; the largest effect first.
+    /// Numbers in both, where the rows of the runs are not points; the largest effect first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ComparedRow>,
     /// Figures that only the first has.
@@ -357,7 +357,7 @@ pub struct WorkloadLine {
     pub summary: String,
 }
 
-/// A number of a row that two runs have, where their rows are no points.
+/// A number of a row that two runs have, where their rows are not points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedRow {
     /// The words of the row.

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 /// A file, pipe or device that gives more than `most` bytes is not read further.
 ///
 /// # Errors
-/// It cannot be read, is a folder, has more bytes, or is no text.
+/// It cannot be read, is a folder, has more bytes, or is not text.
 pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     let name = path.display();
     let read = || -> io::Result<Option<Vec<u8>>> {
@@ -33,7 +33,7 @@ pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
         .ok_or_else(|| Failure::request(format!("{name} is a folder; name a {what} in it")))?;
     if bytes.len() > most {
         return Err(Failure::request(format!(
-            "{name} is longer than {most} bytes, and so is no {what}"
+            "{name} is longer than {most} bytes, the most for a {what}"
         )));
     }
     String::from_utf8(bytes).map_err(|error| {

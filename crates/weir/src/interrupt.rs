@@ -42,12 +42,12 @@ impl Stop {
             requested: weir_model::stop::flag(),
             ..Self::default()
         };
-        let (told, tell) = UnixStream::pair()?;
+        let (signals, sender) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM] {
             // The order matters: the shutdown sees the flag of the first signal only at the second.
             flag::register_conditional_shutdown(signal, EXIT_BY_INTERRUPT, stop.requested.clone())?;
             flag::register(signal, stop.requested.clone())?;
-            low_level::pipe::register(signal, tell.try_clone()?)?;
+            low_level::pipe::register(signal, sender.try_clone()?)?;
         }
         // These come more than once: the kernel and the shell both send SIGHUP when a terminal closes, and the kernel
         // sends SIGXCPU every second until the hard limit.
@@ -60,7 +60,7 @@ impl Stop {
             flag::register(signal, Arc::default())?;
         }
         let words = stop.waits_for.clone();
-        std::thread::spawn(move || say_what_is_waited_for(told, &words));
+        std::thread::spawn(move || say_what_is_waited_for(signals, &words));
         Ok(stop)
     }
 
@@ -88,8 +88,8 @@ impl Stop {
     }
 }
 
-fn say_what_is_waited_for(mut told: UnixStream, words: &Mutex<String>) {
-    if told.read_exact(&mut [0]).is_err() {
+fn say_what_is_waited_for(mut signals: UnixStream, words: &Mutex<String>) {
+    if signals.read_exact(&mut [0]).is_err() {
         return;
     }
     std::thread::sleep(AT_ONCE);

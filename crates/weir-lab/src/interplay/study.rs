@@ -124,13 +124,13 @@ impl Outcome for Matrix {
     fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
         let cells = &self.cells;
-        // Windows of one run follow each other: on a real machine only repetitions tell a change from chance.
+        // Windows of one run follow each other: on a real machine only repetitions show whether a change is chance.
         let once = about.machine.kind == MachineKind::Host
             && self.points.iter().all(|point| point.repetitions <= 1);
         let lead = lead(cells).map(|text| match once {
-            true => format!(
-                "measured once, so that chance is not told from change: repeat with --repeat 5; {text}"
-            ),
+            true => {
+                format!("measured once: a change may be chance, so repeat with --repeat 5; {text}")
+            }
             false => text,
         });
         let lead = lead.map(|text| note("interplay".into(), text));

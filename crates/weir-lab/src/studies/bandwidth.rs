@@ -206,7 +206,7 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
     else {
         return None;
     };
-    // A rise or a fall within the noise of its two ends is none.
+    // A difference within the noise of its two ends does not count.
     let differ = |one, other| {
         let of = |threads| of_curve(points, tier, op, prefetch).find(|p| p.threads == threads);
         (of(one).zip(of(other))).is_some_and(|(one, other)| are_apart(one, other))

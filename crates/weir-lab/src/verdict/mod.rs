@@ -88,10 +88,7 @@ pub(crate) fn are_apart(a: &Point, b: &Point) -> bool {
 /// A figure with its interval: `14.5 ±1.79`.
 pub(crate) fn with_interval(point: &Point) -> String {
     let value = figure(point).map_or(0.0, |(value, _)| value);
-    let half = point
-        .ci95
-        .map_or(String::new(), |half| format!(" ±{}", number::figure(half)));
-    number::figure(value) + &half
+    number::figure(value) + &number::interval(point.ci95)
 }
 
 /// The point with the largest bandwidth.

@@ -1,17 +1,18 @@
 //! The threads of a run, from the moment when all of them are ready until the last has ended.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 
-use weir_model::action::{Actuators, Share};
 use weir_model::capability::{Feature, Unavailable};
 use weir_model::machine::{MachineError, RunNotes, TenantProgress};
 use weir_model::page_move::MoveRequest;
 use weir_model::tenant::Tenant;
-use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, LINE_BYTES};
 
 use super::assignment::{self, Assignment, Job, Need};
 use super::counting::Counts;
@@ -26,9 +27,8 @@ use super::worker::{Done, Ready, Worker};
 use super::{HostParts, notes};
 use crate::clock;
 use crate::memory::Region;
-use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
+use crate::prefetch::{Running, SwitchedPrefetchers};
 use crate::steer::Release;
-use crate::steer::actuators::{allocation, clock as clock_of};
 
 /// The reason for a thread that has ended.
 const ENDED: &str = "it ended during the run";
@@ -222,76 +222,6 @@ impl WorkerPool {
         Ok(self.tenants.get(index).map_or(&[], |facts| &facts.cores))
     }
 
-    /// The threads of a tenant that may be limited.
-    fn limitable(&self, tenant: &str) -> Result<Vec<&Member>, MachineError> {
-        let index = self.tenant(tenant)?;
-        let own: Vec<&Member> = self.members.iter().filter(|m| m.tenant == index).collect();
-        let always = own.iter().any(|member| member.never_waits);
-        if own.is_empty() || always {
-            return Err(MachineError::Request(format!(
-                "the threads of `{tenant}` wait for a device or for each other, and are not limited"
-            )));
-        }
-        Ok(own)
-    }
-
-    /// Lets so many of a tenant's threads run, all of them for `None`; says how many may.
-    ///
-    /// # Errors
-    /// There is no such tenant, or its threads cannot be limited.
-    pub fn limit_cores(
-        &self,
-        tenant: &str,
-        cores: Option<u32>,
-    ) -> Result<Option<u32>, MachineError> {
-        if cores == Some(0) {
-            return Err(MachineError::Request(format!(
-                "`{tenant}` cannot run on no core"
-            )));
-        }
-        let own = self.limitable(tenant)?;
-        let most = cores.map_or(own.len(), |cores| cores as usize);
-        for (place, member) in own.iter().enumerate() {
-            member.gate.close(place >= most);
-        }
-        Ok(cores.map(|cores| cores.min(own.len() as u32)))
-    }
-
-    /// Lets a tenant's threads run for a share of each period.
-    ///
-    /// # Errors
-    /// There is no such tenant, its threads cannot be limited, or the share or period is invalid.
-    pub fn limit_time(&self, tenant: &str, share: f64, period: Nanos) -> Result<(), MachineError> {
-        if !(share > 0.0 && share <= 1.0 && period.get() >= 1e6 && period.get() <= 1e9) {
-            return Err(MachineError::Request(format!(
-                "`{tenant}` cannot run for {share} of each {period}: a share is above 0 and at most 1, a period 1 ms to 1 s"
-            )));
-        }
-        for member in self.limitable(tenant)? {
-            member.gate.share(share, period);
-        }
-        Ok(())
-    }
-
-    /// Bounds the bandwidth of a tenant's threads until the run ends, and says to how many percent.
-    ///
-    /// # Errors
-    /// There is no such tenant, or bandwidth cannot be allocated.
-    pub fn set_bandwidth(
-        &mut self,
-        host: &HostParts,
-        tenant: &str,
-        percent: u32,
-    ) -> Result<u32, MachineError> {
-        let index = self.tenant(tenant)?;
-        let cores = self.cores_of(tenant)?.to_vec();
-        let applied = self.ways.bound(host, index, tenant, &cores, percent)?;
-        for &(_, thread) in self.threads.iter().filter(|(of, _)| *of == index) {
-            self.ways.take(index, thread)?;
-        }
-        Ok(applied)
-    }
-
     /// Has pages of a tenant moved in the windows that follow.
     ///
     /// # Errors
@@ -321,27 +251,6 @@ impl WorkerPool {
         self.processes.as_mut().filter(|all| all.has(tenant))
     }
 
-    /// The actuators by which a tenant can be limited.
-    pub fn actuators(&self, host: &HostParts, tenant: &str) -> Actuators {
-        if let Some(processes) = self.processes.as_ref().filter(|all| all.has(tenant)) {
-            return processes.actuators(tenant);
-        }
-        if self.limitable(tenant).is_err() {
-            return Actuators::default();
-        }
-        let cpus = self.cores_of(tenant).unwrap_or_default();
-        let scale = allocation::scale(&host.root, None).ok();
-        Actuators {
-            cores: true,
-            time: true,
-            allocation: scale.map(|scale| Share::of(scale.step.max(1) as f64 / scale.all)),
-            clocks: match host.options.journal {
-                Some(_) => clock_of::clocks(&host.root, cpus),
-                None => Vec::new(),
-            },
-        }
-    }
-
     /// The journal of the tenants that are processes, if there are any.
     pub fn journal(&self) -> Option<Release> {
         self.processes.as_ref().map(Processes::journal)
@@ -368,61 +277,6 @@ impl WorkerPool {
         for (index, tenant) in tenants.iter_mut().enumerate() {
             tenant.regions = self.regions.observe(index, &host.topology);
         }
-    }
-
-    /// Gives a tenant these ways of the last-level cache until the run ends, and returns the ways that it
-    /// has.
-    ///
-    /// # Errors
-    /// There is no such tenant, or the cache cannot be divided in this way.
-    pub fn set_ways(
-        &mut self,
-        host: &HostParts,
-        tenant: &str,
-        mask: u32,
-    ) -> Result<u32, MachineError> {
-        let index = self.tenants.iter().position(|facts| facts.name == tenant);
-        let known = index.and_then(|index| Some((index, self.tenants.get(index)?)));
-        let Some((index, facts)) = known else {
-            return Err(MachineError::Request(format!(
-                "no tenant `{tenant}` is running"
-            )));
-        };
-        let applied = self.ways.set(host, index, tenant, &facts.cores, mask)?;
-        let own = self.threads.iter().filter(|(of, _)| *of == index);
-        for &(_, thread) in own {
-            self.ways.take(index, thread)?;
-        }
-        Ok(applied)
-    }
-
-    /// Switches the prefetchers of every processor that is used, until the run ends.
-    pub fn switch_prefetchers(
-        &mut self,
-        switches: &Switches,
-        wanted: Running,
-    ) -> Result<Running, Unavailable> {
-        let cpus: Vec<u32> = self.members.iter().map(|member| member.cpu).collect();
-        match &mut self.prefetchers {
-            Some(held) => held.change(cpus.iter().copied(), wanted)?,
-            none => {
-                *none = Some(SwitchedPrefetchers::set(
-                    switches,
-                    cpus.iter().copied(),
-                    wanted,
-                )?)
-            }
-        }
-        let mut running = Running {
-            l1: false,
-            l2: false,
-        };
-        for &cpu in &cpus {
-            let found = switches.running(cpu)?;
-            running.l1 |= found.l1;
-            running.l2 |= found.l2;
-        }
-        Ok(running)
     }
 
     /// Counts before this moment are not used.

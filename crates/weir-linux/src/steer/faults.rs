@@ -139,7 +139,7 @@ fn others_do(machine: &Machine, event: &Event) {
 }
 
 /// Differences from the expected machine that were not reported, or that took something from another program.
-fn untold(expected: &Machine, machine: &Machine, told: &[NotPutBack]) -> Vec<String> {
+fn unreported(expected: &Machine, machine: &Machine, reported: &[NotPutBack]) -> Vec<String> {
     let explains = |not: &NotPutBack, path: &str, now: &str| match &not.cause {
         Cause::Widest { found } => not.path == path && now == found,
         Cause::Gone | Cause::Refused { .. } => not.path == path,
@@ -148,7 +148,7 @@ fn untold(expected: &Machine, machine: &Machine, told: &[NotPutBack]) -> Vec<Str
     let is_told = |difference: &String| {
         let path = difference.split(": ").next().unwrap();
         let now = std::fs::read_to_string(machine.real(path)).unwrap_or_default();
-        told.iter().any(|not| explains(not, path, now.trim()))
+        reported.iter().any(|not| explains(not, path, now.trim()))
     };
     let mut all = differences(&expected.tree(), &machine.tree());
     all.retain(|difference| !is_told(difference));
@@ -444,11 +444,11 @@ fn what_others_do_at_any_step_is_kept_or_told() {
             let (machine, life) = (Machine::new(), Life::default());
             let at = vec![(step, others[k].clone())];
             meanwhile(&machine, &life, at, &Done::default());
-            let told = live(&machine, &Paper::default(), &life, &events).unwrap_or_default();
-            let untold = untold(&expected[k], &machine, &told);
+            let reported = live(&machine, &Paper::default(), &life, &events).unwrap_or_default();
+            let unreported = unreported(&expected[k], &machine, &reported);
             assert_eq!(
-                untold, [""; 0],
-                "{:?} after step {step}: {told:?}",
+                unreported, [""; 0],
+                "{:?} after step {step}: {reported:?}",
                 others[k]
             );
         }
@@ -474,8 +474,8 @@ proptest! {
         let expected = || without_weir(&std::mem::take(&mut *done.lock().unwrap()));
         let (machine, paper) = (Machine::new(), Paper::default());
         let whole = life(&machine, None);
-        let told = live_among(&machine, &paper, &whole, &events, &done).unwrap_or_default();
-        prop_assert_eq!(untold(&expected(), &machine, &told), [""; 0], "{:?}", told);
+        let reported = live_among(&machine, &paper, &whole, &events, &done).unwrap_or_default();
+        prop_assert_eq!(unreported(&expected(), &machine, &reported), [""; 0], "{:?}", reported);
 
         // The same, ended at some step, with a restore that ends early too.
         let (machine, paper) = (Machine::new(), Paper::default());
@@ -484,7 +484,7 @@ proptest! {
         let first = restore(&machine, &paper, &Life::until(Some(end_of_restore)));
         let restored = restore(&machine, &paper, &Life::default()).unwrap();
         prop_assert!(restored.is_whole(), "{:?}", restored);
-        let told = [first.map_or_else(|_| Vec::new(), |first| first.not), restored.not].concat();
-        prop_assert_eq!(untold(&expected(), &machine, &told), [""; 0], "{:?}", told);
+        let reported = [first.map_or_else(|_| Vec::new(), |first| first.not), restored.not].concat();
+        prop_assert_eq!(unreported(&expected(), &machine, &reported), [""; 0], "{:?}", reported);
     }
 }

@@ -11,7 +11,7 @@ use super::journalled_writes::JournalledWrites;
 use super::restore::Cause;
 
 #[test]
-fn what_somebody_else_changes_meanwhile_is_theirs() {
+fn what_another_program_changes_stays() {
     let machine = Machine::new();
     let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
     host.act(&time("cgroup:/b", 0.1)).unwrap();
@@ -34,13 +34,13 @@ fn a_tenant_that_begins_again_is_limited_again() {
         tenant: b.to_owned(),
         percent: 50,
     };
-    let hold = |host: &mut Host| {
+    let limit = |host: &mut Host| {
         for action in [cores(b, Some(1)), time(b, 0.5), bandwidth.clone()] {
             host.act(&action).unwrap();
         }
     };
     let limits = |host: &mut Host| host.observe(Nanos(0.0)).tenants.swap_remove(0).limits;
-    hold(&mut host);
+    limit(&mut host);
     assert_eq!(limits(&mut host), []);
 
     machine.vanish("/b");
@@ -56,7 +56,7 @@ fn a_tenant_that_begins_again_is_limited_again() {
     };
     assert_eq!(limits(&mut host), [cores(b, None), time(b, 1.0), free]);
     let again = machine.tree();
-    hold(&mut host);
+    limit(&mut host);
     assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0\n");
     assert_eq!(machine.text("/sys/fs/cgroup/b/cpu.max"), "5000 10000\n");
     let groups = std::fs::read_dir(machine.real("/sys/fs/resctrl"))
@@ -127,20 +127,23 @@ fn a_limit_that_another_program_changed_is_what_is_reported() {
     assert_eq!(limits(&mut host), []);
     // It is removed while Weir goes on, and the end still says so.
     host.act(&time(b, 1.0)).unwrap_err();
-    let told: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = host.release().iter().map(ToString::to_string).collect();
     assert!(
-        told.iter()
+        reported
+            .iter()
             .any(|not| not.contains("changed it to `2000 10000`")),
-        "{told:?}"
+        "{reported:?}"
     );
     assert!(
-        told.iter().any(|not| not.contains("changed it to `0-2`")),
-        "{told:?}"
+        reported
+            .iter()
+            .any(|not| not.contains("changed it to `0-2`")),
+        "{reported:?}"
     );
 }
 
 #[test]
-fn a_period_that_the_kernel_doubles_is_not_somebody_elses() {
+fn a_period_that_the_kernel_doubles_is_still_ours() {
     let machine = Machine::new();
     let before = machine.tree();
     let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
@@ -158,7 +161,7 @@ fn a_period_that_the_kernel_doubles_is_not_somebody_elses() {
 fn an_empty_list_of_a_group_without_tasks_is_not_changed() {
     let machine = Machine::new();
     machine.make("/later");
-    let hold = |machine: &Machine| {
+    let limit = |machine: &Machine| {
         let mut host = host(machine, config(&["cgroup:/later"])).unwrap();
         let can = host.tenants()[0].can(Actuator::Cores);
         // Another program may add the controller only now.
@@ -172,8 +175,8 @@ fn an_empty_list_of_a_group_without_tasks_is_not_changed() {
         assert_eq!(machine.text("/sys/fs/cgroup/later/cpuset.cpus"), "\n");
         can
     };
-    assert!(hold(&machine));
-    assert!(!hold(&machine));
+    assert!(limit(&machine));
+    assert!(!limit(&machine));
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn a_controller_that_a_sibling_uses_is_left_and_told() {
     }
     let sibling = "/sys/fs/cgroup/a.slice/other/cpuset.cpus";
     machine.write(sibling, "2");
-    let told: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = host.release().iter().map(ToString::to_string).collect();
     assert_eq!(machine.text(sibling), "2\n");
     assert_eq!(machine.text(&format!("{A}/cpuset.cpus")), "0-3\n");
     for said in [
@@ -196,8 +199,8 @@ fn a_controller_that_a_sibling_uses_is_left_and_told() {
         "Weir added cpuset, which /sys/fs/cgroup/a.slice/cgroup.subtree_control uses now",
     ] {
         assert!(
-            told.iter().any(|not| not.contains(said)),
-            "{said}: {told:?}"
+            reported.iter().any(|not| not.contains(said)),
+            "{said}: {reported:?}"
         );
     }
     // It belongs to the other program now, so that there is nothing to restore.

@@ -92,11 +92,11 @@ pub fn alike<'a>(sentences: impl IntoIterator<Item = &'a str>) -> Vec<String> {
             None => kinds.push((shape, sentence, 0)),
         }
     }
-    let told = kinds.into_iter().map(|(_, worst, more)| match more {
+    let sentences = kinds.into_iter().map(|(_, worst, more)| match more {
         0 => worst.to_owned(),
         more => format!("{worst} (and {more} more like it)"),
     });
-    told.collect()
+    sentences.collect()
 }
 
 /// The largest percentage in a sentence, whatever its sign; zero if there is none.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_differ_in_numbers_alone_are_told_once() {
+    fn warnings_that_differ_in_numbers_alone_are_printed_once() {
         let told = alike([
             "CPU 0 waited 8.5 % of the time",
             "no memory",

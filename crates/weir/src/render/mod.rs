@@ -10,6 +10,7 @@ use serde_json::Value;
 use weir_lab::view::{Only, View};
 use weir_model::access::Op;
 use weir_model::frame::{Column, Frame, Kind, words};
+use weir_model::number;
 use weir_model::units::Bytes;
 
 pub use crate::output::csv;
@@ -162,9 +163,7 @@ fn cell(frame: &Frame, row: &[Value], column: &Column, signed: bool, empty: &str
         return if failed { "!".into() } else { empty.into() };
     }
     let mut text = plain(column, value, signed);
-    if let Some(half) = interval(frame, row, column) {
-        text.push_str(&format!(" ±{}", figure(half)));
-    }
+    text.push_str(&number::interval(interval(frame, row, column)));
     if column.interval.is_some() && frame.cell(row, "theory_beaten") == &Value::Bool(true) {
         text.push('?');
     }

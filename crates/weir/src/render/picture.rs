@@ -3,6 +3,7 @@
 use serde_json::Value;
 use weir_lab::view::{Axis, Bars, Best, Grid, Lines, Medium, Shape, View};
 use weir_model::frame::{Column, Frame, words};
+use weir_model::number;
 
 use super::chart::{
     Bar, BarChart, Cell, Drawn, Group, HeatChart, Limit, LineChart, Look, Panel, Reach, Sample,
@@ -135,7 +136,7 @@ impl Scene<'_> {
             return format!("{heading}: {why}");
         }
         let half = interval(self.frame, row, column);
-        let half = half.map_or(String::new(), |half| format!(" ± {}", figure(half)));
+        let half = number::interval(half);
         let unit = &column.unit;
         format!(
             "{heading}: {}{half} {unit}{}",

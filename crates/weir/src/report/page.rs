@@ -9,6 +9,7 @@ use weir_model::document::Point;
 use weir_model::frame::Frame;
 
 use super::chapters::{Chapter, chapters};
+use super::figures::words::several;
 use super::{Cited as _, Insight, Section, head, insight};
 use crate::output::distinct;
 use crate::render::text;
@@ -131,7 +132,7 @@ fn conditions(sections: &[Section]) -> Markup {
                         h3 { (section.machine()) }
                         ul {
                             @for (condition, points) in counted_conditions(&section.document.points) {
-                                li { (condition) " " span class="small" { "(" (several(&points)) ")" } }
+                                li { (condition) " " span class="small" { "(" (counted(&points)) ")" } }
                             }
                         }
                         @let missing = section.document.header.capabilities.iter().filter(|c| !c.present);
@@ -166,21 +167,14 @@ fn counted_conditions(points: &[Point]) -> Vec<(&str, Vec<&Point>)> {
 }
 
 /// How many figures there are, with the names of the first.
-fn several(points: &[&Point]) -> String {
+fn counted(points: &[&Point]) -> String {
     const NAMED: usize = 2;
-    let names: Vec<String> = points.iter().take(NAMED).map(|point| name(point)).collect();
-    let more = points.len().saturating_sub(NAMED);
-    let plural = if points.len() == 1 { "" } else { "s" };
-    let rest = if more > 0 {
-        format!("; {more} more")
-    } else {
-        String::new()
-    };
-    format!(
-        "{} figure{plural}: {}{rest}",
-        points.len(),
-        names.join("; ")
-    )
+    let mut names: Vec<String> = points.iter().take(NAMED).map(|point| name(point)).collect();
+    if points.len() > NAMED {
+        names.push(format!("{} more", points.len() - NAMED));
+    }
+    let count = several(points.len() as u32, "figure");
+    format!("{count}: {}", names.join("; "))
 }
 
 /// Every row of a list with every column that holds something.

@@ -11,7 +11,7 @@ use crate::driver::{Done, Job};
 use crate::failure::Result;
 use crate::files;
 use crate::machine::{self, Chosen};
-use crate::output::{Column, Table, figure, print, seconds, to_json, wrap};
+use crate::output::{Column, Table, figure, interval, print, seconds, to_json, wrap};
 use crate::store::Store;
 use crate::studies::Planned;
 use crate::summary::summarise;
@@ -132,8 +132,8 @@ fn doubts(measured: &[Done<Points>]) -> String {
             .iter()
             .filter(|verdict| verdict.severity > Severity::Note)
         {
-            let told = format!("{} {}: {}", header.name(), verdict.about, verdict.text);
-            text.push_str(&wrap(&told, "! ", "  "));
+            let doubt = format!("{} {}: {}", header.name(), verdict.about, verdict.text);
+            text.push_str(&wrap(&doubt, "! ", "  "));
         }
     }
     text
@@ -157,10 +157,7 @@ fn summary(measured: &[Done<Points>]) -> Table {
     ]);
     for measured in measured {
         for line in summarise(&Points::bench(measured.document.clone())) {
-            let known = |value: f64, ci95: Option<f64>| {
-                let half = ci95.map_or(String::new(), |half| format!(" ±{}", figure(half)));
-                figure(value) + &half
-            };
+            let known = |value: f64, ci95: Option<f64>| figure(value) + &interval(ci95);
             let peak = |op: Op| {
                 let peak = line.peaks.get(&op);
                 peak.map_or("-".into(), |peak| known(peak.gbps, peak.ci95))

@@ -98,7 +98,7 @@ impl Lock {
             file.seek(SeekFrom::Start(0))?;
             writeln!(file, "process {}", std::process::id())
         };
-        // A signature is for people; on a full disk there is none.
+        // The signature is for people; on a full disk it is left out.
         let _ = sign(&mut file);
         Ok(Self(file))
     }

@@ -196,20 +196,16 @@ impl Tenant {
             Action::ProcessorTime { share, period, .. } => {
                 let free = share.is_nan() || share >= 1.0;
                 self.permit(Actuator::ProcessorTime, config, free)?;
-                if free {
+                let share = if free {
                     time::let_go(access, &self.group)?;
                     self.limit.time = None;
-                    let share = 1.0;
-                    return Ok(Action::ProcessorTime {
-                        tenant,
-                        share,
-                        period,
-                    });
-                }
-                let share = share.max(config.floor);
-                let found = time::limit(access, &self.group, share, self.running(), period)?;
-                self.limit.time = Some((share, period));
-                let share = found;
+                    1.0
+                } else {
+                    let wanted = share.max(config.floor);
+                    let found = time::limit(access, &self.group, wanted, self.running(), period)?;
+                    self.limit.time = Some((wanted, period));
+                    found
+                };
                 Ok(Action::ProcessorTime {
                     tenant,
                     share,

@@ -2,8 +2,8 @@
 
 use weir_model::document::Point;
 
-use super::words::{interval, remarks, several, sign};
-use crate::output::figure;
+use super::words::{remarks, several, sign};
+use crate::output::{figure, interval};
 use crate::report::chart::{LineChart, Look, Sample, Series, Spread, Wall};
 
 /// A vertical axis that spans more than this factor is logarithmic.

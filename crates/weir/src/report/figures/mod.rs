@@ -7,7 +7,7 @@ mod interplay;
 mod loaded;
 mod overview;
 mod tail;
-mod words;
+pub(super) mod words;
 
 use weir_model::access::Op;
 use weir_model::topology::{TierName, Topology};

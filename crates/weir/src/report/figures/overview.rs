@@ -4,9 +4,9 @@ use weir_model::access::Op;
 use weir_model::document::Point;
 use weir_model::topology::{TierKind, TierName};
 
-use super::words::{distinct, interval, several, sign};
+use super::words::{distinct, several, sign};
 use super::{loaded, op_look, run_name, tail, tier_look};
-use crate::output::figure;
+use crate::output::{figure, interval};
 use crate::report::Section;
 use crate::report::chart::{Bar, BarChart, Drawn, Group, Look, Series, Stroke};
 use crate::summary::is_chase;

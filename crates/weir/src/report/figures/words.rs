@@ -14,11 +14,6 @@ pub fn several(count: u32, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// The half-width of an interval behind its figure.
-pub fn interval(ci95: Option<f64>) -> String {
-    ci95.map_or(String::new(), |half| format!(" ± {}", figure(half)))
-}
-
 /// The sign of a figure; what physics forbids counts for more than how it scatters.
 pub fn sign(point: &Point) -> Option<Sign> {
     if point.theory.as_ref().is_some_and(|t| t.beaten) {

@@ -1,4 +1,4 @@
-//! Runs whose rows are no points, compared number by number: rows match by the words that tell them apart.
+//! Runs whose rows are not points, compared number by number: rows match by the words that tell them apart.
 
 use std::collections::BTreeMap;
 

@@ -128,8 +128,8 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     for path in &restored.put_back {
         context.note(&format!("restored what an earlier run had left: {path}"));
     }
-    for told in restored.remarks() {
-        say(&format!("weir: warning: {told}"));
+    for remark in restored.remarks() {
+        say(&format!("weir: warning: {remark}"));
     }
     if learns {
         let took = host.try_loads();

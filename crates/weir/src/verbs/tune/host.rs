@@ -184,8 +184,8 @@ impl OnHost<'_> {
                         "weir: restored what an earlier run had left: {path}"
                     ));
                 }
-                for told in restored.remarks() {
-                    say(&format!("weir: warning: {told}"));
+                for remark in restored.remarks() {
+                    say(&format!("weir: warning: {remark}"));
                 }
                 let found = settings.set_weights(&weights).map_err(missing)?;
                 if found != weights {
