@@ -234,7 +234,7 @@ impl Windows {
         let reached = self.reached().filter(|&share| share > pacing.relative_ci);
         let loose = reached.map(|reached| {
             format!(
-                "95 % interval of +-{:.1} % after {} windows; +-{:.1} % was wanted",
+                "95 % interval of ±{:.1} % after {} windows; ±{:.1} % was wanted",
                 reached * 100.0,
                 self.record.samples.len(),
                 pacing.relative_ci * 100.0

@@ -37,6 +37,13 @@ pub struct SteerSummary {
     /// The same for the tenants that may be limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restrained_pct_of_solo: Option<f64>,
+    /// Bandwidth of the protected tenants next to the others without limits, in percent of alone: the mean over the
+    /// phases' time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_pct_without_limits: Option<f64>,
+    /// The same for the tenants that may be limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restrained_pct_without_limits: Option<f64>,
     /// The longest time until all limits were removed when no protected tenant ran, in seconds; absent if
     /// there was no such phase, or a tenant was still limited at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, Share};
+use crate::readings::Role;
 use crate::record::{ActionRecord, WindowRecord};
+
+/// Tenants that an explanation lists.
+const MOST_TENANTS: usize = 8;
 
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,47 +53,19 @@ impl LogLine {
     /// The value of `schema` in lines that this version writes.
     pub const SCHEMA: &'static str = "weir/steer-log/1";
 
-    /// The decision in words: the readings, the values compared, and the actions.
+    /// The decision in words: the actions, the reason, the tenants, and what was read.
     pub fn explain(&self) -> String {
         let window = &self.window;
         let mut text = format!(
             "Decision {} of {}, {}, {:.2} s after the start.\n",
             self.n, self.controller, self.at, window.t_s
         );
-        let _ = writeln!(text, "Because: {}.", window.why.rule);
-        if let (Some(slow), Some(target)) = (window.why.slow, window.why.target) {
-            let than = if slow > target { "more" } else { "no more" };
-            let _ = writeln!(
-                text,
-                "A request stayed {slow:.0} in the Table of Requests: {than} than {target:.0}, with which it \
-                 was compared."
-            );
-        }
-        if let (Some(probe), Some(target)) = (window.why.probe, window.why.target) {
-            let than = if probe > target { "more" } else { "no more" };
-            let _ = writeln!(
-                text,
-                "A load from the fast tier took {probe:.0}: {than} than {target:.0}, with which it was compared."
-            );
-        }
-        for (tier, gbps) in &window.gbps {
-            let stayed = window.tor_ns.get(tier);
-            let stayed =
-                stayed.map_or_else(String::new, |ns| format!(", a request stayed {ns:.0}"));
-            let _ = writeln!(text, "Seen: {tier} moved {gbps:.1}{stayed}.");
-        }
-        for unseen in &window.unseen {
-            let _ = writeln!(text, "Not seen: {unseen}.");
-        }
-        if window.actions.is_empty() {
-            text.push_str("Nothing was changed.\n");
-        }
         for action in &window.actions {
             let before = window.tenants.iter().find(|t| t.name == action.tenant);
             let before = before.map_or(Limit::FREE, |t| t.held);
             let _ = writeln!(
                 text,
-                "{}: {}, before {}.",
+                "The limit of {}: {}; before: {}.",
                 action.tenant,
                 words(&action.requested),
                 words(&before)
@@ -101,7 +77,57 @@ impl LogLine {
                 let _ = writeln!(text, "  Refused: {refused}.");
             }
         }
+        if window.actions.is_empty() {
+            text.push_str("No limit was changed.\n");
+        }
+        let _ = writeln!(text, "Because: {}.", window.why.rule);
+        self.explain_readings(&mut text);
         text
+    }
+
+    fn explain_readings(&self, text: &mut String) {
+        let WindowRecord { why, .. } = &self.window;
+        for tenant in self.window.tenants.iter().take(MOST_TENANTS) {
+            let role = match tenant.role {
+                Role::Protected => "is protected",
+                Role::Restrained => "may be limited",
+                Role::Bystander => "is observed only",
+            };
+            let drew = match tenant.gbps {
+                Some(gbps) if tenant.busy => format!(", drew {gbps:.1}"),
+                _ if tenant.busy => ", was busy".to_owned(),
+                _ => ", was idle".to_owned(),
+            };
+            let _ = writeln!(
+                text,
+                "Tenant {} {role}: {} cores{drew}.",
+                tenant.name, tenant.cores
+            );
+        }
+        if let more @ 1.. = self.window.tenants.len().saturating_sub(MOST_TENANTS) {
+            let _ = writeln!(text, "And {more} more tenants.");
+        }
+        for (tier, gbps) in &self.window.gbps {
+            let stayed = self.window.tor_ns.get(tier).map_or_else(String::new, |ns| {
+                format!(", and a request stayed {ns:.0} in the Table of Requests")
+            });
+            let _ = writeln!(text, "Tier {tier} moved {gbps:.1}{stayed}.");
+        }
+        let compared = [
+            ("a request for the slow tier stayed", why.slow),
+            ("a load from the fast tier took", why.probe),
+        ];
+        for (what, time) in compared {
+            if let (Some(time), Some(target)) = (time, why.target) {
+                let _ = writeln!(
+                    text,
+                    "Threshold: {what} {time:.0}; too long is more than {target:.0}."
+                );
+            }
+        }
+        for unseen in &self.window.unseen {
+            let _ = writeln!(text, "Not counted: {unseen}.");
+        }
     }
 }
 

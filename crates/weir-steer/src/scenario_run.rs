@@ -254,9 +254,12 @@ fn together(phases: &[PhaseSummary]) -> SteerSummary {
         let known: Option<Vec<f64>> = times.into_iter().collect();
         known?.into_iter().reduce(f64::max)
     };
-    let weighted = |side: fn(&PhaseSummary) -> &SideSummary| {
+    let settled: fn(&SideSummary) -> Option<f64> = |side| side.settled_pct_of_alone;
+    let free = |side: &SideSummary| Some(100.0 * side.free_gbps?.get() / side.alone_gbps?.get());
+    type Side = fn(&PhaseSummary) -> &SideSummary;
+    let weighted = |side: Side, percent: fn(&SideSummary) -> Option<f64>| {
         let shares: Option<Vec<(f64, f64)>> = (both.iter())
-            .map(|p| Some((side(p).settled_pct_of_alone?, p.to_s - p.from_s)))
+            .map(|p| Some((percent(side(p))?, p.to_s - p.from_s)))
             .collect();
         let shares = shares.filter(|s| !s.is_empty())?;
         let time: f64 = shares.iter().map(|(_, time)| time).sum();
@@ -265,8 +268,10 @@ fn together(phases: &[PhaseSummary]) -> SteerSummary {
     let unprotected = phases.iter().filter(|p| p.protected.tenants.is_empty());
     SteerSummary {
         settle_s: longest(both.iter().map(|p| p.settle_s).collect()),
-        protected_pct_of_solo: weighted(|p| &p.protected),
-        restrained_pct_of_solo: weighted(|p| &p.restrained),
+        protected_pct_of_solo: weighted(|p| &p.protected, settled),
+        restrained_pct_of_solo: weighted(|p| &p.restrained, settled),
+        protected_pct_without_limits: weighted(|p| &p.protected, free),
+        restrained_pct_without_limits: weighted(|p| &p.restrained, free),
         release_s: longest(unprotected.map(|p| p.release_s).collect()),
     }
 }

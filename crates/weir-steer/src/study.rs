@@ -275,7 +275,7 @@ impl ScenarioOutcome {
             rows.push(TimeRow {
                 left_pct: mean(windows, |w| Some(w.quota_pct)),
                 level: mean(windows, |w| Some(f64::from(w.level))),
-                ..at("all")
+                ..at("restrained")
             });
         }
         for phase in &self.phases {
@@ -328,18 +328,24 @@ impl Outcome for ScenarioOutcome {
             Some(settle) => format!("every phase settled within {settle:.2} s"),
             None => "not every phase settled".into(),
         };
-        let text = match (
+        let sides = (
             summary.protected_pct_of_solo,
             summary.restrained_pct_of_solo,
-        ) {
-            (Some(fast), Some(slow)) => format!(
-                "once settled, protected tenants have {fast:.1} % of their bandwidth alone, restrained tenants \
+        );
+        let text = match (summary.protected_pct_without_limits, sides) {
+            (Some(free), (Some(fast), Some(slow))) => format!(
+                "without limits, protected tenants keep {free:.1} % of their bandwidth alone; under {}, once settled, \
+                 {fast:.1} %, and restrained tenants keep {slow:.1} %; {settled}{dry}",
+                self.controller
+            ),
+            (_, (Some(fast), Some(slow))) => format!(
+                "once settled, protected tenants keep {fast:.1} % of their bandwidth alone, restrained tenants \
                  {slow:.1} %; {settled}{dry}"
             ),
             _ => format!("{settled}{dry}"),
         };
         let machine = &about.machine.name;
-        let what = format!("{} on {machine} under {}", self.scenario, self.controller);
+        let what = format!("{} on {machine}", self.scenario);
         let mut all = vec![note(&what, text)];
         all.extend(summary.release_s.map(|release| {
             let text = format!("all limits were removed within {release:.2} s");
@@ -396,7 +402,7 @@ impl Outcome for ScenarioOutcome {
             line("Bandwidth", "gbps", "bandwidth [GB/s]"),
             line("Residency", "residency_ns", "in the Table of Requests [ns]"),
             line("Limits", "left_pct", "processor time left [%]"),
-            line("Level", "level", "level"),
+            line("Level", "level", "level of the controller"),
         ]
     }
 

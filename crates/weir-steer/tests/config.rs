@@ -22,6 +22,7 @@ silence = 4
 [tenants]
 protect = ["unit:db.service"]
 restrain = ["cgroup:/batch.slice", "container:3f2a91c4d07b", "pid:4711"]
+own_groups = true
 
 [machine]
 fast = "110 ns"
@@ -55,6 +56,7 @@ fn a_whole_file_is_read_as_it_stands() {
         restrain,
         ["cgroup:/batch.slice", "container:3f2a91c4d07b", "pid:4711"]
     );
+    assert!(config.own_groups && !Config::default().own_groups);
     let log = config.log.as_ref().unwrap();
     assert_eq!((log.most, log.keep), (Bytes::mib(1), 2));
     assert_eq!(config.metrics.unwrap().port(), 9999);

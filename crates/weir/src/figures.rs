@@ -49,6 +49,9 @@ pub(crate) struct Kept {
     measured: usize,
     /// Of the planned points, those that the store had.
     reused: usize,
+    /// The work of the figures that are planned and not stored yet, and of those of them that were measured; see
+    /// [`Keep::work`].
+    work: (f64, f64),
     /// Of all planned points together.
     pub(crate) repetitions: usize,
     /// Why points have no figure, by their places.
@@ -79,6 +82,7 @@ impl Kept {
             planned: 0,
             measured: 0,
             reused: 0,
+            work: (0.0, 0.0),
             repetitions: 0,
             failed: BTreeMap::new(),
             kept: BTreeSet::new(),
@@ -214,7 +218,18 @@ impl Keep<'_, '_> {
         state.has(seq, &done.point);
         state.repetitions += self.job.rounds as usize;
         state.reused += 1;
+        state.work.0 -= self.work(spec) * f64::from(self.job.rounds);
         Some(done)
+    }
+
+    /// What a figure takes, compared with others of the run: a model simulates each core, a host takes equal time.
+    fn work(&self, spec: &PointSpec) -> f64 {
+        let cores = spec.load.threads + spec.beside.as_ref().map_or(0, |load| load.threads);
+        if self.is_model() {
+            f64::from(cores.max(1))
+        } else {
+            1.0
+        }
     }
 
     /// Shows how far the run is, and notes what an end would wait for.
@@ -227,7 +242,8 @@ impl Keep<'_, '_> {
             .progress
             .get_or_insert_with(|| Progress::begin(&title, total, quiet));
         if state.measured > 0 {
-            progress.step(state.measured, total);
+            let (all, done) = state.work;
+            progress.step(state.measured, total, done / all.max(done));
         }
         (self.job.context.stop).waits_for(format!("figure {} of {total}", state.measured + 1));
     }
@@ -237,6 +253,8 @@ impl Keeper for Keep<'_, '_> {
     fn planned(&self, more: &[PointSpec]) {
         let mut state = self.state();
         state.planned += more.len();
+        let work: f64 = more.iter().map(|spec| self.work(spec)).sum();
+        state.work.0 += work * f64::from(self.job.rounds);
     }
 
     fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
@@ -254,6 +272,7 @@ impl Keeper for Keep<'_, '_> {
         let mut state = self.state();
         let state = &mut *state;
         state.measured += 1;
+        state.work.1 += self.work(&done.spec);
         if done.round + 1 == self.job.rounds || done.point.error.is_some() {
             state.has(seq, &done.point);
         }
@@ -282,10 +301,11 @@ impl Keeper for Keep<'_, '_> {
         if of >= MANY {
             let (verb, quiet) = (self.job.verb, self.job.context.global.quiet);
             let begin = || Progress::begin(verb, of, quiet);
-            state
-                .progress
-                .get_or_insert_with(begin)
-                .step(state.steps.0, of);
+            state.progress.get_or_insert_with(begin).step(
+                state.steps.0,
+                of,
+                (state.steps.0 - 1) as f64 / of as f64,
+            );
         }
     }
 

@@ -59,13 +59,25 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
     );
 
     let table = place.run("runs show 1").expect(0);
-    assert!(table.out().contains("adaptive-bully on miku-a under weir"));
+    assert!(
+        table
+            .out()
+            .contains("adaptive-bully on miku-a: without limits")
+    );
     assert!(table.out().lines().all(|line| line.chars().count() <= 80));
     let csv = place.run("runs export 1 --format csv");
     assert_eq!(csv.out().lines().count(), 25, "{}", csv.out());
 
     let explained = place.run("steer explain 2 --run 1").expect(0);
-    assert!(explained.out().contains("Because:"), "{}", explained.out());
+    let explained = explained.out();
+    for part in [
+        "The limit of ",
+        "Because:",
+        " may be limited:",
+        "Tier dram moved",
+    ] {
+        assert!(explained.contains(part), "{part}: {explained}");
+    }
     let none = place.run("steer explain 99999 --run 1");
     assert_eq!(none.code(), 2);
 
@@ -200,6 +212,14 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
             "absent.jsonl",
         ),
         (
+            "steer run --on miku-a --scenario hash-map-r0 --log a.jsonl"
+                .split(' ')
+                .collect(),
+            2,
+            "cannot be used with '--log",
+        ),
+        (vec!["steer", "run", "--means", "cores"], 2, "--scenario"),
+        (
             vec!["steer", "explain", "soon", "--log", "absent.jsonl"],
             2,
             "`soon`",
@@ -212,8 +232,8 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
     }
 }
 
-/// On this machine two processes are watched, and nothing is written; where even that is not to be had, the
-/// command says what is missing and ends with the code for it.
+/// On this machine two processes are watched, and nothing is written; a machine without control groups of
+/// version 2 is refused with the code for what is missing. The guests run the first case.
 #[test]
 fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
     let place = Place::new();
@@ -225,19 +245,21 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
                 .unwrap()
         })
         .collect();
-    let scopes: Vec<String> = loads
-        .iter()
-        .map(|load| format!("pid:{}", load.id()))
-        .collect();
+    let config = place.file(
+        "steer.toml",
+        format!(
+            "kind = \"steer\"\n[tenants]\nprotect = [\"pid:{}\"]\nrestrain = [\"pid:{}\"]\nown_groups = true\n",
+            loads[0].id(),
+            loads[1].id()
+        ),
+    );
     let socket = place.path("steer.sock");
     let log = place.path("steer.jsonl");
     let mut child = place.start([
         "steer",
         "dry-run",
-        "--protect",
-        &scopes[0],
-        "--restrain",
-        &scopes[1],
+        "--config",
+        config.to_str().unwrap(),
         "--controller",
         "isolation",
         "--window",
@@ -271,8 +293,8 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
         None => {
             let output = child.wait_with_output().unwrap();
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(matches!(output.status.code(), Some(2 | 3)), "{told}");
-            assert!(!told.is_empty());
+            assert_eq!(output.status.code(), Some(3), "{told}");
+            assert!(told.contains("control groups"), "{told}");
         }
     }
 }

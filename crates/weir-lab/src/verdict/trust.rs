@@ -82,7 +82,7 @@ pub(super) fn noisy(points: &[Point]) -> Option<Verdict> {
         Severity::Doubt,
         "noise",
         format!(
-            "{} of {} points are known to no better than +-{:.0} %; the worst, {}, to +-{:.0} %",
+            "{} of {} points are known to no better than ±{:.0} %; the worst, {}, to ±{:.0} %",
             noisy.len(),
             points.len(),
             NOISY * 100.0,

@@ -35,6 +35,9 @@ pub struct Config {
     pub protect: Vec<Scope>,
     /// Tenants that may be limited.
     pub restrain: Vec<Scope>,
+    /// Whether a process that is a tenant, and shares its control group with others, gets a group of its own while it is
+    /// steered.
+    pub own_groups: bool,
     /// Whether and how other control groups become tenants automatically.
     pub automatic: Option<Automatic>,
     /// What is known of the machine.
@@ -243,6 +246,7 @@ impl Default for Config {
             probe: Probing::Auto,
             protect: Vec::new(),
             restrain: Vec::new(),
+            own_groups: false,
             automatic: None,
             known: Known::default(),
             log: None,

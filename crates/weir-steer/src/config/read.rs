@@ -130,8 +130,10 @@ fn percent(percent: f64) -> Share {
 fn tenants(table: &Table<'_>, config: &mut Config) {
     let [protect, restrain, exclude] =
         ["protect", "restrain", "exclude"].map(|key| scopes(table, key));
-    let [asked, slow, least] = ["automatic", "slow_pct", "least"].map(|key| table.get(key));
+    let [asked, slow, least, own] =
+        ["automatic", "slow_pct", "least", "own_groups"].map(|key| table.get(key));
     table.done(WHAT);
+    set(&mut config.own_groups, own.and_then(|f| f.flag()));
     let protected = protect.iter().map(|scope| (scope, "protected"));
     let restrained = restrain.iter().map(|scope| (scope, "restrained"));
     let all: Vec<_> = protected.chain(restrained).collect();

@@ -25,12 +25,11 @@ pub fn pictures(frames: &[Frame], views: &[View], machine: &str, tiers: &[String
         let shown = rows(view, frame);
         let scene = Scene {
             frame,
-            all: &shown,
             machine,
             tiers,
         };
         if let Shape::Bars(bars) = &view.shape {
-            drawn.extend(scene.bars(&view.title, bars));
+            drawn.extend(scene.bars(&view.title, bars, &shown));
             continue;
         }
         for (group, rows) in groups(&view.each, frame, &shown) {
@@ -52,7 +51,6 @@ pub fn pictures(frames: &[Frame], views: &[View], machine: &str, tiers: &[String
 
 pub(super) struct Scene<'a> {
     pub(super) frame: &'a Frame,
-    all: &'a [&'a [Value]],
     pub(super) machine: &'a str,
     tiers: &'a [String],
 }
@@ -66,19 +64,25 @@ impl Scene<'_> {
         self.frame.number(row, name)
     }
 
+    /// The values of a column in the whole frame, so that a value has the same look in every picture of it.
+    fn domain(&self, column: &str) -> Vec<Value> {
+        let all: Vec<&[Value]> = self.frame.rows.iter().map(Vec::as_slice).collect();
+        values(self.frame, &all, column)
+    }
+
     pub(super) fn look(&self, columns: &[&str], row: &[Value]) -> Look {
         let Some(first) = columns.first() else {
             return Look::solid(0);
         };
         let value = self.frame.cell(row, first);
-        let domain = values(self.frame, self.all, first);
+        let domain = self.domain(first);
         // The second column is told by the stroke.
         let stroke = columns
             .get(1)
             .map(|column| match self.frame.cell(row, column) {
                 Value::Bool(on) => usize::from(!on),
                 value => {
-                    let domain = values(self.frame, self.all, column);
+                    let domain = self.domain(column);
                     domain.iter().position(|known| known == value).unwrap_or(0)
                 }
             });
@@ -220,7 +224,7 @@ impl Scene<'_> {
         // A limit far beyond the lines would press them together.
         let near = |limit: &&weir_lab::view::Limit| !limit.on_x || limit.at < largest * 2.0;
         let limits: Vec<_> = lines.limits.iter().filter(own).filter(near).collect();
-        let domain = values(self.frame, self.all, lines.series[0]);
+        let domain = self.domain(lines.series[0]);
         let overlays: Vec<_> = (lines.overlays.iter())
             .filter(|overlay| Some(overlay.tier.as_str()) == tier)
             .collect();
@@ -446,9 +450,9 @@ impl Scene<'_> {
         }
     }
 
-    fn bars(&self, title: &str, bars: &Bars) -> Option<Drawn> {
+    fn bars(&self, title: &str, bars: &Bars, shown: &[&[Value]]) -> Option<Drawn> {
         let value = self.column(bars.value)?;
-        let measured: Vec<&[Value]> = (self.all.iter().copied())
+        let measured: Vec<&[Value]> = (shown.iter().copied())
             .filter(|row| self.number(row, bars.value).is_some())
             .collect();
         let mut drawn = Vec::new();

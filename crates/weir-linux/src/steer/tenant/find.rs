@@ -94,7 +94,7 @@ impl Tenant {
             if !alone && asked.restrain {
                 if !config.own_groups {
                     return Err(Unavailable::because(format!(
-                        "process {process} shares the control group {group} with others; name a scope of its own (systemd-run --scope), or allow it a group of its own"
+                        "process {process} shares the control group {group} with others; start it in a scope of its own (systemd-run --scope), or allow a group of its own with `own_groups = true` below [tenants]"
                     )));
                 }
                 let own = format!("{group}/weir-steer-{}-{number}", std::process::id());

@@ -9,7 +9,7 @@ pub enum Spread {
     Linear,
     /// Evenly, to round figures on both sides of zero, which always lies on it.
     Signed,
-    /// Evenly, whole numbers from zero to just beyond the largest.
+    /// By factors; ticks at powers of two, printed as whole numbers.
     Counts,
     /// By factors; ticks at round figures.
     Log,
@@ -39,7 +39,7 @@ impl Scale {
     ) -> Self {
         let (low, high) = figures
             .filter(|v| {
-                let even = matches!(spread, Spread::Linear | Spread::Signed | Spread::Counts);
+                let even = matches!(spread, Spread::Linear | Spread::Signed);
                 v.is_finite() && (*v > 0.0 || even)
             })
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
@@ -58,7 +58,7 @@ impl Scale {
                 let out = |side: f64| (side / step - 1e-9).ceil() * step;
                 (-out(-low), if high > low { out(high) } else { 1.0 })
             }
-            (true, Spread::Counts) => (0.0, high * 1.03),
+            (true, Spread::Counts) => (low / 1.1, high * 1.1),
             (true, Spread::Log) => {
                 let factors = ROUND[if high > low * 20.0 { 2 } else { 1 }];
                 (
@@ -94,10 +94,8 @@ impl Scale {
     /// The place of a figure, within the paper even if the figure is beyond the scale.
     pub fn place(&self, figure: f64) -> f64 {
         let share = match self.spread {
-            Spread::Linear | Spread::Signed | Spread::Counts => {
-                (figure - self.low) / (self.high - self.low)
-            }
-            Spread::Log | Spread::Sizes => {
+            Spread::Linear | Spread::Signed => (figure - self.low) / (self.high - self.low),
+            Spread::Log | Spread::Counts | Spread::Sizes => {
                 (figure.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()
             }
             // The scale keeps how many accesses there are to one of the rarest.
@@ -110,13 +108,8 @@ impl Scale {
     pub fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let most = ((self.end - self.start).abs() / apart).max(2.0);
         match self.spread {
-            Spread::Linear | Spread::Signed | Spread::Counts => {
+            Spread::Linear | Spread::Signed => {
                 let step = step((self.high - self.low) / most);
-                let step = if self.spread == Spread::Counts {
-                    step.max(1.0)
-                } else {
-                    step
-                };
                 // Zero is among them, wherever the axis begins.
                 let first = (self.low / step - 1e-9).ceil() as i32;
                 let last = (self.high / step + 1e-9).floor() as i32;
@@ -148,7 +141,7 @@ impl Scale {
                     .map(|share| (share, quantile_name(share)))
                     .collect()
             }
-            Spread::Sizes => {
+            Spread::Counts | Spread::Sizes => {
                 let (from, to) = (
                     self.low.log2().ceil() as i32,
                     self.high.log2().floor() as i32,
@@ -157,7 +150,10 @@ impl Scale {
                 (from..=to)
                     .filter(|e| e.rem_euclid(every) == 0)
                     .map(|e| 2f64.powi(e))
-                    .map(|v| (v, size(v)))
+                    .map(|v| match self.spread {
+                        Spread::Counts => (v, plain(v)),
+                        _ => (v, size(v)),
+                    })
                     .collect()
             }
         }

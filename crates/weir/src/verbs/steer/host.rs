@@ -368,6 +368,7 @@ fn host_config(config: &Config, identity: Identity, topology: &Topology) -> Host
         topology: topology.clone(),
         automatic: (config.automatic.as_ref()).map(|automatic| rules(automatic, topology)),
         tenants,
+        own_groups: config.own_groups,
         floor: config.bounds.floor.get(),
         slow_nodes: slow_nodes(topology),
         fast_node: topology.tier(&TierName::dram()).and_then(|tier| tier.node),

@@ -92,7 +92,8 @@ restores everything. A scope is cgroup:/PATH, unit:NAME.service, container:ID
 or pid:NUMBER. Arguments override the configuration.")]
 pub struct RunArgs {
     /// The scenario on a model: `weir steer scenarios` lists them.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "protect", "restrain"])]
+    #[arg(long, value_name = "NAME", 
+        conflicts_with_all = ["config", "protect", "restrain", "auto", "fast", "probe", "log", "socket", "journal"])]
     scenario: Option<String>,
     /// On this host: a configuration, as docs/steer.md describes it.
     #[arg(long, value_name = "FILE")]
@@ -104,7 +105,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
     restrain: Vec<Scope>,
     /// On this host: control groups become tenants, by the nodes of their pages.
-    #[arg(long, conflicts_with = "scenario")]
+    #[arg(long)]
     auto: bool,
     /// How long a request for DRAM without load stays in the Table of Requests here.
     #[arg(long, value_name = "TIME")]
@@ -123,7 +124,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
     /// On a model: the actuators of tenants.
-    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', default_value = "cores,time,allocation,clock",
+    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', requires = "scenario", default_value = "cores,time,allocation,clock",
         value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
     actuators: Vec<String>,
     /// The controller [default: weir].
