@@ -16,7 +16,7 @@ use follow::Follow;
 
 use super::actuators::{Actuator, KernelAccess};
 use super::config::{HostConfig, Probing};
-use super::journal::{Moment, Watch};
+use super::journal::{Extent, Moment, Watch};
 use super::journalled_writes::{JournalError, JournalledWrites, Restored};
 use super::observation::HostObservation;
 use super::release::{Release, lock};
@@ -76,7 +76,7 @@ impl Host {
         // Changes that an earlier process left may hide what is searched.
         let (writes, restored) = match journal {
             Some(folder) => {
-                let (writes, restored) = JournalledWrites::open(root, folder)?;
+                let (writes, restored) = JournalledWrites::open(root, folder, Extent::Host)?;
                 (Some(writes), restored)
             }
             None => (None, Restored::default()),
@@ -96,7 +96,7 @@ impl Host {
         journal: &Path,
         watch: Box<dyn FnMut(Moment) + Send>,
     ) -> Result<Self, HostError> {
-        let (mut writes, _) = JournalledWrites::open(root, journal)?;
+        let (mut writes, _) = JournalledWrites::open(root, journal, Extent::Host)?;
         writes.watch(Some(Watch(watch)));
         Self::with(root, config, library, Some(writes))
     }

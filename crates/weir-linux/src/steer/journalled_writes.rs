@@ -1,16 +1,20 @@
 //! The only way to change anything: read the value, record it on disk, write, read back.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
 use super::journal::{
-    ActiveChange, Changes, Disk, FORM, Journal, Left, Moment, NotOurs, Record, Storage, Task,
-    Value, Watch,
+    ActiveChange, Changes, Disk, Extent, FIRST_FORM, FORM, Journal, Left, Moment, NotOurs, Record,
+    Storage, Task, Value, Watch,
 };
-use super::restore::{Cause, NotPutBack, folder_of, is_controllers, is_ours, is_rounded, put_back};
+use super::restore::{
+    Cause, NotPutBack, folder_number, folder_of, is_controllers, is_ours, is_register, is_rounded,
+    put_back,
+};
 use crate::process::started;
 use crate::root::Root;
 
@@ -36,7 +40,7 @@ pub enum JournalError {
 /// What was restored of an earlier process's changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Restored {
-    /// Files and folders that were restored.
+    /// Files, registers and folders that were restored.
     pub put_back: Vec<String>,
     /// What could not be restored, and why.
     pub not: Vec<NotPutBack>,
@@ -74,9 +78,13 @@ pub(crate) struct JournalledWrites {
 }
 
 impl JournalledWrites {
-    /// Takes the host and the journal of a folder, restores its changes, and begins a new one.
-    pub fn open(root: &Root, folder: &Path) -> Result<(Self, Restored), JournalError> {
-        let storage = Disk::take(root, folder).map_err(not_ours(folder))?;
+    /// Takes the journal of a folder, and the host if its extent is that, restores its changes, and begins a new one.
+    pub fn open(
+        root: &Root,
+        folder: &Path,
+        extent: Extent,
+    ) -> Result<(Self, Restored), JournalError> {
+        let storage = Disk::take(root, folder, extent).map_err(not_ours(folder))?;
         Self::on(root, Box::new(storage)).map_err(failed(folder))
     }
 
@@ -106,7 +114,7 @@ impl JournalledWrites {
 
     /// Writes a value, and returns the value in force.
     pub fn set(&mut self, path: &str, text: &str) -> Result<String, Unavailable> {
-        let folder = self.root.number_of(folder_of(path));
+        let folder = folder_number(&self.root, path);
         let now = self.root.text(path).get()?.clone();
         let changed = |found: &str| {
             Unavailable::because(format!(
@@ -155,7 +163,8 @@ impl JournalledWrites {
         }
         self.journal.tell(Moment::Written);
         let found = self.root.text(path).get()?.clone();
-        let is_text = is_rounded(path) || is_ours(path, text, &found);
+        // A hypervisor may keep a part of what is written to a register, or nothing.
+        let is_text = is_rounded(path) || is_register(path) || is_ours(path, text, &found);
         let ours = match (is_controllers(path), is_text) {
             // The list may name controllers of other programs.
             (true, _) => format!("{ours} {}", text.replace('+', ""))
@@ -184,8 +193,15 @@ impl JournalledWrites {
             members: members.to_owned(),
         })?;
         if let Err(error) = self.root.make_folder(path) {
+            let hint = match error.kind() {
+                io::ErrorKind::PermissionDenied => "; it is for root",
+                io::ErrorKind::StorageFull => {
+                    "; all groups that the processor has are in use, remove one"
+                }
+                _ => "",
+            };
             let path = path.to_owned();
-            let why = format!("making {path}: {error}");
+            let why = format!("making {path}: {error}{hint}");
             self.journal.after(&Record::Back { path });
             return Err(Unavailable::because(why));
         }
@@ -265,7 +281,7 @@ impl JournalledWrites {
 
     /// Whether the folder of a value was removed, also if there is another of its name now.
     fn is_gone(&self, value: &Value) -> bool {
-        self.root.number_of(folder_of(&value.path)) != value.folder
+        folder_number(&self.root, &value.path) != value.folder
     }
 
     /// Drops the values of folders that were removed: they went with them.
@@ -317,6 +333,14 @@ impl JournalledWrites {
         for path in gone_since(&self.root, &changes, &mut not) {
             self.journal.after(&Record::Back { path });
         }
+        if let Err(error) = self.journal.catch_up() {
+            let why = error.to_string();
+            not.push(NotPutBack {
+                path: "the journal".to_owned(),
+                before: String::new(),
+                cause: Cause::Unwritten { why },
+            });
+        }
         not
     }
 }
@@ -325,6 +349,8 @@ impl JournalledWrites {
 /// disappeared, with a folder or controller of Weir. Returns the paths that the journal may drop.
 fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<String> {
     let is_well = |not: &NotPutBack| match not.cause {
+        // A register is still changed if the file of its processor is not there.
+        Cause::Refused { .. } if is_register(&not.path) => false,
         Cause::Refused { .. } | Cause::Widest { .. } => !root.exists(&not.path),
         Cause::Gone => changes.folder(folder_of(&not.path)).is_some(),
         _ => false,
@@ -339,10 +365,10 @@ fn gone_since(root: &Root, changes: &Changes, not: &mut Vec<NotPutBack>) -> Vec<
 /// Restores what the journal in a folder says. Every start does the same.
 ///
 /// # Errors
-/// A daemon is running, or the journal cannot be read. If it cannot be written, everything is restored before that is
-/// reported.
-pub fn restore(root: &Root, folder: &Path) -> Result<Restored, JournalError> {
-    let storage = Disk::take_left(root, folder).map_err(not_ours(folder))?;
+/// Another process has the journal or the host, or the journal cannot be read. If it cannot be written, everything is
+/// restored before that is reported.
+pub fn restore(root: &Root, folder: &Path, extent: Extent) -> Result<Restored, JournalError> {
+    let storage = Disk::take_left(root, folder, extent).map_err(not_ours(folder))?;
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut aside: Vec<String> = names
         .map(|entry| entry.path().display().to_string())
@@ -391,8 +417,7 @@ fn replay(root: &Root, left: &Left, boot: &str) -> Result<(Restored, Changes), S
     let mut restored = Restored::default();
     if let Some(form) = left.form {
         return Err(format!(
-            "it is of form {form}, and this Weir knows form {}: restore with the Weir that wrote it",
-            FORM
+            "it is of form {form}, and this Weir knows forms {FIRST_FORM} to {FORM}: restore with the Weir that wrote it"
         ));
     }
     if left.boot.as_deref().is_some_and(|before| before != boot) {
@@ -450,6 +475,9 @@ fn not_ours(folder: &Path) -> impl Fn(NotOurs) -> JournalError {
     move |error| match error {
         NotOurs::Kept(why) => JournalError::Kept(why),
         NotOurs::NoJournal(why) => JournalError::NoJournal(why),
+        NotOurs::Failed(_, ref why) if why.kind() == io::ErrorKind::PermissionDenied => {
+            failed(format!("{error}; it is for root"))
+        }
         NotOurs::Failed(..) => failed(error.to_string()),
     }
 }

@@ -16,7 +16,7 @@
 //! | [`observation`] | the observation of a window, of the machine and of each tenant |
 //! | [`host`] | this host as a machine whose tenants are scopes |
 //! | `capabilities` | what a host lacks for steering, and the effect of each loss |
-//! | [`settings`] | settings of the whole system, changed for a measurement |
+//! | [`settings`] | settings that a measurement changes |
 //! | [`watchdog`] | removes all limits if the loop stops |
 //!
 //! Nothing outside of the given scopes is changed, except the controllers of the groups above them
@@ -38,6 +38,8 @@ mod journal;
 pub(crate) mod journalled_writes;
 #[cfg(test)]
 mod killed;
+#[cfg(test)]
+mod measured_tests;
 pub mod observation;
 #[cfg(test)]
 mod others_tests;
@@ -53,7 +55,7 @@ pub use actuators::Actuator;
 pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
-pub use journal::Moment;
+pub use journal::{Extent, Moment};
 pub use journalled_writes::{JournalError, Restored, restore};
 pub use observation::{HostObservation, TenantObservation};
 pub use release::Release;
@@ -61,6 +63,6 @@ pub use restore::{Cause, NotPutBack};
 pub use scope::Scope;
 pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;
-pub use settings::SystemSettings;
+pub use settings::{RUN_JOURNAL, SystemSettings};
 pub use tenant::Tenant;
 pub use watchdog::Watchdog;

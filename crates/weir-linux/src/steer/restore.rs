@@ -1,7 +1,7 @@
 //! Restoring the changes in force, or reporting exactly what could not be restored.
 //!
-//! A file that contains neither the earlier value nor Weir's was changed by another program in the meantime,
-//! and is left to it. A folder that disappeared took its values with it, even if another of its name has
+//! A file or register that contains neither the earlier value nor Weir's was changed by another program in the
+//! meantime, and is left to it. A folder that disappeared took its values with it, even if another of its name has
 //! come: its inode number shows that (for a control group, its id).
 
 use std::collections::HashMap;
@@ -13,7 +13,9 @@ use serde::Serialize;
 use super::actuators::time;
 use super::group::in_use;
 use super::journal::{ActiveChange, Changes, Folder, Task, Value};
+use crate::prefetch;
 use crate::process::{leader, started};
+use crate::register::Register;
 use crate::root::{Reading, Root};
 
 /// The folders of what is steered. A journal that names anything else is not replayed.
@@ -61,6 +63,11 @@ pub enum Cause {
         /// The error.
         why: String,
     },
+    /// The journal cannot be written, and still names what is restored.
+    Unwritten {
+        /// The error.
+        why: String,
+    },
     /// The journal names it, but it is not something that Weir steers.
     Foreign,
     /// Weir changed it, and the line of the journal with its earlier content is damaged.
@@ -68,16 +75,17 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether something must still be restored; otherwise it is restored, or belongs to another program now.
+    /// Whether something must still be restored, or taken out of the journal; otherwise it is restored, or belongs to
+    /// another program now.
     pub fn is_refused(&self) -> bool {
-        matches!(self, Cause::Refused { .. })
+        matches!(self, Cause::Refused { .. } | Cause::Unwritten { .. })
     }
 }
 
 /// Something that is not as before, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotPutBack {
-    /// The file or folder.
+    /// The file, register or folder.
     pub path: String,
     /// Its content before Weir, or the list in which threads were.
     pub before: String,
@@ -112,6 +120,10 @@ impl fmt::Display for NotPutBack {
                  which does not limit the group"
             ),
             Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
+            Cause::Unwritten { why } => write!(
+                f,
+                "{path} cannot be written ({why}), and still names what is restored; `weir steer restore` corrects it"
+            ),
             Cause::Foreign => write!(
                 f,
                 "{path} is in the journal, but Weir does not steer it; it is not changed"
@@ -162,7 +174,9 @@ impl Outcome {
 /// Restores one change, of those that are still in force.
 pub(crate) fn put_back(root: &Root, active: &ActiveChange, in_force: &Changes) -> Outcome {
     let path = active.path();
-    if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
+    let is_switch = || Register::of_path(path).is_some_and(|of| prefetch::is_switch(of.number));
+    let is_steered = OURS.iter().any(|ours| path.starts_with(ours)) || is_switch();
+    if !is_steered || path.split('/').any(|part| part == "..") {
         return Outcome::not_restored(false, path, "", Cause::Foreign);
     }
     match active {
@@ -185,12 +199,16 @@ pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
 fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
     let Value { path, before, .. } = value;
     let not_restored = |cause| Outcome::not_restored(false, path, before, cause);
-    let is_same_folder =
-        || value.folder.is_none() || root.number_of(folder_of(path)) == value.folder;
+    let is_same_folder = || value.folder.is_none() || folder_number(root, path) == value.folder;
     let now = match root.text(path) {
         Reading::Known(now) => now,
         // It disappeared with a controller, without which a group has no list either.
         Reading::Absent(_) if before.is_empty() && is_same_folder() => return Outcome::well(false),
+        // Its value has not gone with the file of its processor.
+        Reading::Absent(why) if is_register(path) => {
+            let why = format!("{why}; `modprobe msr` makes it");
+            return not_restored(Cause::Refused { why });
+        }
         Reading::Absent(_) => return not_restored(Cause::Gone),
         Reading::Unreadable(why) => return not_restored(Cause::Refused { why: why.reason }),
     };
@@ -236,7 +254,7 @@ fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
             not,
             ..Outcome::well(true)
         },
-        Ok(found) if is_rounded(path) => {
+        Ok(found) if is_rounded(path) || is_register(path) => {
             refused(format!("writing that again changed it to `{found}`"))
         }
         Ok(found) => {
@@ -391,6 +409,19 @@ fn home_of<'f>(
         homes.get(&Task { id, start }).copied()
     });
     with_leader.or_else(|| folder.moved.first().map(|(from, _)| from.as_str()))
+}
+
+/// Whether a path is that of a processor's register.
+pub(crate) fn is_register(path: &str) -> bool {
+    Register::of_path(path).is_some()
+}
+
+/// The inode number of the folder that a file is in. A register is in none: the file of its processor may be made again.
+pub(crate) fn folder_number(root: &Root, path: &str) -> Option<u64> {
+    match is_register(path) {
+        true => None,
+        false => root.number_of(folder_of(path)),
+    }
 }
 
 /// The folder that a file is in.

@@ -283,7 +283,9 @@ fn finish(ended: Ended) -> Result<()> {
         return Err(why.into());
     }
     match is_refused {
-        true => Err(Failure::work("not everything could be restored")),
+        true => Err(Failure::work(
+            "not everything could be restored, or recorded as restored",
+        )),
         false => Ok(()),
     }
 }
