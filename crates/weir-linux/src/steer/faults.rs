@@ -11,8 +11,9 @@ use super::actuators::Actuator;
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
-use super::journalled_writes::{JournalledWrites, Restored};
-use super::restore::{Cause, NotPutBack};
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::{Cause, NotPutBack};
+use super::replay::Restored;
 use super::settings::SystemSettings;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);

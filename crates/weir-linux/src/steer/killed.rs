@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::journal::{Extent, Moment, Watch};
-use super::journalled_writes::{JournalError, JournalledWrites, Restored, restore};
+use super::journalled_writes::JournalledWrites;
+use super::replay::{JournalError, Restored, restore};
 use crate::control::Files;
 use crate::root::Root;
 

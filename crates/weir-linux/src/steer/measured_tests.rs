@@ -2,8 +2,9 @@
 
 use super::actuators::allocation::{self, Own, Owner};
 use super::fake::{Life, Machine, Paper, differences};
-use super::journalled_writes::{JournalledWrites, Restored};
-use super::restore::{Cause, NotPutBack};
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::{Cause, NotPutBack};
+use super::replay::Restored;
 use super::settings::SystemSettings;
 use crate::prefetch::tests::{processor, registers, value};
 use crate::prefetch::{Running, Switches};

@@ -8,7 +8,9 @@
 //! | `journal` | the earlier values, on disk before anything is changed |
 //! | `journalled_writes` | the only way to change anything: read, record on disk, write, read back |
 //! | `release` | restoring everything from another thread |
-//! | [`mod@restore`] | restoring the changes in force, or reporting exactly what could not be restored |
+//! | `restore` | restoring the changes in force |
+//! | `not_put_back` | what could not be restored, and why |
+//! | `replay` | restoring what an earlier process left, by its journal |
 //! | [`actuators`] | the actuators, a file for each |
 //! | [`sensors`] | the sensors, a file for each source |
 //! | [`tenant`] | a tenant: found by its scope, observed, limited |
@@ -40,11 +42,13 @@ pub(crate) mod journalled_writes;
 mod killed;
 #[cfg(test)]
 mod measured_tests;
+mod not_put_back;
 pub mod observation;
 #[cfg(test)]
 mod others_tests;
 mod release;
-pub mod restore;
+mod replay;
+mod restore;
 pub mod scope;
 pub mod sensors;
 pub mod settings;
@@ -56,10 +60,10 @@ pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
 pub use journal::{Extent, Moment};
-pub use journalled_writes::{JournalError, Restored, restore};
+pub use not_put_back::{Cause, NotPutBack};
 pub use observation::{HostObservation, TenantObservation};
 pub use release::Release;
-pub use restore::{Cause, NotPutBack};
+pub use replay::{JournalError, Restored, restore};
 pub use scope::Scope;
 pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;

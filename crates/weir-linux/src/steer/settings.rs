@@ -10,9 +10,10 @@ use weir_model::units::Gigahertz;
 
 use super::actuators::{KernelAccess, clock, weights};
 use super::journal::Extent;
-use super::journalled_writes::{JournalError, JournalledWrites, Restored};
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::NotPutBack;
 use super::release::{Release, lock};
-use super::restore::NotPutBack;
+use super::replay::{JournalError, Restored};
 use crate::root::Root;
 
 /// The folder of the journal of measurements, for what they change for their own threads: it need not outlive the boot.
