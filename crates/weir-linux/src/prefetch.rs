@@ -196,7 +196,7 @@ pub(crate) mod tests {
     use weir_model::units::Gigahertz;
 
     use super::*;
-    use crate::control::Files;
+    use crate::control::{Control, Files};
     use crate::root::Reading;
     use crate::steer::Extent;
     use crate::steer::journalled_writes::JournalledWrites;
@@ -320,6 +320,44 @@ pub(crate) mod tests {
         assert!(error.reason.contains("/dev/cpu/7/msr"), "{error}");
         assert!(error.reason.contains("modprobe msr"), "{error}");
         assert_eq!(value(folder.path(), 0, INTEL.number), 0);
+    }
+
+    /// A hypervisor that keeps only these bits of what is written.
+    #[derive(Debug)]
+    struct Keeping(Files, u64);
+
+    impl Control for Keeping {
+        fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()> {
+            let value = u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).unwrap();
+            self.0.write(path, &register::text(value & self.1), folder)
+        }
+
+        fn make_folder(&self, path: &str) -> io::Result<()> {
+            self.0.make_folder(path)
+        }
+
+        fn remove_folder(&self, path: &str) -> io::Result<()> {
+            self.0.remove_folder(path)
+        }
+    }
+
+    #[test]
+    fn a_register_that_keeps_a_part_or_nothing_is_restored() {
+        for kept in [0, 0x3] {
+            let folder = tempfile::tempdir().unwrap();
+            registers(folder.path(), &[0], INTEL.number, 0);
+            let (switches, _) = switches(folder.path(), "GenuineIntel", 0);
+            let keeping = Keeping(Files(folder.path().to_owned()), kept);
+            let root = Root::at(folder.path()).obeyed_by(Arc::new(keeping));
+            let journal = folder.path().join("other");
+            let opened = JournalledWrites::open(&root, &journal, Extent::Run);
+            let mut of = (Switches { root, ..switches }, opened.unwrap().0);
+            let error = set(&mut of, &[0], OFF).unwrap_err();
+            let said = format!("does not keep what is written: 0xf became {kept:#x}");
+            assert!(error.reason.contains(&said), "{error}");
+            assert_eq!(value(folder.path(), 0, INTEL.number), 0);
+            assert_eq!(of.1.release(), []);
+        }
     }
 
     #[test]

@@ -177,8 +177,8 @@ impl OnHost<'_> {
                 let journal = Config::default().journal;
                 SystemSettings::weights_available(&self.host.root).map_err(missing)?;
                 let opened = SystemSettings::open(&self.host.root, &journal);
-                let (mut settings, restored) = opened
-                    .map_err(|why| Failure::Missing(anyhow::anyhow!("{why}; this needs root")))?;
+                let (mut settings, restored) =
+                    opened.map_err(|why| Failure::Missing(why.into()))?;
                 say_restored(&restored);
                 let found = settings.set_weights(&weights).map_err(missing)?;
                 if found != weights {
