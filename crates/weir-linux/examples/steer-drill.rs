@@ -13,7 +13,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use weir_linux::steer::{Actuator, Host, HostConfig, Moment, SystemSettings, TenantScope, restore};
+use weir_linux::steer::{
+    Actuator, Extent, Host, HostConfig, Moment, SystemSettings, TenantScope, restore,
+};
 use weir_linux::{LinuxTestbed, Options, Root};
 use weir_model::access::{Op, Pattern};
 use weir_model::action::Action;
@@ -54,7 +56,8 @@ fn main() -> ExitCode {
 type Done = Result<(), (u8, String)>;
 
 fn put_back(journal: &Path) -> Done {
-    let restored = restore(&Root::live(), journal).map_err(|error| (1, error.to_string()))?;
+    let restored =
+        restore(&Root::live(), journal, Extent::Host).map_err(|error| (1, error.to_string()))?;
     for path in &restored.put_back {
         println!("put back {path}");
     }

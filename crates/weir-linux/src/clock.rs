@@ -153,6 +153,49 @@ impl Moment {
     }
 }
 
+/// A moment by the kernel's clocks since the system started (clock_gettime(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uptime {
+    /// With the time for which the system was suspended (`CLOCK_BOOTTIME`).
+    pub all: Duration,
+    /// Without that time (`CLOCK_MONOTONIC`).
+    pub awake: Duration,
+}
+
+/// A shorter difference of the two clocks is the time between reading one and the other; suspending takes longer.
+const LEAST_SUSPENDED: Duration = Duration::from_millis(10);
+
+impl Uptime {
+    /// Now.
+    pub fn now() -> Self {
+        let read = || {
+            let awake = read_clock(libc::CLOCK_MONOTONIC);
+            let all = read_clock(libc::CLOCK_BOOTTIME);
+            let width = read_clock(libc::CLOCK_MONOTONIC).saturating_sub(awake);
+            (width, all, awake)
+        };
+        // The kernel may take the processor away between two readings.
+        let first = read();
+        let (_, all, awake) = (1..ATTEMPTS).fold(first, |best, _| best.min(read()));
+        Self {
+            all: Duration::from_nanos(all),
+            awake: Duration::from_nanos(awake),
+        }
+    }
+
+    /// The time since then, suspended or not.
+    pub fn since(self, began: Self) -> Duration {
+        self.all.saturating_sub(began.all)
+    }
+
+    /// For how long the system was suspended since then, if it was.
+    pub fn suspended_since(self, began: Self) -> Option<Duration> {
+        let awake = self.awake.saturating_sub(began.awake);
+        let suspended = self.since(began).saturating_sub(awake);
+        (suspended >= LEAST_SUSPENDED).then_some(suspended)
+    }
+}
+
 /// The kernel's clock that is never slewed, in nanoseconds.
 pub fn raw_nanos() -> u64 {
     read_clock(libc::CLOCK_MONOTONIC_RAW)
@@ -179,7 +222,7 @@ fn read_clock(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the pointer is to a timespec on this stack. Both clocks exist in every Linux that
+    // SAFETY: the pointer is to a timespec on this stack. These clocks exist in every Linux that
     // Rust supports, so that the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     (now.tv_sec as u64)
@@ -357,6 +400,22 @@ mod tests {
                 proptest::prop_assert!(moment(a.0, a.1).check_since(moment(b.0, b.1), clock).is_err());
             }
         }
+    }
+
+    #[test]
+    fn a_suspended_system_is_older_than_it_was_awake() {
+        let now = Uptime::now();
+        assert!(now.all >= now.awake);
+        let later = |all_ms, awake_ms| Uptime {
+            all: now.all + Duration::from_millis(all_ms),
+            awake: now.awake + Duration::from_millis(awake_ms),
+        };
+        assert_eq!(later(250, 249).suspended_since(now), None);
+        let resumed = later(600_250, 250);
+        assert_eq!(resumed.since(now), Duration::from_millis(600_250));
+        let suspended = Duration::from_secs(600);
+        assert_eq!(resumed.suspended_since(now), Some(suspended));
+        assert_eq!(now.suspended_since(resumed), None);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
+use crate::register::Register;
+
 /// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
 /// files accepts none, unless a test supplies a replacement.
 pub(crate) trait Control: std::fmt::Debug + std::panic::RefUnwindSafe + Send + Sync {
-    /// Writes to an existing file, in one call. With `folder`, only if this is the inode number of the file's
+    /// Writes to an existing file, in one call, or to a register. With `folder`, only if this is the inode number of the file's
     /// folder: another folder of the same name is left alone (`ESTALE`).
     fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()>;
 
@@ -26,6 +28,9 @@ pub(crate) struct Kernel;
 impl Control for Kernel {
     fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()> {
         let open = |path: &str| File::options().write(true).open(path);
+        if let Some(register) = Register::of_path(path) {
+            return register.write(&open(&register.device())?, text);
+        }
         let mut file = match (folder, path.rsplit_once('/')) {
             (Some(number), Some((folder, name))) => {
                 let folder = File::open(folder)?;
@@ -46,6 +51,39 @@ impl Control for Kernel {
 
     fn remove_folder(&self, path: &str) -> io::Result<()> {
         std::fs::remove_dir(path)
+    }
+}
+
+/// Files in a folder that contain what was written to them, for tests.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Files(pub std::path::PathBuf);
+
+#[cfg(test)]
+impl Files {
+    fn real(&self, path: &str) -> std::path::PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+}
+
+#[cfg(test)]
+impl Control for Files {
+    fn write(&self, path: &str, text: &str, _: Option<u64>) -> io::Result<()> {
+        match Register::of_path(path) {
+            Some(register) => {
+                let device = self.real(&register.device());
+                register.write(&File::options().write(true).open(device)?, text)
+            }
+            None => std::fs::write(self.real(path), format!("{}\n", text.trim())),
+        }
+    }
+
+    fn make_folder(&self, path: &str) -> io::Result<()> {
+        std::fs::create_dir(self.real(path))
+    }
+
+    fn remove_folder(&self, path: &str) -> io::Result<()> {
+        std::fs::remove_dir_all(self.real(path))
     }
 }
 

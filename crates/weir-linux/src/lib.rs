@@ -32,6 +32,7 @@ pub mod pin;
 pub mod prefetch;
 mod process;
 pub mod recording;
+mod register;
 pub mod resctrl;
 pub mod root;
 pub mod steer;

@@ -1,21 +1,23 @@
 //! The switches of the hardware prefetchers: a model-specific register of each core, behind `/dev/cpu/N/msr`
 //! (the kernel's `msr` module, for root).
 //!
-//! The earlier value of a register is restored, whatever it was, when a run ends in any way that runs
-//! destructors. Hardware threads of one core share the register.
+//! Registers are written through a journal, by which their earlier values are restored however a run ends.
+//! Hardware threads of one core share the register.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use weir_model::capability::Unavailable;
 
+use crate::register::{self, Register};
 use crate::root::Root;
+use crate::steer::actuators::KernelAccess;
 use crate::topology::processor::Processor;
 
 /// A register whose set bits switch prefetchers off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Register {
+struct Bits {
+    /// The register's number.
     number: u32,
     /// Bits of the prefetchers into the first-level cache.
     l1: u64,
@@ -25,7 +27,7 @@ struct Register {
 
 /// Intel SDM volume 4, `MSR_PREFETCH_CONTROL` (`MSR_MISC_FEATURE_CONTROL`): 0 L2 streamer, 1 L2
 /// adjacent line, 2 DCU next line, 3 DCU by instruction pointer.
-const INTEL: Register = Register {
+const INTEL: Bits = Bits {
     number: 0x1a4,
     l1: 0b1100,
     l2: 0b0011,
@@ -33,11 +35,16 @@ const INTEL: Register = Register {
 
 /// AMD PPR of family 19h, `Prefetch Control` (Zen 3 and later): 0 L1 stream, 1 L1 stride, 2 L1
 /// region, 3 L2 stream, 5 L2 up and down.
-const AMD: Register = Register {
+const AMD: Bits = Bits {
     number: 0xc000_0108,
     l1: 0b00_0111,
     l2: 0b10_1000,
 };
+
+/// Whether the register of a number is one that switches prefetchers.
+pub(crate) fn is_switch(number: u32) -> bool {
+    [INTEL, AMD].iter().any(|bits| bits.number == number)
+}
 
 /// Which prefetchers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +59,7 @@ pub struct Running {
 #[derive(Debug, Clone)]
 pub struct Switches {
     root: Root,
-    register: Register,
+    bits: Bits,
 }
 
 impl Switches {
@@ -61,7 +68,7 @@ impl Switches {
     /// # Errors
     /// Why not.
     pub fn find(root: &Root, processor: &Processor, cpu: u32) -> Result<Self, Unavailable> {
-        let register = match processor.vendor.get()?.as_str() {
+        let bits = match processor.vendor.get()?.as_str() {
             "GenuineIntel" => INTEL,
             "AuthenticAMD" => AMD,
             other => {
@@ -72,7 +79,7 @@ impl Switches {
         };
         let switches = Self {
             root: root.clone(),
-            register,
+            bits,
         };
         switches.read(cpu)?;
         switches.open(cpu, true)?;
@@ -81,7 +88,17 @@ impl Switches {
 
     /// In words, for the list of capabilities.
     pub fn describe(&self) -> String {
-        format!("MSR {:#x} can be written", self.register.number)
+        format!("{} can be written", self.name())
+    }
+
+    /// The register, in words.
+    pub fn name(&self) -> String {
+        format!("MSR {:#x}", self.bits.number)
+    }
+
+    /// The machine.
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
     }
 
     /// Which prefetchers run on a processor.
@@ -94,17 +111,63 @@ impl Switches {
 
     fn decode(&self, value: u64) -> Running {
         Running {
-            l1: !value & self.register.l1 != 0,
-            l2: !value & self.register.l2 != 0,
+            l1: !value & self.bits.l1 != 0,
+            l2: !value & self.bits.l2 != 0,
         }
     }
 
-    fn path(cpu: u32) -> String {
-        format!("/dev/cpu/{cpu}/msr")
+    /// Switches the prefetchers of some processors, by a journal, which restores their registers.
+    ///
+    /// # Errors
+    /// A register cannot be read or written, or does not keep what is written; all are as before the first switch then.
+    pub(crate) fn set(
+        &self,
+        access: &mut KernelAccess<'_>,
+        cpus: &[u32],
+        wanted: Running,
+    ) -> Result<(), Unavailable> {
+        let mut registers: Vec<Register> = cpus.iter().map(|&cpu| self.register(cpu)).collect();
+        // What is written by one thread of a core is then found by the other, and is not another program's.
+        registers.sort_by_key(|register| access.writes.before(&register.path()).is_none());
+        let mut switch = |&register: &Register| self.switch(access, register, wanted);
+        let switched = registers.iter().try_for_each(&mut switch);
+        if switched.is_err() {
+            for register in registers.iter().rev() {
+                // What is not restored stays in the journal.
+                access.writes.put_back(&register.path());
+            }
+        }
+        switched
+    }
+
+    fn switch(
+        &self,
+        access: &mut KernelAccess<'_>,
+        register: Register,
+        wanted: Running,
+    ) -> Result<(), Unavailable> {
+        let Bits { l1, l2, .. } = self.bits;
+        let off = if wanted.l1 { 0 } else { l1 } | if wanted.l2 { 0 } else { l2 };
+        let value = register::text(self.read(register.cpu)? & !(l1 | l2) | off);
+        let found = access.writes.set(&register.path(), &value)?;
+        // A hypervisor may accept a write and ignore it.
+        if found != value {
+            return Err(Unavailable::because(format!(
+                "{} of CPU {} does not keep what is written: {value} became {found}",
+                self.name(),
+                register.cpu
+            )));
+        }
+        Ok(())
+    }
+
+    fn register(&self, cpu: u32) -> Register {
+        let number = self.bits.number;
+        Register { cpu, number }
     }
 
     fn open(&self, cpu: u32, write: bool) -> Result<File, Unavailable> {
-        let path = Self::path(cpu);
+        let path = self.register(cpu).device();
         self.root.open(&path, write).map_err(|e| {
             let hint = match e.kind() {
                 io::ErrorKind::NotFound => "; `modprobe msr` makes it",
@@ -115,122 +178,28 @@ impl Switches {
         })
     }
 
-    fn failed(&self, verb: &str, cpu: u32, cause: &io::Error) -> Unavailable {
-        Unavailable::because(format!(
-            "cannot {verb} MSR {:#x} of CPU {cpu}: {cause}",
-            self.register.number
-        ))
-    }
-
     fn read(&self, cpu: u32) -> Result<u64, Unavailable> {
-        let mut value = [0; 8];
-        self.open(cpu, false)?
-            .read_exact_at(&mut value, u64::from(self.register.number))
-            .map_err(|e| self.failed("read", cpu, &e))?;
-        Ok(u64::from_le_bytes(value))
-    }
-
-    /// Writes and reads back: a hypervisor may accept a write and ignore it.
-    fn write(&self, cpu: u32, value: u64) -> Result<(), Unavailable> {
-        self.open(cpu, true)?
-            .write_all_at(&value.to_le_bytes(), u64::from(self.register.number))
-            .map_err(|e| self.failed("write", cpu, &e))?;
-        let found = self.read(cpu)?;
-        if found != value {
-            return Err(Unavailable::because(format!(
-                "MSR {:#x} of CPU {cpu} does not keep what is written: {value:#x} became {found:#x}",
-                self.register.number
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Prefetchers that are switched for a time; a drop restores the earlier values.
-#[derive(Debug)]
-pub struct SwitchedPrefetchers {
-    switches: Switches,
-    before: Vec<(u32, u64)>,
-}
-
-impl SwitchedPrefetchers {
-    /// Switches the prefetchers of some processors.
-    ///
-    /// # Errors
-    /// A register cannot be read or written; all are as before then.
-    pub fn set(
-        switches: &Switches,
-        cpus: impl IntoIterator<Item = u32>,
-        wanted: Running,
-    ) -> Result<Self, Unavailable> {
-        let mut held = Self {
-            switches: switches.clone(),
-            before: Vec::new(),
-        };
-        held.change(cpus, wanted)?;
-        Ok(held)
-    }
-
-    /// Switches the prefetchers of more processors, or of the same ones again.
-    ///
-    /// # Errors
-    /// A register cannot be read or written; registers that were written stay so until this is dropped.
-    pub fn change(
-        &mut self,
-        cpus: impl IntoIterator<Item = u32>,
-        wanted: Running,
-    ) -> Result<(), Unavailable> {
-        let Register { l1, l2, .. } = self.switches.register;
-        for cpu in cpus {
-            let found = self.switches.read(cpu)?;
-            if !self.before.iter().any(|&(known, _)| known == cpu) {
-                self.before.push((cpu, found));
-            }
-            let off = if wanted.l1 { 0 } else { l1 } | if wanted.l2 { 0 } else { l2 };
-            self.switches.write(cpu, found & !(l1 | l2) | off)?;
-        }
-        Ok(())
-    }
-
-    /// The register, in words.
-    pub fn describe(&self) -> String {
-        format!("MSR {:#x}", self.switches.register.number)
-    }
-
-    /// Restores the earlier values.
-    ///
-    /// # Errors
-    /// A register cannot be written; the others are restored all the same.
-    pub fn restore(mut self) -> Result<(), Unavailable> {
-        self.put_back()
-    }
-
-    fn put_back(&mut self) -> Result<(), Unavailable> {
-        let mut result = Ok(());
-        for (cpu, value) in self.before.drain(..) {
-            result = result.and(self.switches.write(cpu, value));
-        }
-        result
-    }
-}
-
-impl Drop for SwitchedPrefetchers {
-    fn drop(&mut self) {
-        // Callers that need the error call `restore`.
-        let _ = self.put_back();
+        let read = self.register(cpu).read(&self.open(cpu, false)?);
+        let name = self.name();
+        read.map_err(|e| Unavailable::because(format!("cannot read {name} of CPU {cpu}: {e}")))
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeSet;
+    use std::os::unix::fs::FileExt;
     use std::path::Path;
+    use std::sync::Arc;
 
     use proptest::prelude::*;
     use weir_model::units::Gigahertz;
 
     use super::*;
+    use crate::control::{Control, Files};
     use crate::root::Reading;
+    use crate::steer::Extent;
+    use crate::steer::journalled_writes::JournalledWrites;
 
     pub(crate) fn processor(vendor: &str) -> Processor {
         Processor {
@@ -254,11 +223,33 @@ pub(crate) mod tests {
 
     pub(crate) fn value(folder: &Path, cpu: u32, number: u32) -> u64 {
         let file = File::open(folder.join(format!("dev/cpu/{cpu}/msr"))).unwrap();
-        let mut bytes = [0; 8];
-        file.read_exact_at(&mut bytes, u64::from(number)).unwrap();
-        u64::from_le_bytes(bytes)
+        Register { cpu, number }.read(&file).unwrap()
     }
 
+    /// A machine whose registers can be written.
+    pub(crate) fn writable(folder: &Path) -> Root {
+        Root::at(folder).obeyed_by(Arc::new(Files(folder.to_owned())))
+    }
+
+    /// The switches of a machine, and the journal by which it is restored.
+    fn switches(folder: &Path, vendor: &str, cpu: u32) -> (Switches, JournalledWrites) {
+        let root = writable(folder);
+        let journal = folder.join("journal");
+        let (writes, _) = JournalledWrites::open(&root, &journal, Extent::Run).unwrap();
+        let switches = Switches::find(&root, &processor(vendor), cpu).unwrap();
+        (switches, writes)
+    }
+
+    fn set(
+        (switches, writes): &mut (Switches, JournalledWrites),
+        cpus: &[u32],
+        wanted: Running,
+    ) -> Result<(), Unavailable> {
+        let root = &switches.root.clone();
+        switches.set(&mut KernelAccess { root, writes }, cpus, wanted)
+    }
+
+    const ON: Running = Running { l1: true, l2: true };
     const OFF: Running = Running {
         l1: false,
         l2: false,
@@ -275,63 +266,98 @@ pub(crate) mod tests {
             l2: bool,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let (vendor, register) = if amd { ("AuthenticAMD", AMD) } else { ("GenuineIntel", INTEL) };
-            registers(folder.path(), &[0, 3], register.number, before);
-            let root = Root::at(folder.path());
-            let switches = Switches::find(&root, &processor(vendor), 0).unwrap();
+            let (vendor, bits) = if amd { ("AuthenticAMD", AMD) } else { ("GenuineIntel", INTEL) };
+            registers(folder.path(), &[0, 3], bits.number, before);
+            let mut of = switches(folder.path(), vendor, 0);
             let wanted = Running { l1, l2 };
-            let held = SwitchedPrefetchers::set(&switches, [0, 3], wanted).unwrap();
+            set(&mut of, &[0, 3], wanted).unwrap();
             for cpu in [0, 3] {
-                prop_assert_eq!(switches.running(cpu).unwrap(), wanted);
-                let changed = before ^ value(folder.path(), cpu, register.number);
-                prop_assert_eq!(changed & !(register.l1 | register.l2), 0);
+                prop_assert_eq!(of.0.running(cpu).unwrap(), wanted);
+                let changed = before ^ value(folder.path(), cpu, bits.number);
+                prop_assert_eq!(changed & !(bits.l1 | bits.l2), 0);
             }
-            drop(held);
+            prop_assert_eq!(of.1.release(), []);
             for cpu in [0, 3] {
-                prop_assert_eq!(value(folder.path(), cpu, register.number), before);
+                prop_assert_eq!(value(folder.path(), cpu, bits.number), before);
             }
         }
-    }
-
-    #[test]
-    fn a_panic_puts_back_what_was_there() {
-        let folder = tempfile::tempdir().unwrap();
-        registers(folder.path(), &[1], INTEL.number, 0x21);
-        let switches = Switches::find(&Root::at(folder.path()), &processor("GenuineIntel"), 1);
-        let switches = switches.unwrap();
-        let outcome = std::panic::catch_unwind(|| {
-            let _held = SwitchedPrefetchers::set(&switches, [1], OFF).unwrap();
-            assert_eq!(value(folder.path(), 1, INTEL.number), 0x2f);
-            panic!("something went wrong");
-        });
-        assert!(outcome.is_err());
-        assert_eq!(value(folder.path(), 1, INTEL.number), 0x21);
     }
 
     #[test]
     fn a_change_under_way_does_not_forget_what_was_there_first() {
         let folder = tempfile::tempdir().unwrap();
         registers(folder.path(), &[0], AMD.number, 0x3c0);
-        let switches =
-            Switches::find(&Root::at(folder.path()), &processor("AuthenticAMD"), 0).unwrap();
-        let mut held = SwitchedPrefetchers::set(&switches, [0], OFF).unwrap();
-        let on = Running { l1: true, l2: true };
-        held.change([0], on).unwrap();
-        held.change([0], OFF).unwrap();
+        let mut of = switches(folder.path(), "AuthenticAMD", 0);
+        for wanted in [OFF, ON, OFF] {
+            set(&mut of, &[0], wanted).unwrap();
+        }
         assert_eq!(value(folder.path(), 0, AMD.number), 0x3c0 | 0b10_1111);
-        held.restore().unwrap();
+        assert_eq!(of.1.release(), []);
         assert_eq!(value(folder.path(), 0, AMD.number), 0x3c0);
+    }
+
+    #[test]
+    fn threads_of_a_core_share_a_register() {
+        let folder = tempfile::tempdir().unwrap();
+        registers(folder.path(), &[0], INTEL.number, 0x20);
+        let other = folder.path().join("dev/cpu/4");
+        std::os::unix::fs::symlink(folder.path().join("dev/cpu/0"), other).unwrap();
+        let mut of = switches(folder.path(), "GenuineIntel", 0);
+        set(&mut of, &[0], OFF).unwrap();
+        set(&mut of, &[4, 0], ON).unwrap();
+        set(&mut of, &[4, 0], OFF).unwrap();
+        assert_eq!(value(folder.path(), 4, INTEL.number), 0x2f);
+        assert_eq!(of.1.release(), []);
+        assert_eq!(value(folder.path(), 0, INTEL.number), 0x20);
     }
 
     #[test]
     fn one_processor_that_refuses_leaves_all_as_they_were() {
         let folder = tempfile::tempdir().unwrap();
         registers(folder.path(), &[0], INTEL.number, 0);
-        let switches = Switches::find(&Root::at(folder.path()), &processor("GenuineIntel"), 0);
-        let error = SwitchedPrefetchers::set(&switches.unwrap(), [0, 7], OFF).unwrap_err();
+        let mut of = switches(folder.path(), "GenuineIntel", 0);
+        let error = set(&mut of, &[0, 7], OFF).unwrap_err();
         assert!(error.reason.contains("/dev/cpu/7/msr"), "{error}");
         assert!(error.reason.contains("modprobe msr"), "{error}");
         assert_eq!(value(folder.path(), 0, INTEL.number), 0);
+    }
+
+    /// A hypervisor that keeps only these bits of what is written.
+    #[derive(Debug)]
+    struct Keeping(Files, u64);
+
+    impl Control for Keeping {
+        fn write(&self, path: &str, text: &str, folder: Option<u64>) -> io::Result<()> {
+            let value = u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).unwrap();
+            self.0.write(path, &register::text(value & self.1), folder)
+        }
+
+        fn make_folder(&self, path: &str) -> io::Result<()> {
+            self.0.make_folder(path)
+        }
+
+        fn remove_folder(&self, path: &str) -> io::Result<()> {
+            self.0.remove_folder(path)
+        }
+    }
+
+    #[test]
+    fn a_register_that_keeps_a_part_or_nothing_is_restored() {
+        for kept in [0, 0x3] {
+            let folder = tempfile::tempdir().unwrap();
+            registers(folder.path(), &[0], INTEL.number, 0);
+            let (switches, _) = switches(folder.path(), "GenuineIntel", 0);
+            let keeping = Keeping(Files(folder.path().to_owned()), kept);
+            let root = Root::at(folder.path()).obeyed_by(Arc::new(keeping));
+            let journal = folder.path().join("other");
+            let opened = JournalledWrites::open(&root, &journal, Extent::Run);
+            let mut of = (Switches { root, ..switches }, opened.unwrap().0);
+            let error = set(&mut of, &[0], OFF).unwrap_err();
+            let said = format!("does not keep what is written: 0xf became {kept:#x}");
+            assert!(error.reason.contains(&said), "{error}");
+            assert_eq!(value(folder.path(), 0, INTEL.number), 0);
+            assert_eq!(of.1.release(), []);
+        }
     }
 
     #[test]

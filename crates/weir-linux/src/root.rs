@@ -12,6 +12,7 @@ use weir_model::capability::Unavailable;
 
 use crate::control::{Control, Kernel};
 use crate::recording::{Trace, Tree};
+use crate::register::{self, Register};
 
 /// The longest attribute that is read here; a longer one is not what it seems.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -147,8 +148,14 @@ impl Root {
         matches!(&self.source, Source::Folder(base) if base == Path::new("/"))
     }
 
-    /// A file's text without surrounding white space. `path` starts with `/`, as in the system.
+    /// A file's text without surrounding white space. `path` starts with `/`, as in the system. A register of a
+    /// processor has a path and a text, too.
     pub fn text(&self, path: &str) -> Reading<String> {
+        if let Some(register) = Register::of_path(path) {
+            let device = self.open(&register.device(), false);
+            let value = device.and_then(|device| register.read(&device));
+            return from_io(path, value.map(register::text));
+        }
         self.reading(path, || {
             let bytes = self.bytes(path, LONGEST_FILE + 1)?;
             if bytes.len() as u64 > LONGEST_FILE {
@@ -272,7 +279,7 @@ impl Root {
         }
     }
 
-    /// Writes to a control file of the kernel.
+    /// Writes to a control file of the kernel, or a register of a processor.
     ///
     /// # Errors
     /// As writing does; a recording accepts no writes.

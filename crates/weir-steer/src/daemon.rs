@@ -9,7 +9,8 @@ use crate::readings::Readings;
 use crate::record::{TierNames, WindowRecord};
 use crate::steered::{Released, Steered, TenantOf};
 
-/// A window that took this multiple of its length: the process was asleep.
+/// A window that took this multiple of its length: the process was asleep, or the system was suspended, which the clock of
+/// windows counts.
 const SLEPT: f64 = 3.0;
 
 /// An observer of each window.
@@ -100,5 +101,54 @@ impl Controller for Awake {
             );
         }
         self.controller.observe(readings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::capability::Unavailable;
+    use weir_model::counters::CounterSet;
+    use weir_model::machine::Observation;
+
+    use super::*;
+    use crate::limit::{Limit, Share};
+    use crate::readings::{Role, TenantReadings};
+
+    /// Limits every tenant, whatever the readings.
+    struct Half;
+
+    impl Controller for Half {
+        fn observe(&mut self, readings: &Readings) -> Decision {
+            let limit = Limit {
+                time: Share::of(0.5),
+                ..Limit::FREE
+            };
+            Decision {
+                limits: vec![limit; readings.tenants.len()],
+                why: Why::rule("half"),
+            }
+        }
+    }
+
+    #[test]
+    fn after_a_window_of_many_nobody_is_limited() {
+        let window = Nanos(250e6);
+        let mut awake = Awake {
+            controller: Box::new(Half),
+            window,
+        };
+        let mut limits = |length| {
+            let seen = Observation::of(length, Vec::new(), CounterSet::default());
+            let tenant = TenantReadings {
+                role: Role::Restrained,
+                cores: 4,
+                busy: true,
+                drew: Err(Unavailable::because("suspended")),
+            };
+            awake.observe(&Readings::of(&seen, vec![tenant])).limits
+        };
+        assert_eq!(limits(window)[0].time, Share::of(0.5));
+        assert_eq!(limits(Nanos(600e9)), [Limit::FREE]);
+        assert_eq!(limits(window)[0].time, Share::of(0.5));
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use weir_linux::steer::Restored;
 use weir_model::units::Nanos;
 
 use crate::failure::Result;
@@ -96,6 +97,18 @@ impl Context {
         if !self.global.quiet {
             say(text);
         }
+    }
+}
+
+/// Tells the user what was restored of a run that was killed, and what is wrong with it.
+pub fn say_restored(restored: &Restored) {
+    for path in &restored.put_back {
+        say(&format!(
+            "weir: restored what an earlier run had left: {path}"
+        ));
+    }
+    for told in restored.remarks() {
+        say(&format!("weir: warning: {told}"));
     }
 }
 

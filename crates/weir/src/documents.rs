@@ -128,7 +128,7 @@ documents! {
 
     /// A `steer restore` document: `weir/steer-restore/1`.
     RestoreDocument is "weir/steer-restore/1" {
-        /// Files and folders that were changed, and are restored.
+        /// Files, registers and folders that were changed, and are restored.
         pub put_back: Vec<String>,
         /// What could not be restored, and why.
         pub not_put_back: Vec<String>,

@@ -14,6 +14,7 @@ use weir_model::toml::MOST_BYTES;
 use weir_model::topology::{TierName, Topology};
 use weir_sim::{Sampling, SimTestbed};
 
+use crate::context::say_restored;
 use crate::failure::{Failure, Result};
 use crate::files;
 
@@ -99,9 +100,11 @@ pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
             pages,
             storage,
             journal: Some(weir_steer::config::Config::default().journal),
+            run_journal: Some(weir_linux::steer::RUN_JOURNAL.into()),
             ..weir_linux::Options::default()
         };
         let host = LinuxTestbed::new(weir_linux::Root::live(), options)?;
+        say_restored(host.restored());
         only_reads = host.only_reads();
         Box::new(host)
     } else if storage.is_some() {

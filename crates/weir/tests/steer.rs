@@ -378,6 +378,33 @@ fn a_journal_that_cannot_be_read_is_no_all_clear() {
     }
 }
 
+/// A journal by which a measurement wrote a register of a processor that is not there.
+const OF_REGISTER: &str = r#"b0e563da {"record":"writing","path":"/dev/cpu/9999/msr:0x1a4","folder":null,"before":"0x0","text":"0xf"}
+70409dfa {"record":"wrote","path":"/dev/cpu/9999/msr:0x1a4","found":"0xf"}
+"#;
+
+#[test]
+fn a_register_that_cannot_be_restored_is_named_and_kept() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("bench")).unwrap();
+    let journal = place.file("bench/journal", OF_REGISTER);
+    for _ in 0..2 {
+        let done = place.run("steer restore --journal bench").expect(1);
+        let said = done.out().split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = "/dev/cpu/9999/msr:0x1a4 was `0x0`: there is no";
+        assert!(
+            said.contains(named) && said.contains("modprobe msr"),
+            "{said}"
+        );
+        assert!(
+            done.err().contains("the journal keeps them"),
+            "{}",
+            done.err()
+        );
+        assert!(common::text(&journal).contains("/dev/cpu/9999/msr:0x1a4"));
+    }
+}
+
 #[test]
 fn there_is_a_page_of_the_manual_for_every_verb() {
     let place = Place::new();

@@ -12,6 +12,7 @@ mod processes;
 mod recorder;
 mod regulation;
 mod requests;
+mod run_changes;
 mod shared_line;
 mod task;
 mod timer;
@@ -41,9 +42,8 @@ use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
 use crate::perf;
 use crate::prefetch::{Running, Switches};
-use crate::resctrl::Resctrl;
 use crate::root::Root;
-use crate::steer::SystemSettings;
+use crate::steer::{Extent, Restored, SystemSettings, restore};
 use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
 
@@ -71,6 +71,9 @@ pub struct Options {
     /// The folder of the journal by which changed settings are restored; without one no setting of the whole
     /// system is changed.
     pub journal: Option<PathBuf>,
+    /// The same for what a run changes for its own threads: registers of their processors, resctrl groups. It is another
+    /// folder, since another process may steer this host meanwhile.
+    pub run_journal: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -81,6 +84,7 @@ impl Default for Options {
             budget: 1.0,
             storage: None,
             journal: None,
+            run_journal: None,
         }
     }
 }
@@ -98,8 +102,6 @@ struct HostParts {
     storage: Option<Storage>,
     /// The switches of the prefetchers, or why they are not available.
     prefetchers: Result<Switches, Unavailable>,
-    /// Groups of threads that may use a part of the cache, or why there are none.
-    resctrl: Result<Resctrl, Unavailable>,
     /// Counters, all of them with the reason why they have no value.
     counters: CounterSet,
     /// What is counted for each thread.
@@ -111,6 +113,7 @@ struct HostParts {
 /// This server, to be measured one run at a time.
 pub struct LinuxTestbed {
     host: Arc<HostParts>,
+    restored: Restored,
 }
 
 impl LinuxTestbed {
@@ -125,6 +128,11 @@ impl LinuxTestbed {
                 options.budget
             )));
         }
+        // What a killed run left would be measured. No journal, one that is in use, and one of another user are not news.
+        let restored = match (&options.run_journal, root.is_live()) {
+            (Some(folder), true) => restore(&root, folder, Extent::Run).unwrap_or_default(),
+            _ => Restored::default(),
+        };
         let view = topology::discover(&root);
         let mut capabilities = view.capabilities();
         let policy = if root.is_live() {
@@ -147,14 +155,8 @@ impl LinuxTestbed {
             capabilities.retain(|c| c.feature != Feature::Storage);
             capabilities.push(storage.capability());
         }
-        let resctrl = Resctrl::find(&root);
-        if let (true, Ok(resctrl)) = (root.is_live(), &resctrl) {
-            // Groups that cannot be removed now may need more privileges; making a group reports that.
-            let _ = resctrl.sweep();
-        }
         let host = HostParts {
             prefetchers,
-            resctrl,
             topology,
             identity: Identity {
                 kind: MachineKind::Host,
@@ -176,7 +178,13 @@ impl LinuxTestbed {
         };
         Ok(Self {
             host: Arc::new(host),
+            restored,
         })
+    }
+
+    /// What was restored of an earlier run that was killed.
+    pub fn restored(&self) -> &Restored {
+        &self.restored
     }
 
     /// Why requests that write are refused, if there is storage and they are.
@@ -453,13 +461,19 @@ impl Machine for LinuxMachine {
     }
 
     fn stop(&mut self) -> Result<RunNotes, MachineError> {
-        let restored = self.settings.take().map_or(Ok(()), SystemSettings::restore);
+        let settings = self.settings.take();
+        let restored = settings.map_or(Ok(Vec::new()), SystemSettings::restore);
         let restored = restored.map_err(|why| MachineError::NotRestored(vec![why.reason]));
+        let told = restored.map(|left| left.iter().map(ToString::to_string).collect());
         let Some(pool) = self.pool.take() else {
-            return restored.map(|()| RunNotes::default());
+            return told.map(|warnings| RunNotes {
+                warnings,
+                ..RunNotes::default()
+            });
         };
-        let (notes, regions) = pool.dismiss()?;
-        restored?;
+        let (mut notes, regions) = pool.dismiss()?;
+        let told: Vec<String> = told?;
+        notes.warnings.extend(told);
         *self
             .host
             .kept

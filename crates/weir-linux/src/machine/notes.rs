@@ -12,7 +12,6 @@ use super::task::Timed;
 use super::worker::{Done, Ready};
 use crate::kernels;
 use crate::kernels::chase::WINDOW_PAGES;
-use crate::prefetch::SwitchedPrefetchers;
 use crate::topology::list;
 
 /// A thread with less of its processor's time was disturbed.
@@ -24,7 +23,7 @@ pub(super) fn at_start(
     tenants: &[Tenant],
     jobs: &[Job],
     ready: &[Ready],
-    prefetchers: &Result<Option<SwitchedPrefetchers>, Unavailable>,
+    prefetchers: &Result<Option<String>, Unavailable>,
 ) -> RunNotes {
     let mut notes = RunNotes::default();
     for (index, tenant) in tenants.iter().enumerate() {
@@ -111,7 +110,7 @@ fn describe_prefetchers(
     host: &HostParts,
     tenant: &Tenant,
     pattern: Pattern,
-    prefetchers: &Result<Option<SwitchedPrefetchers>, Unavailable>,
+    prefetchers: &Result<Option<String>, Unavailable>,
 ) -> (Vec<String>, Vec<String>) {
     match prefetchers {
         _ if tenant.prefetch => {
@@ -130,10 +129,7 @@ fn describe_prefetchers(
             let text = format!("prefetchers of CPU {cpus} are off, as they were found");
             (vec![], vec![text])
         }
-        Ok(Some(held)) => (
-            vec![format!("prefetchers off ({})", held.describe())],
-            vec![],
-        ),
+        Ok(Some(register)) => (vec![format!("prefetchers off ({register})")], vec![]),
         Ok(None) => (vec![], vec![]),
         Err(why) => match pattern {
             // None of them has an order that a prefetcher could follow.

@@ -5,7 +5,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::*;
-use crate::prefetch::tests::{processor, registers, value};
+use crate::prefetch::tests::{processor, registers, value, writable};
 
 fn testbed() -> LinuxTestbed {
     LinuxTestbed::new(Root::live(), Options::default()).unwrap()
@@ -490,7 +490,8 @@ fn prefetchers_are_off_for_as_long_as_a_tenant_wants_them_off() {
     registers(folder.path(), &[cpu], MSR, 0x20);
     let now = || value(folder.path(), cpu, MSR);
     let host = Arc::get_mut(&mut testbed.host).unwrap();
-    let root = Root::at(folder.path());
+    let root = writable(folder.path());
+    host.options.run_journal = Some(folder.path().join("journal"));
     host.prefetchers = Switches::find(&root, &processor("GenuineIntel"), cpu);
 
     let mut machine = machine(&testbed);

@@ -21,13 +21,14 @@ use super::pages::RegionMap;
 use super::processes::Processes;
 use super::recorder::Progress;
 use super::requests::{self, Requests};
+use super::run_changes::RunChanges;
 use super::shared_line::SharedLine;
 use super::ways::Ways;
 use super::worker::{Done, Ready, Worker};
 use super::{HostParts, notes};
 use crate::clock;
 use crate::memory::Region;
-use crate::prefetch::{Running, SwitchedPrefetchers};
+use crate::prefetch::Running;
 use crate::steer::Release;
 
 /// The reason for a thread that has ended.
@@ -61,8 +62,8 @@ pub(super) struct WorkerPool {
     members: Vec<Member>,
     stop: Arc<AtomicBool>,
     tenants: Vec<TenantFacts>,
-    /// Prefetchers that were switched for this run.
-    prefetchers: Option<SwitchedPrefetchers>,
+    /// Registers and resctrl groups that are changed for this run.
+    changes: RunChanges,
     /// Tenants of storage, which are not threads of this program.
     requests: Requests,
     /// Parts of the last-level cache.
@@ -89,13 +90,14 @@ impl WorkerPool {
         let fresh = fresh.filter(|(_, kept)| kept.iter().any(Option::is_none));
         assignment::check_free_memory(host, fresh.map(|(job, _)| job))?;
         let shared = shared_lines(host, &jobs)?;
-        let (ways, of_ways) = Ways::divide(host, tenants)?;
+        let mut changes = RunChanges::of(host);
+        let (ways, of_ways) = Ways::divide(host, &mut changes, tenants)?;
         // They take longest to get ready, and end themselves if the run does not begin.
         let mut requests = Requests::start(host, &work.requests)?;
 
         let processes = Processes::start(host, tenants)?;
 
-        let prefetchers = hold_prefetchers(host, tenants);
+        let prefetchers = switch_off(host, &mut changes, tenants);
         let stop = Arc::new(AtomicBool::new(false));
         let (report_to, reports) = mpsc::channel();
         let mut members = Vec::with_capacity(jobs.len());
@@ -174,11 +176,11 @@ impl WorkerPool {
         requests::describe(host, tenants.len(), &work.requests, &mut notes);
         notes.conditions.extend(of_ways.conditions);
         notes.warnings.extend(of_ways.warnings);
+        notes.warnings.extend_from_slice(changes.restored());
         let mut threads: Vec<(usize, u32)> = ready.iter().map(|r| (r.tenant, r.thread)).collect();
         let flowing = requests.await_flow().and_then(|()| {
             threads.extend(requests.threads());
-            let take = |&(tenant, thread): &(usize, u32)| ways.take(tenant, thread);
-            threads.iter().try_for_each(take)
+            ways.take(&mut changes, &threads)
         });
         // Threads whose channel is dropped never begin.
         if let Err(error) = flowing {
@@ -197,7 +199,7 @@ impl WorkerPool {
             members,
             stop,
             tenants: tenants.iter().map(TenantFacts::of).collect(),
-            prefetchers: prefetchers.ok().flatten(),
+            changes,
             requests,
             ways,
             threads,
@@ -379,14 +381,9 @@ impl WorkerPool {
                 }
             }
         }
-        if let Some(Err(why)) = self.prefetchers.take().map(SwitchedPrefetchers::restore) {
-            lost = lost.or(Some(MachineError::System {
-                what: "putting the prefetchers back as they were".into(),
-                cause: why.reason,
-            }));
-        }
-        if let Err(error) = std::mem::take(&mut self.ways).end() {
-            lost = lost.or(Some(error));
+        match self.changes.end() {
+            Ok(different) => (notes.warnings).extend(different.iter().map(ToString::to_string)),
+            Err(why) => lost = lost.or(Some(MachineError::NotRestored(vec![why.reason]))),
         }
         match lost {
             Some(error) => Err(error),
@@ -419,11 +416,12 @@ fn regions_of(host: &HostParts, jobs: &[Job], ready: &mut [Ready]) -> RegionMap 
     regions
 }
 
-/// Switches the prefetchers off for the tenants that want them off.
-fn hold_prefetchers(
+/// Switches the prefetchers off for the tenants that want them off; returns the register that does it, in words.
+fn switch_off(
     host: &HostParts,
+    changes: &mut RunChanges,
     tenants: &[Tenant],
-) -> Result<Option<SwitchedPrefetchers>, Unavailable> {
+) -> Result<Option<String>, Unavailable> {
     let quiet = tenants.iter().filter(|tenant| !tenant.prefetch);
     let cpus: Vec<u32> = quiet.flat_map(|t| t.cores.iter().copied()).collect();
     if cpus.is_empty() {
@@ -434,7 +432,8 @@ fn hold_prefetchers(
         l2: false,
     };
     let switches = host.prefetchers.as_ref().map_err(Clone::clone)?;
-    SwitchedPrefetchers::set(switches, cpus, off).map(Some)
+    changes.make(|access| switches.set(access, &cpus, off))?;
+    Ok(Some(switches.name()))
 }
 
 /// The line of each tenant whose threads share one.

@@ -11,8 +11,9 @@ use super::actuators::Actuator;
 use super::config::{HostConfig, TenantScope};
 use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
-use super::journalled_writes::{JournalledWrites, Restored};
-use super::restore::{Cause, NotPutBack};
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::{Cause, NotPutBack};
+use super::replay::Restored;
 use super::settings::SystemSettings;
 
 static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
@@ -259,8 +260,44 @@ fn nothing_is_changed_that_could_not_be_written_down() {
     events.insert(0, Event::Full);
     // The monitoring groups were made before the disk was full, and are removed.
     let not = live(&machine, &paper, &life, &events).unwrap();
-    assert_eq!(not, []);
+    assert!(
+        matches!(
+            not[..],
+            [NotPutBack {
+                cause: Cause::Unwritten { .. },
+                ..
+            }]
+        ),
+        "{not:?}"
+    );
     assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+    assert!(!paper.text().contains("cpu.max"));
+}
+
+#[test]
+fn an_end_on_a_full_disk_says_that_the_journal_still_names_what_is_restored() {
+    let (machine, paper, life) = (Machine::new(), Paper::default(), Life::default());
+    let before = machine.tree();
+    let mut events = history();
+    events.push(Event::Full);
+    let not = live(&machine, &paper, &life, &events).unwrap();
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+    let [told] = &not[..] else {
+        panic!("{not:?}");
+    };
+    assert!(told.cause.is_refused() && told.to_string().contains("still names"));
+    assert!(paper.text().contains("cpu.max"));
+    // If the disk has space again by the end, the journal says what is in force.
+    let (paper, life) = (Paper::default(), Life::default());
+    let storage = Box::new(paper.held_by(&life));
+    let (mut writes, _) = JournalledWrites::on(&machine.root(&life), storage).unwrap();
+    let path = "/sys/fs/cgroup/b/cpu.max";
+    writes.set(path, "1000 10000").unwrap();
+    life.fill_disk(true);
+    assert_eq!(writes.put_back(path), []);
+    assert!(paper.text().contains("cpu.max"));
+    life.fill_disk(false);
+    assert_eq!(writes.release(), []);
     assert!(!paper.text().contains("cpu.max"));
 }
 
@@ -364,11 +401,17 @@ fn a_journal_of_another_form_or_of_other_files_is_not_obeyed() {
     };
     let error = restore(
         &machine,
-        &write(2, "/sys/fs/cgroup/b/cpu.max"),
+        &write(3, "/sys/fs/cgroup/b/cpu.max"),
         &Life::default(),
     );
-    assert!(error.unwrap_err().contains("form 2"));
-    for path in ["/etc/passwd", "/sys/fs/cgroup/../../../etc/passwd"] {
+    assert!(error.unwrap_err().contains("form 3"));
+    for path in [
+        "/etc/passwd",
+        "/sys/fs/cgroup/../../../etc/passwd",
+        // Only the registers of prefetchers are Weir's.
+        "/dev/cpu/0/msr:0x10",
+        "/dev/cpu/0/msr:0x01a4",
+    ] {
         let restored = restore(&machine, &write(1, path), &Life::default()).unwrap();
         assert_eq!(restored.not[0].cause, Cause::Foreign);
         assert_eq!(machine.text("/etc/passwd"), "root\n");

@@ -5,10 +5,11 @@ mod machine;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Unavailable};
+use weir_model::counters::{Counter, CounterSet};
 use weir_model::events::EventLibrary;
 use weir_model::units::{Gigahertz, Nanos};
 
@@ -16,16 +17,17 @@ use follow::Follow;
 
 use super::actuators::{Actuator, KernelAccess};
 use super::config::{HostConfig, Probing};
-use super::journal::{Moment, Watch};
-use super::journalled_writes::{JournalError, JournalledWrites, Restored};
+use super::journal::{Extent, Moment, Watch};
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::{Cause, NotPutBack};
 use super::observation::HostObservation;
 use super::release::{Release, lock};
-use super::restore::{Cause, NotPutBack};
+use super::replay::{JournalError, Restored};
 use super::sensors::probe::{BURSTS, Probe};
 use super::sensors::touched::Touched;
 use super::sensors::uncore::Uncore;
 use super::tenant::{Refusals, Tenant};
-use crate::clock;
+use crate::clock::{self, Uptime};
 use crate::root::Root;
 
 /// Why a host is not steered.
@@ -55,7 +57,7 @@ pub struct Host {
     writes: Option<Arc<Mutex<JournalledWrites>>>,
     capabilities: Vec<Capability>,
     follow: Follow,
-    last: Option<Instant>,
+    last: Option<Uptime>,
     windows: u64,
     buffer: Vec<u8>,
 }
@@ -76,7 +78,7 @@ impl Host {
         // Changes that an earlier process left may hide what is searched.
         let (writes, restored) = match journal {
             Some(folder) => {
-                let (writes, restored) = JournalledWrites::open(root, folder)?;
+                let (writes, restored) = JournalledWrites::open(root, folder, Extent::Host)?;
                 (Some(writes), restored)
             }
             None => (None, Restored::default()),
@@ -96,7 +98,7 @@ impl Host {
         journal: &Path,
         watch: Box<dyn FnMut(Moment) + Send>,
     ) -> Result<Self, HostError> {
-        let (mut writes, _) = JournalledWrites::open(root, journal)?;
+        let (mut writes, _) = JournalledWrites::open(root, journal, Extent::Host)?;
         writes.watch(Some(Watch(watch)));
         Self::with(root, config, library, Some(writes))
     }
@@ -215,9 +217,9 @@ impl Host {
 
     /// Waits until a window has passed since the last one, and returns its observation.
     pub fn observe(&mut self, window: Nanos) -> HostObservation {
-        let began = self.last.unwrap_or_else(Instant::now);
+        let began = self.last.unwrap_or_else(Uptime::now);
         self.wait(began, window, &|| false);
-        self.look(began)
+        self.look(began, Uptime::now())
     }
 
     /// The same, unless a stop is requested in the meantime: `asked` is called whenever a signal comes, or
@@ -227,17 +229,18 @@ impl Host {
         window: Nanos,
         ended: &dyn Fn() -> bool,
     ) -> Option<HostObservation> {
-        let began = self.last.unwrap_or_else(Instant::now);
-        self.wait(began, window, ended).then(|| self.look(began))
+        let began = self.last.unwrap_or_else(Uptime::now);
+        let has_ended = self.wait(began, window, ended);
+        has_ended.then(|| self.look(began, Uptime::now()))
     }
 
     /// Waits for the end of a window, and times loads in the meantime; returns whether the end has come.
-    fn wait(&mut self, began: Instant, window: Nanos, ended: &dyn Fn() -> bool) -> bool {
+    fn wait(&mut self, began: Uptime, window: Nanos, ended: &dyn Fn() -> bool) -> bool {
         let length = Duration::from_nanos(window.get().max(0.0) as u64);
         let parts = if self.probe.is_ok() { BURSTS } else { 1 };
         for part in 1..=parts {
             let until = length * part / parts;
-            while let left = until.saturating_sub(began.elapsed())
+            while let left = until.saturating_sub(Uptime::now().since(began))
                 && !left.is_zero()
             {
                 if ended() {
@@ -252,10 +255,32 @@ impl Host {
         !ended()
     }
 
-    /// The observation since a window began.
-    fn look(&mut self, began: Instant) -> HostObservation {
-        let now = Instant::now();
-        let window = Nanos(now.duration_since(began).as_nanos() as f64);
+    /// The observation since a window began. If the system was suspended in it, nothing that was counted is an
+    /// observation: sensors count with clocks that stop meanwhile, or lose their counts.
+    pub(super) fn look(&mut self, began: Uptime, now: Uptime) -> HostObservation {
+        let mut seen = self.look_awake(began, now);
+        if let Some(suspended) = now.suspended_since(began) {
+            let why = Unavailable::because(format!(
+                "the system was suspended for {:.1} s in this window",
+                suspended.as_secs_f64()
+            ));
+            seen.counters = CounterSet::default();
+            for &counter in Counter::ALL {
+                seen.counters.set_unavailable(counter, why.clone());
+            }
+            seen.probe = Err(why.clone());
+            for tenant in &mut seen.tenants {
+                tenant.busy = true;
+                tenant.ran = Err(why.clone());
+                tenant.drew = Err(why.clone());
+                tenant.touched = Err(why.clone());
+            }
+        }
+        seen
+    }
+
+    fn look_awake(&mut self, began: Uptime, now: Uptime) -> HostObservation {
+        let window = Nanos(now.since(began).as_nanos() as f64);
         self.last = Some(now);
         let counters = self.uncore.window();
         self.look_at_pages();

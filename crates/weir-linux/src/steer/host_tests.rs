@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use weir_model::action::Action;
 use weir_model::capability::Feature;
+use weir_model::counters::Counter;
 use weir_model::events::EventLibrary;
 use weir_model::units::{Bytes, Gigahertz, Nanos};
 
@@ -16,6 +17,7 @@ use super::fake::{Life, Machine, Paper};
 use super::host::{Host, HostError};
 use super::journalled_writes::JournalledWrites;
 use super::watchdog::Watchdog;
+use crate::clock::Uptime;
 
 pub(super) static EVENTS: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 
@@ -431,6 +433,33 @@ fn tenants_that_nobody_named_come_and_go() {
     assert_eq!(host.observe(Nanos(0.0)).tenants.len(), 3);
     assert_eq!(host.release(), []);
     assert_eq!(super::fake::differences(&before, &machine.tree()), [""; 0]);
+}
+
+#[test]
+fn a_window_in_which_the_system_was_suspended_is_no_observation() {
+    let machine = Machine::new();
+    let b = "cgroup:/b";
+    let mut host = host(&machine, config(&[b])).unwrap();
+    host.act(&time(b, 0.5)).unwrap();
+    let at = |all_ms, awake_ms| Uptime {
+        all: Duration::from_millis(all_ms),
+        awake: Duration::from_millis(awake_ms),
+    };
+    let mut look = |began, now| {
+        let seen = host.look(began, now);
+        let ran = seen.tenants[0].ran.clone();
+        (seen.window, ran, seen.counters.get(Counter::CasRd))
+    };
+    drop(look(at(0, 0), at(1000, 1000)));
+    let (window, ran, lines) = look(at(1000, 1000), at(601_250, 1250));
+    assert_eq!(window, Nanos(600_250e6));
+    for why in [ran.unwrap_err(), lines.unwrap_err()] {
+        assert!(why.reason.contains("suspended for 600.0 s"), "{why}");
+    }
+    let (window, ran, _) = look(at(601_250, 1250), at(601_500, 1500));
+    assert_eq!(window, Nanos(250e6));
+    assert!(ran.is_ok(), "{ran:?}");
+    assert_eq!(host.release(), []);
 }
 
 #[test]

@@ -1,46 +1,24 @@
 //! The same on a real disk and with a real process: killed after each record and each write in turn.
 
 use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::journal::{Moment, Watch};
-use super::journalled_writes::{JournalError, JournalledWrites, Restored, restore};
-use crate::control::Control;
+use super::journal::{Extent, Moment, Watch};
+use super::journalled_writes::JournalledWrites;
+use super::replay::{JournalError, Restored, restore};
+use crate::control::Files;
 use crate::root::Root;
-
-/// Files that contain what was written to them.
-#[derive(Debug)]
-struct Files(PathBuf);
-
-impl Files {
-    fn real(&self, path: &str) -> PathBuf {
-        self.0.join(path.trim_start_matches('/'))
-    }
-}
-
-impl Control for Files {
-    fn write(&self, path: &str, text: &str, _: Option<u64>) -> io::Result<()> {
-        fs::write(self.real(path), format!("{}\n", text.trim()))
-    }
-
-    fn make_folder(&self, path: &str) -> io::Result<()> {
-        fs::create_dir(self.real(path))
-    }
-
-    fn remove_folder(&self, path: &str) -> io::Result<()> {
-        fs::remove_dir_all(self.real(path))
-    }
-}
 
 const FILES: [(&str, &str); 3] = [
     ("/sys/fs/cgroup/a/cpu.max", "max 100000\n"),
     ("/sys/fs/cgroup/a/cpuset.cpus", "\n"),
     ("/sys/kernel/mm/mempolicy/weighted_interleave/node1", "3\n"),
 ];
+/// A register whose file has only zeros.
+const REGISTER: &str = "/dev/cpu/1/msr:0x1a4";
 const GROUP: &str = "/sys/fs/cgroup/a/own";
 
 fn machine(folder: &Path) -> Root {
@@ -54,6 +32,8 @@ fn furnish(folder: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+    fs::create_dir_all(folder.join("dev/cpu/1")).unwrap();
+    fs::write(folder.join("dev/cpu/1/msr"), [0; 0x200]).unwrap();
 }
 
 /// The variable by which this test starts itself as the process that is killed: its folder, and the number of
@@ -62,7 +42,7 @@ const CHILD: &str = "WEIR_TEST_KILLED_AFTER";
 
 fn steer(folder: &Path, after: usize) {
     let (mut writes, _) =
-        JournalledWrites::open(&machine(folder), &folder.join("journal")).unwrap();
+        JournalledWrites::open(&machine(folder), &folder.join("journal"), Extent::Host).unwrap();
     let mut moments = 0;
     let watch = move |_: Moment| {
         if moments == after {
@@ -78,6 +58,7 @@ fn steer(folder: &Path, after: usize) {
         writes.make(GROUP, "tasks").unwrap();
         writes.set(FILES[1].0, "0-1").unwrap();
         writes.set(FILES[2].0, "9").unwrap();
+        writes.set(REGISTER, "0xf").unwrap();
         assert_eq!(writes.put_back(FILES[1].0), []);
         assert_eq!(writes.put_back(GROUP), []);
     }
@@ -103,7 +84,12 @@ fn a_process_that_is_killed_leaves_a_journal_that_puts_everything_back() {
             .stdout(Stdio::null())
             .status()
             .unwrap();
-        let restored = restore(&machine(folder.path()), &folder.path().join("journal")).unwrap();
+        let restored = restore(
+            &machine(folder.path()),
+            &folder.path().join("journal"),
+            Extent::Host,
+        )
+        .unwrap();
         assert_eq!(
             (restored.not, restored.notes),
             (vec![], vec![]),
@@ -114,6 +100,8 @@ fn a_process_that_is_killed_leaves_a_journal_that_puts_everything_back() {
             assert_eq!(now.unwrap(), text, "{path} after {after}");
         }
         assert!(!folder.path().join(GROUP.trim_start_matches('/')).exists());
+        let registers = fs::read(folder.path().join("dev/cpu/1/msr")).unwrap();
+        assert!(registers.iter().all(|byte| *byte == 0), "after {after}");
         if status.success() {
             break;
         }
@@ -129,11 +117,11 @@ fn two_at_once_are_one_too_many_whatever_their_journals() {
     furnish(folder.path());
     let root = machine(folder.path());
     let journals = ["journal", "other"].map(|name| folder.path().join(name));
-    JournalledWrites::open(&root, &journals[1]).unwrap();
-    let first = JournalledWrites::open(&root, &journals[0]).unwrap();
+    JournalledWrites::open(&root, &journals[1], Extent::Host).unwrap();
+    let first = JournalledWrites::open(&root, &journals[0], Extent::Host).unwrap();
     for journal in &journals {
-        let opened = JournalledWrites::open(&root, journal).map(drop);
-        for refused in [opened, restore(&root, journal).map(drop)] {
+        let opened = JournalledWrites::open(&root, journal, Extent::Host).map(drop);
+        for refused in [opened, restore(&root, journal, Extent::Host).map(drop)] {
             match refused {
                 Err(JournalError::Kept(why)) => {
                     let own = std::process::id().to_string();
@@ -144,7 +132,29 @@ fn two_at_once_are_one_too_many_whatever_their_journals() {
         }
     }
     drop(first);
-    JournalledWrites::open(&root, &journals[1]).unwrap();
+    JournalledWrites::open(&root, &journals[1], Extent::Host).unwrap();
+}
+
+#[test]
+fn a_measurement_goes_on_while_another_process_steers_and_is_alone_with_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    let root = machine(folder.path());
+    let [host, run] = ["journal", "bench"].map(|name| folder.path().join(name));
+    let (_steering, _) = JournalledWrites::open(&root, &host, Extent::Host).unwrap();
+    let (mut writes, _) = JournalledWrites::open(&root, &run, Extent::Run).unwrap();
+    writes.set(REGISTER, "0xf").unwrap();
+    for refused in [
+        JournalledWrites::open(&root, &run, Extent::Run).map(drop),
+        restore(&root, &run, Extent::Run).map(drop),
+    ] {
+        assert!(matches!(refused, Err(JournalError::Kept(_))), "{refused:?}");
+    }
+    assert_eq!(root.text(REGISTER).known().unwrap(), "0xf");
+    drop(writes);
+    let restored = restore(&root, &run, Extent::Run).unwrap();
+    assert_eq!(restored.put_back, [REGISTER]);
+    assert_eq!(root.text(REGISTER).known().unwrap(), "0x0");
 }
 
 /// A host whose `cpu.max` a process that was killed has set, and the folder of the journal.
@@ -152,7 +162,7 @@ fn left() -> (tempfile::TempDir, Root, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     furnish(folder.path());
     let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
-    let (mut writes, _) = JournalledWrites::open(&root, &journal).unwrap();
+    let (mut writes, _) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
     writes.set(FILES[0].0, "1000 10000").unwrap();
     (folder, root, journal)
 }
@@ -162,16 +172,19 @@ fn a_journal_that_cannot_be_written_is_obeyed_first() {
     let (folder, root, journal) = left();
     // Nothing can be written where a folder has the name of the new file.
     fs::create_dir(journal.join("journal.new")).unwrap();
-    let restored = restore(&root, &journal).unwrap();
+    let restored = restore(&root, &journal, Extent::Host).unwrap();
     assert_eq!(restored.put_back, [FILES[0].0]);
     assert!(restored.troubles[0].contains("cannot be written"));
     let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
     assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);
-    let refused = JournalledWrites::open(&root, &journal).map(drop);
+    let refused = JournalledWrites::open(&root, &journal, Extent::Host).map(drop);
     let why = refused.unwrap_err().to_string();
     assert!(why.contains("no limit is set"), "{why}");
     fs::remove_dir(journal.join("journal.new")).unwrap();
-    assert_eq!(restore(&root, &journal).unwrap(), Restored::default());
+    assert_eq!(
+        restore(&root, &journal, Extent::Host).unwrap(),
+        Restored::default()
+    );
 }
 
 #[test]
@@ -182,11 +195,11 @@ fn a_damaged_journal_stays_under_another_name_and_a_foreign_file_under_its_own()
         let damaged = fs::read_to_string(&path).unwrap() + "0badbad0 {}\n";
         fs::write(&path, &damaged).unwrap();
         let aside = journal.join(format!("journal.damaged-{n}"));
-        let restored = restore(&root, &journal).unwrap();
+        let restored = restore(&root, &journal, Extent::Host).unwrap();
         assert!(restored.troubles[0].contains(aside.to_str().unwrap()));
         assert_eq!(fs::read_to_string(aside).unwrap(), damaged);
     }
-    let restored = restore(&root, &journal).unwrap();
+    let restored = restore(&root, &journal, Extent::Host).unwrap();
     assert!(
         restored.is_whole() && restored.notes.len() == 2,
         "{restored:?}"
@@ -194,8 +207,8 @@ fn a_damaged_journal_stays_under_another_name_and_a_foreign_file_under_its_own()
     for text in ["today I saw a heron\n", "no line ends here"] {
         fs::write(&path, text).unwrap();
         for refused in [
-            restore(&root, &journal).map(drop),
-            JournalledWrites::open(&root, &journal).map(drop),
+            restore(&root, &journal, Extent::Host).map(drop),
+            JournalledWrites::open(&root, &journal, Extent::Host).map(drop),
         ] {
             let why = refused.unwrap_err().to_string();
             assert!(why.contains("give another folder"), "{why}");
@@ -203,7 +216,7 @@ fn a_damaged_journal_stays_under_another_name_and_a_foreign_file_under_its_own()
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
     fs::remove_file(&path).unwrap();
-    let none = restore(&root, &journal);
+    let none = restore(&root, &journal, Extent::Host);
     assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
 }
 
@@ -212,7 +225,7 @@ fn a_journal_that_grows_is_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     furnish(folder.path());
     let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
-    let (mut writes, _) = JournalledWrites::open(&root, &journal).unwrap();
+    let (mut writes, _) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
     let mut longest = 0;
     for n in 0..1500 {
         writes
@@ -222,7 +235,7 @@ fn a_journal_that_grows_is_written_anew() {
     }
     assert!((200_000..300_000).contains(&longest), "{longest}");
     drop(writes);
-    let restored = restore(&root, &journal).unwrap();
+    let restored = restore(&root, &journal, Extent::Host).unwrap();
     assert_eq!(restored.put_back, [FILES[0].0]);
     let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
     assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);

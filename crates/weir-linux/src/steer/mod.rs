@@ -8,7 +8,9 @@
 //! | `journal` | the earlier values, on disk before anything is changed |
 //! | `journalled_writes` | the only way to change anything: read, record on disk, write, read back |
 //! | `release` | restoring everything from another thread |
-//! | [`mod@restore`] | restoring the changes in force, or reporting exactly what could not be restored |
+//! | `restore` | restoring the changes in force |
+//! | `not_put_back` | what could not be restored, and why |
+//! | `replay` | restoring what an earlier process left, by its journal |
 //! | [`actuators`] | the actuators, a file for each |
 //! | [`sensors`] | the sensors, a file for each source |
 //! | [`tenant`] | a tenant: found by its scope, observed, limited |
@@ -16,7 +18,7 @@
 //! | [`observation`] | the observation of a window, of the machine and of each tenant |
 //! | [`host`] | this host as a machine whose tenants are scopes |
 //! | `capabilities` | what a host lacks for steering, and the effect of each loss |
-//! | [`settings`] | settings of the whole system, changed for a measurement |
+//! | [`settings`] | settings that a measurement changes |
 //! | [`watchdog`] | removes all limits if the loop stops |
 //!
 //! Nothing outside of the given scopes is changed, except the controllers of the groups above them
@@ -38,11 +40,15 @@ mod journal;
 pub(crate) mod journalled_writes;
 #[cfg(test)]
 mod killed;
+#[cfg(test)]
+mod measured_tests;
+mod not_put_back;
 pub mod observation;
 #[cfg(test)]
 mod others_tests;
 mod release;
-pub mod restore;
+mod replay;
+mod restore;
 pub mod scope;
 pub mod sensors;
 pub mod settings;
@@ -53,14 +59,14 @@ pub use actuators::Actuator;
 pub use automatic::Candidate;
 pub use config::{HostConfig, Probing, TenantScope};
 pub use host::{Host, HostError};
-pub use journal::Moment;
-pub use journalled_writes::{JournalError, Restored, restore};
+pub use journal::{Extent, Moment};
+pub use not_put_back::{Cause, NotPutBack};
 pub use observation::{HostObservation, TenantObservation};
 pub use release::Release;
-pub use restore::{Cause, NotPutBack};
+pub use replay::{JournalError, Restored, restore};
 pub use scope::Scope;
 pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;
-pub use settings::SystemSettings;
+pub use settings::{RUN_JOURNAL, SystemSettings};
 pub use tenant::Tenant;
 pub use watchdog::Watchdog;

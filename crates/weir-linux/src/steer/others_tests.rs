@@ -8,7 +8,7 @@ use super::fake::{Life, Machine, Paper};
 use super::host::Host;
 use super::host_tests::{A, EVENTS, config, cores, host, time};
 use super::journalled_writes::JournalledWrites;
-use super::restore::Cause;
+use super::not_put_back::Cause;
 
 #[test]
 fn what_another_program_changes_stays() {

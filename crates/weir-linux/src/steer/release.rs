@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_model::capability::Unavailable;
 
 use super::journalled_writes::JournalledWrites;
-use super::restore::NotPutBack;
+use super::not_put_back::NotPutBack;
 
 /// Restores everything from another thread, such as a watchdog's.
 #[derive(Debug, Clone)]

@@ -1,19 +1,19 @@
-//! Restoring the changes in force, or reporting exactly what could not be restored.
+//! Restoring the changes in force.
 //!
-//! A file that contains neither the earlier value nor Weir's was changed by another program in the meantime,
-//! and is left to it. A folder that disappeared took its values with it, even if another of its name has
+//! A file or register that contains neither the earlier value nor Weir's was changed by another program in the
+//! meantime, and is left to it. A folder that disappeared took its values with it, even if another of its name has
 //! come: its inode number shows that (for a control group, its id).
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
-
-use serde::Serialize;
 
 use super::actuators::time;
 use super::group::in_use;
 use super::journal::{ActiveChange, Changes, Folder, Task, Value};
+use super::not_put_back::{Cause, NotPutBack};
+use crate::prefetch;
 use crate::process::{leader, started};
+use crate::register::Register;
 use crate::root::{Reading, Root};
 
 /// The folders of what is steered. A journal that names anything else is not replayed.
@@ -26,104 +26,6 @@ const OURS: [&str; 4] = [
 
 /// How often a folder is emptied before the attempt is given up: threads start while others leave.
 const TURNS: usize = 8;
-
-/// Why something is not as before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "cause")]
-pub enum Cause {
-    /// It does not exist any more, and its value went with it.
-    Gone,
-    /// Another program changed it in the meantime, and it is left to that program.
-    Changed {
-        /// Its content.
-        found: String,
-    },
-    /// It was being written when Weir ended, and its content may be another program's. It was restored.
-    Uncertain {
-        /// Its content.
-        found: String,
-    },
-    /// Weir added a controller, which another program uses by now, and which is left to it.
-    InUse {
-        /// The controller.
-        controller: String,
-        /// A file of a group below with a value that would be lost.
-        by: String,
-    },
-    /// The list of a group's processors was empty, and the kernel takes no empty list while tasks are in the group. It
-    /// names all processors that the group may have.
-    Widest {
-        /// Its content.
-        found: String,
-    },
-    /// The kernel refused. The journal keeps it.
-    Refused {
-        /// The error.
-        why: String,
-    },
-    /// The journal names it, but it is not something that Weir steers.
-    Foreign,
-    /// Weir changed it, and the line of the journal with its earlier content is damaged.
-    Lost,
-}
-
-impl Cause {
-    /// Whether something must still be restored; otherwise it is restored, or belongs to another program now.
-    pub fn is_refused(&self) -> bool {
-        matches!(self, Cause::Refused { .. })
-    }
-}
-
-/// Something that is not as before, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NotPutBack {
-    /// The file or folder.
-    pub path: String,
-    /// Its content before Weir, or the list in which threads were.
-    pub before: String,
-    /// Why it is different now.
-    #[serde(flatten)]
-    pub cause: Cause,
-}
-
-impl fmt::Display for NotPutBack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, before, .. } = self;
-        match &self.cause {
-            Cause::Gone => write!(
-                f,
-                "{path} does not exist any more, so `{before}` was not restored"
-            ),
-            Cause::Changed { found } => write!(
-                f,
-                "{path} was `{before}`; another program changed it to `{found}`, so it is not changed"
-            ),
-            Cause::Uncertain { found } => write!(
-                f,
-                "{path} was being written when Weir ended and was `{found}`; it is `{before}` again"
-            ),
-            Cause::InUse { controller, by } => write!(
-                f,
-                "{path} was `{before}`; Weir added {controller}, which {by} uses now, so it is not removed"
-            ),
-            Cause::Widest { found } => write!(
-                f,
-                "{path} was empty, which the kernel does not take again while tasks are in the group; it is `{found}`, \
-                 which does not limit the group"
-            ),
-            Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
-            Cause::Foreign => write!(
-                f,
-                "{path} is in the journal, but Weir does not steer it; it is not changed"
-            ),
-            Cause::Lost => write!(
-                f,
-                "{path} was changed by Weir, and the line of the journal with its earlier content is \
-                 damaged; restore it by hand"
-            ),
-        }
-    }
-}
 
 /// The result of one restoration.
 #[derive(Debug, PartialEq, Eq)]
@@ -162,7 +64,9 @@ impl Outcome {
 /// Restores one change, of those that are still in force.
 pub(crate) fn put_back(root: &Root, active: &ActiveChange, in_force: &Changes) -> Outcome {
     let path = active.path();
-    if !OURS.iter().any(|ours| path.starts_with(ours)) || path.split('/').any(|part| part == "..") {
+    let is_switch = || Register::of_path(path).is_some_and(|of| prefetch::is_switch(of.number));
+    let is_steered = OURS.iter().any(|ours| path.starts_with(ours)) || is_switch();
+    if !is_steered || path.split('/').any(|part| part == "..") {
         return Outcome::not_restored(false, path, "", Cause::Foreign);
     }
     match active {
@@ -185,12 +89,16 @@ pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
 fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
     let Value { path, before, .. } = value;
     let not_restored = |cause| Outcome::not_restored(false, path, before, cause);
-    let is_same_folder =
-        || value.folder.is_none() || root.number_of(folder_of(path)) == value.folder;
+    let is_same_folder = || value.folder.is_none() || folder_number(root, path) == value.folder;
     let now = match root.text(path) {
         Reading::Known(now) => now,
         // It disappeared with a controller, without which a group has no list either.
         Reading::Absent(_) if before.is_empty() && is_same_folder() => return Outcome::well(false),
+        // Its value has not gone with the file of its processor.
+        Reading::Absent(why) if is_register(path) => {
+            let why = format!("{why}; `modprobe msr` makes it");
+            return not_restored(Cause::Refused { why });
+        }
         Reading::Absent(_) => return not_restored(Cause::Gone),
         Reading::Unreadable(why) => return not_restored(Cause::Refused { why: why.reason }),
     };
@@ -236,7 +144,7 @@ fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
             not,
             ..Outcome::well(true)
         },
-        Ok(found) if is_rounded(path) => {
+        Ok(found) if is_rounded(path) || is_register(path) => {
             refused(format!("writing that again changed it to `{found}`"))
         }
         Ok(found) => {
@@ -391,6 +299,19 @@ fn home_of<'f>(
         homes.get(&Task { id, start }).copied()
     });
     with_leader.or_else(|| folder.moved.first().map(|(from, _)| from.as_str()))
+}
+
+/// Whether a path is that of a processor's register.
+pub(crate) fn is_register(path: &str) -> bool {
+    Register::of_path(path).is_some()
+}
+
+/// The inode number of the folder that a file is in. A register is in none: the file of its processor may be made again.
+pub(crate) fn folder_number(root: &Root, path: &str) -> Option<u64> {
+    match is_register(path) {
+        true => None,
+        false => root.number_of(folder_of(path)),
+    }
 }
 
 /// The folder that a file is in.

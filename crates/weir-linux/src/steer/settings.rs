@@ -1,6 +1,6 @@
-//! Settings of the whole system that a measurement changes: weights of interleaving, and the clock of processors. They
-//! are written through the same journal as all of steering, so that `weir steer restore` restores them if a measurement
-//! was killed.
+//! Settings that a measurement changes: of the whole system the weights of interleaving and the clock of processors; for
+//! its own threads registers and resctrl groups. They are written through journals as all of steering is, so that `weir
+//! steer restore` restores them if a measurement was killed.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,19 @@ use weir_model::capability::Unavailable;
 use weir_model::units::Gigahertz;
 
 use super::actuators::{KernelAccess, clock, weights};
-use super::journalled_writes::{JournalError, JournalledWrites, Restored};
+use super::journal::Extent;
+use super::journalled_writes::JournalledWrites;
+use super::not_put_back::NotPutBack;
 use super::release::{Release, lock};
+use super::replay::{JournalError, Restored};
 use crate::root::Root;
+
+/// The folder of the journal of measurements, for what they change for their own threads: it need not outlive the boot.
+pub const RUN_JOURNAL: &str = "/run/weir/bench";
 
 /// Settings that are changed for a time; a drop restores them.
 ///
-/// They apply to every program of the system. Weights apply to pages that any program under weighted interleave gets
+/// Those of the system apply to every program of the system. Weights apply to pages that any program under weighted interleave gets
 /// in the meantime.
 #[derive(Debug)]
 pub struct SystemSettings {
@@ -37,7 +43,19 @@ impl SystemSettings {
     /// # Errors
     /// The journal cannot be written, or another process steers this host.
     pub fn open(root: &Root, journal: &Path) -> Result<(Self, Restored), JournalError> {
-        let (writes, restored) = JournalledWrites::open(root, journal)?;
+        let (writes, restored) = JournalledWrites::open(root, journal, Extent::Host)?;
+        Ok((Self::on(root, writes), restored))
+    }
+
+    /// The same for what one run changes for its own threads, also while another process steers this host.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or another run has it.
+    pub(crate) fn open_for_run(
+        root: &Root,
+        journal: &Path,
+    ) -> Result<(Self, Restored), JournalError> {
+        let (writes, restored) = JournalledWrites::open(root, journal, Extent::Run)?;
         Ok((Self::on(root, writes), restored))
     }
 
@@ -89,7 +107,8 @@ impl SystemSettings {
         })
     }
 
-    fn write<T>(
+    /// Makes a change by the journal.
+    pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&mut KernelAccess<'_>) -> Result<T, Unavailable>,
     ) -> Result<T, Unavailable> {
@@ -99,16 +118,17 @@ impl SystemSettings {
         })
     }
 
-    /// Restores every setting.
+    /// Restores every setting, and returns those that are different because another program changed them: they are
+    /// left to it.
     ///
     /// # Errors
     /// One could not be restored; the others are restored all the same, and the journal keeps it.
-    pub fn restore(self) -> Result<(), Unavailable> {
+    pub fn restore(self) -> Result<Vec<NotPutBack>, Unavailable> {
         let not = lock(&self.writes).release();
-        let not: Vec<String> = not.iter().map(ToString::to_string).collect();
-        if not.is_empty() {
-            return Ok(());
+        if !not.iter().any(|not| not.cause.is_refused()) {
+            return Ok(not);
         }
+        let not: Vec<String> = not.iter().map(ToString::to_string).collect();
         Err(Unavailable::because(not.join("; ")))
     }
 }
@@ -181,6 +201,17 @@ mod tests {
             assert!(restored.is_whole(), "{step}: {:?}", restored.not);
             assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
         }
+    }
+
+    #[test]
+    fn what_another_program_changed_is_left_to_it_and_told() {
+        let machine = Machine::new();
+        let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+        machine.write(CLOCK, "900000");
+        let left = held.restore().unwrap();
+        let left: Vec<&str> = left.iter().map(|not| not.path.as_str()).collect();
+        assert_eq!(left, [CLOCK]);
+        assert_eq!(machine.text(CLOCK), "900000\n");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use weir_model::units::Nanos;
 
 use super::{Member, WorkerPool};
 use crate::machine::HostParts;
-use crate::prefetch::{Running, SwitchedPrefetchers, Switches};
-use crate::steer::actuators::{allocation, clock};
+use crate::prefetch::{Running, Switches};
+use crate::steer::actuators::{KernelAccess, allocation, clock};
 
 impl WorkerPool {
     /// The threads of a tenant that may be limited.
@@ -74,18 +74,10 @@ impl WorkerPool {
     ) -> Result<u32, MachineError> {
         let index = self.tenant(tenant)?;
         let cores = self.cores_of(tenant)?.to_vec();
-        let applied = self.ways.bound(host, index, tenant, &cores, percent)?;
-        self.take_threads(index)?;
+        let changes = &mut self.changes;
+        let applied = (self.ways).bound(host, changes, index, tenant, &cores, percent)?;
+        self.ways.take(changes, &self.threads)?;
         Ok(applied)
-    }
-
-    /// Adds every thread of a tenant to its group of resctrl.
-    fn take_threads(&mut self, index: usize) -> Result<(), MachineError> {
-        let own = self.threads.iter().filter(|(of, _)| *of == index);
-        for &(_, thread) in own {
-            self.ways.take(index, thread)?;
-        }
-        Ok(())
     }
 
     /// The actuators by which a tenant can be limited.
@@ -97,7 +89,8 @@ impl WorkerPool {
             return Actuators::default();
         }
         let cpus = self.cores_of(tenant).unwrap_or_default();
-        let scale = allocation::scale(&host.root, None).ok();
+        let journal = host.options.run_journal.as_ref();
+        let scale = journal.and_then(|_| allocation::scale(&host.root, None).ok());
         Actuators {
             cores: true,
             time: true,
@@ -122,8 +115,9 @@ impl WorkerPool {
     ) -> Result<u32, MachineError> {
         let index = self.tenant(tenant)?;
         let cores = self.cores_of(tenant)?.to_vec();
-        let applied = self.ways.set(host, index, tenant, &cores, mask)?;
-        self.take_threads(index)?;
+        let changes = &mut self.changes;
+        let applied = (self.ways).set(host, changes, index, tenant, &cores, mask)?;
+        self.ways.take(changes, &self.threads)?;
         Ok(applied)
     }
 
@@ -134,16 +128,8 @@ impl WorkerPool {
         wanted: Running,
     ) -> Result<Running, Unavailable> {
         let cpus: Vec<u32> = self.members.iter().map(|member| member.cpu).collect();
-        match &mut self.prefetchers {
-            Some(held) => held.change(cpus.iter().copied(), wanted)?,
-            none => {
-                *none = Some(SwitchedPrefetchers::set(
-                    switches,
-                    cpus.iter().copied(),
-                    wanted,
-                )?)
-            }
-        }
+        let set = |access: &mut KernelAccess<'_>| switches.set(access, &cpus, wanted);
+        self.changes.make(set)?;
         let mut running = Running {
             l1: false,
             l2: false,

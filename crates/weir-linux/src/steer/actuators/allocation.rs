@@ -72,6 +72,18 @@ fn in_megabytes(root: &Root) -> bool {
     })
 }
 
+/// Whose group it is: it is a part of the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A tenant of the host.
+    Tenant,
+    /// Threads of a measurement.
+    Run,
+}
+
+/// The instances of a resource for which a value is set; `None` for all.
+pub(crate) type Domains<'d> = Option<&'d BTreeSet<u32>>;
+
 /// A tenant's own group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Own {
@@ -79,15 +91,15 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Makes one; `number` separates it from other groups of this process.
-    pub fn make(access: &mut KernelAccess<'_>, number: usize) -> Result<Self, Unavailable> {
-        let path = format!("{MOUNT}/{}", own_name(access.root, number));
-        access.writes.make(&path, "tasks").map_err(|why| {
-            let status = access.root.text(&format!("{MOUNT}/info/last_cmd_status"));
-            let said = status.known().filter(|said| *said != "ok");
-            let said = said.map_or_else(String::new, |said| format!(" ({said})"));
-            Unavailable::because(format!("{why}{said}"))
-        })?;
+    /// Makes one; owner and `number` separate it from other groups of this process.
+    pub fn make(
+        access: &mut KernelAccess<'_>,
+        owner: Owner,
+        number: usize,
+    ) -> Result<Self, Unavailable> {
+        let path = format!("{MOUNT}/{}", own_name(access.root, owner, number));
+        let made = access.writes.make(&path, "tasks");
+        made.map_err(|why| with_status(access.root, why))?;
         Ok(Self { path })
     }
 
@@ -125,28 +137,40 @@ impl Own {
         Ok(())
     }
 
-    /// Sets a resource in every domain, and returns the smallest value of a domain.
+    /// Sets a resource in some domains, and returns the smallest value of one of them.
     pub fn set(
         &self,
         access: &mut KernelAccess<'_>,
         resource: Resource,
+        domains: Domains<'_>,
         value: u64,
     ) -> Result<u64, Unavailable> {
         let resctrl = Resctrl::find(access.root)?;
+        let is_asked = |domain: &u32| domains.is_none_or(|asked| asked.contains(domain));
         let domains: Vec<u32> = (resctrl.schemata(self.name())?.iter())
             .filter(|(known, ..)| *known == resource)
             .map(|(_, domain, _)| domain)
+            .filter(is_asked)
             .collect();
         let path = format!("{}/schemata", self.path);
         let mut least = None;
         for domain in domains {
-            access
-                .writes
-                .set_own(&path, &resource.assign(domain, value))?;
+            let text = resource.assign(domain, value);
+            let written = access.writes.set_own(&path, &text);
+            written.map_err(|why| with_status(access.root, why))?;
             let now = resctrl.value(self.name(), resource, domain)?;
             least = Some(least.map_or(now, |least: u64| least.min(now)));
         }
         least.ok_or_else(|| Unavailable::because(format!("{path} has no {resource}")))
+    }
+}
+
+/// A refusal with the kernel's own message, which is about the last command only.
+fn with_status(root: &Root, why: Unavailable) -> Unavailable {
+    let status = root.text(&format!("{MOUNT}/info/last_cmd_status"));
+    match status.known().filter(|said| *said != "ok") {
+        Some(said) => Unavailable::because(format!("{why} ({said})")),
+        None => why,
     }
 }
 
@@ -165,7 +189,8 @@ pub(crate) fn make_monitor(
             "its threads are in {list}, a group of another program"
         )));
     }
-    let path = format!("{MOUNT}/mon_groups/{}", own_name(access.root, number));
+    let name = own_name(access.root, Owner::Tenant, number);
+    let path = format!("{MOUNT}/mon_groups/{name}");
     access.writes.make(&path, "tasks")?;
     access
         .writes
@@ -187,10 +212,14 @@ pub(crate) fn monitor_more(
 }
 
 /// A name that no other process gives to a group.
-fn own_name(root: &Root, number: usize) -> String {
+fn own_name(root: &Root, owner: Owner, number: usize) -> String {
     let process = std::process::id();
     let start = started(root, process).unwrap_or(0);
-    format!("weir-steer-{process}-{start}-{number}")
+    let owner = match owner {
+        Owner::Tenant => "steer",
+        Owner::Run => "bench",
+    };
+    format!("weir-{owner}-{process}-{start}-{number}")
 }
 
 /// Limits a group's bandwidth to this percentage of the scale; returns the percentage in force.
@@ -198,10 +227,12 @@ pub(crate) fn bandwidth(
     access: &mut KernelAccess<'_>,
     own: &Own,
     scale: Scale,
+    domains: Domains<'_>,
     percent: u32,
 ) -> Result<u32, Unavailable> {
     let wanted = (f64::from(percent.min(100)) / 100.0 * scale.all).round() as u64;
-    own.set(access, scale.resource, wanted.max(scale.least).max(1))?;
+    let wanted = wanted.max(scale.least).max(1);
+    own.set(access, scale.resource, domains, wanted)?;
     in_force(access.root, own, scale)
 }
 
@@ -221,13 +252,14 @@ pub(crate) fn in_force(root: &Root, own: &Own, scale: Scale) -> Result<u32, Unav
 pub(crate) fn ways(
     access: &mut KernelAccess<'_>,
     own: &Own,
+    domains: Domains<'_>,
     mask: u64,
 ) -> Result<u64, Unavailable> {
     let resctrl = Resctrl::find(access.root)?;
     let mut found = mask;
     for resource in resctrl.last_level()? {
         resctrl.cache_limits(resource)?.check(mask)?;
-        found = own.set(access, resource, mask)?;
+        found = own.set(access, resource, domains, mask)?;
     }
     Ok(found)
 }

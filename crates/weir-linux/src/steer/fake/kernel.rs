@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::WEIGHTS;
 use super::paper::{Life, Step, ended};
 use crate::control::Control;
+use crate::register::Register;
 use crate::steer::group::MOUNT;
 use crate::topology::list;
 
@@ -171,6 +172,10 @@ impl Kernel {
     fn obey(&self, path: &str, text: &str) -> io::Result<()> {
         if path.starts_with("/sys/fs/resctrl") {
             return self.resctrl.write(path, text, None);
+        }
+        if let Some(register) = Register::of_path(path) {
+            let device = self.real(&register.device());
+            return register.write(&fs::File::options().write(true).open(device)?, text);
         }
         if !self.real(path).exists() {
             return Err(io::ErrorKind::NotFound.into());

@@ -33,6 +33,7 @@ impl Machine {
             resctrl: fake::Fake::intel().with_monitoring(),
         };
         machine.put("/proc/sys/kernel/random/boot_id", "first\n");
+        fs::create_dir(machine.real("/dev")).unwrap();
         machine.put(&format!("{CPU}/online"), "0-3\n");
         for cpu in 0..4 {
             let policy = format!("{CPU}/cpu{cpu}/cpufreq");
@@ -170,7 +171,7 @@ impl Machine {
     /// Every file of the system, byte for byte.
     pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = BTreeMap::new();
-        let mut open = vec![self.real("/sys")];
+        let mut open = vec![self.real("/sys"), self.real("/dev")];
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).unwrap().flatten() {
                 let path = entry.path();

@@ -5,7 +5,7 @@ use super::record::{Record, Task};
 /// A change that must be undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ActiveChange {
-    /// A file's value.
+    /// The value of a file or register.
     Value(Value),
     /// A folder in a file system of the kernel.
     Folder(Folder),

@@ -22,6 +22,16 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
     fn keep_aside(&mut self) -> io::Result<String>;
 }
 
+/// What a journal names, and so which other journals may be in use at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Settings of the host and limits of its tenants: no other journal of this extent.
+    Host,
+    /// Registers of processors, and resctrl groups of the threads of one measurement. Only measurements change these, by
+    /// one folder, so that the lock of the folder is enough.
+    Run,
+}
+
 /// A folder of this machine's disks.
 #[derive(Debug)]
 pub(crate) struct Disk {
@@ -41,7 +51,7 @@ impl Disk {
     ///
     /// # Errors
     /// Another process has one of them, or a call failed.
-    pub fn take(root: &Root, folder: &Path) -> Result<Self, NotOurs> {
+    pub fn take(root: &Root, folder: &Path, extent: Extent) -> Result<Self, NotOurs> {
         let failed = |what: &str| {
             let what = format!("{what} {}", folder.display());
             move |error| NotOurs::Failed(what, error)
@@ -54,17 +64,17 @@ impl Disk {
                 .and_then(|above| above.sync_all())
                 .map_err(failed("syncing the folder above"))?;
         }
-        let mut locks: Vec<Lock> = Lock::of_host(root)?.into_iter().collect();
+        let mut locks: Vec<Lock> = of_host(root, extent)?.into_iter().collect();
         locks.push(Lock::of_file(&folder.join(LOCK))?);
         Ok(Self::with(folder, locks))
     }
 
     /// Takes a folder with a journal, to restore what that says. A disk on which no lock can be made has none of
-    /// another process either.
+    /// another process either; a lock of another user may be in use.
     ///
     /// # Errors
-    /// Another process has the host or the folder, or there is no journal in it.
-    pub fn take_left(root: &Root, folder: &Path) -> Result<Self, NotOurs> {
+    /// Another process has the host or the folder, the lock of the folder is another user's, or there is no journal in it.
+    pub fn take_left(root: &Root, folder: &Path, extent: Extent) -> Result<Self, NotOurs> {
         let shown = folder.display();
         match fs::symlink_metadata(folder.join(JOURNAL)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -76,10 +86,10 @@ impl Disk {
         }
         let mut locks = Vec::new();
         let own = Lock::of_file(&folder.join(LOCK)).map(Some);
-        for lock in [Lock::of_host(root), own] {
+        for lock in [of_host(root, extent), own] {
             match lock {
                 Ok(lock) => locks.extend(lock),
-                Err(NotOurs::Failed(..)) => {}
+                Err(NotOurs::Failed(_, why)) if why.kind() != io::ErrorKind::PermissionDenied => {}
                 Err(kept) => return Err(kept),
             }
         }
@@ -96,6 +106,13 @@ impl Disk {
 
     fn path(&self) -> PathBuf {
         self.folder.join(JOURNAL)
+    }
+}
+
+fn of_host(root: &Root, extent: Extent) -> Result<Option<Lock>, NotOurs> {
+    match extent {
+        Extent::Host => Lock::of_host(root),
+        Extent::Run => Ok(None),
     }
 }
 

@@ -89,7 +89,7 @@ impl Lock {
                 who
             };
             return Err(NotOurs::Kept(format!(
-                "{who} steers this host, by the lock {}: end it first",
+                "{who} steers this host or measures on it, by the lock {}: end it first",
                 path.display()
             )));
         }

@@ -22,9 +22,10 @@ use std::io;
 use weir_model::capability::Unavailable;
 
 pub(crate) use changes::{ActiveChange, Changes, Folder, Value};
+pub use disk::Extent;
 pub(crate) use disk::{Disk, Storage};
 pub(crate) use lock::NotOurs;
-pub(crate) use record::{FORM, Record, Task};
+pub(crate) use record::{FIRST_FORM, FORM, Record, Task};
 
 /// A longer journal is rewritten, unless half of it is still in force.
 const LONGEST: usize = 1 << 18;
@@ -57,6 +58,8 @@ pub(crate) struct Journal {
     length: usize,
     /// The length from which on it is rewritten.
     most: usize,
+    /// Whether a result could not be written.
+    is_behind: bool,
 }
 
 /// The journal of an earlier process.
@@ -98,7 +101,7 @@ impl Left {
             changes,
             damaged,
             lost,
-            form: form.filter(|&form| form != FORM),
+            form: form.filter(|form| !(FIRST_FORM..=FORM).contains(form)),
         })
     }
 }
@@ -125,6 +128,7 @@ impl Journal {
             changes,
             length: text.len(),
             most: LONGEST.max(2 * text.len()),
+            is_behind: false,
         })
     }
 
@@ -149,18 +153,35 @@ impl Journal {
     /// Records a change that was made. If this cannot be written, the journal still has the record from
     /// before the change.
     pub fn after(&mut self, record: &Record) {
-        let _ = self.put(record, false);
+        self.is_behind |= self.put(record, false).is_err();
         // The result is known here, whatever is on disk.
         self.changes.note(record);
+    }
+
+    /// Writes the results that [`after`](Self::after) could not write.
+    ///
+    /// # Errors
+    /// The journal cannot be written, and still names changes that are not in force.
+    pub fn catch_up(&mut self) -> io::Result<()> {
+        match self.is_behind {
+            true => self.rewrite(),
+            false => Ok(()),
+        }
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        let text = whole(&self.began, &self.changes);
+        self.storage.replace(text.as_bytes())?;
+        self.length = text.len();
+        self.most = LONGEST.max(2 * self.length);
+        self.is_behind = false;
+        Ok(())
     }
 
     fn put(&mut self, record: &Record, sync: bool) -> io::Result<()> {
         let line = record.line();
         if self.length + line.len() > self.most {
-            let text = whole(&self.began, &self.changes);
-            self.storage.replace(text.as_bytes())?;
-            self.length = text.len();
-            self.most = LONGEST.max(2 * self.length);
+            self.rewrite()?;
         }
         self.storage.append(line.as_bytes(), sync)?;
         self.length += line.len();

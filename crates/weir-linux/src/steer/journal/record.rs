@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The form of the records below. A journal of another form is not replayed, and this is reported.
-pub(crate) const FORM: u32 = 1;
+/// The form of the records below. A journal of another form is not replayed, and this is reported. The first form is this
+/// one without registers.
+pub(crate) const FORM: u32 = 2;
+pub(crate) const FIRST_FORM: u32 = 1;
 
 /// A thread, and when it began: numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,9 +31,9 @@ pub(crate) enum Record {
     },
     /// A value will be written.
     Writing {
-        /// The file.
+        /// The file, or the register of a processor as `/dev/cpu/N/msr:0xR`.
         path: String,
-        /// The inode number of its folder: another folder of the same name is another thing.
+        /// The inode number of the file's folder: another folder of the same name is another thing.
         folder: Option<u64>,
         /// Its content before the first write.
         before: String,
@@ -40,14 +42,14 @@ pub(crate) enum Record {
     },
     /// It was written.
     Wrote {
-        /// The file.
+        /// The file or register.
         path: String,
         /// Its content now.
         found: String,
     },
     /// It was not written; the kernel refused.
     Refused {
-        /// The file.
+        /// The file or register.
         path: String,
     },
     /// A folder in a file system of the kernel will be made.
@@ -74,7 +76,7 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// The file or folder that it is about.
+    /// The file, register or folder that it is about.
     pub fn path(&self) -> Option<&str> {
         match self {
             Record::Began { .. } => None,

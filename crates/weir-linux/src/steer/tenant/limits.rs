@@ -224,14 +224,14 @@ impl Tenant {
                 let floor = (config.floor * 100.0).ceil() as u32;
                 let own = self.own(access)?;
                 own.gather(access, &self.threads(access.root))?;
-                let percent = allocation::bandwidth(access, &own, scale, percent.max(floor))?;
+                let percent = allocation::bandwidth(access, &own, scale, None, percent.max(floor))?;
                 Ok(Action::Bandwidth { tenant, percent })
             }
             Action::CacheWays { mask, .. } => {
                 self.permit(Actuator::CacheWays, config, false)?;
                 let own = self.own(access)?;
                 own.gather(access, &self.threads(access.root))?;
-                let found = allocation::ways(access, &own, u64::from(mask))?;
+                let found = allocation::ways(access, &own, None, u64::from(mask))?;
                 let mask = u32::try_from(found).unwrap_or(u32::MAX);
                 Ok(Action::CacheWays { tenant, mask })
             }
@@ -294,7 +294,7 @@ impl Tenant {
         {
             return Ok(own.clone());
         }
-        let own = allocation::Own::make(access, self.number)?;
+        let own = allocation::Own::make(access, allocation::Owner::Tenant, self.number)?;
         self.moved = Ok(Moved::of(access.root, own.path()));
         Ok(self.limit.own.insert(own).clone())
     }

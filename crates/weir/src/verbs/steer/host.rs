@@ -1,10 +1,11 @@
 //! Steering of this host: from the request to the loop, with everything restored at its end.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use sd_notify::NotifyState;
+use weir_linux::clock::Uptime;
 use weir_linux::steer::automatic::Rules;
 use weir_linux::steer::{Host, HostConfig, HostError, TenantScope, Watchdog};
 use weir_linux::{Root, topology};
@@ -190,7 +191,10 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         pid: Some(std::process::id()),
     });
     let (log, _socket) = publish(&config, &told);
-    let end = (args.lasts).map(|lasts| Instant::now() + Duration::from_secs_f64(lasts.as_secs()));
+    let end = args.lasts.and_then(|lasts| {
+        let lasts = Duration::try_from_secs_f64(lasts.as_secs()).ok()?;
+        Uptime::now().all.checked_add(lasts)
+    });
     let quiet = context.global.quiet;
     let watched = sd_notify::watchdog_enabled();
     if let Some(least) = watched {
@@ -283,7 +287,9 @@ fn finish(ended: Ended) -> Result<()> {
         return Err(why.into());
     }
     match is_refused {
-        true => Err(Failure::work("not everything could be restored")),
+        true => Err(Failure::work(
+            "not everything could be restored, or recorded as restored",
+        )),
         false => Ok(()),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sd_notify::NotifyState;
+use weir_linux::clock::Uptime;
 use weir_steer::daemon::Witness;
 use weir_steer::log::{ChangeDetector, LogLine};
 use weir_steer::record::{TierNames, WindowRecord};
@@ -94,18 +95,18 @@ pub struct Keeper<'a> {
     news: ChangeDetector,
     log: Option<LogFile>,
     stop: &'a Stop,
-    end: Option<Instant>,
+    end: Option<Duration>,
     /// Called after each window.
     each: Box<dyn FnMut(&Told) + 'a>,
 }
 
 impl<'a> Keeper<'a> {
-    /// A witness that continues until a stop is requested, or until `end`.
+    /// A witness that continues until a stop is requested, or until the system is as old as `end`.
     pub fn new(
         told: Told,
         log: Option<LogFile>,
         stop: &'a Stop,
-        end: Option<Instant>,
+        end: Option<Duration>,
         each: impl FnMut(&Told) + 'a,
     ) -> Self {
         Self {
@@ -167,7 +168,7 @@ impl Witness for Keeper<'_> {
     }
 
     fn go_on(&mut self) -> bool {
-        !self.stop.requested() && self.end.is_none_or(|end| Instant::now() < end)
+        !self.stop.requested() && self.end.is_none_or(|end| Uptime::now().all < end)
     }
 }
 

@@ -19,7 +19,7 @@ use weir_model::insight::{Bound, SlowdownModel};
 use weir_model::units::Nanos;
 use weir_steer::config::Config;
 
-use crate::context::{Context, say};
+use crate::context::{Context, say, say_restored};
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
 use crate::insight::{Going, header};
@@ -177,16 +177,9 @@ impl OnHost<'_> {
                 let journal = Config::default().journal;
                 SystemSettings::weights_available(&self.host.root).map_err(missing)?;
                 let opened = SystemSettings::open(&self.host.root, &journal);
-                let (mut settings, restored) = opened
-                    .map_err(|why| Failure::Missing(anyhow::anyhow!("{why}; this needs root")))?;
-                for path in &restored.put_back {
-                    say(&format!(
-                        "weir: restored what an earlier run had left: {path}"
-                    ));
-                }
-                for remark in restored.remarks() {
-                    say(&format!("weir: warning: {remark}"));
-                }
+                let (mut settings, restored) =
+                    opened.map_err(|why| Failure::Missing(why.into()))?;
+                say_restored(&restored);
                 let found = settings.set_weights(&weights).map_err(missing)?;
                 if found != weights {
                     return Err(missing(Unavailable::because(format!(
@@ -208,7 +201,11 @@ impl OnHost<'_> {
         .run(&self.context.stop);
         if let Some(held) = held {
             let restored = held.restore();
-            restored.map_err(|why| Failure::work(format!("the system's weights: {why}")))?;
+            let left =
+                restored.map_err(|why| Failure::work(format!("the system's weights: {why}")))?;
+            for different in left {
+                say(&format!("weir: {different}"));
+            }
         }
         let counted = counted?;
         if counted.exit_status != Some(0) {

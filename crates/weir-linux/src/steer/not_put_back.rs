@@ -1,0 +1,113 @@
+//! What is not as before, and why.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why something is not as before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// It does not exist any more, and its value went with it.
+    Gone,
+    /// Another program changed it in the meantime, and it is left to that program.
+    Changed {
+        /// Its content.
+        found: String,
+    },
+    /// It was being written when Weir ended, and its content may be another program's. It was restored.
+    Uncertain {
+        /// Its content.
+        found: String,
+    },
+    /// Weir added a controller, which another program uses by now, and which is left to it.
+    InUse {
+        /// The controller.
+        controller: String,
+        /// A file of a group below with a value that would be lost.
+        by: String,
+    },
+    /// The list of a group's processors was empty, and the kernel takes no empty list while tasks are in the group. It
+    /// names all processors that the group may have.
+    Widest {
+        /// Its content.
+        found: String,
+    },
+    /// The kernel refused. The journal keeps it.
+    Refused {
+        /// The error.
+        why: String,
+    },
+    /// The journal cannot be written, and still names what is restored.
+    Unwritten {
+        /// The error.
+        why: String,
+    },
+    /// The journal names it, but it is not something that Weir steers.
+    Foreign,
+    /// Weir changed it, and the line of the journal with its earlier content is damaged.
+    Lost,
+}
+
+impl Cause {
+    /// Whether something must still be restored, or taken out of the journal; otherwise it is restored, or belongs to
+    /// another program now.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Cause::Refused { .. } | Cause::Unwritten { .. })
+    }
+}
+
+/// Something that is not as before, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotPutBack {
+    /// The file, register or folder.
+    pub path: String,
+    /// Its content before Weir, or the list in which threads were.
+    pub before: String,
+    /// Why it is different now.
+    #[serde(flatten)]
+    pub cause: Cause,
+}
+
+impl fmt::Display for NotPutBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, before, .. } = self;
+        match &self.cause {
+            Cause::Gone => write!(
+                f,
+                "{path} does not exist any more, so `{before}` was not restored"
+            ),
+            Cause::Changed { found } => write!(
+                f,
+                "{path} was `{before}`; another program changed it to `{found}`, so it is not changed"
+            ),
+            Cause::Uncertain { found } => write!(
+                f,
+                "{path} was being written when Weir ended and was `{found}`; it is `{before}` again"
+            ),
+            Cause::InUse { controller, by } => write!(
+                f,
+                "{path} was `{before}`; Weir added {controller}, which {by} uses now, so it is not removed"
+            ),
+            Cause::Widest { found } => write!(
+                f,
+                "{path} was empty, which the kernel does not take again while tasks are in the group; it is `{found}`, \
+                 which does not limit the group"
+            ),
+            Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
+            Cause::Unwritten { why } => write!(
+                f,
+                "{path} cannot be written ({why}), and still names what is restored; `weir steer restore` corrects it"
+            ),
+            Cause::Foreign => write!(
+                f,
+                "{path} is in the journal, but Weir does not steer it; it is not changed"
+            ),
+            Cause::Lost => write!(
+                f,
+                "{path} was changed by Weir, and the line of the journal with its earlier content is \
+                 damaged; restore it by hand"
+            ),
+        }
+    }
+}
