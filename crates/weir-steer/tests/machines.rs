@@ -43,7 +43,7 @@ fn a_few_drawn_machines() {
 
 #[test]
 fn equal_seeds_draw_equal_machines() {
-    let [one, other] = [5, 5].map(|seed| Kept::measure(seed).0.to_string());
+    let [one, other] = [3, 3].map(|seed| Kept::measure(seed).0.to_string());
     assert_eq!(one, other);
 }
 

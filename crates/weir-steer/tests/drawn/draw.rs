@@ -14,6 +14,8 @@ pub const PHASES: usize = 3;
 const MOST_CORES: u32 = 32;
 /// What a thread touches: with few threads, too, far more than the largest cache.
 const WORKING_SET: Bytes = Bytes::mib(512);
+/// What a card gives the other socket at most, GB/s (SupMario Table 1).
+const REMOTE_READ: f64 = 14.0;
 /// Draws until one passes the checks of platform files.
 const ATTEMPTS: u64 = 100;
 
@@ -112,15 +114,23 @@ fn platform(dice: &mut Dice) -> Option<(Platform, String)> {
     let bare = library.compose(host).ok()?.host;
     let channels = dice.whole(4.min(*bare.dram.channels), *bare.dram.channels);
     let peak = bare.dram.peak().get() * f64::from(channels) / f64::from(*bare.dram.channels);
+    let tor = dice.whole(20, 48);
+    let idle = dice.between(90.0, 130.0);
+    let nt_write = peak * dice.between(0.55, 0.70);
+    let read = peak * dice.between(0.70, 0.85);
     let mut keys = vec![
-        ("uncore.tor", dice.whole(20, 48).to_string()),
-        ("dram.idle", format!("{:.0} ns", dice.between(90.0, 130.0))),
-        ("dram.nt_write", gbps(peak * dice.between(0.55, 0.70))),
-        ("dram.read", gbps(peak * dice.between(0.70, 0.85))),
+        ("uncore.tor", tor.to_string()),
+        ("dram.idle", format!("{idle:.0} ns")),
+        ("dram.nt_write", gbps(nt_write)),
+        ("dram.read", gbps(read)),
         ("dram.channels", channels.to_string()),
         ("allocation.tenth", format!("{:.2}", dice.between(0.1, 0.3))),
         ("allocation.half", format!("{:.2}", dice.between(0.5, 0.85))),
     ];
+    // The other socket gives no more than this one.
+    if let Some(remote) = &bare.remote {
+        keys.insert(0, ("remote.read", gbps(remote.read.get().min(read))));
+    }
     if !is_amd {
         keys.push(("core.count", dice.whole(16, MOST_CORES).to_string()));
     }
@@ -128,14 +138,17 @@ fn platform(dice: &mut Dice) -> Option<(Platform, String)> {
         keys.push(("allocation.step", "1".into()));
     }
     let card = dice.one(&["cxl-a", "cxl-a", "leo-x16", "cxl-c"]);
-    let (idle, read) = match card {
+    let (idle, reads) = match card {
         "cxl-c" => ((350.0, 600.0), (5.0, 20.0)),
         "leo-x16" => ((200.0, 320.0), (30.0, 48.0)),
         _ => ((200.0, 320.0), (20.0, 26.0)),
     };
+    let idle = dice.between(idle.0, idle.1);
+    let read = dice.between(reads.0, reads.1);
     let of_card = [
-        ("idle", format!("{:.0} ns", dice.between(idle.0, idle.1))),
-        ("read", gbps(dice.between(read.0, read.1))),
+        ("remote_read", gbps(read.min(REMOTE_READ))),
+        ("idle", format!("{idle:.0} ns")),
+        ("read", gbps(read)),
         ("reorder_window", dice.whole(8, 64).to_string()),
         (
             "write_buffer",

@@ -1,6 +1,6 @@
 //! The constants of the controller, each with its reason.
 //!
-//! None is fitted to a result with two tenants. `examples/constants.rs` halves and doubles each.
+//! None may be fitted to a result with two tenants. `tests/constants.rs` halves and doubles each.
 
 use crate::tuning::constants;
 
