@@ -6,7 +6,7 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use crate::knee::{Chain, Knee, Measure};
+use crate::knee::{Chain, Criteria, Knee, Measure};
 use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
@@ -86,6 +86,7 @@ pub fn calibrate(
         placement: slow.clone(),
         step,
         chain: None,
+        criteria: Criteria::default(),
     };
     let slow_read = match measure(None).knee_of(Op::Ld)? {
         Some(knee) => knee.residency,
@@ -140,6 +141,7 @@ pub fn calibrate_host(
         placement,
         step: None,
         chain: Some(Chain { core, working_set }),
+        criteria: Criteria::default(),
     };
     let none = || CalibrateError::NotCounted("no load returned in the given time".into());
     let fast = measure(Placement::Bind(TierName::dram()));

@@ -44,6 +44,7 @@ pub mod scenario_run;
 pub mod status;
 pub mod steered;
 pub mod study;
+mod tuning;
 
 pub use controller::{Controller, Decision, Why};
 pub use limit::{AppliedLimit, Grain, Limit, Share};

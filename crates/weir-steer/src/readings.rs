@@ -158,6 +158,12 @@ impl Readings {
         protected.any(|t| t.busy)
     }
 
+    /// Bandwidth of all protected tenants that had something to run, if it is known of each.
+    pub fn protected_bandwidth(&self) -> Option<GbPerSec> {
+        let mut protected = (self.tenants.iter()).filter(|t| t.role == Role::Protected && t.busy);
+        protected.try_fold(GbPerSec(0.0), |all, t| Some(all + t.drew.clone().ok()?))
+    }
+
     /// Cores of all tenants that may be limited and had something to run.
     pub fn restrained_cores(&self) -> u32 {
         (self.tenants.iter())

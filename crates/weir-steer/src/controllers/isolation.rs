@@ -1,7 +1,7 @@
 //! A fixed number of cores for tenants on the slow tier: what an operator sets by hand, for comparison. It is
 //! not work-conserving.
 
-use super::share_units;
+use super::division::{Division, SMALL};
 use crate::controller::{Controller, Decision, Needs, Why};
 use crate::limit::Grain;
 use crate::readings::Readings;
@@ -19,6 +19,7 @@ impl Controller for Isolation {
     }
 
     fn observe(&mut self, readings: &Readings) -> Decision {
-        share_units(readings, self.units, Grain::Time, Why::rule("always"))
+        let why = Why::rule("always");
+        Division::default().share(readings, self.units, Grain::Time, SMALL, why)
     }
 }

@@ -9,7 +9,7 @@
 
 use weir_model::units::Nanos;
 
-use super::share_units;
+use super::division::{Division, SMALL};
 use crate::controller::{Controller, Decision, Needs, Why};
 use crate::limit::{Grain, Share};
 use crate::readings::Readings;
@@ -50,6 +50,7 @@ pub struct Latency {
     rest: Option<Nanos>,
     held: Option<ActiveLimit>,
     in_vain: Wait,
+    division: Division,
 }
 
 /// A step that is not repeated yet.
@@ -93,6 +94,7 @@ impl Latency {
             config,
             held: None,
             in_vain: Wait::default(),
+            division: Division::default(),
         }
     }
 
@@ -243,8 +245,11 @@ impl Controller for Latency {
             Err(why) => Why::rule(format!("as before: {why}")),
         };
         let Some(held) = self.held else {
+            self.division = Division::default();
             return Decision::free(tenants, why);
         };
-        share_units(readings, held.units, self.grain(), why.at_level(1))
+        let grain = self.grain();
+        self.division
+            .share(readings, held.units, grain, SMALL, why.at_level(1))
     }
 }

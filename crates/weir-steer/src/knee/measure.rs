@@ -10,25 +10,12 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
-use super::{Knee, grains};
+use super::{Criteria, Knee, grains};
 use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
 
 /// Beyond the reach of every cache.
 const WORKING_SET: Bytes = Bytes::mib(64);
-/// A device is busy at this share of its most bandwidth without a queue.
-const BUSY: f64 = 0.97;
-/// Requests that stay this multiple of the unloaded residency wait in a queue.
-const QUEUED: f64 = 3.0;
-/// Requests that wait before the table for this share of it have filled the table.
-const WAITS: f64 = 0.1;
-/// Few cores must give this factor more than many to be preferred.
-const WORTH: f64 = 1.03;
-/// The same for posted stores: together with other tenants, whose requests wait before the table as well, few
-/// cores cannot post as fast as alone.
-const WORTH_POSTED: f64 = 1.08;
-/// Windows per limit: a device's bandwidth varies from one window to the next.
-const KNEE: u32 = 4;
 /// The difference between two limits if there is no bandwidth allocation, in cores.
 const CORE: f64 = 1.0;
 
@@ -48,6 +35,8 @@ pub struct Measure<'a> {
     pub step: Option<Share>,
     /// The chain of loads of a host.
     pub chain: Option<Chain>,
+    /// How a knee is recognised.
+    pub criteria: Criteria,
 }
 
 /// A chain of loads, with a core of its own, on a host whose threads access working sets of this size.
@@ -118,11 +107,22 @@ impl Measure<'_> {
         for grain in grains(self.step) {
             let knee = self.knee(op, grain, rest)?;
             best = match (best, knee) {
-                (Some(best), Some(knee)) if !is_better(op, &knee.1, &best.1) => Some(best),
+                (Some(best), Some(knee)) if !self.is_better(op, &knee.1, &best.1) => Some(best),
                 (best, knee) => knee.or(best),
             };
         }
         Ok(best.map(|(knee, _)| knee))
+    }
+
+    /// Whether few cores serve better than many: they give more, or as much with a far shorter queue.
+    fn is_better(&self, op: Op, few: &LimitedWindow, many: &LimitedWindow) -> bool {
+        let criteria = &self.criteria;
+        let gain = few.gives.get() / many.gives.get();
+        if op.is_posted() {
+            return gain > criteria.worth_posted;
+        }
+        let is_shorter = few.residency.get() * criteria.shorter < many.residency.get();
+        gain > criteria.worth || (gain > 1.0 / criteria.worth && is_shorter)
     }
 
     /// A single core without its prefetchers, or the chain of loads alone; `None` if too little is counted.
@@ -145,8 +145,10 @@ impl Measure<'_> {
         rest: Nanos,
     ) -> Result<Option<(Knee, LimitedWindow)>, MachineError> {
         let ladder = self.ladder(grain);
-        let is_queued =
-            |seen: &LimitedWindow| seen.residency > rest * QUEUED || seen.waits > rest * WAITS;
+        let criteria = &self.criteria;
+        let is_queued = |seen: &LimitedWindow| {
+            seen.residency > rest * criteria.queued || seen.waits > rest * criteria.waits
+        };
         let look = |i: usize| self.look(op, ladder[i]);
         // The first limit that fills the queue; a limit that cannot be judged counts as such.
         let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
@@ -155,12 +157,12 @@ impl Measure<'_> {
         };
         let Some(last) = last? else { return Ok(None) };
         // Below it, the first that gives as much as any.
-        let enough = last.gives * BUSY;
+        let enough = last.gives * criteria.busy;
         let busy = first(
             much - 1,
             |i| Ok(look(i)?.is_some_and(|s| s.gives >= enough)),
         )?;
-        let seen = self.see(Some(self.tenant(op)), ladder[busy], KNEE)?;
+        let seen = self.see(Some(self.tenant(op)), ladder[busy], criteria.windows)?;
         let Some(seen) = seen.filter(|seen| seen.gives.get() > 0.0) else {
             return Ok(None);
         };
@@ -315,18 +317,6 @@ fn timed(seen: &Observation, units: f64, op: Op, is_fast: bool) -> Option<Limite
         gives: others.map(|own| own.bandwidth(seen.window)).sum(),
     })
 }
-
-/// Whether few cores serve better than many: they give more, or as much with a far shorter queue.
-fn is_better(op: Op, few: &LimitedWindow, many: &LimitedWindow) -> bool {
-    let gain = few.gives.get() / many.gives.get();
-    if op.is_posted() {
-        return gain > WORTH_POSTED;
-    }
-    gain > WORTH || (gain > 1.0 / WORTH && few.residency.get() * SHORTER < many.residency.get())
-}
-
-/// Requests that stay shorter by this factor have a far shorter queue.
-const SHORTER: f64 = 1.5;
 
 /// The tenant of the measurement.
 const NAME: &str = "calibration";

@@ -5,8 +5,10 @@
 //! wait in the Table of Requests. Loads, stores and non-temporal stores have different knees (MIKU section
 //! 4.1, levels); mixes are between them.
 
+mod criteria;
 mod measure;
 
+pub use criteria::Criteria;
 pub use measure::{Chain, Measure};
 
 use weir_model::units::{GbPerSec, Nanos};

@@ -1,18 +1,20 @@
 //! Pairs of bandwidth tests on the platforms of the library, one on each tier.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use std::fmt;
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::Testbed;
-use weir_model::platform::Library;
+use weir_model::platform::{Library, Platform};
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 use weir_sim::{Sampling, SimTestbed};
 use weir_steer::control_loop::{Step, run_phases};
-use weir_steer::controllers::{Weir, WeirConfig};
+use weir_steer::controllers::{Tuning, Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::knee::{Knee, Measure};
+use weir_steer::knee::{Criteria, Knee, Measure};
 use weir_steer::steered::{Phase, SteeredTenant};
 use weir_steer::{Controller, Decision, Readings, Role, Share, Why};
 
@@ -81,27 +83,69 @@ pub struct Cell {
     step: f64,
 }
 
-impl Cell {
-    /// A pair on a platform.
-    pub fn measure(on: &str, op: Op, given: Given, seed: u64) -> Self {
-        let bench = Bench::new(on, given, seed);
-        let pair = [bench.fast(op), bench.slow(op)];
+/// Two tenants on a platform, and what each of them gets alone.
+pub struct Pair<'a> {
+    bench: &'a Bench,
+    op: Op,
+    parties: [SteeredTenant; 2],
+    alone: (f64, f64),
+}
+
+impl<'a> Pair<'a> {
+    pub fn new(bench: &'a Bench, op: Op) -> Self {
+        let parties = [bench.fast(op), bench.slow(op)];
         let solo = |steered: &SteeredTenant| {
             let steps = bench.play(&mut Free, &[(ALONE, vec![steered.clone()])]);
             mean(&steps[1..], 0)
         };
-        let alone = (solo(&pair[0]), solo(&pair[1]));
-        let racing = bench.play(&mut Free, &[(ALONE, pair.to_vec())]);
-        let part = |steps: &[Step]| (mean(steps, 0) / alone.0, mean(steps, 1) / alone.1);
+        Self {
+            alone: (solo(&parties[0]), solo(&parties[1])),
+            bench,
+            op,
+            parties,
+        }
+    }
 
-        let mut weir = bench.weir();
-        let episode = [(WINDOWS, pair.to_vec()), (3, vec![pair[1].clone()])];
-        let times = if given == Given::AllocationAlone {
-            2
-        } else {
-            1
+    /// Both without control, as parts of what each gets alone.
+    fn free(&self) -> (f64, f64) {
+        let steps = self
+            .bench
+            .play(&mut Free, &[(ALONE, self.parties.to_vec())]);
+        self.part(&steps[1..])
+    }
+
+    fn part(&self, steps: &[Step]) -> (f64, f64) {
+        (mean(steps, 0) / self.alone.0, mean(steps, 1) / self.alone.1)
+    }
+
+    /// Both under a controller, and then the restrained tenant by itself.
+    pub fn run(&self, controller: &mut dyn Controller) -> Vec<Step> {
+        let [_, slow] = &self.parties;
+        let episode = [(WINDOWS, self.parties.to_vec()), (3, vec![slow.clone()])];
+        let times = match self.bench.knees.is_empty() {
+            true => 2,
+            false => 1,
         };
-        let steps = bench.play(&mut weir, &vec![episode; times].concat());
+        self.bench.play(controller, &vec![episode; times].concat())
+    }
+
+    /// The windows under control of the last episode of a run, and those after them.
+    fn last_episode(steps: &[Step]) -> (&[Step], &[Step]) {
+        steps[steps.len() - (WINDOWS + 3) as usize..].split_at(WINDOWS as usize)
+    }
+
+    /// The mean of the last windows of a run, as parts of what each tenant gets alone.
+    pub fn kept(&self, steps: &[Step]) -> (f64, f64) {
+        self.part(&Self::last_episode(steps).0[4..])
+    }
+}
+
+impl Cell {
+    /// A pair on a platform.
+    pub fn measure(on: &str, op: Op, given: Given, seed: u64) -> Self {
+        let bench = Bench::new(on, given, seed);
+        let pair = Pair::new(&bench, op);
+        let steps = pair.run(&mut bench.weir());
         let units = |s: &Step| s.held[1].units(bench.half);
         let settled = |held: &[Step]| {
             let last = units(&held[held.len() - 1]);
@@ -109,9 +153,8 @@ impl Cell {
             held.iter().rposition(off).map_or(0, |k| k as u32 + 1)
         };
         let learnt = settled(&steps[..WINDOWS as usize]);
-        let (held, after) =
-            steps[steps.len() - (WINDOWS + 3) as usize..].split_at(WINDOWS as usize);
-        let (fast, slow) = part(&held[4..]);
+        let (held, after) = Pair::last_episode(&steps);
+        let (fast, slow) = pair.kept(&steps);
         let last = units(&held[held.len() - 1]);
         // The fast tier's bandwidth varies between windows; the difference between the halves counts.
         let (early, late) = held[4..].split_at((held.len() - 4) / 2);
@@ -119,7 +162,7 @@ impl Cell {
         Self {
             on: on.into(),
             op,
-            free: part(&racing[1..]),
+            free: pair.free(),
             fast,
             slow,
             settled: settled(held),
@@ -223,22 +266,26 @@ impl fmt::Display for Summary {
 }
 
 /// A platform, measured with one tenant alone.
-struct Bench {
+pub struct Bench {
     bed: SimTestbed,
     cores: Vec<u32>,
     half: u32,
     slow: Placement,
     rest: Nanos,
-    knees: Vec<Knee>,
+    pub knees: Vec<Knee>,
     step: Option<Share>,
     seed: u64,
 }
 
 impl Bench {
-    fn new(on: &str, given: Given, seed: u64) -> Self {
+    pub fn new(on: &str, given: Given, seed: u64) -> Self {
         let platform = Library::builtin().compose(on).unwrap();
-        let sampling = Sampling::of(&platform);
-        let bed = SimTestbed::new(&platform).unwrap().sampled(sampling);
+        Self::on(&platform, given, seed)
+    }
+
+    pub fn on(platform: &Platform, given: Given, seed: u64) -> Self {
+        let sampling = Sampling::of(platform);
+        let bed = SimTestbed::new(platform).unwrap().sampled(sampling);
         let topology = platform.topology();
         let step = (topology.allocation.map(Share::of)).filter(|_| given != Given::Cores);
         let mut bench = Self {
@@ -253,7 +300,7 @@ impl Bench {
         };
         bench.rest = bench.at_rest();
         if given != Given::AllocationAlone {
-            bench.knees = bench.knees();
+            bench.knees = bench.knees(Criteria::default());
         }
         bench
     }
@@ -266,7 +313,8 @@ impl Bench {
         steps[0].readings.table.as_ref().unwrap().mean
     }
 
-    fn knees(&self) -> Vec<Knee> {
+    /// The knees of the slow tier, recognised by these criteria.
+    pub fn knees(&self, criteria: Criteria) -> Vec<Knee> {
         let cores = &self.slow(Op::Ld).tenant.cores;
         let measure = Measure {
             testbed: &self.bed,
@@ -276,17 +324,24 @@ impl Bench {
             placement: self.slow.clone(),
             step: self.step,
             chain: None,
+            criteria,
         };
         measure.knees().unwrap()
     }
 
-    fn weir(&self) -> Guarded<Weir> {
+    pub fn weir(&self) -> Guarded<Weir> {
+        self.tuned(Tuning::default(), self.knees.clone(), Bounds::default())
+    }
+
+    /// Weir's controller with these constants.
+    pub fn tuned(&self, tuning: Tuning, knees: Vec<Knee>, bounds: Bounds) -> Guarded<Weir> {
         let config = WeirConfig {
-            knees: self.knees.clone(),
+            knees,
             step: self.step,
+            tuning,
             ..WeirConfig::new(self.rest, None)
         };
-        Guarded::new(Weir::new(config), Bounds::default())
+        Guarded::new(Weir::new(config), bounds)
     }
 
     fn fast(&self, op: Op) -> SteeredTenant {
@@ -321,7 +376,7 @@ impl Bench {
         SteeredTenant { tenant, role }
     }
 
-    fn play(
+    pub fn play(
         &self,
         controller: &mut dyn Controller,
         phases: &[(u32, Vec<SteeredTenant>)],
@@ -358,7 +413,7 @@ fn mean(steps: &[Step], tenant: usize) -> f64 {
 }
 
 /// No control.
-struct Free;
+pub struct Free;
 
 impl Controller for Free {
     fn observe(&mut self, readings: &Readings) -> Decision {

@@ -7,33 +7,11 @@
 
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::steps;
+use super::Tuning;
+use super::steps::Steps;
 use super::view::View;
 use crate::knee::Knee;
 use crate::limit::Grain;
-
-/// The first limit, as a share of all cores: most devices are not busy under it, and none gives too little to
-/// measure.
-const PROBE: f64 = 1.0 / 32.0;
-/// A device is busy at this share of its most bandwidth.
-const BUSY: f64 = 0.95;
-/// The target share.
-const AIM: f64 = 0.99;
-/// From this share on a limit is near enough, if the next step would exceed the most bandwidth by this
-/// factor.
-const NEAR: f64 = 0.9;
-const BEYOND: f64 = 1.05;
-/// The largest factor by which a limit widens in one window.
-const WIDEST_STEP: f64 = 8.0;
-/// Requests that stay this multiple of the unloaded residency wait in a queue.
-const QUEUED: f64 = 3.0;
-/// Before the unloaded residency is known: requests that stay at least this part of their residency without
-/// limits.
-const AS_BEFORE: f64 = 0.4;
-/// A fast tier with this factor less bandwidth was harmed.
-const HARMED: f64 = 1.06;
-/// Windows after which the best limit so far is accepted.
-const PATIENCE: u32 = 8;
 
 /// The values learned so far.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +19,8 @@ pub struct Learning {
     /// The device's bandwidth without limits, and the residency of a request.
     full: GbPerSec,
     loaded: Nanos,
+    /// The share of writes without limits.
+    writes: f64,
     /// The most bandwidth of the fast tier while a tenant was limited.
     fast: GbPerSec,
     /// The shortest residency without a queue.
@@ -50,6 +30,7 @@ pub struct Learning {
     /// The narrowest limit with a queue.
     much: Option<f64>,
     windows: u32,
+    tuning: Tuning,
 }
 
 /// A hold under which the device has no queue.
@@ -70,34 +51,42 @@ pub enum Lesson {
 
 impl Learning {
     /// Begins with a window in which no tenant was limited and the slow tier filled the table.
-    pub fn from_free(view: &View) -> Self {
+    pub fn from_free(view: &View, tuning: Tuning) -> Self {
         Self {
             full: view.gives,
             loaded: view.residency,
+            writes: view.writes,
             fast: GbPerSec(0.0),
             rest: None,
             little: None,
             much: None,
             windows: 0,
+            tuning,
         }
     }
 
+    /// The share of writes without limits.
+    pub fn writes(&self) -> f64 {
+        self.writes
+    }
+
     /// The first limit.
-    pub fn first(cores: f64, grain: Grain) -> f64 {
-        let least = match grain {
+    pub fn first(steps: &Steps, tuning: &Tuning) -> f64 {
+        let least = match steps.grain {
             Grain::Time => 1.0,
             Grain::Wide(step) | Grain::Narrow(step) => step.get(),
         };
-        steps::nearest((cores * PROBE).max(least), cores, grain)
+        steps.nearest((steps.cores * tuning.probe).max(least))
     }
 
     /// A window under a limit.
-    pub fn observe(&mut self, view: &View, units: f64, cores: f64, grain: Grain) -> Lesson {
+    pub fn observe(&mut self, view: &View, units: f64, steps: &Steps) -> Lesson {
+        let (tuning, grain) = (self.tuning, steps.grain);
         self.windows += 1;
         if self.is_queued(view) {
             self.much = Some(self.much.map_or(units, |much| much.min(units)));
             let to = self.between().unwrap_or(0.5 * units);
-            let next = steps::below(units, to, cores, grain);
+            let next = steps.below(units, to);
             return match self.is_new(next) && next < units {
                 true => Lesson::Next(next),
                 false => self.known(view, next, grain),
@@ -113,23 +102,23 @@ impl Learning {
                 residency: view.residency,
             });
         }
-        if view.gives >= self.full * BUSY {
+        if view.gives >= self.full * tuning.learn_busy {
             return self.known(view, units, grain);
         }
-        let missing = self.full.get() * AIM / view.gives.get().max(f64::MIN_POSITIVE);
-        let to = units * missing.min(WIDEST_STEP);
+        let missing = self.full.get() * tuning.aim / view.gives.get().max(f64::MIN_POSITIVE);
+        let to = units * missing.min(tuning.learn_widest);
         let to = match self.between() {
             Some(between) => to.min(between),
             None => to,
         };
-        let next = steps::above(units, to, cores, grain);
+        let next = steps.above(units, to);
         // Whole cores bound the number of outstanding requests; an allocation bounds their rate, and a rate
         // slightly above the service rate fills every queue.
         let expected = view.gives.get() * next / units;
         let is_too_much = grain != Grain::Time
-            && view.gives >= self.full * NEAR
-            && expected > self.full.get() * BEYOND;
-        match self.is_new(next) && next < cores && !is_too_much {
+            && view.gives >= self.full * tuning.near_enough
+            && expected > self.full.get() * tuning.beyond;
+        match self.is_new(next) && next < steps.cores && !is_too_much {
             true => Lesson::Next(next),
             false => self.known(view, units, grain),
         }
@@ -137,11 +126,16 @@ impl Learning {
 
     /// Whether requests wait in a queue, or others were harmed.
     fn is_queued(&self, view: &View) -> bool {
+        let tuning = &self.tuning;
         match self.rest {
             Some(rest) => {
-                view.residency > rest * QUEUED || view.fast.get() * HARMED < self.fast.get()
+                view.residency > rest * tuning.learn_queued
+                    || view.fast.get() * tuning.learn_harmed < self.fast.get()
             }
-            None => view.gives >= self.full * BUSY && view.residency > self.loaded * AS_BEFORE,
+            None => {
+                view.gives >= self.full * tuning.learn_busy
+                    && view.residency > self.loaded * tuning.as_before
+            }
         }
     }
 
@@ -152,7 +146,7 @@ impl Learning {
 
     /// Whether there is an untried limit between the known ones, and time to try it.
     fn is_new(&self, units: f64) -> bool {
-        self.windows < PATIENCE
+        self.windows < self.tuning.learn_patience
             && self.much.is_none_or(|much| units < much)
             && self.little.is_none_or(|little| units > little.units)
     }

@@ -9,20 +9,28 @@
 //! searches between limits that were too narrow (the device could give more) and limits that were too wide
 //! (its queue grew, or more brought no more), and then stays.
 
+mod held;
 mod learn;
 mod range;
+mod roster;
 mod steps;
+mod tuning;
 mod view;
 
-use weir_model::units::{GbPerSec, Nanos};
+pub use tuning::Tuning;
 
-use super::share_units;
+use weir_model::units::Nanos;
+
+use super::division::Division;
 use crate::controller::{Controller, Decision, Why};
 use crate::knee::Knee;
-use crate::limit::{Grain, Share};
+use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
+use held::ActiveLimit;
 use learn::{Learning, Lesson};
 use range::Range;
+use roster::Roster;
+use steps::Steps;
 use view::View;
 
 /// Settings of the controller.
@@ -34,65 +42,28 @@ pub struct WeirConfig {
     pub slow: Option<Nanos>,
     /// The slow tier's knees in order of their share of writes, as far as they were measured.
     pub knees: Vec<Knee>,
-    /// The table is short of entries if requests wait before it for longer than this.
-    pub wait: Nanos,
-    /// Requests that stay this multiple of the unloaded residency wait in a queue.
-    pub queued: f64,
     /// Step of the hardware's bandwidth allocation, if it has any; otherwise a part of a core is a part of
     /// its time.
     pub step: Option<Share>,
-    /// A device is busy at this share of its bandwidth at the knee: together with other tenants, whose
-    /// requests wait before the table as well, cores draw a little less than alone.
-    pub full: f64,
+    /// The constants.
+    pub tuning: Tuning,
 }
 
 impl WeirConfig {
-    /// Requests that stay four times the unloaded residency wait in a queue that slows other tenants.
+    /// Nothing known beside these residencies, and no bandwidth allocation.
     pub fn new(fast: Nanos, slow: Option<Nanos>) -> Self {
         Self {
             fast,
             slow,
             knees: Vec::new(),
-            wait: fast * 0.02,
-            queued: 4.0,
             step: None,
-            full: 0.88,
+            tuning: Tuning::default(),
         }
     }
 }
 
-/// The queue of a loaded device was measured at eight to ten times its idle latency (MIKU section 3): the
-/// first guess for an unknown device.
-const LOADED: f64 = 8.0;
-/// The table is full at this share of the most entries that were ever in use.
-const FULL: f64 = 0.9;
-/// The slow tier is the cause only if it holds this share of the table.
-const BLAME: f64 = 0.2;
-/// A change of a tier's bandwidth by this factor is not by chance.
-const NOTICED: f64 = 1.02;
-/// A fast tier with this factor less bandwidth was harmed.
-const HARMED: f64 = 1.03;
-/// Beyond this difference the mix of reads and writes is another one, for which the learned values do not
-/// hold.
-const OTHER_MIX: f64 = 0.15;
-/// Only posted stores alone write more than this share of lines: other stores read each line that they write.
-const POSTED: f64 = 0.6;
 /// Mixes for which the last good limit is stored, from reads alone to writes alone.
 const MIXES: usize = 11;
-/// A limit under which the device was busy stays until the device was not busy for this many windows.
-const PATIENCE: u32 = 4;
-/// Weight of the past windows in the mean of a device's bandwidth.
-const REMEMBERED: f64 = 0.75;
-/// Windows without limits after a limit that did not help.
-const IN_VAIN: u32 = 40;
-/// If outstanding requests are fewer than in the window before by this factor, the queue drains.
-const DRAINS: f64 = 0.99;
-/// Factor for a limit that was a little too wide.
-const TRIM: f64 = 0.92;
-/// Two limits that differ by less than this factor are not refined further.
-const NEAR: f64 = 1.15;
-/// The largest factor of a wider step.
-const WIDEST_STEP: f64 = 4.0;
 
 /// The controller.
 #[derive(Debug, Clone)]
@@ -110,43 +81,12 @@ pub struct Weir {
     capacity: f64,
     /// Windows without limits, because a limit did not help.
     in_vain: u32,
-}
-
-/// A limit in force, and its history.
-#[derive(Debug, Clone, Copy)]
-struct ActiveLimit {
-    /// Cores' worth of running.
-    units: f64,
-    /// The mix for which it is set.
-    writes: f64,
-    range: Range,
-    /// Before the last wider step: the limit, and the bandwidths of the slow and the fast tier.
-    narrower: Option<(f64, GbPerSec, GbPerSec)>,
-    /// Before the last narrower step: the bandwidth of the fast tier.
-    wider: Option<GbPerSec>,
-    /// Outstanding requests in the window before.
-    outstanding: f64,
-    /// Whether no tenant was limited in the window before.
-    is_new: bool,
-    /// The device's mean bandwidth since it was busy under this limit, if it was.
-    busy: Option<GbPerSec>,
-    /// For how many windows the device was not busy since then.
-    short: u32,
-}
-
-impl ActiveLimit {
-    /// Whether the device is busy under this limit. Its bandwidth varies from window to window, above all if
-    /// rows of its DRAM are opened and closed often: one window alone does not refute a limit that was good.
-    fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec) -> bool {
-        let mean = match self.busy {
-            Some(before) => before * REMEMBERED + gives * (1.0 - REMEMBERED),
-            None => gives,
-        };
-        self.short = if gives < enough { self.short + 1 } else { 0 };
-        let is_busy = mean >= enough || (self.busy.is_some() && self.short < PATIENCE);
-        self.busy = is_busy.then_some(mean);
-        is_busy
-    }
+    /// The tenants that run.
+    roster: Roster,
+    /// The limits in force.
+    limits: Vec<Limit>,
+    /// The division of the limit among tenants.
+    division: Division,
 }
 
 impl Weir {
@@ -160,6 +100,9 @@ impl Weir {
             learning: None,
             capacity: 0.0,
             in_vain: 0,
+            roster: Roster::default(),
+            limits: Vec::new(),
+            division: Division::default(),
         }
     }
 
@@ -167,10 +110,13 @@ impl Weir {
     fn device(&mut self, view: &View) -> Knee {
         self.capacity = self.capacity.max(view.entries);
         let known = Knee::of_mix(&self.config.knees, view.writes);
-        if let Some(knee) = known.or(self.learnt[mix(view.writes)]) {
+        if let Some(knee) = known.or_else(|| self.learnt(view.writes)) {
             return knee;
         }
-        let rest = self.config.slow.unwrap_or(view.residency / LOADED);
+        let rest = self
+            .config
+            .slow
+            .unwrap_or(view.residency / self.config.tuning.loaded);
         Knee {
             writes: view.writes,
             rest,
@@ -182,13 +128,21 @@ impl Weir {
         }
     }
 
+    /// The device as it was learned for the nearest mix, unless that is another one.
+    fn learnt(&self, writes: f64) -> Option<Knee> {
+        let off = |knee: &Knee| (knee.writes - writes).abs();
+        let near = self.learnt.iter().flatten().copied();
+        let near = near.filter(|knee| off(knee) <= self.config.tuning.other_mix);
+        near.min_by(|a, b| off(a).total_cmp(&off(b)))
+    }
+
     /// The grain of a part of a core, if it was not measured. Few cores keep few rows of a device's DRAM
     /// open; but few cores with posted stores keep more requests outstanding than many cores that each issue
     /// rarely.
     fn grain(&self, writes: f64) -> Grain {
         match self.config.step {
             None => Grain::Time,
-            Some(step) if writes > POSTED => Grain::Wide(step),
+            Some(step) if writes > self.config.tuning.posted => Grain::Wide(step),
             Some(step) => Grain::Narrow(step),
         }
     }
@@ -196,16 +150,20 @@ impl Weir {
     /// Whether requests of the slow tier fill the table, so that others wait before it; if the ingress queues
     /// are not counted, whether requests stay far longer than without load.
     fn fills(&self, view: &View, device: &Knee) -> bool {
+        let tuning = &self.config.tuning;
         let crowded = match view.wait {
-            Some(wait) => wait > self.config.wait && view.entries > FULL * self.capacity,
-            None => view.residency > device.rest * self.config.queued,
+            Some(wait) => {
+                wait > self.config.fast * tuning.wait
+                    && view.entries > tuning.full_table * self.capacity
+            }
+            None => view.residency > device.rest * tuning.queued,
         };
-        crowded && view.share > BLAME
+        crowded && view.share > tuning.blame
     }
 
     fn decide(&mut self, cores: f64, view: &View) -> (&'static str, Nanos) {
         let device = self.device(view);
-        let queue = device.rest * self.config.queued;
+        let queue = device.rest * self.config.tuning.queued;
         let Some(mut held) = self.held else {
             if self.in_vain > 0 {
                 self.in_vain -= 1;
@@ -220,16 +178,21 @@ impl Weir {
                 queue,
             );
         };
-        if (held.writes - view.writes).abs() > OTHER_MIX {
+        if held.is_moved {
+            held.writes = view.writes;
+        } else if (held.writes - view.writes).abs() > self.config.tuning.other_mix {
             self.learning = None;
             self.held = self.first(cores, view, &device, false);
             return ("the mix of reads and writes changed: a new limit", queue);
         }
-        held.range.grow_older();
+        if self.roster.are_others() {
+            held.seek_again(&device, cores);
+        }
+        held.range.grow_older(self.config.tuning.forget);
         if held.is_new && !self.helped(view, &held) {
             self.held = None;
             self.learning = None;
-            self.in_vain = IN_VAIN;
+            self.in_vain = self.config.tuning.in_vain;
             return ("the limit did not help: removed", queue);
         }
         let rule = match self.learning {
@@ -249,18 +212,20 @@ impl Weir {
         device: &Knee,
         is_new: bool,
     ) -> Option<ActiveLimit> {
+        let steps = Steps::new(cores, device.grain, &self.config.tuning);
         let units = if device.units.is_finite() {
             let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
-            steps::nearest(units, cores, device.grain)
+            steps.nearest(units)
         } else if is_new {
-            self.learning = Some(Learning::from_free(view));
-            Learning::first(cores, device.grain)
+            self.learning = Some(Learning::from_free(view, self.config.tuning));
+            Learning::first(&steps, &self.config.tuning)
         } else {
             return None;
         };
         (units < cores).then_some(ActiveLimit {
             units,
             writes: view.writes,
+            is_moved: true,
             range: Range::below(device.much, cores),
             narrower: None,
             wider: Some(view.fast),
@@ -281,7 +246,8 @@ impl Weir {
         held: &mut ActiveLimit,
     ) -> &'static str {
         held.is_new = false;
-        match learning.observe(view, held.units, cores, device.grain) {
+        let steps = Steps::new(cores, device.grain, &self.config.tuning);
+        match learning.observe(view, held.units, &steps) {
             Lesson::Next(units) => {
                 held.units = units;
                 self.learning = Some(learning);
@@ -291,7 +257,11 @@ impl Weir {
                 held.units = knee.units;
                 held.range = Range::below(knee.much, cores);
                 self.learning = None;
-                self.learnt[mix(view.writes)] = Some(knee);
+                // The mix without limits is another one, if the mixes of tenants differ.
+                let (free, held) = (learning.writes(), view.writes);
+                for writes in [free, held] {
+                    self.learnt[mix(writes)] = Some(Knee { writes, ..knee });
+                }
                 "the device is known"
             }
         }
@@ -300,7 +270,7 @@ impl Weir {
     /// Whether the first limit made the fast tier faster.
     fn helped(&self, view: &View, held: &ActiveLimit) -> bool {
         let free = held.wider.unwrap_or(view.fast);
-        view.fast.get() > free.get() * NOTICED
+        view.fast.get() > free.get() * self.config.tuning.noticed
     }
 
     /// Between too narrow and too wide.
@@ -311,13 +281,15 @@ impl Weir {
         device: &Knee,
         held: &mut ActiveLimit,
     ) -> &'static str {
-        let queue = device.rest * self.config.queued;
+        let tuning = self.config.tuning;
+        let steps = Steps::new(cores, device.grain, &tuning);
+        let queue = device.rest * tuning.queued;
         let units = held.units;
         held.is_new = false;
         let narrower = held.narrower.take();
         let before = std::mem::replace(&mut held.outstanding, view.outstanding);
-        let overflows = view.residency > queue && view.share > BLAME;
-        if overflows && view.outstanding < before * DRAINS {
+        let overflows = view.residency > queue && view.share > tuning.blame;
+        if overflows && view.outstanding < before * tuning.drains {
             return "requests from before the limit drain";
         }
         if overflows {
@@ -326,40 +298,41 @@ impl Weir {
             held.range.too_much(units);
             held.units = match narrower {
                 Some((before, ..)) => {
-                    if units < before * NEAR {
+                    if units < before * tuning.near {
                         held.range.just(before);
                     }
                     before
                 }
                 None => {
-                    let to = held.range.narrower(units * TRIM);
-                    steps::below(units, to, cores, device.grain)
+                    let to = held.range.narrower(units * tuning.trim);
+                    steps.below(units, to)
                 }
             };
             return "more requests are outstanding than the device serves: less";
         }
         if let Some((before, gave, fast)) = narrower {
-            let gained = view.gives.get() > gave.get() * NOTICED;
-            let harmed = view.fast.get() * HARMED < fast.get();
+            let gained = view.gives.get() > gave.get() * tuning.noticed;
+            let harmed = view.fast.get() * tuning.harmed < fast.get();
             if harmed || !gained {
                 held.range.just(before);
                 held.units = before;
                 return "more brought no more, or slowed the fast tier: as before";
             }
         }
-        let enough = device.gives * self.config.full;
+        let enough = device.gives * tuning.busy;
         self.remembered[mix(view.writes)] = Some(units);
-        if held.is_busy(view.gives, enough) {
+        if held.is_busy(view.gives, enough, &tuning) {
             return "the device is busy, and the table has free entries";
         }
         held.range.too_little(units);
         let measured = device.gives.get() / device.units;
         let drawn = view.gives.get() / units;
-        held.range.stretch(measured / drawn.max(f64::MIN_POSITIVE));
+        held.range
+            .stretch(measured / drawn.max(f64::MIN_POSITIVE), tuning.slower);
         // Below the knee, bandwidth grows with the running cores.
         let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
-        let to = units * missing.min(WIDEST_STEP);
-        let wider = steps::above(units, held.range.wider(to), cores, device.grain);
+        let to = units * missing.min(tuning.widest);
+        let wider = steps.above(units, held.range.wider(to));
         if !held.range.has_room_for(wider) {
             return "the device could serve more, but the next step was too much";
         }
@@ -388,6 +361,9 @@ impl Controller for Weir {
         }
         let (why, grain) = match View::of(readings, self.config.fast) {
             Some(view) => {
+                if self.roster.observe(readings, self.in_vain > 0) {
+                    self.in_vain = 0;
+                }
                 let cores = f64::from(readings.restrained_cores());
                 let (rule, target) = self.decide(cores, &view);
                 let grain = self.device(&view).grain;
@@ -399,8 +375,17 @@ impl Controller for Weir {
             ),
         };
         let Some(held) = self.held else {
+            self.division = Division::default();
+            self.limits.clear();
             return Decision::free(tenants, why);
         };
-        share_units(readings, held.units, grain, why.at_level(1))
+        let small = self.config.tuning.small;
+        let decision = self
+            .division
+            .share(readings, held.units, grain, small, why.at_level(1));
+        let is_moved = decision.limits != self.limits;
+        self.limits.clone_from(&decision.limits);
+        self.held = Some(ActiveLimit { is_moved, ..held });
+        decision
     }
 }

@@ -1,10 +1,5 @@
 //! The range between limits that were too narrow and limits that were too wide.
 
-/// Windows after which a limit that was too wide is tried again: tenants change their behaviour.
-const FORGET: u32 = 240;
-
-/// Cores that draw less by this factor differ from those with which the device was measured.
-const SLOWER: f64 = 1.1;
 /// A factor above one, smaller than the difference between any two limits.
 const NEXT: f64 = 1.001;
 
@@ -37,10 +32,10 @@ impl Range {
         }
     }
 
-    /// A window passes.
-    pub fn grow_older(&mut self) {
+    /// A window passes; what was too wide is forgotten after `forget` of them.
+    pub fn grow_older(&mut self, forget: u32) {
         self.age = self.age.saturating_add(1);
-        if self.age > FORGET {
+        if self.age > forget {
             *self = Self::below(Some(self.measured), f64::INFINITY);
         }
     }
@@ -65,9 +60,10 @@ impl Range {
         self.little = self.little.max(units);
     }
 
-    /// The cores draw this many times less than those with which the too-wide limit was measured.
-    pub fn stretch(&mut self, factor: f64) {
-        self.most = self.measured * if factor > SLOWER { factor } else { 1.0 };
+    /// The cores draw this many times less than those with which the too-wide limit was measured, which
+    /// matters from `slower` on.
+    pub fn stretch(&mut self, factor: f64, slower: f64) {
+        self.most = self.measured * if factor > slower { factor } else { 1.0 };
     }
 
     /// Down to `to`, but not below the middle of the range.

@@ -1,35 +1,57 @@
 //! Limits that exist, near a limit that is asked for.
 
+use super::Tuning;
 use crate::limit::{Grain, Limit};
 
-/// Least running, in cores.
-pub const LEAST: f64 = 1.0 / 16.0;
-/// The next limit is searched in steps of this part of the present one.
-const PART: f64 = 0.02;
-/// The number of such steps.
-const STEPS: u32 = 101;
+/// The search covers this factor.
+const REACH: f64 = 2.0;
 
-/// The nearest limit that can be set.
-pub fn nearest(units: f64, cores: f64, grain: Grain) -> f64 {
-    let units = units.max(LEAST);
-    let whole = match grain {
-        // Cores with a part of their time run it at the same time.
-        Grain::Time if units > 1.0 => units.round(),
-        _ => units,
-    };
-    Limit::to_units(whole, cores as u32, grain).units(cores as u32)
+/// The limits of tenants with so many cores together.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    pub cores: f64,
+    pub grain: Grain,
+    /// The least running, in cores.
+    least: f64,
+    /// The next limit is searched in steps of this part of the present one.
+    part: f64,
 }
 
-/// The limit nearest to `to` among those below `units`.
-pub fn below(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
-    let tries = (0..STEPS).map(|n| to - f64::from(n) * PART * units);
-    let mut held = tries.map(|to| nearest(to, cores, grain));
-    held.find(|&to| to < units).unwrap_or(LEAST)
-}
+impl Steps {
+    pub fn new(cores: f64, grain: Grain, tuning: &Tuning) -> Self {
+        Self {
+            cores,
+            grain,
+            least: tuning.least,
+            part: tuning.part,
+        }
+    }
 
-/// The limit nearest to `to` among those above `units`.
-pub fn above(units: f64, to: f64, cores: f64, grain: Grain) -> f64 {
-    let tries = (0..STEPS).map(|n| to + f64::from(n) * PART * units);
-    let mut held = tries.map(|to| nearest(to, cores, grain));
-    held.find(|&to| to > units).unwrap_or(cores)
+    /// The nearest limit that can be set.
+    pub fn nearest(&self, units: f64) -> f64 {
+        let units = units.max(self.least);
+        let whole = match self.grain {
+            // Cores with a part of their time run it at the same time.
+            Grain::Time if units > 1.0 => units.round(),
+            _ => units,
+        };
+        Limit::to_units(whole, self.cores as u32, self.grain).units(self.cores as u32)
+    }
+
+    /// The limit nearest to `to` among those below `units`.
+    pub fn below(&self, units: f64, to: f64) -> f64 {
+        let mut held = self.offsets(units).map(|off| self.nearest(to - off));
+        held.find(|&to| to < units).unwrap_or(self.least)
+    }
+
+    /// The limit nearest to `to` among those above `units`.
+    pub fn above(&self, units: f64, to: f64) -> f64 {
+        let mut held = self.offsets(units).map(|off| self.nearest(to + off));
+        held.find(|&to| to > units).unwrap_or(self.cores)
+    }
+
+    fn offsets(&self, units: f64) -> impl Iterator<Item = f64> {
+        let part = self.part;
+        (0..=(REACH / part) as u32).map(move |n| f64::from(n) * part * units)
+    }
 }

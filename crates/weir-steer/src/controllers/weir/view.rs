@@ -12,7 +12,7 @@ pub struct View {
     pub outstanding: f64,
     /// Bandwidth of the slow tier.
     pub gives: GbPerSec,
-    /// Bandwidth of the fast tier.
+    /// Bandwidth of the protected tenants, or, if it is not known of each, of the fast tier.
     pub fast: GbPerSec,
     /// The share of the slow tier's lines that are written.
     pub writes: f64,
@@ -43,7 +43,10 @@ impl View {
             residency,
             outstanding: (in_table + waiting * share).max(f64::MIN_POSITIVE),
             gives,
-            fast: readings.fast.as_ref().ok()?.total(),
+            fast: match readings.protected_bandwidth() {
+                Some(drew) => drew,
+                None => readings.fast.as_ref().ok()?.total(),
+            },
             writes: slow.write_share(),
             entries,
             share,

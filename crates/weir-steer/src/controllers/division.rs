@@ -1,0 +1,147 @@
+//! Divides a limit among the tenants that may be limited.
+
+use crate::controller::{Decision, Why};
+use crate::limit::{Grain, Limit};
+use crate::readings::{Readings, Role};
+
+/// A tenant that draws less than this share of an equal part is not limited.
+pub const SMALL: f64 = 0.5;
+
+/// The division while tenants are limited.
+#[derive(Debug, Clone, Default)]
+pub struct Division {
+    /// The tenants that drew too much to be left without a limit. That they draw little under it is no reason
+    /// to remove it.
+    large: Vec<bool>,
+}
+
+impl Division {
+    /// Divides this many cores' worth of running among the tenants that may be limited. A tenant that
+    /// always drew less than the share `small` of an equal part of their bandwidth is not limited: it is not
+    /// the cause, and a limit would gain almost nothing. The others get equal parts of the rest; what a tenant with
+    /// fewer cores does not use goes to the others (max-min fairness).
+    pub fn share(
+        &mut self,
+        readings: &Readings,
+        units: f64,
+        grain: Grain,
+        small: f64,
+        why: Why,
+    ) -> Decision {
+        let mut limits = vec![Limit::FREE; readings.tenants.len()];
+        let may_be_held: Vec<usize> = (readings.tenants.iter().enumerate())
+            .filter(|(_, t)| t.role == Role::Restrained && t.busy)
+            .map(|(i, _)| i)
+            .collect();
+        let (small, part) = self.small(readings, &may_be_held, small);
+        let mut left = units * (1.0 - part);
+        let mut wanting: Vec<(u32, usize)> = (may_be_held.iter())
+            .filter(|&i| !small.contains(i))
+            .map(|&i| (readings.tenants[i].cores, i))
+            .collect();
+        wanting.sort_unstable();
+        for (k, &(cores, i)) in wanting.iter().enumerate() {
+            let part = left / (wanting.len() - k) as f64;
+            limits[i] = Limit::to_units(part, cores, grain);
+            left -= part.min(f64::from(cores));
+        }
+        Decision { limits, why }
+    }
+
+    /// The tenants that draw little, and their part of what all tenants draw; no tenants if the bandwidth of
+    /// each is not known.
+    fn small(&mut self, readings: &Readings, of: &[usize], share: f64) -> (Vec<usize>, f64) {
+        self.large.resize(readings.tenants.len(), false);
+        for (i, _) in (readings.tenants.iter().enumerate()).filter(|(_, t)| !t.busy) {
+            self.large[i] = false;
+        }
+        let drew = |&i: &usize| {
+            let drew = readings.tenants[i].drew.as_ref().ok()?.get();
+            (drew.is_finite() && drew >= 0.0).then_some((i, drew))
+        };
+        let Some(drew) = of.iter().map(drew).collect::<Option<Vec<_>>>() else {
+            return (Vec::new(), 0.0);
+        };
+        let all: f64 = drew.iter().map(|&(_, drew)| drew).sum();
+        let even = all / drew.len().max(1) as f64;
+        for &(i, drew) in &drew {
+            self.large[i] |= drew >= share * even;
+        }
+        let is_small = |&(i, _): &(usize, f64)| !self.large[i];
+        let (small, drawn): (Vec<usize>, Vec<f64>) = drew.into_iter().filter(is_small).unzip();
+        let drawn: f64 = drawn.iter().sum();
+        (small, if all > 0.0 { drawn / all } else { 0.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::capability::Unavailable;
+    use weir_model::units::{GbPerSec, Nanos};
+
+    use super::*;
+    use crate::readings::TenantReadings;
+
+    fn readings(cores: &[u32]) -> Readings {
+        let none = || Unavailable::because("not counted");
+        Readings {
+            length: Nanos(1e9),
+            table: Err(none()),
+            fast_table: Err(none()),
+            slow_table: Err(none()),
+            ingress: Err(none()),
+            fast: Err(none()),
+            slow: Err(none()),
+            probe: Err(none()),
+            tenants: (cores.iter())
+                .map(|&cores| TenantReadings {
+                    role: Role::Restrained,
+                    cores,
+                    busy: true,
+                    drew: Err(none()),
+                })
+                .collect(),
+        }
+    }
+
+    fn share(readings: &Readings, units: f64) -> Decision {
+        Division::default().share(readings, units, Grain::Time, SMALL, Why::rule("test"))
+    }
+
+    #[test]
+    fn the_small_keep_theirs_and_the_bully_gets_the_rest() {
+        let shared = share(&readings(&[1, 16, 1]), 4.0);
+        assert!(shared.limits[0].is_free() && shared.limits[2].is_free());
+        assert!((shared.limits[1].units(16) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn more_than_all_cores_is_free() {
+        let shared = share(&readings(&[4, 4]), 9.0);
+        assert!(shared.limits.iter().all(Limit::is_free));
+    }
+
+    #[test]
+    fn who_draws_little_is_left_alone() {
+        let mut readings = readings(&[4, 12]);
+        readings.tenants[0].drew = Ok(GbPerSec(1.0));
+        readings.tenants[1].drew = Ok(GbPerSec(9.0));
+        let shared = share(&readings, 4.0);
+        assert!(shared.limits[0].is_free());
+        assert!((shared.limits[1].units(12) - 3.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_draws_little_only_under_a_limit_stays_limited() {
+        let (mut division, mut readings) = (Division::default(), readings(&[4, 12]));
+        let mut limits = Vec::new();
+        for drew in [(6.0, 6.0), (1.0, 9.0), (1.0, 9.0)] {
+            readings.tenants[0].drew = Ok(GbPerSec(drew.0));
+            readings.tenants[1].drew = Ok(GbPerSec(drew.1));
+            let shared = division.share(&readings, 4.0, Grain::Time, SMALL, Why::rule("test"));
+            limits.push(shared.limits);
+        }
+        assert!(limits.iter().flatten().all(|limit| !limit.is_free()));
+        assert_eq!(limits[0], limits[2]);
+    }
+}
