@@ -72,6 +72,9 @@ pub struct Why {
     /// How long a request to the slow tier holds its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Nanos>,
+    /// How long requests waited before the table, if this was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Nanos>,
     /// The latency of a load from the fast tier, if it was probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Nanos>,
@@ -88,6 +91,7 @@ impl Why {
         Self {
             rule: rule.into(),
             slow: None,
+            wait: None,
             probe: None,
             target: None,
             level: 0,

@@ -115,6 +115,7 @@ impl LogLine {
         }
         let compared = [
             ("a request for the slow tier stayed", why.slow),
+            ("requests waited before the table", why.wait),
             ("a load from the fast tier took", why.probe),
         ];
         for (what, time) in compared {

@@ -68,13 +68,13 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
     let csv = place.run("runs export 1 --format csv");
     assert_eq!(csv.out().lines().count(), 25, "{}", csv.out());
 
-    let explained = place.run("steer explain 2 --run 1").expect(0);
-    let explained = explained.out();
+    let explained = place.run("steer explain 1 --run 1").expect(0).out();
     for part in [
-        "The limit of ",
+        "The limit of bully: ",
         "Because:",
-        " may be limited:",
+        "Tenant bully may be limited:",
         "Tier dram moved",
+        "requests waited before the table",
     ] {
         assert!(explained.contains(part), "{part}: {explained}");
     }

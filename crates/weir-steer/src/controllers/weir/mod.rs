@@ -12,7 +12,7 @@
 mod held;
 mod learn;
 mod range;
-mod roster;
+mod running;
 mod steps;
 mod tuning;
 mod view;
@@ -29,7 +29,7 @@ use crate::readings::Readings;
 use held::ActiveLimit;
 use learn::{Learning, Lesson};
 use range::Range;
-use roster::Roster;
+use running::RunningTenants;
 use steps::Steps;
 use view::View;
 
@@ -82,7 +82,7 @@ pub struct Weir {
     /// Windows without limits, because a limit did not help.
     in_vain: u32,
     /// The tenants that run.
-    roster: Roster,
+    running: RunningTenants,
     /// The limits in force.
     limits: Vec<Limit>,
     /// The division of the limit among tenants.
@@ -100,7 +100,7 @@ impl Weir {
             learning: None,
             capacity: 0.0,
             in_vain: 0,
-            roster: Roster::default(),
+            running: RunningTenants::default(),
             limits: Vec::new(),
             division: Division::default(),
         }
@@ -185,7 +185,7 @@ impl Weir {
             self.held = self.first(cores, view, &device, false);
             return ("the mix of reads and writes changed: a new limit", queue);
         }
-        if self.roster.are_others() {
+        if self.running.are_others() {
             held.seek_again(&device, cores);
         }
         held.range.grow_older(self.config.tuning.forget);
@@ -361,13 +361,22 @@ impl Controller for Weir {
         }
         let (why, grain) = match View::of(readings, self.config.fast) {
             Some(view) => {
-                if self.roster.observe(readings, self.in_vain > 0) {
+                if self.running.observe(readings, self.in_vain > 0) {
                     self.in_vain = 0;
                 }
                 let cores = f64::from(readings.restrained_cores());
-                let (rule, target) = self.decide(cores, &view);
-                let grain = self.device(&view).grain;
-                (Why::compared(rule, view.residency, target), grain)
+                let wait = view.wait.filter(|_| self.held.is_none());
+                let (rule, queue) = self.decide(cores, &view);
+                let why = match wait {
+                    // What decides while no tenant is limited, see `fills`.
+                    Some(wait) => Why {
+                        wait: Some(wait),
+                        target: Some(self.config.fast * self.config.tuning.wait),
+                        ..Why::rule(rule)
+                    },
+                    None => Why::compared(rule, view.residency, queue),
+                };
+                (why, self.device(&view).grain)
             }
             None => (
                 Why::rule("as before: no readings of the slow tier"),

@@ -91,16 +91,19 @@ fn tiers(status: &StatusDocument, window: &WindowRecord) -> Vec<String> {
 }
 
 fn why(window: &WindowRecord) -> Vec<String> {
-    let mut lines = vec![format!("because: {}", window.why.rule)];
-    if let (Some(slow), Some(target)) = (window.why.slow, window.why.target) {
-        lines.push(format!(
-            "         {slow:.0} in the table, compared with {target:.0}"
-        ));
-    }
-    if let (Some(probe), Some(target)) = (window.why.probe, window.why.target) {
-        lines.push(format!(
-            "         {probe:.0} for a load of the fast tier, compared with {target:.0}"
-        ));
+    let why = &window.why;
+    let mut lines = vec![format!("because: {}", why.rule)];
+    let compared = [
+        (why.slow, "in the table"),
+        (why.wait, "before the table"),
+        (why.probe, "for a load of the fast tier"),
+    ];
+    for (time, what) in compared {
+        if let (Some(time), Some(target)) = (time, why.target) {
+            lines.push(format!(
+                "         {time:.0} {what}, compared with {target:.0}"
+            ));
+        }
     }
     lines
 }

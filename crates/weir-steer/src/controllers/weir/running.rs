@@ -7,7 +7,7 @@ const STAYS: u32 = 2;
 
 /// The tenants that run, and those that ran.
 #[derive(Debug, Clone, Default)]
-pub struct Roster {
+pub struct RunningTenants {
     /// The tenants that ran since a limit did not help.
     met: Vec<bool>,
     /// The tenants that may be limited and run.
@@ -17,7 +17,7 @@ pub struct Roster {
     are_others: bool,
 }
 
-impl Roster {
+impl RunningTenants {
     /// A window. While `in_vain`, because a limit did not help, returns whether a tenant began that did not run
     /// then: for that one the limit may help.
     pub fn observe(&mut self, readings: &Readings, in_vain: bool) -> bool {
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn a_tenant_counts_as_new_once_while_a_limit_was_in_vain() {
-        let mut roster = Roster::default();
-        assert!(!roster.observe(&window([true, false]), false));
-        assert!(!roster.observe(&window([true, false]), true));
-        assert!(roster.observe(&window([true, true]), true));
-        assert!(!roster.observe(&window([true, false]), true));
-        assert!(!roster.observe(&window([true, true]), true));
+        let mut running = RunningTenants::default();
+        assert!(!running.observe(&window([true, false]), false));
+        assert!(!running.observe(&window([true, false]), true));
+        assert!(running.observe(&window([true, true]), true));
+        assert!(!running.observe(&window([true, false]), true));
+        assert!(!running.observe(&window([true, true]), true));
     }
 
     #[test]
     fn a_window_without_work_is_no_end() {
-        let mut roster = Roster::default();
+        let mut running = RunningTenants::default();
         let mut after = |busy| {
-            roster.observe(&window(busy), false);
-            roster.are_others()
+            running.observe(&window(busy), false);
+            running.are_others()
         };
         let both = [true, true];
         assert!(!after(both) && after(both));
