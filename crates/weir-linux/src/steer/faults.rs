@@ -498,8 +498,17 @@ fn what_others_do_at_any_step_is_kept_or_told() {
     }
 }
 
+/// A case is two lives with each write synchronised; `PROPTEST_CASES` asks for more.
+fn sixteen_unless_asked() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => usual,
+        None => ProptestConfig { cases: 16, ..usual },
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #![proptest_config(sixteen_unless_asked())]
 
     #[test]
     fn whatever_happens_only_what_others_did_is_left(

@@ -29,13 +29,13 @@ impl Division {
         why: Why,
     ) -> Decision {
         let mut limits = vec![Limit::FREE; readings.tenants.len()];
-        let may_be_held: Vec<usize> = (readings.tenants.iter().enumerate())
+        let limitable: Vec<usize> = (readings.tenants.iter().enumerate())
             .filter(|(_, t)| t.role == Role::Restrained && t.busy)
             .map(|(i, _)| i)
             .collect();
-        let (small, part) = self.small(readings, &may_be_held, small);
+        let (small, part) = self.small(readings, &limitable, small);
         let mut left = units * (1.0 - part);
-        let mut wanting: Vec<(u32, usize)> = (may_be_held.iter())
+        let mut wanting: Vec<(u32, usize)> = (limitable.iter())
             .filter(|&i| !small.contains(i))
             .map(|&i| (readings.tenants[i].cores, i))
             .collect();
