@@ -24,7 +24,7 @@ mod pages;
 mod params;
 mod pmu;
 mod regulate;
-mod rng;
+pub mod rng;
 mod sampling;
 mod storage;
 mod uncore;

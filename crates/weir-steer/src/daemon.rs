@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_window_of_many_nobody_is_limited() {
+    fn after_a_far_too_long_window_no_tenant_is_limited() {
         let window = Nanos(250e6);
         let mut awake = Awake {
             controller: Box::new(Half),

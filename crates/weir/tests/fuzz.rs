@@ -255,7 +255,12 @@ fn fuzz_bytes(target: &str, files: &[Vec<u8>], check: impl Fn(&[u8])) {
     let began = Instant::now();
     let mut cases = 0;
     while cases == 0 || began.elapsed() < Duration::from_secs(seconds) {
-        let bytes = Damage::of(seed, cases).apply(files);
+        let bytes = Damage {
+            seed,
+            case: cases,
+            drawn: 0,
+        }
+        .apply(files);
         if catch_unwind(AssertUnwindSafe(|| check(&bytes))).is_err() {
             let kept = std::env::temp_dir().join(format!("weir-fuzz-{target}-{seed}-{cases}"));
             std::fs::write(&kept, &bytes).unwrap();
@@ -269,20 +274,18 @@ fn fuzz_bytes(target: &str, files: &[Vec<u8>], check: impl Fn(&[u8])) {
     println!("{target}: {cases} cases");
 }
 
-/// Draws from SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Damage(u64);
+/// The damage of one case.
+struct Damage {
+    seed: u64,
+    case: u64,
+    drawn: u64,
+}
 
 impl Damage {
-    fn of(seed: u64, case: u64) -> Self {
-        Self(seed.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ case)
-    }
-
     fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % most.max(1) as u64) as usize
+        self.drawn += 1;
+        let index = self.case << 32 | self.drawn;
+        weir_sim::rng::below(self.seed, index, most.max(1) as u64) as usize
     }
 
     /// One of the files after one to eight changes: bytes turned, pieces removed, repeated or taken from another

@@ -464,16 +464,16 @@ impl Machine for LinuxMachine {
         let settings = self.settings.take();
         let restored = settings.map_or(Ok(Vec::new()), SystemSettings::restore);
         let restored = restored.map_err(|why| MachineError::NotRestored(vec![why.reason]));
-        let told = restored.map(|left| left.iter().map(ToString::to_string).collect());
+        let different = restored.map(|left| left.iter().map(ToString::to_string).collect());
         let Some(pool) = self.pool.take() else {
-            return told.map(|warnings| RunNotes {
+            return different.map(|warnings| RunNotes {
                 warnings,
                 ..RunNotes::default()
             });
         };
         let (mut notes, regions) = pool.dismiss()?;
-        let told: Vec<String> = told?;
-        notes.warnings.extend(told);
+        let different: Vec<String> = different?;
+        notes.warnings.extend(different);
         *self
             .host
             .kept

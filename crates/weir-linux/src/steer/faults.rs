@@ -282,10 +282,10 @@ fn an_end_on_a_full_disk_says_that_the_journal_still_names_what_is_restored() {
     events.push(Event::Full);
     let not = live(&machine, &paper, &life, &events).unwrap();
     assert_eq!(differences(&before, &machine.tree()), [""; 0]);
-    let [told] = &not[..] else {
+    let [unwritten] = &not[..] else {
         panic!("{not:?}");
     };
-    assert!(told.cause.is_refused() && told.to_string().contains("still names"));
+    assert!(unwritten.cause.is_refused() && unwritten.to_string().contains("still names"));
     assert!(paper.text().contains("cpu.max"));
     // If the disk has space again by the end, the journal says what is in force.
     let (paper, life) = (Paper::default(), Life::default());

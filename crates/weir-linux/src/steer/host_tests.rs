@@ -436,7 +436,7 @@ fn tenants_that_nobody_named_come_and_go() {
 }
 
 #[test]
-fn a_window_in_which_the_system_was_suspended_is_no_observation() {
+fn a_window_with_a_suspend_has_no_counts() {
     let machine = Machine::new();
     let b = "cgroup:/b";
     let mut host = host(&machine, config(&[b])).unwrap();

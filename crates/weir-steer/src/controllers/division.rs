@@ -10,8 +10,8 @@ pub const SMALL: f64 = 0.5;
 /// The division while tenants are limited.
 #[derive(Debug, Clone, Default)]
 pub struct Division {
-    /// The tenants that drew too much to be left without a limit. That they draw little under it is no reason
-    /// to remove it.
+    /// The tenants that drew too much to be left without a limit. A tenant that draws little only because of its
+    /// limit keeps the limit.
     large: Vec<bool>,
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_small_keep_theirs_and_the_bully_gets_the_rest() {
+    fn small_tenants_are_free_and_the_large_one_gets_the_rest() {
         let shared = share(&readings(&[1, 16, 1]), 4.0);
         assert!(shared.limits[0].is_free() && shared.limits[2].is_free());
         assert!((shared.limits[1].units(16) - 2.0).abs() < 1e-9);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_draws_little_is_left_alone() {
+    fn a_tenant_that_draws_little_is_not_limited() {
         let mut readings = readings(&[4, 12]);
         readings.tenants[0].drew = Ok(GbPerSec(1.0));
         readings.tenants[1].drew = Ok(GbPerSec(9.0));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_draws_little_only_under_a_limit_stays_limited() {
+    fn a_tenant_that_draws_little_only_under_a_limit_stays_limited() {
         let (mut division, mut readings) = (Division::default(), readings(&[4, 12]));
         let mut limits = Vec::new();
         for drew in [(6.0, 6.0), (1.0, 9.0), (1.0, 9.0)] {

@@ -5,6 +5,7 @@ use weir_model::platform::{Library, Platform};
 use weir_model::tenant::{Placement, Reads, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
+use weir_sim::rng::mix;
 use weir_steer::Role;
 use weir_steer::steered::SteeredTenant;
 
@@ -28,10 +29,9 @@ impl Dice {
     }
 
     fn next(&mut self) -> u64 {
+        let drawn = mix(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
+        drawn
     }
 
     /// A number from `low` to `high`.

@@ -6,6 +6,7 @@ use std::fmt;
 
 use weir_steer::Role;
 use weir_steer::control_loop::Step;
+use weir_steer::guard::Bounds;
 use weir_steer::steered::SteeredTenant;
 
 use crate::library::{Bench, Free, Given};
@@ -54,8 +55,8 @@ fn alone(bench: &Bench, phase: &[SteeredTenant], role: Role) -> Vec<f64> {
 }
 
 impl Kept {
-    /// Draws a machine and measures it; also every window under control.
-    pub fn measure(seed: u64) -> (Self, Vec<Step>) {
+    /// Draws a machine and measures it.
+    pub fn measure(seed: u64) -> Self {
         let drawn = Drawn::new(seed);
         let given = match drawn.is_measured {
             true => Given::Allocation,
@@ -103,11 +104,11 @@ impl Kept {
                         .sum::<f64>()
                 });
                 let free = racing.sum::<f64>() / f64::from(ALONE - 1);
-                let (held, uncontrolled) = match role {
+                let (controlled, uncontrolled) = match role {
                     Role::Protected => (&mut kept.fast, &mut kept.free.0),
                     _ => (&mut kept.slow, &mut kept.free.1),
                 };
-                held.push(mean / together);
+                controlled.push(mean / together);
                 uncontrolled.push(free / together);
                 if role != Role::Restrained {
                     continue;
@@ -127,7 +128,7 @@ impl Kept {
         }
         let parts = totals.iter().filter(|(_, fair)| *fair > 0.0);
         kept.least = parts.map(|(had, fair)| had / fair).fold(1.0, f64::min);
-        (kept, steps)
+        kept
     }
 
     /// The mean of the phases; a value above that of a side alone counts as equal to it.
@@ -142,7 +143,7 @@ impl Kept {
 
     /// Whether a restrained tenant gets less than the floor of the bounds.
     pub fn is_starved(&self) -> bool {
-        self.least_window < 0.01
+        self.least_window < Bounds::default().floor.get()
     }
 }
 

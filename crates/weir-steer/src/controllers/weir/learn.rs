@@ -30,7 +30,6 @@ pub struct Learning {
     /// The narrowest limit with a queue.
     much: Option<f64>,
     windows: u32,
-    tuning: Tuning,
 }
 
 /// A hold under which the device has no queue.
@@ -51,7 +50,7 @@ pub enum Lesson {
 
 impl Learning {
     /// Begins with a window in which no tenant was limited and the slow tier filled the table.
-    pub fn from_free(view: &View, tuning: Tuning) -> Self {
+    pub fn from_free(view: &View) -> Self {
         Self {
             full: view.gives,
             loaded: view.residency,
@@ -61,7 +60,6 @@ impl Learning {
             little: None,
             much: None,
             windows: 0,
-            tuning,
         }
     }
 
@@ -71,23 +69,23 @@ impl Learning {
     }
 
     /// The first limit.
-    pub fn first(steps: &Steps, tuning: &Tuning) -> f64 {
+    pub fn first(steps: &Steps<'_>) -> f64 {
         let least = match steps.grain {
             Grain::Time => 1.0,
             Grain::Wide(step) | Grain::Narrow(step) => step.get(),
         };
-        steps.nearest((steps.cores * tuning.probe).max(least))
+        steps.nearest((steps.cores * steps.tuning.probe).max(least))
     }
 
     /// A window under a limit.
-    pub fn observe(&mut self, view: &View, units: f64, steps: &Steps) -> Lesson {
-        let (tuning, grain) = (self.tuning, steps.grain);
+    pub fn observe(&mut self, view: &View, units: f64, steps: &Steps<'_>) -> Lesson {
+        let (tuning, grain) = (steps.tuning, steps.grain);
         self.windows += 1;
-        if self.is_queued(view) {
+        if self.is_queued(view, tuning) {
             self.much = Some(self.much.map_or(units, |much| much.min(units)));
             let to = self.between().unwrap_or(0.5 * units);
             let next = steps.below(units, to);
-            return match self.is_new(next) && next < units {
+            return match self.is_new(next, tuning) && next < units {
                 true => Lesson::Next(next),
                 false => self.known(view, next, grain),
             };
@@ -118,15 +116,14 @@ impl Learning {
         let is_too_much = grain != Grain::Time
             && view.gives >= self.full * tuning.near_enough
             && expected > self.full.get() * tuning.beyond;
-        match self.is_new(next) && next < steps.cores && !is_too_much {
+        match self.is_new(next, tuning) && next < steps.cores && !is_too_much {
             true => Lesson::Next(next),
             false => self.known(view, units, grain),
         }
     }
 
     /// Whether requests wait in a queue, or others were harmed.
-    fn is_queued(&self, view: &View) -> bool {
-        let tuning = &self.tuning;
+    fn is_queued(&self, view: &View, tuning: &Tuning) -> bool {
         match self.rest {
             Some(rest) => {
                 view.residency > rest * tuning.learn_queued
@@ -145,8 +142,8 @@ impl Learning {
     }
 
     /// Whether there is an untried limit between the known ones, and time to try it.
-    fn is_new(&self, units: f64) -> bool {
-        self.windows < self.tuning.learn_patience
+    fn is_new(&self, units: f64, tuning: &Tuning) -> bool {
+        self.windows < tuning.learn_patience
             && self.much.is_none_or(|much| units < much)
             && self.little.is_none_or(|little| units > little.units)
     }

@@ -9,7 +9,7 @@
 //! searches between limits that were too narrow (the device could give more) and limits that were too wide
 //! (its queue grew, or more brought no more), and then stays.
 
-mod held;
+mod active_limit;
 mod learn;
 mod range;
 mod running;
@@ -26,7 +26,7 @@ use crate::controller::{Controller, Decision, Why};
 use crate::knee::Knee;
 use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
-use held::ActiveLimit;
+use active_limit::ActiveLimit;
 use learn::{Learning, Lesson};
 use range::Range;
 use running::RunningTenants;
@@ -50,7 +50,7 @@ pub struct WeirConfig {
 }
 
 impl WeirConfig {
-    /// Nothing known beside these residencies, and no bandwidth allocation.
+    /// Only these residencies are known, and there is no bandwidth allocation.
     pub fn new(fast: Nanos, slow: Option<Nanos>) -> Self {
         Self {
             fast,
@@ -212,13 +212,17 @@ impl Weir {
         device: &Knee,
         is_new: bool,
     ) -> Option<ActiveLimit> {
-        let steps = Steps::new(cores, device.grain, &self.config.tuning);
+        let steps = Steps {
+            cores,
+            grain: device.grain,
+            tuning: &self.config.tuning,
+        };
         let units = if device.units.is_finite() {
             let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
             steps.nearest(units)
         } else if is_new {
-            self.learning = Some(Learning::from_free(view, self.config.tuning));
-            Learning::first(&steps, &self.config.tuning)
+            self.learning = Some(Learning::from_free(view));
+            Learning::first(&steps)
         } else {
             return None;
         };
@@ -246,7 +250,11 @@ impl Weir {
         held: &mut ActiveLimit,
     ) -> &'static str {
         held.is_new = false;
-        let steps = Steps::new(cores, device.grain, &self.config.tuning);
+        let steps = Steps {
+            cores,
+            grain: device.grain,
+            tuning: &self.config.tuning,
+        };
         match learning.observe(view, held.units, &steps) {
             Lesson::Next(units) => {
                 held.units = units;
@@ -282,7 +290,11 @@ impl Weir {
         held: &mut ActiveLimit,
     ) -> &'static str {
         let tuning = self.config.tuning;
-        let steps = Steps::new(cores, device.grain, &tuning);
+        let steps = Steps {
+            cores,
+            grain: device.grain,
+            tuning: &tuning,
+        };
         let queue = device.rest * tuning.queued;
         let units = held.units;
         held.is_new = false;

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_counts_as_new_once_while_a_limit_was_in_vain() {
+    fn a_tenant_that_begins_is_new_once() {
         let mut running = RunningTenants::default();
         assert!(!running.observe(&window([true, false]), false));
         assert!(!running.observe(&window([true, false]), true));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_without_work_is_no_end() {
+    fn one_idle_window_does_not_end_a_tenant() {
         let mut running = RunningTenants::default();
         let mut after = |busy| {
             running.observe(&window(busy), false);

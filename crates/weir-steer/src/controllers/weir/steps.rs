@@ -8,28 +8,16 @@ const REACH: f64 = 2.0;
 
 /// The limits of tenants with so many cores together.
 #[derive(Debug, Clone, Copy)]
-pub struct Steps {
+pub struct Steps<'a> {
     pub cores: f64,
     pub grain: Grain,
-    /// The least running, in cores.
-    least: f64,
-    /// The next limit is searched in steps of this part of the present one.
-    part: f64,
+    pub tuning: &'a Tuning,
 }
 
-impl Steps {
-    pub fn new(cores: f64, grain: Grain, tuning: &Tuning) -> Self {
-        Self {
-            cores,
-            grain,
-            least: tuning.least,
-            part: tuning.part,
-        }
-    }
-
+impl Steps<'_> {
     /// The nearest limit that can be set.
     pub fn nearest(&self, units: f64) -> f64 {
-        let units = units.max(self.least);
+        let units = units.max(self.tuning.least);
         let whole = match self.grain {
             // Cores with a part of their time run it at the same time.
             Grain::Time if units > 1.0 => units.round(),
@@ -41,7 +29,7 @@ impl Steps {
     /// The limit nearest to `to` among those below `units`.
     pub fn below(&self, units: f64, to: f64) -> f64 {
         let mut held = self.offsets(units).map(|off| self.nearest(to - off));
-        held.find(|&to| to < units).unwrap_or(self.least)
+        held.find(|&to| to < units).unwrap_or(self.tuning.least)
     }
 
     /// The limit nearest to `to` among those above `units`.
@@ -51,7 +39,7 @@ impl Steps {
     }
 
     fn offsets(&self, units: f64) -> impl Iterator<Item = f64> {
-        let part = self.part;
+        let part = self.tuning.part;
         (0..=(REACH / part) as u32).map(move |n| f64::from(n) * part * units)
     }
 }

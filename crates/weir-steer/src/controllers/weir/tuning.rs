@@ -2,6 +2,7 @@
 //!
 //! None may be fitted to a result with two tenants. `tests/constants.rs` halves and doubles each.
 
+use super::super::division::SMALL;
 use crate::tuning::constants;
 
 constants! {
@@ -99,6 +100,6 @@ constants! {
         // The division among tenants.
 
         /// A tenant that draws less than this share of an equal part is not limited.
-        small: f64 = 0.5, plain;
+        small: f64 = SMALL, plain;
     }
 }
