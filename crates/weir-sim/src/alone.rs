@@ -51,6 +51,6 @@ impl MemoryAlone {
     /// Reads line number `line` of the tier. The request comes at `at`, counted from the start. Returns when
     /// the data is there. Calls must come in order of time.
     pub fn read(&mut self, line: u64, at: Nanos) -> Nanos {
-        nanos(self.tier.read(line, false, ps(at), &mut self.shared))
+        nanos(self.tier.read_at_once(line, ps(at), &mut self.shared))
     }
 }

@@ -71,6 +71,11 @@ impl Kind {
         matches!(self, Kind::Wcilf)
     }
 
+    /// Whether it is a line that leaves a cache, so that a core's buffer holds it until memory can accept it.
+    pub const fn holds_buffer(self) -> bool {
+        matches!(self, Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict)
+    }
+
     /// The number of kinds that cores and devices send.
     pub const COUNT: usize = Kind::IoWrite as usize + 1;
 

@@ -73,7 +73,7 @@ fn either_socket_sees_the_others_memory_alike() {
             for threads in [1, 16] {
                 let here = gbps(&bed, stream(op, first, 0..threads));
                 let there = gbps(&bed, stream(op, second, BEYOND..BEYOND + threads));
-                assert_near(&format!("{op} {threads} {second}"), there, here, 0.06);
+                assert_near(&format!("{op} {threads} {second}"), there, here, 0.08);
             }
         }
         let set = Bytes::mib(512);

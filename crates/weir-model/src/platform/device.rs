@@ -46,12 +46,22 @@ keys! {
 
     /// The device controller.
     Controller {
-        /// Requests the controller holds; the host's link credits.
+        /// Reads that the controller holds, and as many written lines: the host's link credits of each.
         queue: defaulted u32 = "queue", "48", 1 to 4096;
         /// Lines of its write buffer: a write completes when it is in.
         write_buffer: defaulted u32 = "write_buffer", "256", 1 to 65536;
         /// Requests it looks over for one that hits an open row; 1 serves in order.
         reorder_window: defaulted u32 = "reorder_window", "16", 1 to 1024;
+        /// Write-queue entries of a subchannel, behind the write buffer.
+        write_queue: defaulted u32 = "write_queue", "48", 1 to 1024;
+        /// Share of those entries at which the controller turns from reads to writes.
+        drain_at: defaulted f64 = "drain_at", "0.5", 0.05 to 1.0;
+        /// Share of them at which it turns back.
+        drain_to: defaulted f64 = "drain_to", "0.1", 0.0 to 1.0;
+        /// An open row is closed when nothing has used it for so long.
+        row_close: defaulted Nanos = "row_close", "600 ns", 1 to 100000;
+        /// Share of the path between home agent and device that is on the host's side of the link.
+        host_share: defaulted f64 = "host_share", "0.5", 0.0 to 1.0;
     }
 
     /// A device as measured with one tenant on an otherwise idle machine.

@@ -238,6 +238,12 @@ keys! {
         read_queue: defaulted u32 = "dram.read_queue", "48", 1 to 1024;
         /// Write-pending-queue entries of a subchannel.
         write_queue: defaulted u32 = "dram.write_queue", "48", 1 to 1024;
+        /// Share of those entries at which the controller turns from reads to writes.
+        drain_at: defaulted f64 = "dram.drain_at", "0.8", 0.05 to 1.0;
+        /// Share of them at which it turns back.
+        drain_to: defaulted f64 = "dram.drain_to", "0.375", 0.0 to 1.0;
+        /// An open row is closed when nothing has used it for so long.
+        row_close: defaulted Nanos = "dram.row_close", "600 ns", 1 to 100000;
         /// Measured with one tenant on an otherwise idle machine.
         measured: group DramMeasured;
     }

@@ -72,11 +72,6 @@ impl Attached {
     pub fn is_remote(&self) -> bool {
         self.place == Place::Remote
     }
-
-    /// Whether this is one device on the threads' own socket, as devices are measured.
-    pub fn is_as_measured(&self) -> bool {
-        self.ways == 1 && self.place == Place::Local
-    }
 }
 
 /// Where a device is attached.

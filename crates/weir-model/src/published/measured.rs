@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::access::Op;
 use crate::diagnostic::{Collector, Mistakes, quote};
-use crate::platform::{MeasuredLog, Platform};
+use crate::platform::{MeasuredLog, Place, Platform};
 use crate::toml::MOST_BYTES;
 use crate::topology::TierName;
 use crate::units::{GbPerSec, Gigahertz, Nanos};
@@ -122,6 +122,12 @@ impl Curve {
         self.points.iter().fold(GbPerSec(0.0), peak)
     }
 
+    /// Whether its threads ran on another socket than the device is attached to. In the log of EuroSys 2024
+    /// the card is at `d0`, and the domain `d3` is of the other socket.
+    pub fn is_from_other_socket(&self) -> bool {
+        self.at == "d3"
+    }
+
     /// The points whose chase reached the memory: at least four fifths of its idle latency. Where the
     /// chase shared a cache with its load, instruments log less.
     pub fn of_memory(&self, idle: Nanos) -> impl Iterator<Item = &CurvePoint> {
@@ -131,7 +137,8 @@ impl Curve {
 }
 
 impl Platform {
-    /// The logged curves of its tiers: of the host's DRAM, and of devices on the threads' own socket.
+    /// The logged curves of its tiers: of the host's DRAM, and of single devices on the threads' own socket or
+    /// on the other one.
     pub fn measured_curves(&self) -> Vec<(TierName, Curve)> {
         let clock = self.host.core.clock.value;
         let of = |tier: TierName, log: &Option<MeasuredLog>| -> Vec<(TierName, Curve)> {
@@ -140,8 +147,10 @@ impl Platform {
         };
         let mut all = of(TierName::dram(), &self.host.log);
         for (n, attached) in self.devices.iter().enumerate() {
-            if attached.is_as_measured() {
-                all.extend(of(TierName::cxl(n), &attached.device.log));
+            if attached.ways == 1 && attached.place != Place::Switch {
+                let curves = of(TierName::cxl(n), &attached.device.log).into_iter();
+                let far = attached.is_remote();
+                all.extend(curves.filter(|(_, curve)| curve.is_from_other_socket() == far));
             }
         }
         all

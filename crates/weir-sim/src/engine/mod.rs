@@ -106,20 +106,23 @@ impl Engine {
             }
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
                 match stage {
-                    Stage::Answered | Stage::Held => {
+                    Stage::Answered => {
                         let (request, at, taken) = self.uncore.release(id, time);
                         if let Some(t) = taken {
                             self.write_back_taken(t as usize, time);
                         }
-                        if stage == Stage::Held {
+                        if request.held {
                             self.write_back_taken(request.thread as usize, time);
                         }
                         self.answered(&request, time, at);
                     }
                     Stage::Pulled => {
-                        let (t, index) = self.uncore.pulled(id);
+                        let (t, index) = self.uncore.pulled(id, time);
                         self.buffer_free(t, index, time);
                     }
+                    Stage::Arrives => self.uncore.arrive(id, time),
+                    Stage::Returns => self.uncore.returned(id, time),
+                    Stage::Refills => self.uncore.refill(id, time),
                     Stage::Leaves => {
                         if let Some(t) = self.uncore.leave(id, time) {
                             self.write_back_taken(t as usize, time);

@@ -1,8 +1,9 @@
 //! One DRAM channel with its own scheduler: banks, data bus, write queue, refresh.
 
+use std::collections::VecDeque;
+
 use super::bank::{Bank, BankTiming, RowState};
 use super::calendar::Calendar;
-use super::credits::Credits;
 use crate::clock::Ps;
 use crate::divide::Divisor;
 
@@ -27,8 +28,11 @@ pub struct ChannelConfig {
     pub read_to_write: Ps,
     /// See `read_to_write`.
     pub write_to_read: Ps,
-    /// Write-queue entries; a write is accepted when it is in the queue.
+    /// Write-queue entries; a written line holds one until its data has crossed the bus.
     pub write_queue: u32,
+    /// Waiting writes at which a turn of writes begins, and those that it leaves; the first is more.
+    pub drain_at: u32,
+    pub drain_to: u32,
     /// Requests that the scheduler searches for an open row; 1 keeps the order of arrival.
     pub window: u32,
     /// Whether a refresh stops the rank, or one bank.
@@ -121,7 +125,8 @@ pub struct Channel {
     last_data: Ps,
     requests: u64,
     pending: Vec<PendingWrite>,
-    write_credits: Credits,
+    /// When the entries of the writes that are booked are free again, in order.
+    leaving: VecDeque<Ps>,
     drain_at: usize,
     drain_to: usize,
     reads_at_drain: u64,
@@ -160,7 +165,7 @@ impl Channel {
             0
         };
         let activations = (0..paced).map(|_| Calendar::new(t.faw / 4)).collect();
-        let drain_at = (config.write_queue as usize * 4 / 5).max(1);
+        let drain_at = config.drain_at as usize;
         Self {
             banks,
             activations,
@@ -168,9 +173,9 @@ impl Channel {
             last_data: 0,
             requests: 0,
             pending: Vec::with_capacity(drain_at),
-            write_credits: Credits::new(config.write_queue),
+            leaving: VecDeque::with_capacity(config.write_queue as usize),
             drain_at,
-            drain_to: config.write_queue as usize * 3 / 8,
+            drain_to: config.drain_to.min(config.drain_at - 1) as usize,
             reads_at_drain: 0,
             owed: 0,
             turn: Vec::with_capacity(drain_at),
@@ -207,21 +212,52 @@ impl Channel {
         data + self.config.read_slot
     }
 
-    /// Passes a line to the write queue at `ready`; returns when the queue has accepted it.
+    /// Whether a written line that comes at `at` finds an entry of the write queue.
+    #[inline]
+    pub fn has_room(&mut self, at: Ps) -> bool {
+        let entries = self.config.write_queue as usize;
+        while self.pending.len() + self.leaving.len() >= entries {
+            match self.leaving.front() {
+                Some(&left) if left <= at => self.leaving.pop_front(),
+                _ => return false,
+            };
+        }
+        true
+    }
+
+    /// When the next entry of a full write queue is free.
+    pub fn next_room(&self) -> Ps {
+        self.leaving.front().copied().unwrap_or(0)
+    }
+
+    /// Puts a line that comes at `ready` into the write queue as soon as an entry is free; returns when that
+    /// is.
     #[inline]
     pub fn write(&mut self, line: u64, ready: Ps) -> Ps {
+        let mut at = ready;
+        if !self.has_room(ready) {
+            at = self.leaving.pop_front().unwrap_or(ready);
+        }
+        self.enter(line, at);
+        at
+    }
+
+    /// Puts a line into the write queue at `at`, where it has an entry.
+    #[inline]
+    pub fn enter(&mut self, line: u64, at: Ps) {
         let (bank, row) = self.map.locate(line);
         self.counts.writes += 1;
-        let accepted = self.write_credits.entry(ready);
         self.pending.push(PendingWrite {
             bank,
             row,
-            accepted,
+            accepted: at,
         });
-        if self.pending.len() >= self.drain_at {
-            self.drain(accepted);
+        // No read waits: the next turn begins while the last one is written.
+        let alone = self.counts.reads == self.reads_at_drain;
+        let fewer = if alone { self.drain_to / 2 } else { 0 };
+        if self.pending.len() >= self.drain_at - fewer {
+            self.drain(at, self.drain_to - fewer);
         }
-        accepted
     }
 
     /// Opens a row for a column access; returns when its data may start.
@@ -288,9 +324,9 @@ impl Channel {
     /// rank with the most waiting writes which is not being refreshed. Rows are opened while reads continue.
     /// The turn starts when its writes can follow each other without a gap; until its last write, no read
     /// comes between.
-    fn drain(&mut self, now: Ps) {
+    fn drain(&mut self, now: Ps, rest: usize) {
         let forced = self.pending.len() >= self.config.write_queue as usize;
-        let wanted = (self.pending.len() - self.drain_to).max(1);
+        let wanted = (self.pending.len() - rest).max(1);
         let map = self.map;
         let rank_of = |write: &PendingWrite| map.rank(write.bank);
         let (mut rank, mut most) = (0, 0);
@@ -388,7 +424,12 @@ impl Channel {
         let data = self.book_outside_refresh(write.bank, ready);
         self.close_row_after(write.bank, write.row, data);
         let done = data + self.config.write_slot;
-        self.write_credits.enter(done);
+        // The entry is free when the column is written to.
+        let left = data.saturating_sub(self.config.bank.cl).max(write.accepted);
+        let after = (self.leaving.iter().rev())
+            .take_while(|&&l| l > left)
+            .count();
+        self.leaving.insert(self.leaving.len() - after, left);
         self.counts.write_queue_time += done - write.accepted;
         // It is removed from the queue at the end of the turn.
         self.pending[place].accepted = Ps::MAX;
@@ -472,6 +513,8 @@ mod tests {
             read_to_write: 8_000,
             write_to_read: 5_000,
             write_queue: 48,
+            drain_at: 38,
+            drain_to: 18,
             window: 48,
             refresh_stops_rank: true,
         }

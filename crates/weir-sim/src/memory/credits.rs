@@ -1,72 +1,41 @@
-//! A bounded buffer in front of a resource whose service times are known ahead.
+//! Credits of a device: how many requests of one class it takes before it has answered.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
-use crate::clock::Ps;
-
-/// Entries of a buffer, each with the time when it becomes free again.
-///
-/// Request `k` can enter when request `k - capacity` has left, because requests leave in about the order in
-/// which they came.
-pub struct Credits {
-    leaves: Vec<Ps>,
-    next: usize,
+/// Credits of one class, and the requests that wait for one, in order.
+pub struct Credits<T> {
+    free: u32,
+    waiting: VecDeque<T>,
 }
 
-impl Credits {
-    /// An empty buffer of `capacity` entries (at least one).
-    pub fn new(capacity: u32) -> Self {
+impl<T> Credits<T> {
+    /// This many free credits (at least one).
+    pub fn new(number: u32) -> Self {
         Self {
-            leaves: vec![0; capacity.max(1) as usize],
-            next: 0,
+            free: number.max(1),
+            waiting: VecDeque::new(),
         }
     }
 
-    /// When a request that arrives at `ready` can enter.
+    /// Takes a credit, if one is free.
     #[inline]
-    pub fn entry(&self, ready: Ps) -> Ps {
-        ready.max(self.leaves[self.next])
+    pub fn take(&mut self) -> bool {
+        let free = self.free > 0;
+        self.free -= u32::from(free);
+        free
     }
 
-    /// Admits a request that will leave at `leaves`.
-    #[inline]
-    pub fn enter(&mut self, leaves: Ps) {
-        self.leaves[self.next] = leaves;
-        self.next += 1;
-        if self.next == self.leaves.len() {
-            self.next = 0;
-        }
-    }
-}
-
-/// The same for requests that leave in another order than they came, because some are short and some are
-/// long.
-pub struct QueueSlots {
-    /// When each slot is free again, the earliest first.
-    free: BinaryHeap<Reverse<Ps>>,
-}
-
-impl QueueSlots {
-    /// `capacity` free slots (at least one).
-    pub fn new(capacity: u32) -> Self {
-        Self {
-            free: (0..capacity.max(1)).map(|_| Reverse(0)).collect(),
-        }
+    /// Adds a request that found no credit.
+    pub fn wait(&mut self, request: T) {
+        self.waiting.push_back(request);
     }
 
-    /// When a request that arrives at `ready` can have a slot.
+    /// A credit comes back. It goes to the request that has waited longest, if there is one.
     #[inline]
-    pub fn entry(&self, ready: Ps) -> Ps {
-        self.free.peek().map_or(ready, |free| ready.max(free.0))
-    }
-
-    /// Takes the slot that is free first, until `leaves`.
-    #[inline]
-    pub fn enter(&mut self, leaves: Ps) {
-        if let Some(mut free) = self.free.peek_mut() {
-            *free = Reverse(leaves);
-        }
+    pub fn come_back(&mut self) -> Option<T> {
+        let next = self.waiting.pop_front();
+        self.free += u32::from(next.is_none());
+        next
     }
 }
 
@@ -78,21 +47,32 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_are_inside_than_there_are_places(
-            capacity in 1u32..20,
-            requests in prop::collection::vec((0u64..1000, 1u64..500), 1..200),
+        fn never_more_are_inside_than_there_are_credits_and_they_enter_in_order(
+            number in 1u32..20,
+            comes in prop::collection::vec(any::<bool>(), 1..400),
         ) {
-            let mut slots = QueueSlots::new(capacity);
-            let (mut now, mut stays) = (0, Vec::new());
-            for (gap, stay) in requests {
-                now += gap;
-                let entry = slots.entry(now);
-                prop_assert!(entry >= now);
-                slots.enter(entry + stay);
-                stays.push((entry, entry + stay));
-                let inside = stays.iter().filter(|s| s.0 <= entry && entry < s.1).count();
-                prop_assert!(inside <= capacity as usize);
+            let mut credits = Credits::new(number);
+            let (mut came, mut inside, mut entered) = (0, 0, Vec::new());
+            for comes in comes {
+                if comes {
+                    match credits.take() {
+                        true => {
+                            entered.push(came);
+                            inside += 1;
+                        }
+                        false => credits.wait(came),
+                    }
+                    came += 1;
+                } else if inside > 0 {
+                    match credits.come_back() {
+                        Some(next) => entered.push(next),
+                        None => inside -= 1,
+                    }
+                }
+                prop_assert!(inside <= number);
+                prop_assert_eq!(inside == number || entered.len() == came, true);
             }
+            prop_assert!(entered.is_sorted());
         }
     }
 }

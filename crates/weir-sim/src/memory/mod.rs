@@ -11,4 +11,4 @@ mod tier;
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
 pub use link::{Link, LinkConfig, Peers};
-pub use tier::{DeviceConfig, Shared, TailConfig, Tier, TierConfig, TierCounts};
+pub use tier::{DeviceConfig, Sent, Shared, TailConfig, Tier, TierConfig, TierCounts, Written};

@@ -1,7 +1,9 @@
 //! A tier: the path from the home agent to a set of channels and back.
 
+use std::collections::VecDeque;
+
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
-use super::credits::{Credits, QueueSlots};
+use super::credits::Credits;
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
@@ -45,7 +47,8 @@ pub struct DeviceConfig {
     pub pass: Ps,
     /// Least time between lines that the controller passes in one direction; zero if it is no limit.
     pub gap: Ps,
-    /// Requests that it holds.
+    /// Reads that it takes before it has answered, and the same of written lines: in CXL.mem the two have
+    /// credits of their own (M2S Req and RwD).
     pub queue: u32,
     /// Lines of its write buffer.
     pub write_buffer: u32,
@@ -88,13 +91,28 @@ pub struct TierCounts {
     pub device_time: u64,
 }
 
-/// The result of a write.
-#[derive(Debug, Clone, Copy)]
-pub struct Written {
-    /// How long it waited for a slot in the memory controller or a credit of the device.
-    pub waited: Ps,
-    /// When the home agent knows that it is safe.
-    pub done: Ps,
+/// Names the request for which a tier works, for its caller.
+pub type Ticket = u32;
+
+/// What becomes of a written line that leaves the home agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It is in the write queue of its DRAM channel; the home agent knows so at the time `done`. It had to
+    /// wait for an entry, or not.
+    Queued { done: Ps, waited: bool },
+    /// It arrives at the device at this time.
+    Arrives(Ps),
+    /// It waits for a credit of the device.
+    Waits,
+}
+
+/// What a request does that waited for a credit and got one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// A read: its data is there at this time, as [`Tier::read`] says.
+    Data(Ps),
+    /// A written line: it arrives at the device at this time.
+    Arrives(Ps),
 }
 
 /// Links that several tiers may share.
@@ -113,15 +131,57 @@ impl Shared {
     }
 }
 
+/// A request that waits for a credit.
+struct Waiting {
+    ticket: Ticket,
+    line: u64,
+    /// When it came to the link.
+    at: Ps,
+}
+
+/// A line in the write buffer of its device, which waits for an entry of its channel's write queue.
+struct Buffered {
+    within: u64,
+    since: Ps,
+}
+
 struct Device {
     config: DeviceConfig,
     link: Link,
-    queue: QueueSlots,
-    /// When the slot of the latest read is free.
-    read_left: Ps,
-    write_buffer: Credits,
+    reads: Credits<Waiting>,
+    writes: Credits<Waiting>,
     next_read: Ps,
     next_write: Ps,
+    /// Lines in its write buffer.
+    buffered: u32,
+    /// Lines that came while the write buffer was full: request, line, time.
+    unbuffered: VecDeque<(Ticket, u64, Ps)>,
+}
+
+impl Device {
+    fn new(config: &DeviceConfig) -> Self {
+        Self {
+            link: Link::new(config.link),
+            reads: Credits::new(config.queue),
+            writes: Credits::new(config.queue),
+            next_read: 0,
+            next_write: 0,
+            buffered: 0,
+            unbuffered: VecDeque::new(),
+            config: config.clone(),
+        }
+    }
+
+    /// Sends a line that has a credit; returns when the device has it. The controller passes lines no faster
+    /// in this direction than in the other.
+    fn send_line(&mut self, at: Ps) -> Ps {
+        let mut arrives = self.link.send_line(at) + self.config.pass;
+        if self.config.gap > 0 {
+            arrives = arrives.max(self.next_write);
+            self.next_write = arrives + self.config.gap;
+        }
+        arrives
+    }
 }
 
 /// A tier in use.
@@ -129,12 +189,20 @@ pub struct Tier {
     config: TierConfig,
     /// Whether its channels are directly behind the home agent, without a link.
     is_direct: bool,
+    /// Whether a switch or another socket is between the home agent and the links of its devices.
+    has_hops: bool,
+    /// Time of an answer from the end of a device's link, on the host's side, to the home agent.
+    after_link: Ps,
     next_from_socket: Ps,
     /// Writes of the memory directory that are due, in lines.
     directory: f64,
     stripes: Stripes,
     devices: Vec<Device>,
     channels: Vec<Channel>,
+    /// Of the devices' write buffers, the lines that wait for each channel's write queue, in order.
+    buffers: Vec<VecDeque<Buffered>>,
+    /// Channels for whose write queue a line began to wait, and when it has room.
+    due: Vec<(u32, Ps)>,
     interleave: Interleave,
     seed: u64,
     reads: u64,
@@ -144,33 +212,42 @@ pub struct Tier {
 impl Tier {
     /// An idle tier.
     pub fn new(config: TierConfig, seed: u64) -> Self {
-        let channels = (0..config.channels * config.ways)
+        let number = config.channels * config.ways;
+        let channels = (0..number)
             .map(|n| Channel::new(config.channel.clone(), rng::unit(seed, u64::from(n))))
             .collect();
+        let answer = |link: &Option<LinkConfig>| link.map_or(0, |link| link.completion_in);
         Self {
             is_direct: config.device.is_none() && config.socket_link.is_none(),
+            has_hops: config.device.is_some()
+                && (config.socket_link.is_some() || config.upstream.is_some()),
+            after_link: config.way_back + answer(&config.socket_link) + answer(&config.upstream),
             next_from_socket: 0,
             directory: 0.0,
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
                 .filter_map(|_| config.device.as_ref())
-                .map(|d| Device {
-                    link: Link::new(d.link),
-                    queue: QueueSlots::new(d.queue),
-                    read_left: 0,
-                    write_buffer: Credits::new(d.write_buffer),
-                    next_read: 0,
-                    next_write: 0,
-                    config: d.clone(),
-                })
+                .map(Device::new)
                 .collect(),
             channels,
+            buffers: (0..number).map(|_| VecDeque::new()).collect(),
+            due: Vec::new(),
             interleave: Interleave::over(config.channels),
             seed: rng::mix(seed),
             reads: 0,
             counts: TierCounts::default(),
             config,
         }
+    }
+
+    /// Whether its requests need credits, which the caller returns ([`Tier::credit_back`]).
+    pub fn has_credits(&self) -> bool {
+        !self.devices.is_empty()
+    }
+
+    /// Whether lines that a device answers have more links to cross ([`Tier::bring_home`]).
+    pub fn has_hops(&self) -> bool {
+        self.has_hops
     }
 
     /// What was counted so far.
@@ -187,75 +264,126 @@ impl Tier {
         counts
     }
 
-    /// Reads a line, possibly for ownership, for a request that leaves the home agent at `now`; returns when
-    /// the home agent has the data.
+    /// The device of a line, its channel, and its number within the channel.
     #[inline(always)]
-    pub fn read(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
+    fn locate(&self, line: u64) -> (usize, usize, u64) {
+        let (way, line) = self.stripes.locate(line);
+        let (channel, within) = self.interleave.locate(line);
+        let number = way * self.config.channels + channel;
+        (way as usize, number as usize, within)
+    }
+
+    /// Reads a line, possibly for ownership, for a request that leaves the home agent at `now`. Returns when
+    /// the home agent has the data or, if there are hops, when the device's link has returned it; `None` if
+    /// the request waits for a credit.
+    #[inline(always)]
+    pub fn read(
+        &mut self,
+        ticket: Ticket,
+        line: u64,
+        own: bool,
+        now: Ps,
+        shared: &mut Shared,
+    ) -> Option<Ps> {
         if self.is_direct {
             let (channel, within) = self.interleave.locate(line);
             let channel = &mut self.channels[channel as usize];
-            return channel.read(within, now + self.config.way_out) + self.config.way_back;
+            return Some(channel.read(within, now + self.config.way_out) + self.config.way_back);
         }
-        self.read_over_links(line, own, now, shared)
+        let at = self.send_request(now, shared);
+        if self.devices.is_empty() {
+            return Some(self.read_dram(line, own, at, shared));
+        }
+        let (way, ..) = self.locate(line);
+        let reads = &mut self.devices[way].reads;
+        if reads.take() {
+            return Some(self.read_device(line, at));
+        }
+        reads.wait(Waiting { ticket, line, at });
+        None
     }
 
-    /// The same for channels behind links.
+    /// The same for a line that a copy reads, which needs no credit.
+    pub fn read_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let at = self.send_request(now, shared);
+        match self.devices.is_empty() {
+            true => self.read_dram(line, false, at, shared),
+            false => {
+                let data = self.read_device(line, at);
+                match self.has_hops {
+                    true => self.bring_home(data, shared),
+                    false => data,
+                }
+            }
+        }
+    }
+
+    /// A request without data leaves the home agent; returns when it comes to its DRAM, or to the link of its
+    /// device.
     #[inline(always)]
-    fn read_over_links(&mut self, line: u64, own: bool, now: Ps, shared: &mut Shared) -> Ps {
-        let (way, line) = self.stripes.locate(line);
-        let (channel, within) = self.interleave.locate(line);
-        let number = (way * self.config.channels + channel) as usize;
-        let channel = &mut self.channels[number];
+    fn send_request(&self, now: Ps, shared: &mut Shared) -> Ps {
         let mut at = now + self.config.way_out;
-        let mut socket = crossed(&mut shared.socket, self.config.socket_link.is_some());
-        if let Some(link) = &mut socket {
+        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
             at = link.send_request(at);
         }
+        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+            at = link.send_request(at);
+        }
+        at
+    }
+
+    /// Reads a line of DRAM without a device between.
+    fn read_dram(&mut self, line: u64, own: bool, at: Ps, shared: &mut Shared) -> Ps {
+        let (_, number, within) = self.locate(line);
+        let channel = &mut self.channels[number];
+        let data = channel.read(within, at);
+        if self.config.socket_link.is_some() {
+            self.counts.lines_in += 1;
+            self.counts.requests_out += 1;
+        }
+        if own {
+            // The home socket records in DRAM, together with the line, that this socket may modify it. The
+            // write-back clears that, so the next read for ownership sets it again.
+            self.directory += self.config.directory_write;
+            if self.directory >= 1.0 {
+                self.directory -= 1.0;
+                channel.write(within, data);
+            }
+        }
+        self.bring_home(data, shared)
+    }
+
+    /// Reads a line of a device for a request that has a credit and is at its link.
+    #[inline(always)]
+    fn read_device(&mut self, line: u64, at: Ps) -> Ps {
+        let (way, number, within) = self.locate(line);
         self.reads += 1;
-        let mut data = match self.devices.get_mut(way as usize) {
-            None => channel.read(within, at),
-            Some(d) => {
-                self.counts.requests_out += 1;
-                self.counts.lines_in += 1;
-                let mut upstream = crossed(&mut shared.upstream, self.config.upstream.is_some());
-                if let Some(link) = &mut upstream {
-                    at = link.send_request(at);
-                }
-                let sent = d.queue.entry(at);
-                let mut ready = d.link.send_request(sent) + d.config.pass;
-                if d.config.gap > 0 {
-                    ready = ready.max(d.next_read);
-                    d.next_read = ready + d.config.gap;
-                }
-                let done = channel.read(within, ready);
-                let back = d.link.return_line(done + d.config.pass);
-                // Slots of reads are released in the order in which they were taken.
-                d.read_left = d.read_left.max(back);
-                d.queue.enter(d.read_left);
-                // A long read delays only its own answer: the device serves other requests in the meantime.
-                let tail = d.config.tail;
-                let back = back + tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
-                self.counts.device_time += back - sent;
-                match upstream {
-                    Some(link) => link.return_line(back),
-                    None => back,
-                }
-            }
-        };
-        if let Some(link) = &mut socket {
-            if self.devices.is_empty() {
-                self.counts.lines_in += 1;
-                self.counts.requests_out += 1;
-                if own {
-                    // The home socket records in DRAM, together with the line, that this socket may modify
-                    // it. The write-back clears that, so the next read for ownership sets it again.
-                    self.directory += self.config.directory_write;
-                    if self.directory >= 1.0 {
-                        self.directory -= 1.0;
-                        self.channels[number].write(within, data);
-                    }
-                }
-            }
+        self.counts.requests_out += 1;
+        self.counts.lines_in += 1;
+        let d = &mut self.devices[way];
+        let mut ready = d.link.send_request(at) + d.config.pass;
+        if d.config.gap > 0 {
+            ready = ready.max(d.next_read);
+            d.next_read = ready + d.config.gap;
+        }
+        let done = self.channels[number].read(within, ready);
+        // A long read delays only its own answer: the device serves other requests in the meantime.
+        let tail = d.config.tail;
+        let tail = tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
+        let back = d.link.return_line(done + d.config.pass) + tail;
+        self.counts.device_time += back - at;
+        match self.has_hops {
+            true => back,
+            false => back + self.config.way_back,
+        }
+    }
+
+    /// When the home agent has a line that left its DRAM, or the link of its device.
+    pub fn bring_home(&mut self, mut data: Ps, shared: &mut Shared) -> Ps {
+        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+            data = link.return_line(data);
+        }
+        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
             if self.config.socket_gap > 0 {
                 data = data.max(self.next_from_socket);
                 self.next_from_socket = data + self.config.socket_gap;
@@ -265,70 +393,171 @@ impl Tier {
         data + self.config.way_back
     }
 
-    /// Writes into a line's directory bits in memory that another socket may modify it.
-    pub fn note_owner(&mut self, line: u64, now: Ps) {
-        let (way, line) = self.stripes.locate(line);
-        let (channel, within) = self.interleave.locate(line);
-        self.channels[(way * self.config.channels + channel) as usize].write(within, now);
+    /// The request for this line that had a credit has its answer: a line of a tier with hops at the device's
+    /// link, any other answer at the home agent. Returns the request that gets the credit, and what it does
+    /// with it.
+    #[inline]
+    pub fn credit_back(&mut self, line: u64, is_write: bool, now: Ps) -> Option<(Ticket, Sent)> {
+        let (way, ..) = self.locate(line);
+        let d = &mut self.devices[way];
+        let credits = match is_write {
+            true => &mut d.writes,
+            false => &mut d.reads,
+        };
+        let next = credits.come_back()?;
+        // The credit was free when the answer had crossed the link.
+        let since = match self.has_hops && !is_write {
+            true => 0,
+            false => self.after_link,
+        };
+        let at = next.at.max(now.saturating_sub(since));
+        let sent = match is_write {
+            true => Sent::Arrives(self.send_to_device(way, at)),
+            false => Sent::Data(self.read_device(next.line, at)),
+        };
+        Some((next.ticket, sent))
     }
 
-    /// Writes a line that leaves the home agent at `now`; returns when the home agent knows that the data is
-    /// safe: in the write queue of a DRAM channel or, for a CXL device, when the data is in the device's
-    /// buffer and its completion is back.
-    #[inline]
-    pub fn write(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Written {
-        let (way, line) = self.stripes.locate(line);
-        let (channel, within) = self.interleave.locate(line);
-        let channel = &mut self.channels[(way * self.config.channels + channel) as usize];
+    /// Writes into a line's directory bits in memory that another socket may modify it.
+    pub fn note_owner(&mut self, line: u64, now: Ps) {
+        let (_, number, within) = self.locate(line);
+        self.channels[number].write(within, now);
+    }
+
+    /// A written line leaves the home agent; returns when it comes to its DRAM, or to the link of its device.
+    fn send_data(&mut self, now: Ps, shared: &mut Shared) -> Ps {
         let mut at = now + self.config.way_out;
-        let mut socket = crossed(&mut shared.socket, self.config.socket_link.is_some());
-        if let Some(link) = &mut socket {
+        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
             at = link.send_line(at);
-            if self.devices.is_empty() {
-                self.counts.lines_out += 1;
-            }
         }
-        let (room, mut done) = match self.devices.get_mut(way as usize) {
-            None => {
-                let accepted = channel.write(within, at);
-                (accepted, accepted)
-            }
-            Some(d) => {
-                self.counts.lines_out += 1;
-                let mut upstream = crossed(&mut shared.upstream, self.config.upstream.is_some());
-                if let Some(link) = &mut upstream {
-                    at = link.send_line(at);
-                }
-                let sent = d.queue.entry(at);
-                let arrived = d.link.send_line(sent) + d.config.pass;
-                let buffered = d.write_buffer.entry(arrived);
-                // The buffer passes lines to the channel's own queue, which frees the entry when it accepts
-                // the line. This is not faster than the rate at which the controller passes lines in the
-                // other direction.
-                let mut fed = buffered;
-                if d.config.gap > 0 {
-                    fed = fed.max(d.next_write);
-                    d.next_write = fed + d.config.gap;
-                }
-                let drained = channel.write(within, fed);
-                d.write_buffer.enter(drained);
-                self.counts.device_time += drained - sent;
-                let back = d.link.return_completion(buffered + d.config.pass);
-                d.queue.enter(back);
-                let back = match upstream {
-                    Some(link) => link.return_completion(back),
-                    None => back,
-                };
-                (sent, back)
-            }
+        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+            at = link.send_line(at);
+        }
+        let has_link = self.has_credits() || self.config.socket_link.is_some();
+        self.counts.lines_out += u64::from(has_link);
+        at
+    }
+
+    /// Sends a line over the link of its device.
+    fn send_to_device(&mut self, way: usize, at: Ps) -> Ps {
+        let arrives = self.devices[way].send_line(at);
+        self.counts.device_time += arrives - at;
+        arrives
+    }
+
+    /// Writes a line that leaves the home agent at `now`. The home agent knows that the data is safe when it
+    /// is in the write queue of a DRAM channel or, for a device, when the device's completion is back.
+    #[inline]
+    pub fn write(&mut self, ticket: Ticket, line: u64, now: Ps, shared: &mut Shared) -> Written {
+        let at = self.send_data(now, shared);
+        let (way, number, within) = self.locate(line);
+        let Some(d) = self.devices.get_mut(way) else {
+            let entered = self.channels[number].write(within, at);
+            return Written::Queued {
+                done: self.completed(entered, shared),
+                waited: entered > at,
+            };
         };
-        if let Some(link) = &mut socket {
-            done = link.return_completion(done);
+        if d.writes.take() {
+            return Written::Arrives(self.send_to_device(way, at));
         }
-        Written {
-            waited: room - at,
-            done: done + self.config.way_back,
+        d.writes.wait(Waiting { ticket, line, at });
+        Written::Waits
+    }
+
+    /// The same for a line that a copy writes, which needs no credit.
+    pub fn write_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let mut at = self.send_data(now, shared);
+        let (way, number, within) = self.locate(line);
+        if self.has_credits() {
+            at = self.send_to_device(way, at);
         }
+        let entered = self.channels[number].write(within, at);
+        self.completed_from(way, entered, shared)
+    }
+
+    /// A written line has come to its device at `now`. Returns when the home agent knows that it is safe;
+    /// `None` if the write buffer is full and the line waits.
+    pub fn arrive(
+        &mut self,
+        ticket: Ticket,
+        line: u64,
+        now: Ps,
+        shared: &mut Shared,
+    ) -> Option<Ps> {
+        let (way, number, within) = self.locate(line);
+        let d = &mut self.devices[way];
+        if d.buffered == d.config.write_buffer {
+            d.unbuffered.push_back((ticket, line, now));
+            return None;
+        }
+        let waiting = &mut self.buffers[number];
+        let channel = &mut self.channels[number];
+        if waiting.is_empty() && channel.has_room(now) {
+            channel.enter(within, now);
+        } else {
+            if waiting.is_empty() {
+                self.due.push((number as u32, channel.next_room()));
+            }
+            let since = now;
+            waiting.push_back(Buffered { within, since });
+            d.buffered += 1;
+        }
+        Some(self.completed_from(way, now, shared))
+    }
+
+    /// Lets lines of the write buffer enter their channel's write queue, as long as it has room at `now`.
+    /// Returns the first request whose line came into the buffer by that, and when the home agent knows so;
+    /// to be called until `None`.
+    pub fn refill(&mut self, number: u32, now: Ps, shared: &mut Shared) -> Option<(Ticket, Ps)> {
+        let channel = number as usize;
+        let way = (number / self.config.channels) as usize;
+        while !self.buffers[channel].is_empty() {
+            if !self.channels[channel].has_room(now) {
+                let at = self.channels[channel].next_room();
+                self.due.push((number, at.max(now + 1)));
+                return None;
+            }
+            let next = self.buffers[channel].pop_front()?;
+            self.channels[channel].enter(next.within, now);
+            self.counts.device_time += now - next.since;
+            let d = &mut self.devices[way];
+            d.buffered -= 1;
+            if let Some((ticket, line, since)) = d.unbuffered.pop_front() {
+                self.counts.device_time += now - since;
+                if let Some(done) = self.arrive(ticket, line, now, shared) {
+                    return Some((ticket, done));
+                }
+            }
+        }
+        None
+    }
+
+    /// A channel for whose write queue a line began to wait, and when to call [`Tier::refill`] for it. To be
+    /// asked after each call of `arrive` and `refill`, until `None`.
+    #[inline]
+    pub fn due(&mut self) -> Option<(u32, Ps)> {
+        self.due.pop()
+    }
+
+    /// When the home agent knows of a line that entered its channel's write queue at `at`.
+    #[inline]
+    fn completed(&self, mut at: Ps, shared: &mut Shared) -> Ps {
+        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
+            at = link.return_completion(at);
+        }
+        at + self.config.way_back
+    }
+
+    /// The same for a line that its device has at `at`.
+    fn completed_from(&mut self, way: usize, mut at: Ps, shared: &mut Shared) -> Ps {
+        if let Some(d) = self.devices.get_mut(way) {
+            at = d.link.return_completion(at + d.config.pass);
+            if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+                at = link.return_completion(at);
+            }
+        }
+        self.completed(at, shared)
     }
 }
 

@@ -19,17 +19,6 @@ const LINE_OUT_SLOTS: f64 = 5.0;
 const REQUEST_SLOTS: f64 = 1.0;
 const COMPLETION_SLOTS: f64 = 0.5;
 
-/// The controller closes a row that was idle for this long. The value is not public. It is between the time
-/// in which a stream returns to a bank (half a microsecond) and the time in which a pointer chase does (tens
-/// of microseconds).
-const IDLE_CLOSE: Nanos = Nanos(600.0);
-/// Write-queue entries of a device's DRAM channel, behind its write buffer.
-const DEVICE_WRITE_QUEUE: u32 = 48;
-/// Share of the path between home agent and device on the host's side, each way; the rest is in the device
-/// controller (calibrated split of published simulators: host bridge and protocol 62 ns, device 15 to 60 ns
-/// of the same path).
-const HOST_SHARE: f64 = 0.25;
-
 /// Checks that a measured peak is possible.
 fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(), SimError> {
     // Papers round their figures; a row may state half a percent more than the limit.
@@ -70,15 +59,15 @@ impl Path {
         let read_slot = share.line_time() * (1.0 - timing.refresh_share());
         let write_share = GbPerSec(d.measured.nt_write.get() / f64::from(channels));
         let write_slot = write_share.line_time() * (1.0 - timing.refresh_share());
-        let channel = channel(
-            &timing,
-            *d.ranks,
-            read_slot,
-            write_slot,
-            *d.write_queue,
+        let queues = Queues {
+            write_queue: *d.write_queue,
+            drain_at: *d.drain_at,
+            drain_to: *d.drain_to,
+            row_close: *d.row_close,
             // The scheduler's search of its queues.
-            (*d.read_queue).max(*d.write_queue),
-        );
+            window: (*d.read_queue).max(*d.write_queue),
+        };
+        let channel = channel(&timing, *d.ranks, read_slot, write_slot, &queues);
         let known = self.near + media_time(&timing, read_slot);
         let rest = left_over(
             "the DRAM's idle latency",
@@ -152,9 +141,16 @@ impl Path {
         let burst = timing.burst();
         let window = *d.controller.reorder_window;
         let channels = *d.channels * timing.subchannels;
-        // A scheduler with a larger window takes longer to search it.
-        let write_queue = DEVICE_WRITE_QUEUE.max(window);
-        let channel = channel(&timing, *d.ranks, burst, burst, write_queue, window);
+        let c = &d.controller;
+        let host_share = *c.host_share;
+        let queues = Queues {
+            write_queue: (*c.write_queue).max(window),
+            drain_at: *c.drain_at,
+            drain_to: *c.drain_to,
+            row_close: *c.row_close,
+            window,
+        };
+        let channel = channel(&timing, *d.ranks, burst, burst, &queues);
         let tail = d.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
             mean: ps(*t.mean),
@@ -189,8 +185,8 @@ impl Path {
             holds: u32::MAX,
             config: TierConfig {
                 // The credits of the device do not cover the time that a switch adds.
-                way_out: ps(rest * HOST_SHARE + hop * 0.5),
-                way_back: ps(rest * HOST_SHARE + hop * 0.5),
+                way_out: ps(rest * (host_share * 0.5) + hop * 0.5),
+                way_back: ps(rest * (host_share * 0.5) + hop * 0.5),
                 socket_link: socket,
                 // For a line of a device, no place for directory bits is known.
                 directory_write: 0.0,
@@ -198,7 +194,7 @@ impl Path {
                 upstream,
                 device: Some(DeviceConfig {
                     link,
-                    pass: ps(rest * (0.5 - HOST_SHARE)),
+                    pass: ps(rest * (0.5 - host_share * 0.5)),
                     gap: controller_gap,
                     queue: *d.controller.queue,
                     write_buffer: *d.controller.write_buffer,
@@ -242,14 +238,23 @@ fn media_time(timing: &MediaTiming, slot: Nanos) -> Nanos {
     timing.rcd + timing.cl + slot * 1.5 + timing.mean_refresh_wait()
 }
 
+/// The queues of a DRAM controller.
+struct Queues {
+    write_queue: u32,
+    drain_at: f64,
+    drain_to: f64,
+    row_close: Nanos,
+    window: u32,
+}
+
 fn channel(
     timing: &MediaTiming,
     ranks: u32,
     read_slot: Nanos,
     write_slot: Nanos,
-    write_queue: u32,
-    window: u32,
+    queues: &Queues,
 ) -> ChannelConfig {
+    let entries = |share: f64| (f64::from(queues.write_queue) * share) as u32;
     ChannelConfig {
         bank: BankTiming {
             cl: ps(timing.cl),
@@ -261,7 +266,7 @@ fn channel(
             faw: ps(timing.faw),
             rfc: ps(timing.rfc),
             refi: ps(timing.refi),
-            idle_close: ps(IDLE_CLOSE),
+            idle_close: ps(queues.row_close),
         },
         banks: timing.banks,
         groups: timing.bank_groups,
@@ -271,8 +276,10 @@ fn channel(
         write_slot: ps(write_slot),
         read_to_write: ps(timing.rtw),
         write_to_read: ps(timing.wtr),
-        write_queue,
-        window,
+        write_queue: queues.write_queue,
+        drain_at: entries(queues.drain_at).max(1),
+        drain_to: entries(queues.drain_to),
+        window: queues.window,
         refresh_stops_rank: timing.refresh_stops_rank,
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! A read is one event: its answer. If its slice has a free entry when the read leaves the core, no other
 //! request can take that entry before the read arrives, so its admission is certain. If not, it waits in line
-//! and is admitted when an entry is released. What follows (tag look-up, links, DRAM) is booked ahead at
-//! admission, since every tier serves requests in about the order in which they come.
+//! and is admitted when an entry is released. What follows (tag look-up, links, DRAM) is booked when the
+//! request leaves for its tier: a few tens of nanoseconds ahead, in which its order among others is certain.
 
 mod io;
+mod memory;
 mod sockets;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use weir_model::counters::CounterSet;
 
 use super::llc::{ALL_WAYS, LastLevel};
-use super::request::{Pool, Request, RequestId, Residence, Sender, Stage};
+use super::request::{Credit, Pool, Request, RequestId, Residence, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
@@ -181,10 +182,9 @@ impl Uncore {
     #[cold]
     pub fn copy_line(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Ps {
         let source = &mut self.targets[from.tier as usize].tier;
-        let data = source.read(from.line + line, false, now, &mut self.shared);
+        let data = source.read_at_once(from.line + line, now, &mut self.shared);
         let target = &mut self.targets[to.tier as usize].tier;
-        let written = target.write(to.line + line, data, &mut self.shared);
-        written.done
+        target.write_at_once(to.line + line, data, &mut self.shared)
     }
 
     /// Wakes a thread at `time`.
@@ -263,6 +263,9 @@ impl Uncore {
         self.pmu.tor(request.class).down(now);
         self.targets[request.tier as usize].waiting -= u32::from(request.waits_for_tier());
         self.pool.remove(id);
+        if request.credit != Credit::None {
+            self.credit_back(&request, now);
+        }
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
             self.admit_next(request.slice, now)
@@ -272,18 +275,19 @@ impl Uncore {
         (request, now + request.way, taken)
     }
 
-    /// A slice has read a streaming write's data: its buffer at the core is free. Returns the thread and the
-    /// access.
-    pub fn pulled(&mut self, id: RequestId) -> (usize, u64) {
-        let request = &mut self.pool[id];
-        request.stage = Stage::Answered;
-        let (written, whose) = (request.issued, (request.thread as usize, request.index));
-        if written == Ps::MAX {
-            request.stage = Stage::Abroad;
-            return whose;
+    /// A slice has read a streaming write's data, and passes it on to memory: its buffer at the core is free.
+    /// Returns the thread and the access.
+    pub fn pulled(&mut self, id: RequestId, now: Ps) -> (usize, u64) {
+        let request = self.pool[id];
+        if self.is_far(request.slice, request.tier) {
+            self.pulled_for_far(id);
+        } else {
+            let link = self.links.get_mut(request.slice as usize);
+            let there = sent_over(link, now + request.way);
+            self.pool[id].stage = Stage::Answered;
+            self.write(id, request.line, there);
         }
-        self.wheel.push(written, id, &mut self.pool);
-        whose
+        (request.thread as usize, request.index)
     }
 
     /// A clean line leaves a private cache for the last-level cache. Returns the modified line that it
@@ -377,8 +381,12 @@ impl Uncore {
         } else if self.is_whole {
             let target = &mut self.targets[request.tier as usize];
             let (own, after) = (request.kind.owns(), now + u.lookup);
-            let data = (target.tier).read(request.line, own, after, &mut self.shared);
-            (target.class, data)
+            let (line, class) = (request.line, target.class);
+            let data = (target.tier).read(id, line, own, after, &mut self.shared);
+            request.class = class;
+            target.waiting += u32::from(request.waits_for_tier());
+            self.pmu.tor(class).up(now);
+            return self.asked(id, data);
         } else {
             return self.read_among(id, now);
         };
@@ -435,12 +443,9 @@ impl Uncore {
         }
         let request = &mut self.pool[id];
         let target = &mut self.targets[request.tier as usize];
-        let there = sent_over(self.links.get_mut(request.slice as usize), free + mesh);
-        let written = (target.tier).write(request.line, there, &mut self.shared);
         request.class = target.class;
         target.waiting += 1;
         request.stage = Stage::Pulled;
-        request.issued = written.done.max(free + 1_000);
         self.pmu.tor(request.class).up(now);
         self.wheel.push(free, id, &mut self.pool);
     }
@@ -488,34 +493,13 @@ impl Uncore {
             _ => target.class,
         };
         self.pmu.tor(request.class).up(now);
+        request.stage = Stage::Answered;
         let there = sent_over(self.links.get_mut(request.slice as usize), after);
-        let written = (target.tier).write(line, there, &mut self.shared);
-        let thread = request.thread;
-        let held = written.waited > 0;
-        let until = if held { written.done } else { now };
-        self.pmu.cores[thread as usize].ended(request.kind, until - request.issued);
-        request.stage = if held { Stage::Held } else { Stage::Answered };
-        self.wheel.push(written.done, id, &mut self.pool);
-        (!held).then_some(thread)
-    }
-}
-
-/// Reads a line, over the link of a core complex if there is one.
-#[inline(always)]
-fn read_over(
-    link: Option<&mut Link>,
-    tier: &mut Tier,
-    shared: &mut Shared,
-    line: u64,
-    own: bool,
-    at: Ps,
-) -> Ps {
-    match link {
-        None => tier.read(line, own, at, shared),
-        Some(link) => {
-            let data = tier.read(line, own, link.send_request(at), shared);
-            link.return_line(data)
+        if !self.write(id, line, there) {
+            self.pool[id].held = true;
+            return None;
         }
+        Some(self.end_write_back(id, now))
     }
 }
 

@@ -38,26 +38,42 @@ pub enum Stage {
     Waits,
     /// The slice has read a streaming write's data.
     Pulled,
+    /// Its tier, the cache or another core has answered.
     Answered,
-    /// The same for a write-back that memory could not accept: it also frees the core's buffer.
-    Held,
+    /// A written line comes to its device.
+    Arrives,
+    /// A line that was read has crossed its device's link, and comes to another one.
+    Returns,
     /// It waits for an answer from the other socket.
     Abroad,
     /// A request of the other socket, which releases its entry.
     Leaves,
     /// No request: an event that wakes its thread.
     Wakes,
+    /// No request: a write queue for which lines wait has room.
+    Refills,
+}
+
+/// The credit of a device that a request has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credit {
+    /// None: its tier gives no credits, or it has not got one yet.
+    None,
+    /// One for a read.
+    Read,
+    /// One for a written line.
+    Write,
 }
 
 /// A request. It fits one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub struct Request {
-    /// The line, numbered within its tier.
+    /// The line, numbered within its tier; for a write-back that evicts another line, that one.
     pub line: u64,
     /// The access of the core's program that caused it.
     pub index: u64,
-    /// When the core issued it; for a streaming write whose data was read, when memory has it.
+    /// When the core issued it; for a streaming write to the other socket, when memory has it.
     pub issued: Ps,
     /// One-way time between its core and its slice.
     pub way: Ps,
@@ -79,6 +95,11 @@ pub struct Request {
     pub class: TorClass,
     /// Its effect in the last-level cache.
     pub residence: Residence,
+    /// Its credit.
+    pub credit: Credit,
+    /// Whether it is a write-back that memory could not accept at once, so that it holds the core's buffer
+    /// until memory has the line.
+    pub held: bool,
 }
 
 impl Request {
@@ -107,6 +128,8 @@ impl Request {
             stage,
             class: TorClass::Hit,
             residence: Residence::Tags,
+            credit: Credit::None,
+            held: false,
         }
     }
 
@@ -121,10 +144,9 @@ impl Request {
     pub fn is_the_cores(&self) -> bool {
         match self.stage {
             _ if self.kind as usize >= Kind::COUNT => false,
-            Stage::Wakes => false,
+            Stage::Wakes | Stage::Refills => false,
             Stage::Waits => true,
-            Stage::Abroad => !self.kind.is_posted(),
-            _ => self.kind.is_read(),
+            _ => self.kind.is_read() || self.held,
         }
     }
 

@@ -149,12 +149,13 @@ impl Uncore {
         let (class, answered) = match to_memory {
             None => (TorClass::Io, now + self.params.uncore.hit),
             Some(out) => {
-                let target = &mut self.targets[out.tier as usize];
-                target.waiting += 1;
+                self.targets[out.tier as usize].waiting += 1;
                 request.tier = out.tier;
+                request.class = TorClass::Evict;
+                self.pmu.tor(TorClass::Evict).up(now);
                 let there = sent_over(self.links.get_mut(request.slice as usize), after);
-                let written = (target.tier).write(out.line, there, &mut self.shared);
-                (TorClass::Evict, written.done)
+                self.write(id, out.line, there);
+                return;
             }
         };
         request.class = class;
@@ -189,9 +190,11 @@ impl Uncore {
             _ => {
                 let target = &mut self.targets[request.tier as usize];
                 target.waiting += 1;
-                let tier = &mut target.tier;
-                let data = tier.read(request.line, false, now + u.lookup, &mut self.shared);
-                (target.class, data)
+                let (line, after) = (request.line, now + u.lookup);
+                request.class = target.class;
+                self.pmu.tor(target.class).up(now);
+                let data = (target.tier).read(id, line, false, after, &mut self.shared);
+                return self.asked(id, data);
             }
         };
         request.class = class;

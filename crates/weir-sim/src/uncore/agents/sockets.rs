@@ -6,13 +6,13 @@
 //! While only one socket has work, requests to the other are not admitted there: its tables would hold only
 //! requests that also hold an entry of the first socket.
 
-use super::{Taken, Uncore, read_over};
+use super::{Taken, Uncore};
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
 use crate::memory::Peers;
 use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
-use crate::uncore::request::{Request, RequestId, Sender, Stage};
+use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
 
 /// The connection of two sockets.
 pub struct Sockets {
@@ -109,15 +109,11 @@ impl Uncore {
             self.cross(id, Place { tier, line }, after);
             return;
         }
-        let answered = read_over(
-            self.links.get_mut(slice as usize),
-            &mut self.targets[tier as usize].tier,
-            &mut self.shared,
-            line,
-            kind.owns(),
-            after,
-        );
-        self.wheel.push(answered, id, &mut self.pool);
+        let link = self.links.get_mut(slice as usize);
+        let at = link.map_or(after, |link| link.send_request(after));
+        let tier = &mut self.targets[tier as usize].tier;
+        let data = tier.read(id, line, kind.owns(), at, &mut self.shared);
+        self.asked(id, data);
     }
 
     /// A read for ownership of a line that a core of the other socket holds modified.
@@ -192,8 +188,21 @@ impl Uncore {
         let request = &mut self.pool[id];
         if request.stage != Stage::Pulled {
             request.stage = Stage::Abroad;
+            request.held = request.kind.holds_buffer();
         }
         None
+    }
+
+    /// A slice has read the data of a streaming write to the other socket.
+    pub(super) fn pulled_for_far(&mut self, id: RequestId) {
+        let request = &mut self.pool[id];
+        let written = request.issued;
+        if written == Ps::MAX {
+            request.stage = Stage::Abroad;
+        } else {
+            request.stage = Stage::Answered;
+            self.wheel.push(written, id, &mut self.pool);
+        }
     }
 
     /// A remote request has its entry: everything until the answer at its own socket is booked. Returns the
@@ -208,6 +217,9 @@ impl Uncore {
         } = self.pool[remote];
         let id = index as RequestId;
         let near = self.pool[id];
+        if near.stage != Stage::Pulled {
+            self.pool[id].stage = Stage::Abroad;
+        }
         let here = self.socket_of(slice);
         self.pool[remote].stage = Stage::Leaves;
         self.pool[remote].class = TorClass::Remote;
@@ -225,50 +237,85 @@ impl Uncore {
             self.wheel.push(back, id, &mut self.pool);
             return None;
         }
-        let home = &sockets.params.tiers[tier as usize];
-        let (hop, gap, writes) = (home.back, home.gap, home.directory_write);
         let target = &mut self.targets[tier as usize].tier;
         if near.kind.is_read() || near.kind == Kind::PciRdCur {
-            let mut data = target.read(line, near.kind.owns(), now, &mut self.shared);
-            let (next, due) = &mut sockets.over[tier as usize];
-            if near.kind.owns() {
-                *due += writes;
-                if *due >= 1.0 {
-                    *due -= 1.0;
-                    target.note_owner(line, data);
-                }
-            }
-            if gap > 0 {
-                data = data.max(*next);
-                *next = data + gap;
-            }
-            let back = sockets.send(to, true, data) + hop;
-            self.pool[id].stage = Stage::Answered;
-            self.wheel.push(data, remote, &mut self.pool);
-            self.wheel.push(back, id, &mut self.pool);
+            let data = target.read(remote, line, near.kind.owns(), now, &mut self.shared);
+            self.asked(remote, data);
             return None;
         }
-        let written = target.write(line, now, &mut self.shared);
-        let back = sockets.send(to, false, written.done) + hop;
-        self.wheel.push(written.done, remote, &mut self.pool);
-        if near.stage == Stage::Pulled && near.issued == Ps::MAX {
-            // Its slice gets the data first.
-            self.pool[id].issued = back;
-            return None;
-        }
-        let is_posted = matches!(near.kind, Kind::Wcilf | Kind::ItoM);
-        let held = near.stage == Stage::Abroad || written.waited > 0;
+        let sent = self.write(remote, line, now);
         let request = &mut self.pool[id];
-        request.stage = match held && !is_posted {
-            true => Stage::Held,
-            false => Stage::Answered,
+        if !request.kind.holds_buffer() || request.held {
+            return None;
+        }
+        if !sent {
+            request.held = true;
+            return None;
+        }
+        Some(self.end_write_back(id, now))
+    }
+
+    /// A tier has read a line for the other socket.
+    pub(super) fn read_for_far(&mut self, remote: RequestId, data: Ps) {
+        let Request {
+            index,
+            tier,
+            slice,
+            line,
+            ..
+        } = self.pool[remote];
+        let id = index as RequestId;
+        let to = 1 - self.socket_of(slice);
+        let Some(sockets) = &mut self.sockets else {
+            return;
         };
-        if !is_posted {
-            let until = if held { back } else { now };
-            self.pmu.cores[near.thread as usize].ended(near.kind, until - near.issued);
+        let home = &sockets.params.tiers[tier as usize];
+        let (hop, gap, writes) = (home.back, home.gap, home.directory_write);
+        let mut data = data;
+        let (next, due) = &mut sockets.over[tier as usize];
+        if self.pool[id].kind.owns() {
+            *due += writes;
+            if *due >= 1.0 {
+                *due -= 1.0;
+                self.targets[tier as usize].tier.note_owner(line, data);
+            }
+        }
+        if gap > 0 {
+            data = data.max(*next);
+            *next = data + gap;
+        }
+        let back = sockets.send(to, true, data) + hop;
+        self.pool[id].stage = Stage::Answered;
+        self.wheel.push(data, remote, &mut self.pool);
+        self.wheel.push(back, id, &mut self.pool);
+    }
+
+    /// A line that the other socket wrote is safe.
+    pub(super) fn written_for_far(&mut self, remote: RequestId, done: Ps) {
+        let Request {
+            index, tier, slice, ..
+        } = self.pool[remote];
+        let id = index as RequestId;
+        let to = 1 - self.socket_of(slice);
+        let Some(sockets) = &mut self.sockets else {
+            return;
+        };
+        let hop = sockets.params.tiers[tier as usize].back;
+        let back = sockets.send(to, false, done) + hop;
+        self.pool[remote].stage = Stage::Leaves;
+        self.wheel.push(done, remote, &mut self.pool);
+        let request = &mut self.pool[id];
+        if request.stage == Stage::Pulled {
+            // Its slice gets the data first.
+            request.issued = back;
+            return;
+        }
+        request.stage = Stage::Answered;
+        if request.held {
+            let core = &mut self.pmu.cores[request.thread as usize];
+            core.ended(request.kind, back - request.issued);
         }
         self.wheel.push(back, id, &mut self.pool);
-        (!held && !is_posted).then_some(near.thread)
     }
 
     /// A remote request releases its entry to a waiting request. Returns the thread whose write-back was
@@ -276,9 +323,13 @@ impl Uncore {
     #[cold]
     #[inline(never)]
     pub fn leave(&mut self, remote: RequestId, now: Ps) -> Taken {
-        let slice = self.pool[remote].slice;
+        let request = self.pool[remote];
+        let slice = request.slice;
         self.pmu.tor(TorClass::Remote).down(now);
         self.pool.remove(remote);
+        if request.credit != Credit::None {
+            self.credit_back(&request, now);
+        }
         let queued = self.slices[slice as usize].queued();
         let next = self.slices[slice as usize].leave(&self.pool)?;
         let fewer = self.slices[slice as usize].queued() < queued;

@@ -1,0 +1,160 @@
+//! Requests between their slice and their tier: those that wait for a credit of a device or for an entry of a
+//! write queue, and what follows when they get it.
+
+use super::Uncore;
+use crate::clock::Ps;
+use crate::line::{Kind, Place};
+use crate::memory::{Sent, Written};
+use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
+
+impl Uncore {
+    /// A read of a tier that gives credits has one, and its `data` comes at this time.
+    #[inline]
+    pub(super) fn with_credit(&mut self, id: RequestId, data: Ps) {
+        let request = &mut self.pool[id];
+        request.credit = Credit::Read;
+        if self.targets[request.tier as usize].tier.has_hops() {
+            request.stage = Stage::Returns;
+            return self.wheel.push(data, id, &mut self.pool);
+        }
+        self.read(id, data);
+    }
+
+    /// The device's link has returned a line, which has other links to cross: they are booked when it comes to
+    /// them, and the credit is free.
+    pub fn returned(&mut self, id: RequestId, now: Ps) {
+        let request = self.pool[id];
+        self.pool[id].credit = Credit::None;
+        self.pool[id].stage = Stage::Answered;
+        self.credit_back(&request, now);
+        let tier = &mut self.targets[request.tier as usize].tier;
+        let data = tier.bring_home(now, &mut self.shared);
+        self.read(id, data);
+    }
+
+    /// A request that had a credit has its answer; another one may get the credit.
+    #[inline]
+    pub(super) fn credit_back(&mut self, request: &Request, now: Ps) {
+        let tier = &mut self.targets[request.tier as usize].tier;
+        let is_write = request.credit == Credit::Write;
+        match tier.credit_back(request.line, is_write, now) {
+            None => {}
+            Some((next, Sent::Data(data))) => self.with_credit(next, data),
+            Some((next, Sent::Arrives(at))) => self.on_the_way(next, at),
+        }
+    }
+
+    /// A written line has a credit, and comes to its device at `at`.
+    fn on_the_way(&mut self, id: RequestId, at: Ps) {
+        let request = &mut self.pool[id];
+        request.credit = Credit::Write;
+        request.stage = Stage::Arrives;
+        self.wheel.push(at, id, &mut self.pool);
+    }
+
+    /// The home agent has the data of a request at `data`.
+    #[inline]
+    pub(super) fn read(&mut self, id: RequestId, data: Ps) {
+        let request = &self.pool[id];
+        if request.kind == Kind::Remote {
+            return self.read_for_far(id, data);
+        }
+        let link = match request.kind {
+            Kind::IoRead => None,
+            _ => self.links.get_mut(request.slice as usize),
+        };
+        let data = link.map_or(data, |link| link.return_line(data));
+        self.wheel.push(data, id, &mut self.pool);
+    }
+
+    /// A tier was asked for the line of a request: it comes at `data`, or the request waits for a credit.
+    #[inline]
+    pub(super) fn asked(&mut self, id: RequestId, data: Option<Ps>) {
+        let Some(data) = data else {
+            return;
+        };
+        let tier = self.pool[id].tier;
+        match self.targets[tier as usize].tier.has_credits() {
+            true => self.with_credit(id, data),
+            false => self.read(id, data),
+        }
+    }
+
+    /// Sends a line to the tier of its request, from `at` on. Returns whether it was sent at once; if not, it
+    /// waits for a credit or for an entry of a write queue.
+    pub(super) fn write(&mut self, id: RequestId, line: u64, at: Ps) -> bool {
+        let request = &mut self.pool[id];
+        request.line = line;
+        let tier = &mut self.targets[request.tier as usize].tier;
+        match tier.write(id, line, at, &mut self.shared) {
+            Written::Queued { done, waited } => {
+                request.held = waited && request.kind.holds_buffer();
+                self.written(id, done);
+                return !waited;
+            }
+            Written::Arrives(at) => self.on_the_way(id, at),
+            Written::Waits => return false,
+        }
+        true
+    }
+
+    /// A written line comes to its device.
+    pub fn arrive(&mut self, id: RequestId, now: Ps) {
+        let request = &mut self.pool[id];
+        request.stage = Stage::Answered;
+        let (tier, line) = (request.tier, request.line);
+        let target = &mut self.targets[tier as usize].tier;
+        if let Some(done) = target.arrive(id, line, now, &mut self.shared) {
+            self.written(id, done);
+        }
+        self.plan_refills(tier);
+    }
+
+    /// The home agent knows at `done` that the line of a request is safe.
+    fn written(&mut self, id: RequestId, done: Ps) {
+        let request = &self.pool[id];
+        if request.kind == Kind::Remote {
+            return self.written_for_far(id, done);
+        }
+        if request.held {
+            let core = &mut self.pmu.cores[request.thread as usize];
+            core.ended(request.kind, done - request.issued);
+        }
+        self.wheel.push(done, id, &mut self.pool);
+    }
+
+    /// The core's part of a write-back ends; returns its thread.
+    pub(super) fn end_write_back(&mut self, id: RequestId, now: Ps) -> u16 {
+        let request = &self.pool[id];
+        let core = &mut self.pmu.cores[request.thread as usize];
+        core.ended(request.kind, now - request.issued);
+        request.thread
+    }
+
+    /// Sends an event for each write queue for which lines began to wait.
+    #[inline]
+    fn plan_refills(&mut self, tier: u8) {
+        while let Some((channel, at)) = self.targets[tier as usize].tier.due() {
+            let from = Sender { thread: 0, core: 0 };
+            let place = Place { tier, line: 0 };
+            let index = u64::from(channel);
+            let event = Request::new(from, index, place, Kind::Drd, 0, Stage::Refills, at);
+            let id = self.pool.insert(event);
+            self.wheel.push(at, id, &mut self.pool);
+        }
+    }
+
+    /// A write queue has room for lines that wait.
+    pub fn refill(&mut self, event: RequestId, now: Ps) {
+        let Request { tier, index, .. } = self.pool[event];
+        self.pool.remove(event);
+        loop {
+            let target = &mut self.targets[tier as usize].tier;
+            let Some((id, done)) = target.refill(index as u32, now, &mut self.shared) else {
+                break;
+            };
+            self.written(id, done);
+        }
+        self.plan_refills(tier);
+    }
+}
