@@ -20,6 +20,9 @@ use crate::documents::{Accuracy, PopulationAccuracy, Predicted, Predictions};
 use crate::forecast::{accuracy, compare, forecast};
 use crate::two_tiers::{OnBoth, Tiers, on_both, options};
 
+/// What ran on both tiers, and the population that it was drawn from.
+pub type Drawn = (Option<Population>, OnBoth);
+
 /// How slow a workload would be on a tier, from one run on local memory.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Predict {
@@ -51,7 +54,7 @@ pub struct Predict {
     pub calibrated: Option<Box<SlowdownModel>>,
     /// What ran on both tiers.
     #[arg(skip)]
-    pub ran: Arc<Mutex<Vec<(Option<Population>, OnBoth)>>>,
+    pub ran: Arc<Mutex<Vec<Drawn>>>,
 }
 
 impl Study for Predict {

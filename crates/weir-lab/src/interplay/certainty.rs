@@ -85,6 +85,9 @@ fn classes((low, high): (f64, f64)) -> impl Iterator<Item = ChangeClass> {
         .filter(move |class| reached.contains(class))
 }
 
+/// The places of points of a pair: the victim alone and beside.
+type Places = Vec<(usize, usize)>;
+
 /// Repeats the points of a pair until its class is certain.
 pub struct UntilCertain;
 
@@ -102,7 +105,7 @@ impl Enough for UntilCertain {
             .iter()
             .map(|(spec, _)| figure::failed(spec, ""))
             .collect();
-        let mut pairs: Vec<((TierOp, TierOp), Vec<(usize, usize)>)> = Vec::new();
+        let mut pairs: Vec<((TierOp, TierOp), Places)> = Vec::new();
         for (at, point) in points.iter().enumerate() {
             let solo = points.iter().position(|other| is_alone(other, point));
             let (Some(pair), Some(solo)) = (pair_of(point), solo) else {
