@@ -7,6 +7,7 @@ use weir_model::counters::Counter;
 use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, GbPerSec, Nanos};
+use weir_model::workload::Population;
 
 /// Where runs lose their cycles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -198,6 +199,9 @@ pub struct Predictions {
 pub struct Predicted {
     /// The workload, or the file of its counters.
     pub workload: String,
+    /// The population that it was drawn from; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
     /// Slowdown by cause, in percent of the cycles on local memory.
     pub components: Components,
     /// The whole, in percent.
@@ -256,7 +260,7 @@ pub struct MeasuredSlowdown {
 /// How good predictions are, over the workloads that wait for latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Accuracy {
-    /// Workloads with a prediction and a measurement.
+    /// Workloads with a prediction and a measurement; of two populations those of the whole space, as below.
     pub workloads: usize,
     /// Of those, the ones that wait for latency, which the lines below are of.
     pub latency_bound: usize,
@@ -268,8 +272,40 @@ pub struct Accuracy {
     pub explained_pct: Option<f64>,
     /// A line for each component, the whole, and each rejected predictor.
     pub lines: Vec<AccuracyLine>,
+    /// The whole again by population, of all workloads and of those that are slowed.
+    #[serde(default)]
+    pub populations: Vec<PopulationAccuracy>,
     /// The workloads that are furthest off, the worst first.
     pub worst: Vec<String>,
+}
+
+/// How good predictions of the whole slowdown are, for some of the workloads. Many workloads of a wide population are
+/// hardly slowed, and are predicted well for that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PopulationAccuracy {
+    /// What the workloads were drawn from; absent where they were not drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<Population>,
+    /// Only those that are slowed by more than so many percent; absent for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowed_by_pct: Option<f64>,
+    /// How many of them wait for latency. The figures are of these.
+    pub workloads: usize,
+    /// Median error in points.
+    #[schemars(extend("x-unit" = "points"))]
+    pub median_error_pct: f64,
+    /// Mean error in points.
+    #[schemars(extend("x-unit" = "points"))]
+    pub mean_error_pct: f64,
+    /// Workloads within 10 points, in percent.
+    pub within_10_pct: f64,
+    /// Measured slowdowns that lie in their interval, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered_pct: Option<f64>,
+    /// Median half-width of the intervals, in points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "points"))]
+    pub half_width_pct: Option<f64>,
 }
 
 /// How good one predictor is.

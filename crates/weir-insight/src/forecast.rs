@@ -1,10 +1,12 @@
 //! Predictions as documents, and how good they are.
 
 use crate::documents::{
-    Accuracy, AccuracyLine, MeasuredSlowdown, Predicted, PublishedPrediction, RejectedPrediction,
+    Accuracy, AccuracyLine, MeasuredSlowdown, PopulationAccuracy, Predicted, PublishedPrediction,
+    RejectedPrediction,
 };
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
+use weir_model::workload::Population;
 
 use crate::breakdown::Difference;
 use crate::score::{Judged, mean_error, pearson, within};
@@ -89,6 +91,7 @@ fn in_percent(workload: &str, prediction: Prediction) -> Predicted {
     };
     Predicted {
         workload: workload.into(),
+        population: None,
         components: Components {
             store: Some(percent(prediction.store)),
             cache: Some(percent(prediction.cache)),
@@ -119,8 +122,12 @@ const WORST: usize = 5;
 /// How good predictions with a measurement beside them are; `None` of none. Those of workloads that wait
 /// for bandwidth are left out, as the model is not of them.
 pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
-    let measured: Vec<(&Predicted, &MeasuredSlowdown)> = (predictions.iter())
+    let all: Vec<(&Predicted, &MeasuredSlowdown)> = (predictions.iter())
         .filter_map(|p| Some((p, p.measured.as_ref()?)))
+        .collect();
+    let first = all.first().and_then(|(p, _)| p.population);
+    let measured: Vec<(&Predicted, &MeasuredSlowdown)> = (all.iter().copied())
+        .filter(|(p, _)| p.population == first)
         .collect();
     let judged: Vec<(&Predicted, &MeasuredSlowdown)> = (measured.iter().copied())
         .filter(|(p, _)| p.bound != Some(Bound::Bandwidth))
@@ -165,14 +172,12 @@ pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
     Some(Accuracy {
         workloads: measured.len(),
         latency_bound: judged.len(),
-        covered_pct: share(judged.iter().filter_map(|(p, m)| {
-            let [low, high] = p.interval_pct?;
-            Some((low..=high).contains(&m.slowdown_pct))
-        })),
+        covered_pct: covered(&judged),
         explained_pct: share(
             (judged.iter()).filter_map(|(_, m)| Some(m.components.other?.abs() <= 5.0)),
         ),
         lines,
+        populations: by_population(&all),
         worst: worst
             .iter()
             .take(WORST)
@@ -180,6 +185,69 @@ pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
             .collect(),
     })
     .filter(|accuracy| accuracy.workloads > 0)
+}
+
+/// A slowdown of more than this is one that matters.
+const SLOWED_BY_PCT: f64 = 5.0;
+
+/// The accuracy of each population, of all that wait for latency and of those that are slowed.
+fn by_population(all: &[(&Predicted, &MeasuredSlowdown)]) -> Vec<PopulationAccuracy> {
+    let judged = || {
+        all.iter()
+            .copied()
+            .filter(|(p, _)| p.bound != Some(Bound::Bandwidth))
+    };
+    let mut populations: Vec<Option<Population>> = judged().map(|(p, _)| p.population).collect();
+    populations.sort_unstable();
+    populations.dedup();
+    let pairs = populations
+        .into_iter()
+        .flat_map(|of| [(of, None), (of, Some(SLOWED_BY_PCT))]);
+    pairs
+        .filter_map(|(population, slowed_by_pct)| {
+            let more = |m: &MeasuredSlowdown| slowed_by_pct.is_none_or(|by| m.slowdown_pct > by);
+            let own: Vec<_> = judged()
+                .filter(|(p, m)| p.population == population && more(m))
+                .collect();
+            let pair = |(p, m): &(&Predicted, &MeasuredSlowdown)| (p.slowdown_pct, m.slowdown_pct);
+            let total = line("total", own.iter().map(pair))?;
+            let off = own
+                .iter()
+                .map(|(p, m)| (p.slowdown_pct - m.slowdown_pct).abs());
+            let half = |(p, _): &(&Predicted, &MeasuredSlowdown)| {
+                p.interval_pct.map(|[low, high]| (high - low) / 2.0)
+            };
+            Some(PopulationAccuracy {
+                population,
+                slowed_by_pct,
+                workloads: own.len(),
+                median_error_pct: median(off)?,
+                mean_error_pct: total.mean_error_pct,
+                within_10_pct: total.within_10_pct,
+                covered_pct: covered(&own),
+                half_width_pct: median(own.iter().filter_map(half)),
+            })
+        })
+        .collect()
+}
+
+/// The share of measured slowdowns that are in their interval, in percent.
+fn covered(judged: &[(&Predicted, &MeasuredSlowdown)]) -> Option<f64> {
+    share(judged.iter().filter_map(|(p, m)| {
+        let [low, high] = p.interval_pct?;
+        Some((low..=high).contains(&m.slowdown_pct))
+    }))
+}
+
+/// The middle of some values; `None` of none.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(f64::midpoint(
+        *sorted.get(last / 2)?,
+        *sorted.get(last.div_ceil(2))?,
+    ))
 }
 
 /// How many of the answers are yes, in percent; `None` of none.

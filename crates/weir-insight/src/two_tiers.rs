@@ -6,7 +6,7 @@ use weir_model::machine::Identity;
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Cycles;
-use weir_model::workload::{Workload, population};
+use weir_model::workload::{Population, Workload};
 
 use crate::slowdown::predict::{Tried, hold_out, try_out};
 use crate::slowdown::{Pair, calibrate};
@@ -97,7 +97,7 @@ pub fn on_both(
 const HELD_OUT: u64 = 0x6865_6c64_206f_7574;
 
 /// Calibrates the slowdown model of a machine for two of its tiers: constants from the micro-workloads, intervals that
-/// hold a share of workloads from so many of a population that is drawn apart.
+/// hold a share of workloads from so many that are drawn apart, half of them heavy on memory.
 ///
 /// # Errors
 /// The machine runs no workloads, its processor's prefetch counters are not known, no constants follow, or the user
@@ -120,19 +120,26 @@ pub fn calibrate_machine(
         .map(|(ran, micro)| ran.pair(micro))
         .collect();
     let mut model = model_of(&pairs, of, tiers)?;
-    let apart = population(lab.seed() ^ HELD_OUT, held_out);
-    let ran = on_both(lab, &apart, tiers, &options)?;
-    // A share of a population is a statement on the whole population.
-    if ran.len() < apart.len() {
-        return Err(LabError::Stopped);
+    let (mut published, mut tried) = (Vec::new(), Vec::new());
+    for (of, n) in Population::ALL
+        .into_iter()
+        .zip([held_out - held_out / 2, held_out / 2])
+    {
+        let apart = of.draw(lab.seed() ^ HELD_OUT, n);
+        let ran = on_both(lab, &apart, tiers, &options)?;
+        // A share of a population is a statement on the whole population.
+        if ran.len() < apart.len() {
+            return Err(LabError::Stopped);
+        }
+        let group: Vec<Tried> = (ran.iter())
+            .map(|ran| try_out(&model, &ran.pair(Micro::Mixed)))
+            .collect::<Result<_, _>>()?;
+        published.push(group.iter().map(Tried::published).collect());
+        tried.push(group);
     }
-    let tried: Vec<Tried> = (ran.iter())
-        .map(|ran| try_out(&model, &ran.pair(Micro::Mixed)))
-        .collect::<Result<_, _>>()?;
-    let published: Vec<Tried> = tried.iter().map(Tried::published).collect();
-    model.held_out = interval(&published, coverage);
+    model.held_out = interval(published, coverage);
     if let Some(exposed) = &mut model.exposed {
-        exposed.held_out = interval(&tried, coverage);
+        exposed.held_out = interval(tried, coverage);
     }
     Ok(model)
 }
@@ -216,13 +223,11 @@ fn misfit(fitted: &[FitPoint]) -> Option<String> {
 }
 
 /// Intervals from workloads that wait for latency, which is what the model is of.
-fn interval(tried: &[Tried], coverage: f64) -> Option<HeldOut> {
-    let latency_bound: Vec<Tried> = tried
-        .iter()
-        .filter(|t| t.is_latency_bound())
-        .cloned()
-        .collect();
-    hold_out(&latency_bound, coverage)
+fn interval(mut groups: Vec<Vec<Tried>>, coverage: f64) -> Option<HeldOut> {
+    groups
+        .iter_mut()
+        .for_each(|group| group.retain(Tried::is_latency_bound));
+    hold_out(&groups, coverage)
 }
 
 /// Latency of a lone chase on each of these tiers, in cycles of the core: what a read takes that meets no other.

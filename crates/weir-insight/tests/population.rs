@@ -15,7 +15,7 @@ use weir_insight::two_tiers::{Tiers, calibrate_machine, on_both, options, unload
 use weir_lab::{Lab, LabError};
 use weir_model::insight::{Micro, SlowdownModel};
 use weir_model::topology::TierName;
-use weir_model::workload::population;
+use weir_model::workload::Population;
 
 const WORKLOADS: usize = 300;
 
@@ -32,7 +32,7 @@ fn tiers(to: &str) -> Tiers {
 fn tried(platform: &str, to: &str) -> [Accuracy; 2] {
     let simulated = Simulated::new(platform);
     let lab = simulated.lab();
-    let model = calibrate_machine(&lab, &tiers(to), 100, 0.9).unwrap();
+    let model = calibrate_machine(&lab, &tiers(to), 200, 0.9).unwrap();
     for point in &model.fitted_on {
         assert!(point.micro != Micro::Mixed);
         // Lists of which a few late lines cause all stalls: the published form misses them by 40 and 80.
@@ -49,15 +49,17 @@ fn judged(
     (platform, to): (&str, &str),
     seed: u64,
 ) -> Accuracy {
-    let workloads = population(seed, WORKLOADS);
-    let predicted: Vec<Predicted> = on_both(lab, &workloads, &tiers(to), &options(1))
-        .unwrap()
-        .into_iter()
-        .map(|ran| {
+    let drawn = |of: Population| {
+        let ran = on_both(lab, &of.draw(seed, WORKLOADS), &tiers(to), &options(1)).unwrap();
+        ran.into_iter().map(move |ran| {
             let (local, target) = (&ran.local, &ran.target);
-            compare(model, &local.workload, &local.counters, &target.counters).unwrap()
+            Predicted {
+                population: Some(of),
+                ..compare(model, &local.workload, &local.counters, &target.counters).unwrap()
+            }
         })
-        .collect();
+    };
+    let mut predicted: Vec<Predicted> = drawn(Population::Whole).collect();
     let slowed = |by: f64| {
         let more = |p: &&Predicted| p.measured.as_ref().is_some_and(|m| m.slowdown_pct > by);
         predicted.iter().filter(more).count() * 100 / predicted.len()
@@ -70,7 +72,16 @@ fn judged(
     if to == "cxl0" {
         assert!((5..=30).contains(&slowed(50.0)), "{} %", slowed(50.0));
     }
+    predicted.extend(drawn(Population::MemoryHeavy));
+    let far = |p: &&Predicted| p.warnings.iter().any(|w| w.contains("unlike"));
+    println!(
+        "unlike what was held out: {}",
+        predicted.iter().filter(far).count()
+    );
     let accuracy = accuracy(&predicted).unwrap();
+    for line in &accuracy.populations {
+        println!("{platform} {to}, seed {seed}: {line:?}");
+    }
     println!(
         "{platform} {to}, seed {seed}: {} workloads, {} latency-bound, {:?} % covered, {:?} % explained, worst {:?}",
         accuracy.workloads,
@@ -114,7 +125,11 @@ fn hold(tried: &[Accuracy], dram: f64, whole: f64) {
 fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
     assert_eq!(accuracy.workloads, WORKLOADS);
     assert!(accuracy.explained_pct.unwrap() >= 95.0);
-    assert!(accuracy.covered_pct.unwrap() >= 80.0);
+    // Of 250 workloads of which nine in ten are held, chance leaves fewer than 85 % once in 200 times; the factor
+    // of the intervals comes from 100, and varies by chance, too.
+    for line in &accuracy.populations {
+        assert!(line.covered_pct.unwrap() >= 82.0, "{line:?}");
+    }
     let total = line(accuracy, "total");
     assert!(line(accuracy, "DRAM").within_5_pct >= dram);
     assert!(total.within_10_pct >= whole);

@@ -128,7 +128,7 @@ proptest! {
             pair.target.set(Counter::Cycles, cycles + (error.abs() * 1e12) as u64);
             try_out(&model, &pair).unwrap()
         }).collect();
-        model.held_out = hold_out(&tried, 0.9);
+        model.held_out = hold_out(std::slice::from_ref(&tried), 0.9);
         let held = tried.iter().filter(|t| {
             let margin = model.held_out.as_ref().unwrap().total;
             t.total.error().abs() * 100.0 <= margin.around(t.total.predicted * 100.0) + 1e-9

@@ -14,18 +14,34 @@ use weir_model::topology::Topology;
 use crate::sweep::{Finished, Watcher, run_rounds};
 use crate::{LabError, PointSpec, room};
 
+mod until;
+
+pub use until::Enough;
+
 /// Where answers are kept, and who follows the work. Called from the threads that measure.
 pub trait Keeper: Sync {
-    /// So many more measurements are planned.
-    fn planned(&self, _more: &[PointSpec]) {}
+    /// So many more points are planned, each to be measured so often.
+    fn planned(&self, _more: &[PointSpec], _rounds: u32) {}
 
-    /// The answer to a point that was stored before, with all its repetitions.
-    fn stored(&self, _seq: usize, _spec: &PointSpec, _address: &str) -> Option<Finished> {
+    /// A point is to be measured once more than was planned.
+    fn again(&self, _spec: &PointSpec) {}
+
+    /// The answer to a point that was stored before, with so many repetitions at least.
+    fn stored(
+        &self,
+        _seq: usize,
+        _spec: &PointSpec,
+        _address: &str,
+        _least: u32,
+    ) -> Option<Finished> {
         None
     }
 
     /// A point is measured, or measured once more. `seq` is its place among all that the study asked.
     fn finished(&self, _seq: usize, _done: &Finished, _address: &str) {}
+
+    /// A point has all repetitions that its study needs, where that was not known before.
+    fn enough(&self, _seq: usize, _done: &Finished) {}
 
     /// One of so many steps begins: an ask that is not a point, or a part of one.
     fn step(&self, _of: usize) {}
@@ -100,7 +116,7 @@ pub struct Bench<'a> {
     pub capabilities: &'a [Capability],
     /// Seed of every random choice.
     pub seed: u64,
-    /// How often each point is measured.
+    /// How often each point is measured; at most, where the study says when it has enough.
     pub rounds: u32,
 }
 
@@ -132,6 +148,8 @@ pub struct Notes {
     pub partial: bool,
     /// What a dry lab was asked, in order.
     pub asks: Vec<PointSpec>,
+    /// How many measurements those are at least.
+    pub figures: usize,
 }
 
 impl<'a> Lab<'a> {
@@ -286,17 +304,20 @@ impl<'a> Lab<'a> {
         let plan = self.runnable(plan, asked)?;
         room::check(&plan, self.bench.topology)?;
         if self.dry {
-            self.notes().asks.extend(plan);
+            let mut notes = self.notes();
+            notes.figures += plan.len().saturating_mul(self.bench.rounds.max(1) as usize);
+            notes.asks.extend(plan);
             return Err(LabError::Dry);
         }
-        self.keeper.planned(&plan);
+        let rounds = self.bench.rounds;
+        self.keeper.planned(&plan, rounds);
         let first = self.asked.fetch_add(plan.len(), Ordering::Relaxed);
         let addresses: Vec<String> = plan
             .iter()
             .map(|spec| self.address("point", spec))
             .collect();
         let mut stored: Vec<Option<Finished>> = (plan.iter().zip(&addresses).enumerate())
-            .map(|(at, (spec, address))| self.keeper.stored(first + at, spec, address))
+            .map(|(at, (spec, address))| self.keeper.stored(first + at, spec, address, rounds))
             .collect();
         let left: Vec<usize> = (0..plan.len()).filter(|&at| stored[at].is_none()).collect();
         let missing: Vec<PointSpec> = left.iter().map(|&at| plan[at].clone()).collect();
@@ -307,12 +328,7 @@ impl<'a> Lab<'a> {
             addresses: &addresses,
             records,
         };
-        let Bench {
-            testbed,
-            seed,
-            rounds,
-            ..
-        } = self.bench;
+        let Bench { testbed, seed, .. } = self.bench;
         let sweep = run_rounds(testbed, &missing, seed, rounds, &watcher);
         let is_whole = |done: &Finished| done.round + 1 >= rounds || done.point.error.is_some();
         let mut notes = self.notes();

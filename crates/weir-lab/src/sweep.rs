@@ -173,6 +173,26 @@ pub(crate) fn measure(
     repeat(testbed, index, spec, seed, None, once, watcher)
 }
 
+/// Measures one point once more, of so many times as are wanted, and tells the watcher; `None` if that ended it.
+pub(crate) fn once_more(
+    testbed: &dyn Testbed,
+    index: usize,
+    spec: &PointSpec,
+    seed: u64,
+    before: Option<&Finished>,
+    wanted: u32,
+    watcher: &dyn Watcher,
+) -> Option<Finished> {
+    let round = before.map_or(0, |done| done.point.repetitions);
+    let turn = Turn {
+        round,
+        rounds: wanted.max(round + 1),
+    };
+    let done = repeat(testbed, index, spec, seed, before, turn, watcher)?;
+    watcher.finished(&done, wanted as usize);
+    Some(done)
+}
+
 /// Measures one point once more; `None` if the watcher ended it.
 fn repeat(
     testbed: &dyn Testbed,

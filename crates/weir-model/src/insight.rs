@@ -219,8 +219,33 @@ pub struct HeldOut {
     pub cache: Margin,
     /// Of DRAM.
     pub dram: Margin,
-    /// Of the whole.
+    /// Of the whole, where `near` is absent.
     pub total: Margin,
+    /// Of the whole, by the workloads that were held out and are nearest in the space of counters; absent
+    /// where counters were missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<Near>,
+}
+
+/// Intervals that follow the errors of the nearest workloads that were held out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Near {
+    /// The workloads.
+    pub neighbours: Vec<Neighbour>,
+    /// The median distance of one of them to those nearest to it.
+    pub usual_distance: f64,
+    /// The half-width of an interval is so many times the mean error of the nearest.
+    pub factor: f64,
+}
+
+/// A workload that was held out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Neighbour {
+    /// Its place: shares of cycles stalled on and hidden beside misses of the last-level cache, the same of L2,
+    /// bound on stores; demand reads at once; hits of fill buffers; prefetches; instructions.
+    pub at: Vec<f64>,
+    /// Its error, as a share of `floor_pct` of `total` plus the prediction's magnitude.
+    pub error: f64,
 }
 
 /// The half-width of an interval: `relative` of `floor_pct` plus the prediction's magnitude, in

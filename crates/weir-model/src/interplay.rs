@@ -184,8 +184,14 @@ pub struct Cell {
     /// Its class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ChangeClass>,
-    /// The classes that the interval reaches, from loss to gain, where there are several: which of them
-    /// it is, the repetitions leave open.
+    /// Whether repetitions leave one class only: the intervals of all thread counts at which the change may be
+    /// the largest stay in it. It is false where nothing was repeated.
+    #[serde(default)]
+    pub certain: bool,
+    /// How often both sides were measured at the thread counts of the cell, the lesser of both.
+    #[serde(default)]
+    pub repetitions: u32,
+    /// The classes that these intervals reach, from loss to gain, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ChangeClass>,
     /// The thread counts at which the change is largest.
@@ -226,17 +232,19 @@ impl Cell {
         )
     }
 
-    /// Whether its repetitions leave open which class it is in.
-    pub fn is_undecided(&self) -> bool {
-        self.classes.len() > 1
+    /// Whether it has a change whose class repetitions leave open.
+    pub fn is_uncertain(&self) -> bool {
+        self.change_pct.is_some() && !self.certain
     }
 
-    /// Its class in words: `none`, or `undecided between mild suppression and none`.
+    /// Its class in words: `none`, `uncertain between mild suppression and none`, or `uncertain` where nothing
+    /// was repeated.
     pub fn describe_class(&self) -> String {
         match (self.classes.first(), self.classes.last()) {
-            (Some(low), Some(high)) if self.is_undecided() => {
-                format!("undecided between {low} and {high}")
+            (Some(low), Some(high)) if self.is_uncertain() => {
+                format!("uncertain between {low} and {high}")
             }
+            _ if self.is_uncertain() => "uncertain: measured once".to_owned(),
             _ => self
                 .class
                 .map_or_else(String::new, |class| class.to_string()),
@@ -352,6 +360,8 @@ crate::named! {
     pub enum Cause {
         /// The victim is as well off as alone.
         Unharmed = "unharmed",
+        /// Repetitions leave open whether the victim loses.
+        Uncertain = "uncertain",
         /// Slow requests fill the Table of Requests and the ingress queues before it.
         TorCongestion = "ToR/IRQ congestion",
         /// The device that both use has no more to give.

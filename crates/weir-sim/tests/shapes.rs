@@ -130,16 +130,6 @@ fn loads_of_an_asic_card_do_not_decline_with_threads() {
     }
 }
 
-#[test]
-fn a_saturated_cxl_device_holds_tor_entries_for_many_times_its_idle_latency() {
-    // MIKU §1: 8 to 10 times.
-    let platform = platform("emr2s+cxl-a");
-    let idle = platform.devices[0].device.measured.idle.get();
-    let seen = steady(&bed_of(&platform), &[stream(Op::Ld, "cxl0", 0..16)]);
-    let times = seen.cxl_residency() / idle;
-    assert!((7.0..=12.0).contains(&times), "{times:.1} times {idle} ns");
-}
-
 /// Bandwidth of random blocks, in GB/s.
 fn blocks(expression: &str, op: Op, tier: &str, threads: u32, kib: u64) -> f64 {
     let tenant = stream(op, tier, 0..threads).with_stream(|s| {

@@ -150,8 +150,8 @@ impl<'a> Job<'a> {
     /// The arguments do not fit the machine, or the store refuses the run before anything is measured. Later
     /// trouble is in the result.
     pub fn run<S: Study>(&self, study: &S) -> Result<Done<S::Output>> {
-        let asks = self.asks(study)?.asks;
-        agree(self.context, self.chosen, &asks, self.rounds, self.yes)?;
+        let Notes { asks, figures, .. } = self.asks(study)?;
+        agree(self.context, self.chosen, &asks, figures, self.yes)?;
         let mut store = Store::open(&self.context.store_path()?)?;
         let mut header = self.header(S::Output::SCHEMA);
         if self.chosen.identity.kind == MachineKind::Host {
@@ -209,6 +209,7 @@ impl<'a> Job<'a> {
             progress,
             planned,
             repetitions,
+            wanted,
             failed,
             kept,
             ..
@@ -251,7 +252,7 @@ impl<'a> Job<'a> {
             run,
             planned,
             kept,
-            repetitions: (repetitions, planned * self.rounds as usize),
+            repetitions: (repetitions, wanted),
             failed: (failed.values().next()).map(|first| (first.clone(), failed.len())),
             trouble,
             notes,

@@ -14,7 +14,7 @@ const ASK_ABOVE: usize = 10_000;
 /// Points that are measured to judge the others by.
 const TRIED: usize = 3;
 
-/// Says how many figures a long plan has and about how long and how large they will be, and goes on
+/// Says how many figures a long plan takes at least and about how long and how large they will be, and goes on
 /// only if that was agreed to: by `--yes`, or by an answer on the terminal.
 ///
 /// The estimate is made from a few points of the plan, spread over it, that are measured here and
@@ -26,10 +26,9 @@ pub fn agree(
     context: &Context,
     chosen: &Chosen,
     plan: &[PointSpec],
-    rounds: u32,
+    figures: usize,
     yes: bool,
 ) -> Result<()> {
-    let figures = plan.len().saturating_mul(rounds.max(1) as usize);
     if figures <= ASK_ABOVE {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! for each workload.
 //!
 //! The head names the columns: `workload`, `slowdown_pct`, and counters by their portable names;
-//! `dram_pct`, `cache_pct` and `store_pct`, what was measured by cause, may be there too. An empty cell
+//! `dram_pct`, `cache_pct` and `store_pct`, what was measured by cause, and `population` may be there too. An empty cell
 //! is a counter that is missing.
 
 use std::io::Read;
@@ -14,6 +14,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counter_file;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::Components;
+use weir_model::workload::Population;
 
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -23,6 +24,8 @@ use crate::files;
 pub struct Counted {
     /// Its name.
     pub workload: String,
+    /// What it was drawn from, where it was.
+    pub population: Option<Population>,
     /// Counted on local memory.
     pub local: CounterSet,
     /// Measured on the other.
@@ -42,6 +45,7 @@ pub struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Workload,
+    Population,
     Slowdown,
     Dram,
     Cache,
@@ -49,8 +53,9 @@ enum Column {
     Counter(Counter),
 }
 
-const NAMED: [(&str, Column); 5] = [
+const NAMED: [(&str, Column); 6] = [
     ("workload", Column::Workload),
+    ("population", Column::Population),
     ("slowdown_pct", Column::Slowdown),
     ("dram_pct", Column::Dram),
     ("cache_pct", Column::Cache),
@@ -186,7 +191,7 @@ fn row(
 ) -> std::result::Result<Counted, String> {
     let mut workload = String::new();
     let mut local = CounterSet::default();
-    let mut slowdown = None;
+    let (mut slowdown, mut population) = (None, None);
     let mut components = Components::default();
     for ((column, cell), head) in columns.iter().zip(record).zip(heads) {
         let cell = cell.trim();
@@ -201,6 +206,12 @@ fn row(
         };
         match column {
             Column::Workload => workload = cell.to_owned(),
+            Column::Population if cell.is_empty() => {}
+            Column::Population => {
+                let known = Population::named(cell);
+                let told = || format!("`{cell}` in column `{head}` is no population");
+                population = Some(known.ok_or_else(told)?);
+            }
             Column::Slowdown => slowdown = number()?,
             Column::Dram => components.dram = number()?,
             Column::Cache => components.cache = number()?,
@@ -223,6 +234,7 @@ fn row(
     }
     Ok(Counted {
         workload,
+        population,
         local,
         measured: MeasuredSlowdown {
             slowdown_pct,
@@ -254,6 +266,7 @@ pub fn write(path: &Path, rows: &[Counted]) -> Result<()> {
         let parts = row.measured.components;
         let mut cells = vec![
             row.workload.clone(),
+            row.population.map_or_else(String::new, |of| of.to_string()),
             row.measured.slowdown_pct.to_string(),
             number(parts.dram),
             number(parts.cache),
@@ -284,6 +297,7 @@ mod tests {
         let rows: Vec<Counted> = [("a, b", local), ("c", bare)]
             .map(|(name, local)| Counted {
                 workload: name.into(),
+                population: Some(Population::MemoryHeavy),
                 local,
                 measured: MeasuredSlowdown {
                     slowdown_pct: 12.25,

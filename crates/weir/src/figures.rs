@@ -47,13 +47,15 @@ pub(crate) struct Kept {
     pub(crate) progress: Option<Progress>,
     pub(crate) planned: usize,
     measured: usize,
-    /// Of the planned points, those that the store had.
+    /// Repetitions that the store had.
     reused: usize,
     /// The work of the figures that are planned and not stored yet, and of those of them that were measured; see
     /// [`Keep::work`].
     work: (f64, f64),
     /// Of all planned points together.
     pub(crate) repetitions: usize,
+    /// How many of those were asked for.
+    pub(crate) wanted: usize,
     /// Why points have no figure, by their places.
     pub(crate) failed: BTreeMap<usize, String>,
     /// The places of points that have all their repetitions, or none.
@@ -84,6 +86,7 @@ impl Kept {
             reused: 0,
             work: (0.0, 0.0),
             repetitions: 0,
+            wanted: 0,
             failed: BTreeMap::new(),
             kept: BTreeSet::new(),
             unsaved: Vec::new(),
@@ -173,13 +176,13 @@ impl Keep<'_, '_> {
         self.job.chosen.testbed.physics().is_some()
     }
 
-    /// The answer to a point that the store has.
+    /// The answer to a point that the store has, with so many repetitions at least.
     fn answer(
         &self,
         state: &mut Kept,
         seq: usize,
         spec: &PointSpec,
-        address: &str,
+        (address, least): (&str, u32),
     ) -> Option<Finished> {
         let found = state.store.answer(
             self.run,
@@ -191,14 +194,14 @@ impl Keep<'_, '_> {
         let answer = found.ok().flatten()?;
         let point: Point = serde_json::from_str(&answer.body).ok()?;
         let own = answer.run == self.run;
-        let whole = point.repetitions >= self.job.rounds;
+        let whole = point.repetitions >= least;
         if !(whole && point.error.is_none() || own && point.error.is_some()) {
             return None;
         }
         let record = (answer.record.as_deref()).and_then(|text| serde_json::from_str(text).ok());
         let done = Finished {
             index: seq,
-            round: self.job.rounds.saturating_sub(1),
+            round: point.repetitions.saturating_sub(1),
             spec: spec.clone(),
             record: record.unwrap_or_default(),
             warnings: serde_json::from_str(&answer.warnings).unwrap_or_default(),
@@ -215,10 +218,13 @@ impl Keep<'_, '_> {
             };
             state.save(self.run, figure);
         }
-        state.has(seq, &done.point);
-        state.repetitions += self.job.rounds as usize;
-        state.reused += 1;
-        state.work.0 -= self.work(spec) * f64::from(self.job.rounds);
+        let had = done.point.repetitions.max(least);
+        if least == self.job.rounds || done.point.error.is_some() {
+            state.has(seq, &done.point);
+        }
+        state.repetitions += had as usize;
+        state.reused += had as usize;
+        state.work.0 -= self.work(spec) * f64::from(had);
         Some(done)
     }
 
@@ -234,8 +240,8 @@ impl Keep<'_, '_> {
 
     /// Shows how far the run is, and notes what an end would wait for.
     fn show(&self, state: &mut Kept) {
-        let new = state.planned.saturating_sub(state.reused).max(1);
-        let total = (new * self.job.rounds as usize).max(state.measured);
+        let new = state.wanted.saturating_sub(state.reused).max(1);
+        let total = new.max(state.measured);
         let title = format!("{} on {}", self.job.verb, self.job.chosen.identity.name);
         let quiet = self.job.context.global.quiet;
         let progress = state
@@ -250,16 +256,27 @@ impl Keep<'_, '_> {
 }
 
 impl Keeper for Keep<'_, '_> {
-    fn planned(&self, more: &[PointSpec]) {
+    fn planned(&self, more: &[PointSpec], rounds: u32) {
         let mut state = self.state();
         state.planned += more.len();
+        state.wanted += more.len() * rounds as usize;
         let work: f64 = more.iter().map(|spec| self.work(spec)).sum();
-        state.work.0 += work * f64::from(self.job.rounds);
+        state.work.0 += work * f64::from(rounds);
     }
 
-    fn stored(&self, seq: usize, spec: &PointSpec, address: &str) -> Option<Finished> {
+    fn again(&self, spec: &PointSpec) {
         let mut state = self.state();
-        let answer = self.answer(&mut state, seq, spec, address);
+        state.wanted += 1;
+        state.work.0 += self.work(spec);
+    }
+
+    fn enough(&self, seq: usize, done: &Finished) {
+        self.state().has(seq, &done.point);
+    }
+
+    fn stored(&self, seq: usize, spec: &PointSpec, address: &str, least: u32) -> Option<Finished> {
+        let mut state = self.state();
+        let answer = self.answer(&mut state, seq, spec, (address, least));
         if answer.is_none() {
             // Time runs from here, and the first figure may take long.
             self.show(&mut state);

@@ -121,6 +121,9 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
         (Ok(Verb::Steer(args)), _) => verbs::steer::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
+        (Ok(Verb::Interplay(args)), _) => {
+            verbs::interplay::resume(&args, context, run, storage.wish())
+        }
         (Ok(Verb::Reproduce(args)), _) => verbs::reproduce::resume(&args, context, run),
         (
             _,

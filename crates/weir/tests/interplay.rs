@@ -24,6 +24,11 @@ fn a_matrix_names_who_is_hurt_by_how_much_and_where() {
     for cell in cells {
         assert_eq!(cell["class"], "deep_suppression", "{cell}");
         assert_eq!(cell["verdict"]["cause"], "tor_congestion");
+        assert_eq!(cell["certain"], true);
+        assert!(
+            (2..=5).contains(&cell["repetitions"].as_u64().unwrap()),
+            "{cell}"
+        );
         // The victim's own cores see it: what misses L2 waits, what its slice has taken does not.
         let ratio = |name: &str| {
             let all = cell["ratios"].as_array().unwrap();
@@ -87,6 +92,9 @@ fn a_matrix_repeats_itself() {
     let (first, again) = (json(&place, REQUEST), json(&place, REQUEST));
     assert_eq!(first["cells"], again["cells"]);
     assert_eq!(first["surface"], again["surface"]);
+    // The store answers the second; a place of its own measures again.
+    let elsewhere = json(&Place::new(), REQUEST);
+    assert_eq!(first["cells"], elsewhere["cells"]);
 }
 
 #[test]
@@ -194,12 +202,17 @@ fn a_class_that_repetitions_leave_open_is_named_as_such() {
             ChangeClass::of(change - reach),
             ChangeClass::of(change + reach),
         ];
+        // With one pair of thread counts, its interval alone decides.
         if widest[0] == widest[1] {
-            assert_eq!(open, 0, "{cell}");
+            assert_eq!((open, &cell["certain"]), (0, &true.into()), "{cell}");
         }
+        assert_ne!(
+            (&cell["certain"], &cell["verdict"]["cause"]),
+            (&false.into(), &"unharmed".into())
+        );
         if open > 1 {
             assert!(table.contains("? marks a change"), "{table}");
-            assert!(table.contains("undecided"), "{table}");
+            assert!(table.contains("uncertain"), "{table}");
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod exposed;
 pub mod file;
 pub mod late;
 pub mod metrics;
+pub mod nearness;
 pub mod predict;
 pub mod rejected;
 

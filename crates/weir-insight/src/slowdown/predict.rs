@@ -3,7 +3,7 @@
 use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
 
 use super::calibrate::lacking;
-use super::{Metrics, Misses, Pair, Waits, rejected};
+use super::{Metrics, Misses, Pair, Waits, nearness, rejected};
 use crate::bound::{Classification, classify};
 use crate::breakdown::Difference;
 use crate::score::{Judged, conformal_quantile};
@@ -107,8 +107,18 @@ pub fn predict(model: &SlowdownModel, local: &Run<'_>) -> Result<Prediction, Ins
         warnings: Vec::new(),
     };
     let held_out = exposed.map_or(&model.held_out, |(_, exposed)| &exposed.held_out);
-    prediction.half_width = (held_out.as_ref())
-        .map(|held_out| held_out.total.around(prediction.total() * 100.0) / 100.0);
+    let place = nearness::place(local);
+    if let Some(held_out) = held_out {
+        let near = held_out.near.as_ref().zip(place.as_ref());
+        let near = near.and_then(|(near, at)| nearness::relative(near, at));
+        let margin = Margin {
+            relative: near.map_or(held_out.total.relative, |(relative, _)| relative),
+            ..held_out.total
+        };
+        prediction.half_width = Some(margin.around(prediction.total() * 100.0) / 100.0);
+        let unlike = near.and_then(|(_, times)| nearness::unlike(times));
+        prediction.warnings.extend(unlike);
+    }
     for (component, missing) in [
         ("DRAM", misses.and_then(Result::err)),
         ("cache", waits.and_then(Result::err)),
@@ -149,6 +159,8 @@ pub struct Tried {
     pub total: Judged,
     /// What was measured, by cause.
     pub measured: Difference,
+    /// Where its local run is in the space of counters; `None` where counters are missing.
+    pub place: Option<nearness::Place>,
 }
 
 impl Tried {
@@ -196,6 +208,7 @@ pub fn try_out(model: &SlowdownModel, pair: &Pair) -> Result<Tried, InsightError
             predicted: prediction.total(),
             measured: measured.slowdown,
         },
+        place: nearness::place(&local),
         prediction,
         measured,
     })
@@ -208,22 +221,31 @@ const FLOOR_PCT: f64 = 5.0;
 /// How wide intervals must be to hold `coverage` of workloads like those held out, none of which a
 /// constant was fitted to (split conformal prediction with errors relative to the prediction's size, Lei
 /// et al. 2018 §5.2). `None` where there are too few of them.
-pub fn hold_out(tried: &[Tried], coverage: f64) -> Option<HeldOut> {
+///
+/// Intervals of the whole hold as many of each group, and follow the errors of the nearest ([`nearness`]).
+pub fn hold_out(groups: &[Vec<Tried>], coverage: f64) -> Option<HeldOut> {
+    let tried = || groups.iter().flatten();
+    let relative =
+        |judged: Judged| judged.error().abs() / (FLOOR_PCT / 100.0 + judged.predicted.abs());
     let margin = |of: fn(&Tried) -> Option<Judged>| {
-        let relative =
-            |judged: Judged| judged.error().abs() / (FLOOR_PCT / 100.0 + judged.predicted.abs());
-        let errors = tried.iter().filter_map(of).map(relative).collect();
+        let errors = tried().filter_map(of).map(relative).collect();
         Some(Margin {
             relative: conformal_quantile(errors, coverage)?,
             floor_pct: FLOOR_PCT,
         })
     };
     Some(HeldOut {
-        workloads: u32::try_from(tried.len()).ok()?,
+        workloads: u32::try_from(tried().count()).ok()?,
         coverage_pct: coverage * 100.0,
         store: margin(|t| t.store)?,
         cache: margin(|t| t.cache)?,
         dram: margin(|t| t.dram)?,
         total: margin(|t| Some(t.total))?,
+        near: {
+            let placed = |t: &Tried| Some((t.place.clone()?, relative(t.total)));
+            let placed = |group: &Vec<Tried>| group.iter().map(placed).collect::<Option<Vec<_>>>();
+            let groups: Option<Vec<_>> = groups.iter().map(placed).collect();
+            groups.and_then(|groups| nearness::fit(&groups, coverage))
+        },
     })
 }

@@ -34,8 +34,9 @@ pub struct Calibrate {
     /// The tier that workloads will be counted on.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub from: TierName,
-    /// Workloads that intervals are made from; no constant is fitted to them.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    /// Workloads that intervals are made from, half of them heavy on memory; no
+    /// constant is fitted to them.
+    #[arg(long, value_name = "N", default_value_t = 200)]
     pub held_out: usize,
     /// The share of workloads that intervals are to hold, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 90,
@@ -153,13 +154,17 @@ impl Outcome for Calibrated {
         )];
         all.extend(model.notes.iter().map(|text| doubt("fit", text)));
         all.extend(model.held_out_in_use().map(|held| {
+            let width = match &held.near {
+                Some(near) => format!("{:.1} times the error of the nearest", near.factor),
+                None => format!(
+                    "{:.0} % of the prediction and {:.0} points more, from the errors",
+                    held.total.relative * 100.0,
+                    held.total.floor_pct
+                ),
+            };
             let text = format!(
-                "intervals that hold {:.0} % of workloads are {:.0} % of the prediction and {:.0} points more, from \
-                 {} workloads that nothing was fitted to",
-                held.coverage_pct,
-                held.total.relative * 100.0,
-                held.total.floor_pct,
-                held.workloads
+                "intervals that hold {:.0} % of workloads are {width} of {} workloads that nothing was fitted to",
+                held.coverage_pct, held.workloads
             );
             note("predictions", text)
         }));

@@ -13,12 +13,15 @@ use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 use weir_model::number::{figure, percent, slower};
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
-use weir_model::workload::{Workload, population};
+use weir_model::workload::{Population, Workload};
 
 use super::{CACHES, DRAM, OTHER, REST, STORE, doubt, note, rest};
-use crate::documents::{Accuracy, Predicted, Predictions};
+use crate::documents::{Accuracy, PopulationAccuracy, Predicted, Predictions};
 use crate::forecast::{accuracy, compare, forecast};
 use crate::two_tiers::{OnBoth, Tiers, on_both, options};
+
+/// What ran on both tiers, and the population that it was drawn from.
+pub type Drawn = (Option<Population>, OnBoth);
 
 /// How slow a workload would be on a tier, from one run on local memory.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,7 +29,8 @@ pub struct Predict {
     /// A workload, to be run on the model of a machine.
     #[arg(conflicts_with_all = ["counters", "evaluate", "population", "command"])]
     pub workload: Option<String>,
-    /// So many workloads that span the space, predicted and measured.
+    /// So many workloads that span the space and so many that are heavy on
+    /// memory, predicted and measured.
     #[arg(long, value_name = "N")]
     pub population: Option<NonZeroUsize>,
     /// Measure on the tier too.
@@ -50,7 +54,7 @@ pub struct Predict {
     pub calibrated: Option<Box<SlowdownModel>>,
     /// What ran on both tiers.
     #[arg(skip)]
-    pub ran: Arc<Mutex<Vec<OnBoth>>>,
+    pub ran: Arc<Mutex<Vec<Drawn>>>,
 }
 
 impl Study for Predict {
@@ -62,11 +66,20 @@ impl Study for Predict {
         let model = self.calibrated.as_deref();
         let model = model.ok_or_else(|| lacks("a calibrated model"))?;
         let options = options(lab.seed());
-        let workloads = match (&self.described, self.population) {
-            (Some(workload), _) => vec![workload.clone()],
-            (None, Some(n)) => population(lab.seed(), n.get()),
-            (None, None) => return Err(lacks("a workload")),
+        let drawn = |of: Population, n: NonZeroUsize| {
+            let drawn = of.draw(lab.seed(), n.get()).into_iter();
+            drawn.map(move |workload| (Some(of), workload))
         };
+        let (populations, workloads): (Vec<_>, Vec<_>) = match (&self.described, self.population) {
+            (Some(workload), _) => vec![(None, workload.clone())],
+            (None, Some(n)) => Population::ALL
+                .into_iter()
+                .flat_map(|of| drawn(of, n))
+                .collect(),
+            (None, None) => return Err(lacks("a workload")),
+        }
+        .into_iter()
+        .unzip();
         let mut predictions = Vec::new();
         if self.verify || self.population.is_some() {
             let tiers = Tiers {
@@ -74,11 +87,15 @@ impl Study for Predict {
                 to: model.to.clone(),
             };
             let ran = on_both(lab, &workloads, &tiers, &options)?;
-            for OnBoth { local, target } in &ran {
+            for (OnBoth { local, target }, population) in ran.iter().zip(&populations) {
                 let (here, there) = (&local.counters, &target.counters);
-                predictions.push(compare(model, &local.workload, here, there)?);
+                predictions.push(Predicted {
+                    population: *population,
+                    ..compare(model, &local.workload, here, there)?
+                });
             }
-            *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = ran;
+            *self.ran.lock().unwrap_or_else(PoisonError::into_inner) =
+                populations.into_iter().zip(ran).collect();
         } else {
             let on = |workload| Placed {
                 workload,
@@ -129,6 +146,30 @@ struct SlowdownRow {
     high_pct: Option<f64>,
     /// What was measured; absent where nothing was.
     measured_pct: Option<f64>,
+}
+
+/// How good predictions of some of the workloads are.
+#[derive(Serialize, JsonSchema)]
+struct OfRow {
+    /// `whole`, `memory-heavy, slowed > 5 %`.
+    of: String,
+    #[serde(flatten)]
+    accuracy: PopulationAccuracy,
+}
+
+impl OfRow {
+    fn of(accuracy: &PopulationAccuracy) -> Self {
+        let mut of = accuracy
+            .population
+            .map_or("all".to_owned(), |of| of.to_string());
+        if let Some(by) = accuracy.slowed_by_pct {
+            of.push_str(&format!(", slowed > {by:.0} %"));
+        }
+        Self {
+            of,
+            accuracy: accuracy.clone(),
+        }
+    }
 }
 
 /// How many workloads a predictor gets right within so many points.
@@ -291,6 +332,18 @@ fn of_accuracy(accuracy: &Accuracy) -> Vec<Verdict> {
             figure(total.mean_error_pct)
         ));
     }
+    all.extend(accuracy.populations.iter().map(|accuracy| {
+        let OfRow { of, accuracy } = OfRow::of(accuracy);
+        let covered = accuracy
+            .covered_pct
+            .map(|c| format!(", {c:.1} % in their interval"));
+        format!(
+            "{of}: median error {} points, mean {}{}",
+            figure(accuracy.median_error_pct),
+            figure(accuracy.mean_error_pct),
+            covered.unwrap_or_default()
+        )
+    }));
     all.push(format!(
         "{} workloads, of which {} do not wait for bandwidth; figures of accuracy are of these",
         accuracy.workloads, accuracy.latency_bound
@@ -387,6 +440,17 @@ impl Outcome for Predictions {
             let of = format!("{} workloads", accuracy.latency_bound);
             let title = format!("How many are predicted, of {of} that do not wait for bandwidth");
             all.push(View::table("accuracy", title, columns));
+            let columns = vec![
+                col("of").head("workloads"),
+                col("workloads").head("number"),
+                col("median_error_pct").head("median\nerror"),
+                col("mean_error_pct").head("mean\nerror"),
+                col("within_10_pct").head("within\n10 points"),
+                col("covered_pct").head("in their\ninterval"),
+                col("half_width_pct").head("interval\n±"),
+            ];
+            let title = "How good predictions of the whole slowdown are [points, % of workloads]";
+            all.push(View::table("of_populations", title, columns));
             all.push(
                 View::scatter(
                     "slowdowns",
@@ -437,10 +501,13 @@ impl Outcome for Predictions {
             .filter(|row| [MODEL, "measured"].contains(&row.by.as_str()))
             .collect();
         let lines = self.accuracy.as_ref().map(|a| a.lines.clone());
+        let populations = self.accuracy.iter().flat_map(|a| &a.populations);
+        let populations: Vec<OfRow> = populations.map(OfRow::of).collect();
         let mut all = lists(self);
         all.extend([
             Frame::of("slowdowns", &rows),
             Frame::of("accuracy", &lines.unwrap_or_default()),
+            Frame::of("of_populations", &populations),
             Frame::of("within", &self.within()),
             Frame::of("by_cause", &by_cause),
         ]);

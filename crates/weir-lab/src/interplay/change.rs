@@ -1,9 +1,7 @@
 //! How far a victim's bandwidth moved, and how sure that is.
 
-use weir_model::interplay::ChangeClass;
-
 use super::matrix::Measured;
-use crate::statistics::Median;
+use crate::statistics::{Estimate, Median};
 use crate::steadiness;
 
 /// A change in percent of the bandwidth alone.
@@ -13,48 +11,57 @@ pub struct Change {
     pub pct: f64,
     /// Between what it lies with 95 %; `None` where the figures have no interval.
     pub between: Option<(f64, f64)>,
+    /// Whether the interval is that of repetitions, and not of windows of one run, which follow each other.
+    pub repeated: bool,
 }
 
 impl Change {
     /// From the victim alone to the victim beside another; `None` where either has no figure.
+    pub fn of(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
+        let (a, b) = (solo.point.gbps?.get(), corun.point.gbps?.get());
+        let means = |seen: Measured<'_>| steadiness::means(seen.record);
+        let half = solo.point.ci95.zip(corun.point.ci95);
+        Self::of_repetitions(&means(solo), &means(corun))
+            .or_else(|| Self::of_means((a, b), half, false))
+    }
+
+    /// From the means of repetitions alone and beside, two at least of either.
     ///
     /// Where both were repeated often enough, each repetition beside is set against the one alone of
     /// the same round, and the median tells: a machine that slows down for all of a round does not
     /// change the ratio, and a round that somebody else disturbed is one of many. Otherwise the means
     /// tell, with their intervals propagated.
-    pub fn of(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
-        let means = Self::of_means(solo, corun)?;
-        Some(Self::of_rounds(solo, corun).unwrap_or(means))
+    pub fn of_repetitions(alone: &[f64], beside: &[f64]) -> Option<Self> {
+        let of = |means: &[f64]| Estimate::of(means.iter().copied());
+        let (a, b) = (of(alone)?, of(beside)?);
+        let half = (a.ci95?, b.ci95?);
+        let means = Self::of_means((a.mean, b.mean), Some(half), true)?;
+        Some(Self::of_rounds(alone, beside).unwrap_or(means))
     }
 
-    fn of_rounds(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
-        let alone = steadiness::means(solo.record);
-        let beside = steadiness::means(corun.record);
-        if alone.len() != beside.len() || alone.iter().any(|gbps| *gbps <= 0.0) {
+    fn of_rounds(alone: &[f64], beside: &[f64]) -> Option<Self> {
+        if alone.iter().any(|gbps| *gbps <= 0.0) {
             return None;
         }
-        let changes = alone
-            .iter()
-            .zip(&beside)
-            .map(|(a, b)| (b / a - 1.0) * 100.0);
+        let changes = alone.iter().zip(beside).map(|(a, b)| (b / a - 1.0) * 100.0);
         let Median { median, low, high } = Median::of(changes)?;
         Some(Self {
             pct: median,
             between: Some((low, high)),
+            repeated: true,
         })
     }
 
-    fn of_means(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
-        let (a, b) = (solo.point.gbps?.get(), corun.point.gbps?.get());
+    fn of_means((a, b): (f64, f64), half: Option<(f64, f64)>, repeated: bool) -> Option<Self> {
         if a <= 0.0 {
             return None;
         }
         let pct = (b - a) / a * 100.0;
-        let half = (solo.point.ci95.zip(corun.point.ci95))
-            .map(|(of_a, of_b)| (of_a / a * b).hypot(of_b) / a * 100.0);
+        let half = half.map(|(of_a, of_b)| (of_a / a * b).hypot(of_b) / a * 100.0);
         Some(Self {
             pct,
             between: half.map(|half| (pct - half, pct + half)),
+            repeated,
         })
     }
 
@@ -62,19 +69,6 @@ impl Change {
     pub fn half_width(&self) -> Option<f64> {
         let (low, high) = self.between?;
         Some((self.pct - low).max(high - self.pct))
-    }
-
-    /// The classes that the interval reaches, from loss to gain; empty where it stays in one.
-    pub fn classes(&self) -> Vec<ChangeClass> {
-        let Some((low, high)) = self.between else {
-            return Vec::new();
-        };
-        let (low, high) = (ChangeClass::of(low), ChangeClass::of(high));
-        if low == high {
-            return Vec::new();
-        }
-        let reached = |class: &ChangeClass| (low..=high).contains(class);
-        ChangeClass::ALL.into_iter().filter(reached).collect()
     }
 }
 
@@ -132,16 +126,17 @@ mod tests {
         let found = change(&solo, &corun);
         assert!((found.pct + 20.0).abs() < 1e-9, "{found:?}");
         assert!(found.half_width().unwrap() < 1e-9);
-        assert!(found.classes().is_empty());
     }
 
     #[test]
-    fn an_interval_across_an_edge_leaves_the_class_open() {
+    fn one_disturbed_round_of_six_widens_the_interval_and_leaves_the_change() {
         let solo = [10.0; 6];
         let found = change(&solo, &[9.7, 9.6, 9.2, 9.6, 9.6, 9.55]);
-        assert_eq!(ChangeClass::of(found.pct), ChangeClass::None);
-        let open = [ChangeClass::MildSuppression, ChangeClass::None];
-        assert_eq!(found.classes(), open);
+        assert!(
+            found
+                .between
+                .is_some_and(|(low, high)| low < -5.0 && high > -5.0)
+        );
         // One disturbed round of many does not move the change.
         assert!((found.pct + 4.0).abs() < 0.2, "{found:?}");
     }
@@ -157,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_change_lies_in_its_interval_and_the_class_among_those_left_open(
+        fn the_change_lies_in_its_interval(
             solo in prop::collection::vec(1.0..100.0_f64, 2..12),
             factors in prop::collection::vec(0.1..2.0_f64, 12),
         ) {
@@ -165,9 +160,6 @@ mod tests {
             let found = change(&solo, &corun);
             let (low, high) = found.between.unwrap();
             prop_assert!(low <= found.pct && found.pct <= high);
-            let open = found.classes();
-            prop_assert!(open.is_empty() || open.contains(&ChangeClass::of(found.pct)));
-            prop_assert!(open.len() != 1);
         }
     }
 }

@@ -10,6 +10,7 @@ use weir_model::interplay::{
 use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, Nanos};
 
+use super::certainty::Reach;
 use super::change::Change;
 use super::reason::{Evidence, reason};
 use super::side_by_side::{RunCounters, queues, ratios};
@@ -63,13 +64,13 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
 }
 
 /// Who a pair is of; `None` for what ran alone, and for the timed chase.
-fn pair_of(point: &Point) -> Option<(TierOp, TierOp)> {
+pub(super) fn pair_of(point: &Point) -> Option<(TierOp, TierOp)> {
     let beside = point.beside.as_ref()?;
     (!is_timed(point)).then(|| (tier_op(point), co_runner(beside)))
 }
 
 /// Whether it is no victim, but times the victim's tier.
-fn is_timed(point: &Point) -> bool {
+pub(super) fn is_timed(point: &Point) -> bool {
     is_chase(&point.pattern) || point.pattern == Pattern::SharedLine.name()
 }
 
@@ -77,7 +78,7 @@ fn is_chase(pattern: &str) -> bool {
     pattern.starts_with("chase")
 }
 
-fn tier_op(point: &Point) -> TierOp {
+pub(super) fn tier_op(point: &Point) -> TierOp {
     TierOp {
         tier: point.tier.clone(),
         op: point.op,
@@ -175,6 +176,22 @@ impl<'a> Book<'a> {
             .collect()
     }
 
+    /// The classes that a pair may be in by the intervals of all its thread counts; none where nothing was repeated.
+    fn classes(
+        &self,
+        victim: &TierOp,
+        aggressor: &TierOp,
+        surface: &[SurfacePoint],
+    ) -> Vec<ChangeClass> {
+        let changes: Vec<Change> = (surface.iter())
+            .filter_map(|point| {
+                let solo = self.solo(victim, point.at.victim_threads)?;
+                Change::of(solo, self.corun(victim, aggressor, point.at)?)
+            })
+            .collect();
+        Reach::of(&changes).map_or_else(Vec::new, |reach| reach.classes())
+    }
+
     fn cell(
         &self,
         victim: TierOp,
@@ -198,6 +215,8 @@ impl<'a> Book<'a> {
             change_pct: None,
             change_ci95: None,
             class: None,
+            certain: false,
+            repetitions: 0,
             classes: Vec::new(),
             at: None,
             aggressor_gbps: None,
@@ -241,7 +260,12 @@ impl<'a> Book<'a> {
             cell.ns = cell.ns.or_else(|| latency(solo.point, corun.point));
             if let Some(change) = Change::of(solo, corun) {
                 cell.change_ci95 = change.half_width();
-                cell.classes = change.classes();
+            }
+            cell.repetitions = solo.point.repetitions.min(corun.point.repetitions);
+            cell.classes = self.classes(&cell.victim, &cell.aggressor, surface);
+            cell.certain = cell.classes.len() == 1;
+            if cell.certain {
+                cell.classes.clear();
             }
             cell.steadiness = worse(solo.point.steadiness, corun.point.steadiness);
             let alone = RunCounters::of(&solo);
@@ -257,6 +281,14 @@ impl<'a> Book<'a> {
                 corun: &together,
                 timed: cell.ns,
             });
+            let may_be_none = cell.classes.iter().any(|class| *class >= ChangeClass::None);
+            if !cell.certain && (may_be_none || cell.verdict.cause == Cause::Unharmed) {
+                cell.verdict = Reason {
+                    cause: Cause::Uncertain,
+                    evidence: Vec::new(),
+                    unseen: Vec::new(),
+                };
+            }
         }
         cell
     }

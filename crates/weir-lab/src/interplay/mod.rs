@@ -10,10 +10,12 @@
 //! |---|---|---|
 //! | [`plan`] | topology and options | points |
 //! | `change` | the victim alone and beside | how far it moved, and how sure that is |
+//! | `certainty` | changes over thread counts | the classes that a cell may be in, and what to measure again |
 //! | [`matrix`] | points and their records | cells, and the surface of thread counts behind them |
 //! | `side_by_side` | counters alone and beside | ratios (the paper's Table IV), and where requests wait |
 //! | `reason` | ratios | a cause in words, with its evidence |
 
+mod certainty;
 mod change;
 mod co_runners;
 mod matrix;
@@ -32,6 +34,7 @@ use crate::loaded::{chase, check_pauses};
 use crate::plan::{Load, check_threads, check_working_set, or_usual};
 use crate::{LabError, PointSpec, share};
 
+pub use certainty::{LEAST, MOST};
 pub use co_runners::{CoRunners, pairs};
 pub use matrix::{Matrix, Measured, matrix};
 pub use study::{Interplay, sentence};

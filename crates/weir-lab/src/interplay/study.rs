@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Record;
 use weir_model::interplay::{Cause, Cell, ChangeClass, TierOp};
-use weir_model::machine::MachineKind;
 use weir_model::number::{figure, percent};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec};
 
+use super::certainty::UntilCertain;
 use super::preset::Preset;
 use super::{CoRunners, Matrix, Measured, Options, matrix, pairs, plan};
 use crate::study::{About, Outcome, Study};
 use crate::view::{Mark, Only, View, col};
-use crate::{Lab, LabError, Severity, Threads, Verdict, verdict};
+use crate::{Finished, Lab, LabError, PointSpec, Severity, Threads, Verdict, verdict};
 
 /// What tenants on disjoint cores do to each other.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -46,6 +46,12 @@ pub struct Interplay {
     /// Why storage must not be written to, where it must not.
     #[arg(skip)]
     pub only_reads: Option<String>,
+    /// Whether pairs are repeated until their class is certain, and no more.
+    #[arg(skip)]
+    pub until_certain: bool,
+    /// The points of a run that was stopped.
+    #[arg(skip)]
+    pub planned: Option<Vec<PointSpec>>,
 }
 
 impl Interplay {
@@ -89,7 +95,10 @@ impl Study for Interplay {
     type Output = Matrix;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Matrix, LabError> {
-        let mut plan = plan(lab.topology(), &self.options(lab.topology())?)?;
+        let mut plan = match &self.planned {
+            Some(points) => points.clone(),
+            None => plan(lab.topology(), &self.options(lab.topology())?)?,
+        };
         if let Some(why) = &self.only_reads {
             if let Some(tier_op) = self.asked_to_write() {
                 return Err(LabError::Nothing(format!("{tier_op} is refused: {why}")));
@@ -104,12 +113,16 @@ impl Study for Interplay {
             }
         }
         let (mut points, mut records) = (Vec::new(), Vec::new());
-        lab.measure_each(plan, &[], &mut |mut done| {
+        let mut take = |mut done: Finished| {
             // Cells are made from counters and windows; single latencies would fill the memory.
             done.record.latency = Vec::new();
             points.push(done.point);
             records.push(done.record);
-        })?;
+        };
+        match self.until_certain {
+            true => lab.measure_until(plan, &UntilCertain, &mut take)?,
+            false => lab.measure_each(plan, &[], &mut take)?,
+        }
         let output = Matrix {
             points,
             ..Matrix::default()
@@ -124,24 +137,14 @@ impl Outcome for Matrix {
     fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
         let cells = &self.cells;
-        // Windows of one run follow each other: on a real machine only repetitions show whether a change is chance.
-        let once = about.machine.kind == MachineKind::Host
-            && self.points.iter().all(|point| point.repetitions <= 1);
-        let lead = lead(cells).map(|text| match once {
-            true => {
-                format!("measured once: a change may be chance, so repeat with --repeat 5; {text}")
-            }
-            false => text,
-        });
-        let lead = lead.map(|text| note("interplay".into(), text));
+        let lead = lead(cells).map(|text| note("interplay".into(), text));
         let of_points = verdict::of_points(&self.points, about.topology);
         let doubts = (of_points.into_iter()).filter(|v| v.severity != Severity::Note);
         let mut all: Vec<Verdict> = lead.into_iter().chain(doubts).collect();
         let is_as_alone = |cell: &&Cell| {
             cell.verdict.cause == Cause::Unharmed
                 && cell.class == Some(ChangeClass::None)
-                && !cell.is_undecided()
-                && !once
+                && cell.certain
         };
         let mut changed: Vec<&Cell> = cells.iter().filter(|cell| !is_as_alone(cell)).collect();
         changed.sort_by(|a, b| change(a).total_cmp(&change(b)));
@@ -192,8 +195,8 @@ impl Outcome for Matrix {
                 .changes(vec![
                     mark(
                         "?",
-                        Only::Has("classes"),
-                        "a change whose interval reaches another class",
+                        Only::Is("certain", serde_json::Value::Bool(false)),
+                        "a change whose class is uncertain",
                     ),
                     mark("~", unsteady, "a change whose repetitions disagree"),
                 ]),
@@ -278,33 +281,39 @@ fn change(cell: &Cell) -> f64 {
     cell.change_pct.unwrap_or(0.0)
 }
 
-/// Who loses most, as far as repetitions decide it.
+/// Who loses most of the pairs whose class is certain.
 fn lead(cells: &[Cell]) -> Option<String> {
-    let loses = |cell: &&Cell| cell.class.is_some_and(|class| class < ChangeClass::None);
-    let open = |cell: &&Cell| {
-        let classes = cell.classes.iter();
-        loses(cell) && classes.max().is_some_and(|most| *most >= ChangeClass::None)
+    let known: Vec<&Cell> = cells.iter().filter(|c| c.change_pct.is_some()).collect();
+    let certain = known.iter().filter(|cell| cell.certain);
+    let (certain, uncertain) = (certain.clone().count(), known.len() - certain.count());
+    let loses = |cell: &&&Cell| cell.certain && cell.class.is_some_and(|c| c < ChangeClass::None);
+    let harmed = known.iter().filter(loses);
+    let worst = harmed
+        .clone()
+        .min_by(|a, b| change(a).total_cmp(&change(b)));
+    let repeat = match known.iter().all(|cell| cell.repetitions <= 1) {
+        true => "each was measured once, so that a change may be chance; repeat with --repeat 5",
+        false => "more repetitions tell",
     };
-    let known = cells
-        .iter()
-        .filter(|cell| cell.change_pct.is_some())
-        .count();
-    let undecided = cells.iter().filter(open).count();
-    let harmed: Vec<&Cell> = cells.iter().filter(|c| loses(c) && !open(c)).collect();
-    let worst = (harmed.iter()).min_by(|a, b| change(a).total_cmp(&change(b)));
     let mut text = match worst {
-        _ if known == 0 => return None,
-        None => format!("of {known} pairs, none loses more than 5 %"),
+        _ if known.is_empty() => return None,
+        _ if certain == 0 => {
+            return Some(format!(
+                "uncertain: no class of {} pairs is certain; {repeat}",
+                known.len()
+            ));
+        }
+        None => format!("of {certain} pairs, none loses more than 5 %"),
         Some(worst) => format!(
-            "{} loses most, {:.1} % beside {}; {} of {known} pairs lose more than 5 %",
+            "{} loses most, {:.1} % beside {}; {} of {certain} pairs lose more than 5 %",
             worst.victim,
             -change(worst),
             worst.aggressor,
-            harmed.len()
+            harmed.count()
         ),
     };
-    if undecided > 0 {
-        let _ = write!(text, ", and repetitions leave {undecided} open");
+    if uncertain > 0 {
+        let _ = write!(text, "; {uncertain} more are uncertain");
     }
     Some(text)
 }
@@ -331,7 +340,7 @@ pub fn sentence(cell: &Cell) -> String {
         text.push_str(", repetitions disagree");
     }
     // A gain, or a change that may be one, has no cause of harm.
-    if cell.verdict.cause != Cause::Unharmed {
+    if !matches!(cell.verdict.cause, Cause::Unharmed | Cause::Uncertain) {
         let _ = write!(text, ". {}", cell.verdict.cause);
     }
     if !cell.verdict.evidence.is_empty() {

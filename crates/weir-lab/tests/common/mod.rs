@@ -42,6 +42,10 @@ pub struct Toy {
     pub cxl_leaves_during: usize,
     /// Opened so far.
     pub opened: Arc<AtomicUsize>,
+    /// The share that a tenant loses beside another, and how far that is off to either side: by the seed, or in turn.
+    pub loss: f64,
+    pub loss_sways: f64,
+    pub turns: Option<Arc<AtomicUsize>>,
     /// Half-width of the uniform noise, as a share.
     pub noise: f64,
     /// Machines that may run at once.
@@ -60,6 +64,9 @@ impl Default for Toy {
             slower_each_time: 0.0,
             cxl_leaves_during: usize::MAX,
             opened: Arc::default(),
+            loss: 0.0,
+            loss_sways: 0.0,
+            turns: None,
             noise: 0.01,
             parallelism: 1,
             cores: 32,
@@ -130,6 +137,8 @@ impl Testbed for Toy {
             topology: self.topology(),
             running: Vec::new(),
             chance: seed,
+            // One bit of the seed, mixed.
+            up: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1,
             slower: 1.0 + self.slower_each_time * before as f64,
             before,
         }))
@@ -145,11 +154,26 @@ struct ToyMachine {
     topology: Topology,
     running: Vec<Tenant>,
     chance: u64,
+    up: bool,
     slower: f64,
     before: usize,
 }
 
 impl ToyMachine {
+    /// What a tenant beside another keeps of its bandwidth.
+    fn kept(&self) -> f64 {
+        let sways = if self.up {
+            self.toy.loss_sways
+        } else {
+            -self.toy.loss_sways
+        };
+        if self.running.len() > 1 {
+            1.0 - self.toy.loss + sways
+        } else {
+            1.0
+        }
+    }
+
     /// A factor around 1.
     fn noise(&mut self) -> f64 {
         self.chance = self
@@ -294,6 +318,10 @@ impl Machine for ToyMachine {
             }
         }
         self.running = tenants.to_vec();
+        let timed = tenants.iter().any(|t| stream(t).pattern.is_timed());
+        if let (Some(turns), 2, false) = (&self.toy.turns, tenants.len(), timed) {
+            self.up = turns.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        }
         Ok(())
     }
 
@@ -380,7 +408,7 @@ impl ToyMachine {
             latency.record_many(Nanos(mean), progress.accesses);
             progress.latency = Some(latency);
         } else {
-            let gbps = self.bandwidth(tenant) / self.slower * noise;
+            let gbps = self.bandwidth(tenant) / self.slower * noise * self.kept();
             progress.accesses = (gbps * window.get() / 64.0) as u64;
         }
         progress.bytes = Bytes(progress.accesses * 64);

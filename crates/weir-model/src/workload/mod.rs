@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use library::Workloads;
-pub use population::population;
+pub use population::{Population, population};
 pub use schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS};
 
 use crate::units::{Bytes, LINE_BYTES};

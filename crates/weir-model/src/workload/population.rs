@@ -1,12 +1,56 @@
 //! Workloads that span the space, for validation: seeded, the same on every machine.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{Order, Phase, Region, Workload};
 use crate::units::Bytes;
 
-/// `n` workloads that a seed picks. The same seed gives the same ones, and the first `m` of them
-/// whatever `n` is.
+crate::named! {
+    /// What a population is drawn from.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Population {
+        /// The whole space, of which a third hardly waits for memory.
+        Whole = "whole",
+        /// Programs with 20 to 100 accesses to a line in 1000 instructions, most of whose data no cache holds.
+        MemoryHeavy = "memory-heavy",
+    }
+}
+
+impl Population {
+    /// `n` workloads that a seed picks. The same seed gives the same ones, and the first `m` of them
+    /// whatever `n` is; those of two populations have nothing in common.
+    pub fn draw(self, seed: u64, n: usize) -> Vec<Workload> {
+        let apart = match self {
+            Population::Whole => 0,
+            Population::MemoryHeavy => 0x6865_6176_7900_0000,
+        };
+        (0..n).map(|i| point(self, seed ^ apart, i)).collect()
+    }
+
+    /// The least and the greatest number of accesses in 1000 instructions.
+    fn apki(self) -> (f64, f64) {
+        match self {
+            // From programs that live in their caches to those that wait for memory all the time: so wide that
+            // about as many are slowed by more than half on CXL as among 265 real ones (SUP-135, SUP-136).
+            Population::Whole => (0.1, 100.0),
+            Population::MemoryHeavy => (20.0, 100.0),
+        }
+    }
+
+    /// The share of regions that a cache may hold.
+    fn small(self) -> f64 {
+        match self {
+            Population::Whole => 0.3,
+            Population::MemoryHeavy => 0.1,
+        }
+    }
+}
+
+/// `n` workloads of the whole space.
 pub fn population(seed: u64, n: usize) -> Vec<Workload> {
-    (0..n).map(|i| point(seed, i)).collect()
+    Population::Whole.draw(seed, n)
 }
 
 /// Chance that depends on the seed, the point and the question alone (the finaliser of SplitMix64,
@@ -43,7 +87,7 @@ impl Dice {
     }
 }
 
-fn point(seed: u64, i: usize) -> Workload {
+fn point(of: Population, seed: u64, i: usize) -> Workload {
     let mut dice = Dice {
         state: seed ^ (i as u64).wrapping_mul(0xd6e8_feb8_6659_fd93),
     };
@@ -55,26 +99,27 @@ fn point(seed: u64, i: usize) -> Workload {
     };
     let phases = 1 + usize::from(dice.unit() < 0.25);
     Workload {
-        name: format!("p{i:03}"),
-        summary: format!("point {i} of the population that seed {seed} draws"),
+        name: match of {
+            Population::Whole => format!("p{i:03}"),
+            Population::MemoryHeavy => format!("m{i:03}"),
+        },
+        summary: format!("point {i} of the {of} population that seed {seed} draws"),
         source: "drawn at random".into(),
         assumed: None,
         threads: 1,
         phases: (0..phases)
-            .map(|n| phase(n, [&mut dice, &mut waits, &mut kinds]))
+            .map(|n| phase(of, n, [&mut dice, &mut waits, &mut kinds]))
             .collect(),
     }
 }
 
-fn phase(n: usize, [dice, waits, kinds]: [&mut Dice; 3]) -> Phase {
+fn phase(of: Population, n: usize, [dice, waits, kinds]: [&mut Dice; 3]) -> Phase {
     let regions = 1 + (dice.next() % 3) as usize;
     Phase {
         name: format!("phase {}", n + 1),
         instructions: dice.scaled(2e8, 2e9) as u64,
         cpi: dice.scaled(0.25, 1.2),
-        // From programs that live in their caches to those that wait for memory all the time: so wide that
-        // about as many are slowed by more than half on CXL as among 265 real ones (SUP-135, SUP-136).
-        apki: dice.scaled(0.1, 100.0),
+        apki: dice.scaled(of.apki().0, of.apki().1),
         // About the usual, from loops whose loads feed little else to code that works on what it loads.
         slice: waits.scaled(0.1, 0.8),
         // Two in three compute on integers alone. SPEC CPU 2017 is half floating point; databases, graphs,
@@ -87,11 +132,11 @@ fn phase(n: usize, [dice, waits, kinds]: [&mut Dice; 3]) -> Phase {
         // From floating-point loops to searches: as the programs of SPEC CPU 2017 spread (Panda et al., HPCA
         // 2018; Limaye and Adegbija, ISPASS 2018).
         mispredicts: waits.scaled(0.1, 12.0),
-        regions: (0..regions).map(|r| region(n, r, dice)).collect(),
+        regions: (0..regions).map(|r| region(of, n, r, dice)).collect(),
     }
 }
 
-fn region(phase: usize, r: usize, dice: &mut Dice) -> Region {
+fn region(of: Population, phase: usize, r: usize, dice: &mut Dice) -> Region {
     let order = dice.of(&[
         Order::Sequential,
         Order::Sequential,
@@ -104,7 +149,7 @@ fn region(phase: usize, r: usize, dice: &mut Dice) -> Region {
     // From what L2 holds to what no cache does; most programs have parts of either kind.
     let bytes = match order {
         Order::Fresh => dice.scaled(1e9, 4e9),
-        _ if dice.unit() < 0.3 => dice.scaled(5e5, 4e7),
+        _ if dice.unit() < of.small() => dice.scaled(5e5, 4e7),
         _ => dice.scaled(1e8, 8e9),
     };
     let element = match order {
@@ -166,5 +211,13 @@ mod tests {
             };
             assert!(all.iter().filter(has).count() >= 20, "{}", order.name());
         }
+        let heavy = Population::MemoryHeavy.draw(7, 300);
+        let phases = || heavy.iter().flat_map(|w| &w.phases);
+        assert!(phases().all(|p| p.apki >= 20.0));
+        assert!(
+            heavy
+                .iter()
+                .all(|w| all.iter().all(|other| other.phases != w.phases))
+        );
     }
 }

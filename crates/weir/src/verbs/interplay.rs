@@ -1,13 +1,16 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::Study as _;
-use weir_lab::interplay::Interplay;
+use weir_lab::interplay::{Interplay, MOST};
+use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
 
 use crate::context::Context;
-use crate::driver::Job;
+use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
+use crate::machine::Chosen;
+use crate::store::{RunId, StoredRun};
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -35,7 +38,8 @@ pub struct Args {
     #[command(flatten)]
     study: Interplay,
     /// How often each figure is measured, others in between [default: 6 on a
-    /// real machine, 1 on a model].
+    /// real machine; on a model 2, and more until the class of a pair is
+    /// certain, 5 at most].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     /// Start a matrix of very many figures without being asked.
@@ -43,6 +47,32 @@ pub struct Args {
     yes: bool,
     #[command(flatten)]
     storage: storage::Named,
+}
+
+impl Args {
+    /// The study of a machine.
+    fn on(&self, chosen: &Chosen) -> Interplay {
+        Interplay {
+            only_reads: chosen.only_reads.clone(),
+            until_certain: self.repeat.is_none() && chosen.identity.kind == MachineKind::Sim,
+            ..self.study.clone()
+        }
+    }
+}
+
+/// Measures what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the run cannot be resumed.
+pub fn resume(args: &Args, context: &Context, run: RunId, storage: Option<Wish>) -> Result<()> {
+    let again = |_: &StoredRun, chosen: &Chosen, points| {
+        Ok(Interplay {
+            planned: Some(points),
+            only_reads: None,
+            ..args.on(chosen)
+        })
+    };
+    driver::resume(context, run, storage, again)?.verdict()
 }
 
 /// Storage that was named must be of use.
@@ -70,13 +100,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if named {
         check_storage(&chosen.capabilities)?;
     }
-    let study = Interplay {
-        only_reads: chosen.only_reads.clone(),
-        ..args.study.clone()
-    };
+    let study = args.on(&chosen);
     let rounds = args.repeat.unwrap_or(match chosen.identity.kind {
         MachineKind::Host => ROUNDS_ON_HOST,
-        MachineKind::Sim => 1,
+        MachineKind::Sim => MOST,
     });
     let job = Job {
         context,

@@ -13,6 +13,7 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::workload::Population;
 
 use super::workload::find_for;
 use crate::context::{Context, say};
@@ -149,10 +150,11 @@ fn export(args: &Args, study: &Predict) -> Result<()> {
         return Ok(());
     };
     let ran = study.ran.lock().unwrap_or_else(PoisonError::into_inner);
-    let counted = |both: &OnBoth| -> Result<Counted> {
+    let counted = |(population, both): &(Option<Population>, OnBoth)| -> Result<Counted> {
         let (local, target) = (&both.local.counters, &both.target.counters);
         Ok(Counted {
             workload: both.local.workload.clone(),
+            population: *population,
             local: local.clone(),
             measured: forecast::measured(local, target)?,
         })
@@ -272,6 +274,7 @@ fn of_evaluation(model: &SlowdownModel, path: &Path) -> Result<Vec<Predicted>> {
         let predicted = forecast(model, &counted.workload, &counted.local).map_err(named)?;
         Ok(Predicted {
             measured: Some(counted.measured),
+            population: counted.population,
             ..predicted
         })
     };

@@ -12,14 +12,14 @@ pub enum Sign {
     /// Its repetitions scatter widely.
     Noisy,
     /// Its interval reaches another class of change.
-    Undecided,
+    Uncertain,
 }
 
 impl Sign {
     /// The sign.
     pub const fn glyph(self) -> &'static str {
         match self {
-            Sign::Beaten | Sign::Undecided => "?",
+            Sign::Beaten | Sign::Uncertain => "?",
             Sign::Bimodal => "‡",
             Sign::Drifting => "↗",
             Sign::Noisy => "~",
@@ -35,7 +35,7 @@ impl Sign {
             }
             Sign::Drifting => "drifting: the machine changed between repetitions",
             Sign::Noisy => "noisy: repetitions scatter widely",
-            Sign::Undecided => "undecided: the interval reaches another class of change",
+            Sign::Uncertain => "uncertain: repetitions leave the class of the change open",
         }
     }
 }

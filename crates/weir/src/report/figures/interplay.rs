@@ -48,9 +48,9 @@ fn matrix(section: &Section, document: &Matrix) -> HeatChart {
         let cell = Cell {
             value: pair.change_pct,
             best: false,
-            sign: match (pair.is_unstable(), pair.is_undecided()) {
+            sign: match (pair.is_unstable(), pair.is_uncertain()) {
                 (true, _) => Some(Sign::Noisy),
-                (false, true) => Some(Sign::Undecided),
+                (false, true) => Some(Sign::Uncertain),
                 (false, false) => None,
             },
             tip: format!(
