@@ -43,7 +43,7 @@ impl Division {
         for (k, &(cores, i)) in wanting.iter().enumerate() {
             let part = left / (wanting.len() - k) as f64;
             limits[i] = Limit::to_units(part, cores, grain);
-            left -= part.min(f64::from(cores));
+            left -= limits[i].units(cores);
         }
         Decision { limits, why }
     }
