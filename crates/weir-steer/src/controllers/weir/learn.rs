@@ -49,14 +49,15 @@ pub enum Lesson {
 }
 
 impl Learning {
-    /// Begins with a window in which no tenant was limited and the slow tier filled the table.
-    pub fn from_free(view: &View) -> Self {
+    /// Begins with a window in which no tenant was limited and the slow tier filled the table, and the unloaded
+    /// residency, if it is known.
+    pub fn from_free(view: &View, rest: Option<Nanos>) -> Self {
         Self {
             full: view.gives,
             loaded: view.residency,
             writes: view.writes,
             fast: GbPerSec(0.0),
-            rest: None,
+            rest,
             little: None,
             much: None,
             windows: 0,

@@ -113,10 +113,9 @@ impl Weir {
         if let Some(knee) = self.learnt(view.writes).or_else(given) {
             return knee;
         }
-        // The unloaded residency hardly depends on the mix.
-        let mut known = self.learnt.iter().flatten().chain(&self.config.knees);
-        let rest = self.config.slow.or_else(|| known.next().map(|knee| knee.rest));
-        let rest = rest.unwrap_or(view.residency / self.config.tuning.loaded);
+        let rest = self
+            .rest()
+            .unwrap_or(view.residency / self.config.tuning.loaded);
         Knee {
             writes: view.writes,
             rest,
@@ -126,6 +125,13 @@ impl Weir {
             much: None,
             grain: self.grain(view.writes),
         }
+    }
+
+    /// The shortest residency without load that is known; it hardly depends on the mix.
+    fn rest(&self) -> Option<Nanos> {
+        let knees = self.learnt.iter().flatten().chain(&self.config.knees);
+        let known = knees.map(|knee| knee.rest).chain(self.config.slow);
+        known.reduce(|a, b| if b < a { b } else { a })
     }
 
     /// The device as it was learned for the nearest mix, unless that is another one.
@@ -193,6 +199,10 @@ impl Weir {
         if held.is_stale && held.age >= self.config.tuning.look {
             self.held = None;
             self.learning = None;
+            // What was too wide for others may not be for these.
+            for knee in self.learnt.iter_mut().flatten() {
+                knee.much = None;
+            }
             return ("other tenants run: a window without limits", queue);
         }
         if held.is_moved {
@@ -244,7 +254,7 @@ impl Weir {
             steps.nearest(known)
         } else if last.is_none() {
             // Where all cores of these tenants do not reach the knee, they fill the table nevertheless.
-            self.learning = Some(Learning::from_free(view));
+            self.learning = Some(Learning::from_free(view, self.rest()));
             Learning::first(&steps)
         } else {
             return None;
@@ -329,7 +339,7 @@ impl Weir {
                 grain: device.grain,
                 tuning: &tuning,
             };
-            self.learning = Some(Learning::from_free(&held.free));
+            self.learning = Some(Learning::from_free(&held.free, self.rest()));
             held.units = Learning::first(&steps);
             return Some("the table is still full at the knee: the device is learned");
         }
@@ -341,7 +351,12 @@ impl Weir {
     }
 
     /// The search has ended here. `None` if this limit is worth less than none.
-    fn ended(&self, view: &View, held: &mut ActiveLimit, rule: &'static str) -> Option<&'static str> {
+    fn ended(
+        &self,
+        view: &View,
+        held: &mut ActiveLimit,
+        rule: &'static str,
+    ) -> Option<&'static str> {
         let is_worse = held.trial == Trial::Gained && !view.is_better_than(&held.free);
         held.trial = Trial::Ended;
         (!is_worse).then_some(rule)
@@ -390,7 +405,11 @@ impl Weir {
                 }
                 _ => {
                     // A narrower limit that left the queue as it was does not bind.
-                    let part = if last.is_some() { tuning.least_part } else { tuning.trim };
+                    let part = if last.is_some() {
+                        tuning.least_part
+                    } else {
+                        tuning.trim
+                    };
                     let to = held.range.narrower(units * part);
                     held.before = Some((units, *view));
                     steps.below(units, to)
@@ -401,7 +420,9 @@ impl Weir {
         if let Some((before, seen)) = last {
             if before < units {
                 let is_harmed = view.fast.get() * tuning.harmed < held.fast.get();
-                if !self.gained(view.gives, seen.gives) || (is_harmed && !view.is_better_than(&seen)) {
+                if !self.gained(view.gives, seen.gives)
+                    || (is_harmed && !view.is_better_than(&seen))
+                {
                     if is_harmed && units > before * tuning.near {
                         held.range.too_much(units);
                     } else {
