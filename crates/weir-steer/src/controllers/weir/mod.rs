@@ -4,10 +4,12 @@
 //! A device serves `peak` bytes a second as soon as its bandwidth-delay product is outstanding: `peak x idle
 //! latency` (Little's law). Further requests only wait, and they wait in the Table of Requests, which the
 //! requests of all other tenants must pass. So there is a range of running in which the device is busy and
-//! the table is free. If the device was measured alone, its knee is known, and the first step goes there;
-//! otherwise it is learned first (`learn`), once for each mix of reads and writes. From there the controller
-//! searches between limits that were too narrow (the device could give more) and limits that were too wide
-//! (its queue grew, or more brought no more), and then stays.
+//! the table is free. If the device was measured alone, its knee is known, and the first step goes there.
+//! That knee is of one stream: if it leaves the table full, or if it was not measured, the device is learned
+//! from the tenants (`learn`), once for each mix of reads and writes. From there the controller searches
+//! between limits that were too narrow (the device could give more) and limits that were too wide (its queue
+//! grew, or more brought no more), and then stays. A step is kept if one tier gains a larger part than the
+//! other loses; if the limit that was found is worth less than none by the same measure, it is removed.
 
 mod active_limit;
 mod learn;
