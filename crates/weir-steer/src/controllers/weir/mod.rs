@@ -328,13 +328,15 @@ impl Weir {
         held: &mut ActiveLimit,
     ) -> Option<&'static str> {
         let tuning = self.config.tuning;
-        let is_full = self.overflows(view, device) || self.fills(view, device);
+        let overflows = self.overflows(view, device);
+        let before = std::mem::replace(&mut held.outstanding, view.outstanding);
+        if overflows && view.outstanding < before * tuning.drains {
+            return Some("requests from before the limit drain");
+        }
+        let has_gained = self.gained(view.fast, held.free.fast);
+        let is_full = overflows || (self.fills(view, device) && !has_gained);
         let is_given = held.fast.get() == 0.0;
         if is_full && is_given {
-            let before = std::mem::replace(&mut held.outstanding, view.outstanding);
-            if view.outstanding < before * tuning.drains {
-                return Some("requests from before the limit drain");
-            }
             // The knee of one stream is not that of these tenants.
             let steps = Steps {
                 cores,
@@ -345,7 +347,7 @@ impl Weir {
             held.units = Learning::first(&steps);
             return Some("the table is still full at the knee: the device is learned");
         }
-        if !self.gained(view.fast, held.free.fast) {
+        if !has_gained {
             return None;
         }
         held.trial = Trial::Gained;
@@ -442,7 +444,10 @@ impl Weir {
                 held.range.too_much(before);
             }
         }
-        if self.fills(view, device) && !held.narrowest {
+        // A shorter wait costs the fast tier less than a narrower step costs the slow tier.
+        let shortest = self.config.fast * (1.0 - tuning.trim);
+        let costs = view.wait.is_some_and(|wait| wait > shortest);
+        if costs && self.fills(view, device) && !held.narrowest {
             let part = (1.0 - view.excess).clamp(tuning.least_part, tuning.trim);
             let to = steps.below(units, held.range.narrower(units * part));
             if to < units {
