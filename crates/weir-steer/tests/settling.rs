@@ -4,10 +4,12 @@
 mod common;
 
 use proptest::prelude::*;
-use weir_model::units::Nanos;
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::controllers::{Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig};
 use weir_steer::guard::{Bounds, Guarded};
-use weir_steer::{Controller, Limit};
+use weir_steer::knee::Knee;
+use weir_steer::limit::Grain;
+use weir_steer::{Controller, Limit, Role, TenantReadings};
 
 use common::{Flow, Fluid, Tier, readings};
 
@@ -27,6 +29,23 @@ fn weir(fluid: &Fluid, calibrated: bool) -> Guarded<Weir> {
     let slow = calibrated.then_some(Nanos(fluid.slow.rest));
     let config = WeirConfig::new(Nanos(fluid.fast.rest), slow);
     Guarded::new(Weir::new(config), Bounds::default())
+}
+
+/// The controller with a knee of so many cores at this many lines a nanosecond, whatever the tenants' is.
+fn given(fluid: &Fluid, units: f64, lines: f64) -> Weir {
+    let knee = Knee {
+        writes: 0.0,
+        rest: Nanos(fluid.slow.rest),
+        residency: Nanos(fluid.slow.rest),
+        gives: GbPerSec(lines * LINE_BYTES as f64),
+        units,
+        much: None,
+        grain: Grain::Time,
+    };
+    Weir::new(WeirConfig {
+        knees: vec![knee],
+        ..WeirConfig::new(Nanos(fluid.fast.rest), None)
+    })
 }
 
 /// A server on which the slow tenant fills the table.
@@ -97,6 +116,87 @@ proptest! {
         let windows = run(&mut weir(&few, true), &few, 8, true);
         prop_assert!(windows.iter().all(|(limit, _)| limit.is_free()));
     }
+}
+
+/// A knee that does not empty the table, or that all cores do not reach, is a first guess.
+#[test]
+fn a_knee_that_does_not_bind_is_not_the_end() {
+    let fluid = Fluid::miku();
+    let (fast, slow) = fluid.alone();
+    for units in [12.0, 40.0] {
+        let windows = run(&mut given(&fluid, units, fluid.slow.peak), &fluid, 24, true);
+        let (limit, last) = windows[23];
+        assert!(last.fast >= 0.97 * fast, "{units}: {limit:?} {last:?}");
+        assert!(last.slow >= 0.95 * slow, "{units}: {limit:?} {last:?}");
+    }
+}
+
+/// The device has no queue, and still its requests need the entries of others.
+#[test]
+fn a_full_table_is_shared_by_what_both_tiers_gain() {
+    let mut fluid = Fluid::miku();
+    fluid.entries = 300.0;
+    (fluid.fast_cores, fluid.slow.peak, fluid.slow_mlp) = (8, 3.0, 25.0);
+    let windows = run(&mut given(&fluid, 14.0, 0.9), &fluid, 24, true);
+    let ((_, free), (limit, last)) = (windows[0], windows[23]);
+    assert!(last.fast > 2.0 * free.fast, "{limit:?} {last:?}");
+    assert!(
+        last.fast * last.slow > 1.1 * free.fast * free.slow,
+        "{limit:?} {last:?}"
+    );
+}
+
+/// Whatever the limit, the slow tier loses half and the fast tier gains a little.
+#[test]
+fn a_limit_that_costs_more_than_it_brings_is_removed() {
+    let fluid = Fluid::miku();
+    let mut weir = given(&fluid, 8.0, fluid.slow.peak);
+    let free = Flow {
+        fast: 1.0,
+        slow: 0.6,
+        fast_entries: 400.0,
+        slow_entries: 600.0,
+        wait: 50.0,
+    };
+    let held = Flow {
+        fast: 1.03,
+        slow: 0.3,
+        slow_entries: 75.0,
+        wait: 0.0,
+        ..free
+    };
+    let mut limit = Limit::FREE;
+    let limits: Vec<bool> = (0..12)
+        .map(|_| {
+            let flow = if limit.is_free() { free } else { held };
+            let seen = readings(&fluid, flow.counters(0.0), true);
+            limit = weir.observe(&seen).limits[1];
+            limit.is_free()
+        })
+        .collect();
+    assert!(!limits[0] && limits[11], "{limits:?}");
+}
+
+#[test]
+fn other_tenants_are_first_seen_without_limits() {
+    let fluid = Fluid::miku();
+    let mut weir = given(&fluid, 3.0, fluid.slow.peak);
+    let mut limit = Limit::FREE;
+    let mut free = Vec::new();
+    for window in 0..24 {
+        let mut seen = readings(&fluid, fluid.held(limit, true).counters(0.0), true);
+        let another = seen.tenants[1].clone();
+        seen.tenants.push(TenantReadings {
+            role: Role::Protected,
+            busy: window >= 12,
+            ..another
+        });
+        limit = weir.observe(&seen).limits[1];
+        if limit.is_free() {
+            free.push(window);
+        }
+    }
+    assert_eq!(free, [13], "the second window of the other tenant");
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Division {
         for (k, &(cores, i)) in wanting.iter().enumerate() {
             let part = left / (wanting.len() - k) as f64;
             limits[i] = Limit::to_units(part, cores, grain);
-            left -= part.min(f64::from(cores));
+            left -= limits[i].units(cores);
         }
         Decision { limits, why }
     }
@@ -80,6 +80,7 @@ mod tests {
     use weir_model::units::{GbPerSec, Nanos};
 
     use super::*;
+    use crate::limit::Share;
     use crate::readings::TenantReadings;
 
     fn readings(cores: &[u32]) -> Readings {
@@ -113,6 +114,18 @@ mod tests {
         let shared = share(&readings(&[1, 16, 1]), 4.0);
         assert!(shared.limits[0].is_free() && shared.limits[2].is_free());
         assert!((shared.limits[1].units(16) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_tenant_after_another_gets_the_next_step() {
+        let grain = Grain::Wide(Share::of(0.1));
+        for steps in 2..9 {
+            let units = f64::from(steps) * 0.1;
+            let mut division = Division::default();
+            let shared = division.share(&readings(&[4, 4]), units, grain, SMALL, Why::rule("test"));
+            let held: f64 = shared.limits.iter().map(|limit| limit.units(4)).sum();
+            assert!((held - units).abs() < 1e-9, "{units}: {:?}", shared.limits);
+        }
     }
 
     #[test]

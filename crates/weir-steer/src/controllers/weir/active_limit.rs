@@ -4,7 +4,18 @@ use weir_model::units::GbPerSec;
 
 use super::Tuning;
 use super::range::Range;
-use crate::knee::Knee;
+use super::view::View;
+
+/// How far it is known whether limits help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trial {
+    /// No limit was seen that empties the table.
+    Begun,
+    /// The fast tier gained; the limit that is worth most is searched.
+    Gained,
+    /// The limit that was found is worth more than none.
+    Ended,
+}
 
 /// A limit in force, and its history.
 #[derive(Debug, Clone, Copy)]
@@ -17,14 +28,22 @@ pub struct ActiveLimit {
     /// differ, though no tenant changed its own.
     pub is_moved: bool,
     pub range: Range,
-    /// Before the last wider step: the limit, and the bandwidths of the slow and the fast tier.
-    pub narrower: Option<(f64, GbPerSec, GbPerSec)>,
-    /// Before the last narrower step: the bandwidth of the fast tier.
-    pub wider: Option<GbPerSec>,
+    /// The limit before the last step, and its window, until the step is judged.
+    pub before: Option<(f64, View)>,
+    /// The last window without limits.
+    pub free: View,
+    /// How far it is known whether limits help.
+    pub trial: Trial,
+    /// The most bandwidth of the fast tier under a limit.
+    pub fast: GbPerSec,
     /// Outstanding requests in the window before.
     pub outstanding: f64,
-    /// Whether no tenant was limited in the window before.
-    pub is_new: bool,
+    /// Whether a narrower limit brought the fast tier nothing.
+    pub narrowest: bool,
+    /// Whether other tenants run than when no tenant was limited.
+    pub is_stale: bool,
+    /// Windows since no tenant was limited.
+    pub age: u32,
     /// The device's mean bandwidth since it was busy under this limit, if it was.
     pub busy: Option<GbPerSec>,
     /// For how many windows the device was not busy since then.
@@ -32,13 +51,6 @@ pub struct ActiveLimit {
 }
 
 impl ActiveLimit {
-    /// Other tenants run: what was too wide or too narrow for those before says nothing of them.
-    pub fn seek_again(&mut self, device: &Knee, cores: f64) {
-        self.range = Range::below(device.much, cores);
-        self.narrower = None;
-        self.busy = None;
-    }
-
     /// Whether the device is busy under this limit. Its bandwidth varies from window to window, above all if
     /// rows of its DRAM are opened and closed often: one window alone does not refute a limit that was good.
     pub fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec, tuning: &Tuning) -> bool {

@@ -49,14 +49,15 @@ pub enum Lesson {
 }
 
 impl Learning {
-    /// Begins with a window in which no tenant was limited and the slow tier filled the table.
-    pub fn from_free(view: &View) -> Self {
+    /// Begins with a window in which no tenant was limited and the slow tier filled the table, and the unloaded
+    /// residency, if it is known.
+    pub fn from_free(view: &View, rest: Option<Nanos>) -> Self {
         Self {
             full: view.gives,
             loaded: view.residency,
             writes: view.writes,
             fast: GbPerSec(0.0),
-            rest: None,
+            rest,
             little: None,
             much: None,
             windows: 0,
@@ -66,6 +67,16 @@ impl Learning {
     /// The share of writes without limits.
     pub fn writes(&self) -> f64 {
         self.writes
+    }
+
+    /// Whether no limit was observed yet.
+    pub fn is_new(&self) -> bool {
+        self.windows == 0
+    }
+
+    /// The most bandwidth of the fast tier while a tenant was limited.
+    pub fn fast(&self) -> GbPerSec {
+        self.fast
     }
 
     /// The first limit.
@@ -85,7 +96,7 @@ impl Learning {
             self.much = Some(self.much.map_or(units, |much| much.min(units)));
             let to = self.between().unwrap_or(0.5 * units);
             let next = steps.below(units, to);
-            return match self.is_new(next, tuning) && next < units {
+            return match self.is_untried(next, tuning) && next < units {
                 true => Lesson::Next(next),
                 false => self.known(view, next, grain),
             };
@@ -116,7 +127,7 @@ impl Learning {
         let is_too_much = grain != Grain::Time
             && view.gives >= self.full * tuning.near_enough
             && expected > self.full.get() * tuning.beyond;
-        match self.is_new(next, tuning) && next < steps.cores && !is_too_much {
+        match self.is_untried(next, tuning) && next < steps.cores && !is_too_much {
             true => Lesson::Next(next),
             false => self.known(view, units, grain),
         }
@@ -142,7 +153,7 @@ impl Learning {
     }
 
     /// Whether there is an untried limit between the known ones, and time to try it.
-    fn is_new(&self, units: f64, tuning: &Tuning) -> bool {
+    fn is_untried(&self, units: f64, tuning: &Tuning) -> bool {
         self.windows < tuning.learn_patience
             && self.much.is_none_or(|much| units < much)
             && self.little.is_none_or(|little| units > little.units)

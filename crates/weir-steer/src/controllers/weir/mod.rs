@@ -4,10 +4,12 @@
 //! A device serves `peak` bytes a second as soon as its bandwidth-delay product is outstanding: `peak x idle
 //! latency` (Little's law). Further requests only wait, and they wait in the Table of Requests, which the
 //! requests of all other tenants must pass. So there is a range of running in which the device is busy and
-//! the table is free. If the device was measured alone, its knee is known, and the first step goes there;
-//! otherwise it is learned first (`learn`), once for each mix of reads and writes. From there the controller
-//! searches between limits that were too narrow (the device could give more) and limits that were too wide
-//! (its queue grew, or more brought no more), and then stays.
+//! the table is free. If the device was measured alone, its knee is known, and the first step goes there.
+//! That knee is of one stream: if it leaves the table full, or if it was not measured, the device is learned
+//! from the tenants (`learn`), once for each mix of reads and writes. From there the controller searches
+//! between limits that were too narrow (the device could give more) and limits that were too wide (its queue
+//! grew, or more brought no more), and then stays. A step is kept if one tier gains a larger part than the
+//! other loses; if the limit that was found is worth less than none by the same measure, it is removed.
 
 mod active_limit;
 mod learn;
@@ -19,14 +21,14 @@ mod view;
 
 pub use tuning::Tuning;
 
-use weir_model::units::Nanos;
+use weir_model::units::{GbPerSec, Nanos};
 
 use super::division::Division;
 use crate::controller::{Controller, Decision, Why};
 use crate::knee::Knee;
 use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
-use active_limit::ActiveLimit;
+use active_limit::{ActiveLimit, Trial};
 use learn::{Learning, Lesson};
 use range::Range;
 use running::RunningTenants;
@@ -106,16 +108,15 @@ impl Weir {
         }
     }
 
-    /// The device under the present mix: as measured, otherwise as learned.
+    /// The device under the present mix: as learned from these tenants, otherwise as measured with one stream.
     fn device(&mut self, view: &View) -> Knee {
         self.capacity = self.capacity.max(view.entries);
-        let known = Knee::of_mix(&self.config.knees, view.writes);
-        if let Some(knee) = known.or_else(|| self.learnt(view.writes)) {
+        let given = || Knee::of_mix(&self.config.knees, view.writes);
+        if let Some(knee) = self.learnt(view.writes).or_else(given) {
             return knee;
         }
         let rest = self
-            .config
-            .slow
+            .rest()
             .unwrap_or(view.residency / self.config.tuning.loaded);
         Knee {
             writes: view.writes,
@@ -126,6 +127,13 @@ impl Weir {
             much: None,
             grain: self.grain(view.writes),
         }
+    }
+
+    /// The shortest residency without load that is known; it hardly depends on the mix.
+    fn rest(&self) -> Option<Nanos> {
+        let knees = self.learnt.iter().flatten().chain(&self.config.knees);
+        let known = knees.map(|knee| knee.rest).chain(self.config.slow);
+        known.reduce(|a, b| if b < a { b } else { a })
     }
 
     /// The device as it was learned for the nearest mix, unless that is another one.
@@ -161,67 +169,94 @@ impl Weir {
         crowded && view.share > tuning.blame
     }
 
+    /// Whether the device has a queue that slows other tenants.
+    fn overflows(&self, view: &View, device: &Knee) -> bool {
+        let tuning = &self.config.tuning;
+        view.residency > device.rest * tuning.queued && view.share > tuning.blame
+    }
+
     fn decide(&mut self, cores: f64, view: &View) -> (&'static str, Nanos) {
         let device = self.device(view);
         let queue = device.rest * self.config.tuning.queued;
+        let are_others = self.running.are_others();
         let Some(mut held) = self.held else {
             if self.in_vain > 0 {
                 self.in_vain -= 1;
                 return ("a limit did not help", queue);
             }
-            if !self.fills(view, &device) {
+            // Other parts of a processor than the table may be full; of a device that is not known no queue
+            // is known.
+            let is_queued = device.units.is_finite() && self.overflows(view, &device);
+            if !self.fills(view, &device) && !is_queued {
                 return ("the table has free entries", queue);
             }
-            self.held = self.first(cores, view, &device, true);
+            self.held = self.first(cores, view, &device, None);
             return (
                 "the slow tier fills the table: limited to what its device serves",
                 queue,
             );
         };
+        held.age = held.age.saturating_add(1);
+        held.is_stale |= are_others;
+        if held.is_stale && held.age >= self.config.tuning.look {
+            self.held = None;
+            self.learning = None;
+            // What was too wide for others may not be for these.
+            for knee in self.learnt.iter_mut().flatten() {
+                knee.much = None;
+            }
+            return ("other tenants run: a window without limits", queue);
+        }
         if held.is_moved {
             held.writes = view.writes;
         } else if (held.writes - view.writes).abs() > self.config.tuning.other_mix {
             self.learning = None;
-            self.held = self.first(cores, view, &device, false);
+            self.held = self.first(cores, view, &device, Some(&held));
             return ("the mix of reads and writes changed: a new limit", queue);
         }
-        if self.running.are_others() {
-            held.seek_again(&device, cores);
+        if are_others {
+            held.range = Range::below(device.much, cores);
+            held.before = None;
+            held.narrowest = false;
+            // The window without limits was that of others.
+            held.trial = Trial::Ended;
         }
         held.range.grow_older(self.config.tuning.forget);
-        if held.is_new && !self.helped(view, &held) {
+        let rule = match (self.learning, held.trial) {
+            (Some(learning), _) => self.learn(learning, cores, view, &device, &mut held),
+            (None, Trial::Begun) => self.judge(cores, view, &device, &mut held),
+            (None, _) => self.seek(cores, view, &device, &mut held),
+        };
+        let Some(rule) = rule else {
             self.held = None;
             self.learning = None;
             self.in_vain = self.config.tuning.in_vain;
             return ("the limit did not help: removed", queue);
-        }
-        let rule = match self.learning {
-            Some(learning) => self.learn(learning, cores, view, &device, &mut held),
-            None => self.seek(cores, view, &device, &mut held),
         };
         self.held = (held.units < cores).then_some(held);
         (rule, queue)
     }
 
-    /// The first limit: the last good one, the knee, or the first one for learning. No tenant is limited if
-    /// all cores together do not reach it, nor while an unknown device has fewer requests than it can serve.
+    /// The first limit: the last good one, the knee, or the first one for learning. An unknown device is not
+    /// limited while it has fewer requests than it can serve. `last` is the limit in force, if there is one.
     fn first(
         &mut self,
         cores: f64,
         view: &View,
         device: &Knee,
-        is_new: bool,
+        last: Option<&ActiveLimit>,
     ) -> Option<ActiveLimit> {
         let steps = Steps {
             cores,
             grain: device.grain,
             tuning: &self.config.tuning,
         };
-        let units = if device.units.is_finite() {
-            let units = self.remembered[mix(view.writes)].unwrap_or(device.units);
-            steps.nearest(units)
-        } else if is_new {
-            self.learning = Some(Learning::from_free(view));
+        let known = self.remembered[mix(view.writes)].unwrap_or(device.units);
+        let units = if known.is_finite() && steps.nearest(known) < cores {
+            steps.nearest(known)
+        } else if last.is_none() {
+            // Where all cores of these tenants do not reach the knee, they fill the table nevertheless.
+            self.learning = Some(Learning::from_free(view, self.rest()));
             Learning::first(&steps)
         } else {
             return None;
@@ -231,16 +266,21 @@ impl Weir {
             writes: view.writes,
             is_moved: true,
             range: Range::below(device.much, cores),
-            narrower: None,
-            wider: Some(view.fast),
-            outstanding: f64::INFINITY,
-            is_new,
+            before: None,
+            free: last.map_or(*view, |last| last.free),
+            trial: last.map_or(Trial::Begun, |_| Trial::Ended),
+            fast: GbPerSec(0.0),
+            outstanding: last.map_or(view.outstanding, |_| f64::INFINITY),
+            narrowest: false,
+            is_stale: last.is_some_and(|last| last.is_stale),
+            age: last.map_or(0, |last| last.age),
             busy: None,
             short: 0,
         })
     }
 
-    /// A device that was not measured is learned.
+    /// Learns a device of which nothing is known, or not enough. `None` if the first limit, which is narrow,
+    /// empties the table and brings the fast tier nothing.
     fn learn(
         &mut self,
         mut learning: Learning,
@@ -248,8 +288,11 @@ impl Weir {
         view: &View,
         device: &Knee,
         held: &mut ActiveLimit,
-    ) -> &'static str {
-        held.is_new = false;
+    ) -> Option<&'static str> {
+        let is_full = self.fills(view, device);
+        if learning.is_new() && !is_full && !self.gained(view.fast, held.free.fast) {
+            return None;
+        }
         let steps = Steps {
             cores,
             grain: device.grain,
@@ -259,26 +302,73 @@ impl Weir {
             Lesson::Next(units) => {
                 held.units = units;
                 self.learning = Some(learning);
-                "the device is not known yet: another limit is measured"
+                Some("the device is not known yet: another limit is measured")
             }
             Lesson::Known(knee) => {
                 held.units = knee.units;
                 held.range = Range::below(knee.much, cores);
+                held.fast = learning.fast();
                 self.learning = None;
                 // The mix without limits is another one, if the mixes of tenants differ.
                 let (free, held) = (learning.writes(), view.writes);
                 for writes in [free, held] {
                     self.learnt[mix(writes)] = Some(Knee { writes, ..knee });
                 }
-                "the device is known"
+                Some("the device is known")
             }
         }
     }
 
-    /// Whether the first limit made the fast tier faster.
-    fn helped(&self, view: &View, held: &ActiveLimit) -> bool {
-        let free = held.wider.unwrap_or(view.fast);
-        view.fast.get() > free.get() * self.config.tuning.noticed
+    /// The first limit of a known device. `None` if it empties the table and brings the fast tier nothing.
+    fn judge(
+        &mut self,
+        cores: f64,
+        view: &View,
+        device: &Knee,
+        held: &mut ActiveLimit,
+    ) -> Option<&'static str> {
+        let tuning = self.config.tuning;
+        let overflows = self.overflows(view, device);
+        let before = std::mem::replace(&mut held.outstanding, view.outstanding);
+        if overflows && view.outstanding < before * tuning.drains {
+            return Some("requests from before the limit drain");
+        }
+        let has_gained = self.gained(view.fast, held.free.fast);
+        let is_full = overflows || (self.fills(view, device) && !has_gained);
+        let is_given = held.fast.get() == 0.0;
+        if is_full && is_given {
+            // The knee of one stream is not that of these tenants.
+            let steps = Steps {
+                cores,
+                grain: device.grain,
+                tuning: &tuning,
+            };
+            self.learning = Some(Learning::from_free(&held.free, self.rest()));
+            held.units = Learning::first(&steps);
+            return Some("the table is still full at the knee: the device is learned");
+        }
+        if !has_gained {
+            return None;
+        }
+        held.trial = Trial::Gained;
+        self.seek(cores, view, device, held)
+    }
+
+    /// The search has ended here. `None` if this limit is worth less than none.
+    fn ended(
+        &self,
+        view: &View,
+        held: &mut ActiveLimit,
+        rule: &'static str,
+    ) -> Option<&'static str> {
+        let is_worse = held.trial == Trial::Gained && !view.is_better_than(&held.free);
+        held.trial = Trial::Ended;
+        (!is_worse).then_some(rule)
+    }
+
+    /// Whether a bandwidth is more than another, and not by chance.
+    fn gained(&self, after: GbPerSec, before: GbPerSec) -> bool {
+        after.get() > before.get() * self.config.tuning.noticed
     }
 
     /// Between too narrow and too wide.
@@ -288,53 +378,96 @@ impl Weir {
         view: &View,
         device: &Knee,
         held: &mut ActiveLimit,
-    ) -> &'static str {
+    ) -> Option<&'static str> {
         let tuning = self.config.tuning;
         let steps = Steps {
             cores,
             grain: device.grain,
             tuning: &tuning,
         };
-        let queue = device.rest * tuning.queued;
         let units = held.units;
-        held.is_new = false;
-        let narrower = held.narrower.take();
-        let before = std::mem::replace(&mut held.outstanding, view.outstanding);
-        let overflows = view.residency > queue && view.share > tuning.blame;
-        if overflows && view.outstanding < before * tuning.drains {
-            return "requests from before the limit drain";
+        let last = held.before.take();
+        let outstanding = std::mem::replace(&mut held.outstanding, view.outstanding);
+        if held.is_moved {
+            held.busy = None;
+        }
+        held.fast = GbPerSec(held.fast.get().max(view.fast.get()));
+        let overflows = self.overflows(view, device);
+        if overflows && view.outstanding < outstanding * tuning.drains {
+            held.before = last;
+            return Some("requests from before the limit drain");
         }
         if overflows {
-            held.wider = Some(view.fast);
             held.busy = None;
             held.range.too_much(units);
-            held.units = match narrower {
-                Some((before, ..)) => {
+            held.units = match last {
+                Some((before, _)) if before < units => {
                     if units < before * tuning.near {
                         held.range.just(before);
                     }
                     before
                 }
-                None => {
-                    let to = held.range.narrower(units * tuning.trim);
+                _ => {
+                    // A narrower limit that left the queue as it was does not bind.
+                    let part = if last.is_some() {
+                        tuning.least_part
+                    } else {
+                        tuning.trim
+                    };
+                    let to = held.range.narrower(units * part);
+                    held.before = Some((units, *view));
                     steps.below(units, to)
                 }
             };
-            return "more requests are outstanding than the device serves: less";
+            return Some("more requests are outstanding than the device serves: less");
         }
-        if let Some((before, gave, fast)) = narrower {
-            let gained = view.gives.get() > gave.get() * tuning.noticed;
-            let harmed = view.fast.get() * tuning.harmed < fast.get();
-            if harmed || !gained {
-                held.range.just(before);
+        if let Some((before, seen)) = last {
+            if before < units {
+                let is_harmed = view.fast.get() * tuning.harmed < held.fast.get();
+                if !self.gained(view.gives, seen.gives)
+                    || (is_harmed && !view.is_better_than(&seen))
+                {
+                    if is_harmed && units > before * tuning.near {
+                        held.range.too_much(units);
+                    } else {
+                        held.range.just(before);
+                    }
+                    held.units = before;
+                    return Some("more brought no more, or slowed the fast tier: as before");
+                }
+            } else if !self.gained(view.fast, seen.fast) || !view.is_better_than(&seen) {
+                held.range.too_little(units);
+                held.narrowest = true;
                 held.units = before;
-                return "more brought no more, or slowed the fast tier: as before";
+                return Some("less brought the fast tier no more: as before");
+            } else {
+                held.range.too_much(before);
             }
         }
-        let enough = device.gives * tuning.busy;
+        // A shorter wait costs the fast tier less than a narrower step costs the slow tier.
+        let shortest = self.config.fast * (1.0 - tuning.trim);
+        let costs = view.wait.is_some_and(|wait| wait > shortest);
+        if costs && self.fills(view, device) && !held.narrowest {
+            let part = (1.0 - view.excess).clamp(tuning.least_part, tuning.trim);
+            let to = steps.below(units, held.range.narrower(units * part));
+            if to < units {
+                held.before = Some((units, *view));
+                held.units = to;
+                held.busy = None;
+                return Some("the table is still full: less");
+            }
+        }
+        // Without limits the device gave this much, whatever it was measured to give.
+        let is_other = (held.free.writes - view.writes).abs() > tuning.other_mix;
+        let gives = match is_other && device.units.is_finite() {
+            true => device.gives,
+            false => GbPerSec(device.gives.get().max(held.free.gives.get())),
+        };
+        let enough = gives * tuning.busy;
         self.remembered[mix(view.writes)] = Some(units);
         if held.is_busy(view.gives, enough, &tuning) {
-            return "the device is busy, and the table has free entries";
+            let rule = "the device is busy, and the table has free entries";
+            return self.ended(view, held, rule);
         }
         held.range.too_little(units);
         let measured = device.gives.get() / device.units;
@@ -342,16 +475,17 @@ impl Weir {
         held.range
             .stretch(measured / drawn.max(f64::MIN_POSITIVE), tuning.slower);
         // Below the knee, bandwidth grows with the running cores.
-        let missing = device.gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
+        let missing = gives.get() / view.gives.get().max(f64::MIN_POSITIVE);
         let to = units * missing.min(tuning.widest);
         let wider = steps.above(units, held.range.wider(to));
         if !held.range.has_room_for(wider) {
-            return "the device could serve more, but the next step was too much";
+            let rule = "the device could serve more, but the next step was too much";
+            return self.ended(view, held, rule);
         }
-        held.narrower = Some((units, view.gives, view.fast));
+        held.before = Some((units, *view));
         held.units = wider;
         held.busy = None;
-        "the device could serve more"
+        Some("the device could serve more")
     }
 }
 
@@ -373,7 +507,8 @@ impl Controller for Weir {
         }
         let (why, grain) = match View::of(readings, self.config.fast) {
             Some(view) => {
-                if self.running.observe(readings, self.in_vain > 0) {
+                let is_limited = self.held.is_some();
+                if self.running.observe(readings, is_limited, self.in_vain > 0) {
                     self.in_vain = 0;
                 }
                 let cores = f64::from(readings.restrained_cores());

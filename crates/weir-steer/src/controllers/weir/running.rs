@@ -10,7 +10,7 @@ const STAYS: u32 = 2;
 pub struct RunningTenants {
     /// The tenants that ran since a limit did not help.
     met: Vec<bool>,
-    /// The tenants that may be limited and run.
+    /// The tenants that run.
     running: Vec<bool>,
     /// For how many windows others have run.
     differs: u32,
@@ -18,20 +18,18 @@ pub struct RunningTenants {
 }
 
 impl RunningTenants {
-    /// A window. While `in_vain`, because a limit did not help, returns whether a tenant began that did not run
-    /// then: for that one the limit may help.
-    pub fn observe(&mut self, readings: &Readings, in_vain: bool) -> bool {
+    /// A window, in which tenants were limited or not. While `in_vain`, because a limit did not help, returns
+    /// whether a tenant began that did not run then: for that one the limit may help.
+    pub fn observe(&mut self, readings: &Readings, is_limited: bool, in_vain: bool) -> bool {
         let tenants = &readings.tenants;
-        let runs = |t: &TenantReadings| t.role == Role::Restrained && t.busy;
-        if tenants.iter().map(runs).eq(self.running.iter().copied()) {
+        let runs = |t: &TenantReadings| t.role != Role::Bystander && t.busy;
+        let are_same = tenants.iter().map(runs).eq(self.running.iter().copied());
+        self.differs = if are_same { 0 } else { self.differs + 1 };
+        if !is_limited || self.differs >= STAYS {
+            self.running = tenants.iter().map(runs).collect();
             self.differs = 0;
-        } else {
-            self.differs += 1;
-            if self.differs >= STAYS {
-                self.running = tenants.iter().map(runs).collect();
-                self.differs = 0;
-                self.are_others = true;
-            }
+            // A limit is compared with the last window without one, whose tenants are those of the limit.
+            self.are_others = is_limited && !are_same;
         }
         if !in_vain {
             self.met.clear();
@@ -45,8 +43,8 @@ impl RunningTenants {
         in_vain && is_new
     }
 
-    /// Whether other tenants that may be limited run than when this was last asked: what was too wide or too
-    /// narrow for those before says nothing of these.
+    /// Whether other tenants run than when this was last asked: what was too wide or too narrow for those before
+    /// says nothing of these.
     pub fn are_others(&mut self) -> bool {
         std::mem::take(&mut self.are_others)
     }
@@ -75,18 +73,18 @@ mod tests {
     #[test]
     fn a_tenant_that_begins_is_new_once() {
         let mut running = RunningTenants::default();
-        assert!(!running.observe(&window([true, false]), false));
-        assert!(!running.observe(&window([true, false]), true));
-        assert!(running.observe(&window([true, true]), true));
-        assert!(!running.observe(&window([true, false]), true));
-        assert!(!running.observe(&window([true, true]), true));
+        assert!(!running.observe(&window([true, false]), true, false));
+        assert!(!running.observe(&window([true, false]), true, true));
+        assert!(running.observe(&window([true, true]), true, true));
+        assert!(!running.observe(&window([true, false]), true, true));
+        assert!(!running.observe(&window([true, true]), true, true));
     }
 
     #[test]
     fn one_idle_window_does_not_end_a_tenant() {
         let mut running = RunningTenants::default();
         let mut after = |busy| {
-            running.observe(&window(busy), false);
+            running.observe(&window(busy), true, false);
             running.are_others()
         };
         let both = [true, true];

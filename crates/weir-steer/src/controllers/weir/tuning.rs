@@ -38,6 +38,8 @@ constants! {
         drains: f64 = 0.99, margin;
         /// Factor for a limit that was a little too wide.
         trim: f64 = 0.92, margin;
+        /// The least factor of a narrower step while the table is full.
+        least_part: f64 = 0.5, plain;
         /// Two limits that differ by less than this factor are not refined further: the difference between
         /// two limits that can be set is about as large.
         near: f64 = 1.15, margin;
@@ -58,6 +60,9 @@ constants! {
         remembered: f64 = 0.75, margin;
         /// Windows without limits after a limit that did not help: ten seconds of quarter seconds.
         in_vain: u32 = 40, plain;
+        /// Windows under limits before other tenants lead to one without: so the fast tier is without limits for
+        /// a ninth of the time at most if tenants begin and end all the time.
+        look: u32 = 8, plain;
         /// Windows after which a limit that was too wide is tried again, since tenants change: a minute.
         forget: u32 = 240, plain;
 

@@ -5,11 +5,15 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use crate::readings::{Readings, Traffic};
 
 /// The tiers in one window.
+#[derive(Debug, Clone, Copy)]
 pub struct View {
     /// How long a request for the slow tier stays in the table.
     pub residency: Nanos,
     /// Requests for the slow tier in the table and before it.
     pub outstanding: f64,
+    /// Requests of all tenants that wait before the table, as a part of those for the slow tier in it: without
+    /// this part the table would be just full.
+    pub excess: f64,
     /// Bandwidth of the slow tier.
     pub gives: GbPerSec,
     /// Bandwidth of the protected tenants, or, if it is not known of each, of the fast tier.
@@ -41,6 +45,7 @@ impl View {
         let waiting = readings.ingress.as_ref().map_or(0.0, |q| q.entries);
         Some(View {
             residency,
+            excess: waiting / in_table.max(f64::MIN_POSITIVE),
             outstanding: (in_table + waiting * share).max(f64::MIN_POSITIVE),
             gives,
             fast: match readings.protected_bandwidth() {
@@ -52,5 +57,11 @@ impl View {
             share,
             wait: readings.ingress.as_ref().ok().map(|q| q.mean),
         })
+    }
+
+    /// Whether the tiers together serve more than in another window: one may give less only if the other gains
+    /// a larger part.
+    pub fn is_better_than(&self, other: &View) -> bool {
+        self.fast.get() * self.gives.get() > other.fast.get() * other.gives.get()
     }
 }
