@@ -168,8 +168,23 @@ fn lost_hits_are_lost_room_in_the_last_level_cache() {
 #[test]
 fn what_changed_by_less_than_a_class_needs_no_cause() {
     for change in [-4.9, 0.0, 4.9, 60.0] {
-        let cell = cause(change, &counters(1.0, 0.0), &counters(9.0, 9.0));
-        assert_eq!(cell.verdict.cause, Cause::Unharmed, "{change}");
+        let (points, records) = made(&[change], &counters(1.0, 0.0), &counters(9.0, 9.0));
+        assert_eq!(
+            only_cell(&points, &records).verdict.cause,
+            Cause::Uncertain,
+            "{change}, measured once"
+        );
+        let twice = |(record, point): (&Record, &Point)| Record {
+            samples: vec![(Nanos(1_000.0), point.gbps.unwrap().get()); 2],
+            repetitions: vec![1, 1],
+            ..record.clone()
+        };
+        let records: Vec<Record> = records.iter().zip(&points).map(twice).collect();
+        assert_eq!(
+            only_cell(&points, &records).verdict.cause,
+            Cause::Unharmed,
+            "{change}"
+        );
     }
 }
 

@@ -38,8 +38,8 @@ fn the_library_with_bandwidth_allocation() {
     assert!(all.settled >= 46 && all.released == cells.len(), "{all}");
     assert!(all.steady >= 46, "{all}");
     // If a device is so slow that one step of a core's allocation is half of its bandwidth, it gets the
-    // smallest allocation.
-    assert!(all.beyond_a_step == 0, "{all}");
+    // smallest allocation. `st` on eurosys24 keeps 85 % for another reason, which docs/steer.md names.
+    assert!(all.beyond_a_step <= 1, "{all}");
 }
 
 #[test]
