@@ -520,11 +520,12 @@ impl Tier {
             }
             let next = self.buffers[channel].pop_front()?;
             self.channels[channel].enter(next.within, now);
-            self.counts.device_time += now - next.since;
+            // Events of one bucket of the wheel come in any order.
+            self.counts.device_time += now.saturating_sub(next.since);
             let d = &mut self.devices[way];
             d.buffered -= 1;
             if let Some((ticket, line, since)) = d.unbuffered.pop_front() {
-                self.counts.device_time += now - since;
+                self.counts.device_time += now.saturating_sub(since);
                 if let Some(done) = self.arrive(ticket, line, now, shared) {
                     return Some((ticket, done));
                 }
