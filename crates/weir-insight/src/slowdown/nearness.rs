@@ -1,9 +1,9 @@
 //! Intervals by how unlike a workload is to those that were held out.
 //!
-//! Errors are not alike everywhere: a workload that hardly waits is predicted well whatever it does, and one of
-//! late prefetches or of wide independent misses is not. So the width of an interval follows the errors of the
-//! held-out workloads that are nearest in the space of counters, and grows with the distance to them. What it is
-//! multiplied by holds the wanted share of the held-out workloads themselves, each judged by the others
+//! Errors differ between workloads: one that hardly waits is predicted well, and one with late prefetches or with
+//! many independent misses is predicted badly. So the width of an interval follows the errors of the
+//! held-out workloads that are nearest in the space of counters, and grows with the distance to them. A common
+//! factor makes the intervals contain the wanted share of the held-out workloads, each judged by the others
 //! (conformal prediction with errors normalised by a local estimate, Papadopoulos, Gammerman and Vovk, 2008;
 //! here leave-one-out takes the place of a second split).
 
@@ -13,11 +13,12 @@ use weir_model::insight::{Near, Neighbour};
 use crate::Run;
 use crate::score::conformal_quantile;
 
-/// How many of the nearest tell.
+/// How many of the nearest workloads are used.
 const NEAREST: usize = 8;
-/// The least error, as a share of the prediction: that of the nearest may be nothing by chance.
+/// The least error, as a share of the prediction: the nearest workloads may have no error by chance.
 const LEAST: f64 = 1e-4;
-/// A workload is unlike all that were held out if it is this many times as far from them as they from each other.
+/// A workload is unlike the held-out ones if its distance to them is this many times their usual distance from each
+/// other.
 const FAR: f64 = 2.0;
 
 /// Where a workload is in the space of counters: shares of its cycles by what it waits for, and how.

@@ -28,7 +28,7 @@ pub struct ChannelConfig {
     pub read_to_write: Ps,
     /// See `read_to_write`.
     pub write_to_read: Ps,
-    /// Write-queue entries; a written line holds one until its data has crossed the bus.
+    /// Write-queue entries; a written line has one until its column is written.
     pub write_queue: u32,
     /// Waiting writes at which a turn of writes begins, and those that it leaves; the first is more.
     pub drain_at: u32,
