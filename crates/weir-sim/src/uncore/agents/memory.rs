@@ -88,7 +88,12 @@ impl Uncore {
         let tier = &mut self.targets[request.tier as usize].tier;
         match tier.write(id, line, at, &mut self.shared) {
             Written::Queued { done, waited } => {
-                request.held = waited && request.kind.holds_buffer();
+                let holder = match request.kind {
+                    Kind::Remote => request.index as RequestId,
+                    _ => id,
+                };
+                let holder = &mut self.pool[holder];
+                holder.held |= waited && holder.kind.holds_buffer();
                 self.written(id, done);
                 return !waited;
             }
