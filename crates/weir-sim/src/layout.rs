@@ -477,6 +477,7 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
             window: u64::from(lines),
             demand: u64::from(lines),
             ahead: 0,
+            ahead_busy: 0,
             l1_ahead: 0,
             training: 0,
             stores: c.store_window,
@@ -490,6 +491,7 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
             window: 1,
             demand: 1,
             ahead: 0,
+            ahead_busy: 0,
             l1_ahead: 0,
             training: 0,
             stores: 1,
@@ -522,6 +524,7 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
         window: demand_window,
         demand: demand_window,
         ahead: 0,
+        ahead_busy: 0,
         l1_ahead: 0,
         training: u64::from(c.training),
         stores: c.store_window,
@@ -534,11 +537,12 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
     // Demand accesses use the fill buffers; the prefetchers run ahead of them in the super queue.
     let demand = u64::from(buffers);
     let l1_ahead = if l1 { u64::from(c.l1_ahead) } else { 0 };
-    let l2_ahead = if l2 { u64::from(c.l2_ahead) } else { 0 };
+    let of_l2 = |lines: u32| if l2 { u64::from(lines) } else { 0 };
     Limits {
         outstanding: if l2 { c.super_queue } else { buffers },
         demand,
-        ahead: l1_ahead + l2_ahead,
+        ahead: l1_ahead + of_l2(c.l2_ahead),
+        ahead_busy: l1_ahead + of_l2(c.l2_ahead_busy.min(c.l2_ahead)),
         l1_ahead,
         ..alone
     }

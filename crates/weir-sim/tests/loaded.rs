@@ -95,7 +95,7 @@ fn holds(machine: &str, tier: &str, traffic: Traffic, threads: u32, allowed: (f6
     let peak = log.peak().get();
     let most = ours.iter().map(|p| p.0).fold(0.0, f64::max);
     let what = format!("{machine}, {traffic:?} of {threads} threads on {tier}");
-    assert_near(&format!("{what}, peak"), most, peak, 0.15);
+    assert_near(&format!("{what}, peak"), most, peak, 0.08);
     let (mut below, mut beyond) = (0, 0);
     for point in log.of_memory(idle) {
         let gbps = point.bandwidth.get();
@@ -133,8 +133,9 @@ fn stores_under_load_take_what_was_logged() {
 #[test]
 fn a_card_under_load_takes_what_was_logged() {
     holds("eurosys24", "cxl0", LOADS, 8, (0.1, 0.3));
-    holds("eurosys24", "cxl0", LOADS, 2, (0.1, 0.15));
-    holds("eurosys24", "cxl0", STORES, 8, (0.2, 0.2));
+    holds("eurosys24", "cxl0", LOADS, 2, (0.1, 0.1));
+    holds("eurosys24", "cxl0", LOADS, 4, (0.1, 0.15));
+    holds("eurosys24", "cxl0", STORES, 8, (0.2, 0.15));
 }
 
 #[test]
@@ -142,6 +143,21 @@ fn reads_of_a_card_beside_posted_stores_take_what_was_logged() {
     holds("eurosys24", "cxl0", READS_BESIDE_POSTED, 8, (0.2, 0.25));
     // One logged point far below the peak is 41 % above ours: docs/physics.md.
     holds("eurosys24", "cxl0", POSTED, 8, (0.45, 0.25));
+}
+
+#[test]
+fn a_card_of_the_other_socket_carries_what_was_logged_in_every_mix() {
+    let platform = platform("eurosys24+leo-x16@remote");
+    let curves = platform.measured_curves();
+    for traffic in [LOADS, STORES, POSTED] {
+        let log = curves
+            .iter()
+            .find(|(name, log)| name.to_string() == "cxl0" && log.traffic == traffic);
+        let curve = ours("eurosys24+leo-x16@remote", "cxl0", traffic, 8);
+        let most = curve.iter().map(|p| p.0).fold(0.0, f64::max);
+        let peak = log.map(|(_, log)| log.peak().get());
+        assert_near(&format!("{traffic:?}"), most, peak.unwrap(), 0.05);
+    }
 }
 
 #[test]

@@ -109,9 +109,10 @@ fn tenants_that_share_no_socket_do_not_touch_each_other() {
     };
     assert!(like(corun("cxl1", BEYOND..BEYOND + 16), 1.0));
     assert!(like(corun("remote", BEYOND..BEYOND + 16), 1.0));
-    // On one socket they compete, and so do cores of the other socket which use the same device.
+    // On one socket they compete.
     assert!(corun("cxl0", 16..32) < 0.3);
-    assert!(corun("cxl0", BEYOND..BEYOND + 16) < 0.6);
+    // The limit between the sockets is below what the device takes: its own socket's table stays free.
+    assert!(corun("cxl0", BEYOND..BEYOND + 16) > 0.9);
 }
 
 #[test]

@@ -47,6 +47,16 @@ impl Check<'_> {
             self.wrong(key, message, Some("count the ranks of all its modules"));
         }
     }
+
+    /// A turn of writes must end below the mark at which it begins.
+    fn drain(&self, key: &str, at: f64, to: f64) {
+        if to >= at {
+            let message = format!(
+                "`{key}` is {to}, but turns of writes begin at {at}: no turn would write anything"
+            );
+            self.wrong(key, message, Some("give less than `drain_at`"));
+        }
+    }
 }
 
 /// Checks a whole host.
@@ -145,6 +155,7 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &Collector<'_>) {
     }
     complexes(host, &check);
     check.ranks("dram.ranks", host.dram.ranks.value);
+    check.drain("dram.drain_to", *host.dram.drain_at, *host.dram.drain_to);
     check.lanes("switch.lanes", host.switch.lanes.value);
     remote(host, &check);
 }
@@ -302,6 +313,20 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &Collector<
         );
     }
     check.ranks("ranks", device.ranks.value);
+    let controller = &device.controller;
+    check.drain("drain_to", *controller.drain_at, *controller.drain_to);
+    if let (Some(total), Some(read)) = (&measured.total, &measured.read)
+        && total.value < read.value
+    {
+        report(
+            "total",
+            format!(
+                "reads and writes together are {}, which is less than reads alone ({})",
+                total.value, read.value
+            ),
+            "see `read`",
+        );
+    }
 }
 
 /// Checks a whole storage device.

@@ -70,7 +70,9 @@ keys! {
         idle: required Nanos = "idle", "240 ns", 50 to 100000;
         /// Measured: peak sequential reads.
         read: optional GbPerSec = "read", "26 GB/s", 0.1 to 1000.0;
-        /// What limits that peak, so that it sets the right parameter: `link`, `controller` or `media`.
+        /// Reads and writes together that the controller passes, where they share a limit there.
+        total: optional GbPerSec = "total", "40 GB/s", 0.1 to 1000.0;
+        /// What limits `read`, so that it sets the right parameter: `link`, `controller` or `media`.
         read_limit: defaulted ReadLimit = "read_limit", "link";
         /// Measured: pointer-chase latency from the other socket.
         remote_idle: optional Nanos = "remote_idle", "375 ns", 50 to 100000, when Remote;
@@ -78,6 +80,9 @@ keys! {
         remote_hop: defaulted Nanos = "remote_hop", "171 ns", 1 to 100000, when RemoteUnmeasured;
         /// Measured: peak sequential reads from the other socket.
         remote_read: defaulted GbPerSec = "remote_read", "14 GB/s", 0.1 to 1000.0, when Remote;
+        /// Measured: peak non-temporal stores from the other socket, as a multiple of `remote_read`. Reads and
+        /// writes from there share one limit.
+        remote_writes: defaulted f64 = "remote_writes", "1.4", 0.1 to 10.0, when Remote;
     }
 
     /// A rare delay of single reads: what refresh management, retries and scrubbing add.

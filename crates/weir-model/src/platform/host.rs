@@ -98,6 +98,10 @@ keys! {
         l1_lines: defaulted u32 = "prefetch.l1_lines", "2", 0 to 64;
         /// Lines the L2 prefetchers run ahead.
         l2_lines: defaulted u32 = "prefetch.l2_lines", "32", 0 to 256;
+        /// The same while many requests wait for the tier of the lines.
+        l2_lines_busy: defaulted u32 = "prefetch.l2_lines_busy", "32", 0 to 256;
+        /// How many: this share of the entries of all Tables of Requests of a socket.
+        busy_at: defaulted f64 = "prefetch.busy_at", "0.048", 0.0 to 1.0;
         /// Accesses in a row that train the L2 streamer.
         training: defaulted u32 = "prefetch.training", "3", 1 to 64;
         /// Lines that the L2 streamer asks for at most when it sees a request.

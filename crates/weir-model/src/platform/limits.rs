@@ -88,10 +88,11 @@ impl Device {
         let media = self.media_peak();
         let read = self.link.read_limit().min(media);
         let write = self.link.write_limit().min(media);
+        let both = (self.link.read_limit() + self.link.write_limit()).min(media);
         Limits {
             read,
             write,
-            total: (self.link.read_limit() + self.link.write_limit()).min(media),
+            total: (self.measured.total.as_ref()).map_or(both, |total| both.min(total.value)),
             idle: None,
             basis: format!(
                 "x{} at {}: {:.1} of 68 B flit slots a direction (reads 4 of 4 1/3, writes 4 of 5); \
@@ -193,12 +194,16 @@ impl Attached {
             (Place::Local, _) | (Place::Remote, None) => devices,
             (Place::Switch, _) => devices.behind(&host.switch.upstream().limits("switch")),
             (Place::Remote, Some(remote)) => {
-                let read = self.device.measured.remote_read.value;
+                let measured = &self.device.measured;
+                let read = measured.remote_read.value;
+                let write = read * *measured.remote_writes;
                 let mut limits = devices.behind(&remote.limits());
                 limits.basis +=
                     &format!("; reads from there, as measured of such devices: {read:.1}");
                 limits.read = limits.read.min(read);
-                limits.total = limits.total.min(limits.read + limits.write);
+                limits.write = limits.write.min(write);
+                // Reads and writes share the limit.
+                limits.total = limits.total.min(limits.read.max(limits.write));
                 limits
             }
         }

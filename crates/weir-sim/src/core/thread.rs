@@ -27,6 +27,8 @@ pub struct Limits {
     pub demand: u64,
     /// Lines that the prefetchers run ahead of demand.
     pub ahead: u64,
+    /// The same while many requests wait for the tier.
+    pub ahead_busy: u64,
     /// The part of those that the L1 prefetchers request.
     pub l1_ahead: u64,
     /// Accesses in a run before a prefetcher follows it.
@@ -232,6 +234,13 @@ impl Thread {
     #[inline]
     pub fn is_far_ahead(&self) -> bool {
         u64::from(self.outstanding + self.write_backs) >= self.limits.demand + self.limits.l1_ahead
+    }
+
+    /// Whether the next access is further ahead than the prefetchers run while its tier is busy.
+    #[inline]
+    pub fn is_beyond_busy(&self) -> bool {
+        u64::from(self.outstanding + self.write_backs)
+            >= self.limits.demand + self.limits.ahead_busy
     }
 
     /// The first access that demand does not reach: a line found in L2 holds no fill buffer, so only

@@ -470,7 +470,9 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     let mut budget = BATCH;
     while thread.may_issue() {
         let ahead = thread.is_ahead();
-        if ahead && uncore.is_distressed(thread.cursor.tier()) {
+        let tier = thread.cursor.tier();
+        if ahead && (uncore.is_distressed(tier) || thread.is_beyond_busy() && uncore.is_busy(tier))
+        {
             // Its demand accesses go on, and one of them wakes it.
             break;
         }

@@ -37,12 +37,12 @@ impl Engine {
             let has_buffer = thread.outstanding + thread.write_backs < limits.outstanding
                 || entry == Entry::Nothing;
             let ahead = index - reached;
+            let tier = program.tier(entry, &thread.cursor);
             let prefetches = thread.window.span() < limits.window
                 && ahead < limits.ahead
                 && program.is_foreseen(entry, &thread.walk, limits)
-                && !self
-                    .uncore
-                    .is_distressed(program.tier(entry, &thread.cursor));
+                && !self.uncore.is_distressed(tier)
+                && (ahead < limits.ahead_busy || !self.uncore.is_busy(tier));
             if !has_buffer || !(goes_on || prefetches) {
                 break;
             }

@@ -4,11 +4,13 @@ mod bank;
 mod calendar;
 mod channel;
 mod credits;
+mod far;
 mod link;
 mod stripes;
 mod tier;
 
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
+pub use far::{FarGaps, FarLimit};
 pub use link::{Link, LinkConfig, Peers};
 pub use tier::{DeviceConfig, Sent, Shared, TailConfig, Tier, TierConfig, TierCounts, Written};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
 use super::credits::Credits;
+use super::far::{FarGaps, FarLimit};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
@@ -21,9 +22,8 @@ pub struct TierConfig {
     /// Share of the lines read for ownership that the other socket writes again, for its memory directory;
     /// zero for tiers of this socket.
     pub directory_write: f64,
-    /// Least time between lines that the far socket hands over, if it was measured to be a separate limit;
-    /// else zero.
-    pub socket_gap: Ps,
+    /// The limit for lines of the other socket.
+    pub far: FarGaps,
     /// The upstream link of the CXL switch, for devices behind a switch.
     pub upstream: Option<LinkConfig>,
     /// The CXL link and controller, for CXL tiers.
@@ -47,6 +47,8 @@ pub struct DeviceConfig {
     pub pass: Ps,
     /// Least time between lines that the controller passes in one direction; zero if it is no limit.
     pub gap: Ps,
+    /// The same of both directions together.
+    pub total_gap: Ps,
     /// Reads that it takes before it has answered, and the same of written lines: in CXL.mem the two have
     /// credits of their own (M2S Req and RwD).
     pub queue: u32,
@@ -152,6 +154,8 @@ struct Device {
     writes: Credits<Waiting>,
     next_read: Ps,
     next_write: Ps,
+    /// The same for lines of either direction.
+    next_line: Ps,
     /// Lines in its write buffer.
     buffered: u32,
     /// Lines that came while the write buffer was full: request, line, time.
@@ -166,6 +170,7 @@ impl Device {
             writes: Credits::new(config.queue),
             next_read: 0,
             next_write: 0,
+            next_line: 0,
             buffered: 0,
             unbuffered: VecDeque::new(),
             config: config.clone(),
@@ -180,7 +185,18 @@ impl Device {
             arrives = arrives.max(self.next_write);
             self.next_write = arrives + self.config.gap;
         }
-        arrives
+        self.pass(arrives)
+    }
+
+    /// When a line of either direction passes the controller.
+    #[inline]
+    fn pass(&mut self, at: Ps) -> Ps {
+        if self.config.total_gap == 0 {
+            return at;
+        }
+        let at = at.max(self.next_line);
+        self.next_line = at + self.config.total_gap;
+        at
     }
 }
 
@@ -193,7 +209,7 @@ pub struct Tier {
     has_hops: bool,
     /// Time of an answer from the end of a device's link, on the host's side, to the home agent.
     after_link: Ps,
-    next_from_socket: Ps,
+    far: FarLimit,
     /// Writes of the memory directory that are due, in lines.
     directory: f64,
     stripes: Stripes,
@@ -222,7 +238,7 @@ impl Tier {
             has_hops: config.device.is_some()
                 && (config.socket_link.is_some() || config.upstream.is_some()),
             after_link: config.way_back + answer(&config.socket_link) + answer(&config.upstream),
-            next_from_socket: 0,
+            far: FarLimit::new(config.far),
             directory: 0.0,
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
@@ -366,6 +382,7 @@ impl Tier {
             ready = ready.max(d.next_read);
             d.next_read = ready + d.config.gap;
         }
+        let ready = d.pass(ready);
         let done = self.channels[number].read(within, ready);
         // A long read delays only its own answer: the device serves other requests in the meantime.
         let tail = d.config.tail;
@@ -384,11 +401,7 @@ impl Tier {
             data = link.return_line(data);
         }
         if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
-            if self.config.socket_gap > 0 {
-                data = data.max(self.next_from_socket);
-                self.next_from_socket = data + self.config.socket_gap;
-            }
-            data = link.return_line(data);
+            data = link.return_line(self.far.pass(false, data));
         }
         data + self.config.way_back
     }
@@ -426,7 +439,7 @@ impl Tier {
 
     /// A written line leaves the home agent; returns when it comes to its DRAM, or to the link of its device.
     fn send_data(&mut self, now: Ps, shared: &mut Shared) -> Ps {
-        let mut at = now + self.config.way_out;
+        let mut at = self.far.pass(true, now) + self.config.way_out;
         if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
             at = link.send_line(at);
         }

@@ -65,6 +65,7 @@ pub struct CoreParams {
     pub store_window: u64,
     pub l1_ahead: u32,
     pub l2_ahead: u32,
+    pub l2_ahead_busy: u32,
     /// Accesses before a prefetcher is trained.
     pub training: u32,
     pub load_gap: Ps,
@@ -149,6 +150,8 @@ impl LlcConfig {
 pub struct UncoreParams {
     pub slices: u32,
     pub tor: u32,
+    /// Requests that wait for a tier from which the L2 prefetchers run less far ahead.
+    pub busy: u32,
     pub irq: u32,
     pub hop: Ps,
     /// Slice time of a hit, and the time until a miss is known.
@@ -322,6 +325,7 @@ fn core_params(host: &Host) -> CoreParams {
         store_window: u64::from(*c.store_buffer),
         l1_ahead: *host.prefetch.l1_lines,
         l2_ahead: *host.prefetch.l2_lines,
+        l2_ahead_busy: *host.prefetch.l2_lines_busy,
         training: *host.prefetch.training,
         load_gap: ps(c.load_peak.line_time()),
         store_gap: ps(c.store_peak.line_time()),
@@ -383,6 +387,7 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
     Ok(UncoreParams {
         slices,
         tor: *host.uncore.tor,
+        busy: (f64::from(slices * *host.uncore.tor) * *host.prefetch.busy_at) as u32,
         irq: *host.uncore.irq,
         hop,
         hit: ps(hit),

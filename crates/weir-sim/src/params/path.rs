@@ -7,7 +7,9 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::{SimError, TierClass, TierParams, left_over};
 use crate::clock::{Ps, nanos, ps};
-use crate::memory::{BankTiming, ChannelConfig, DeviceConfig, LinkConfig, TailConfig, TierConfig};
+use crate::memory::{
+    BankTiming, ChannelConfig, DeviceConfig, FarGaps, LinkConfig, TailConfig, TierConfig,
+};
 
 /// Bytes of a slot.
 const SLOT_BYTES: f64 = 16.0;
@@ -86,7 +88,7 @@ impl Path {
                 way_back: ps(rest * 0.5),
                 socket_link: None,
                 directory_write: 0.0,
-                socket_gap: 0,
+                far: FarGaps::default(),
                 upstream: None,
                 device: None,
                 ways: 1,
@@ -158,12 +160,16 @@ impl Path {
         let tail_mean = (d.tail.as_ref()).map_or(0.0, |t| *t.share * t.mean.get());
         let mut known = self.near + media_time(&timing, burst) + crossing(&link) + Nanos(tail_mean);
         let mut idle = d.measured.idle.clone();
-        let (mut socket, mut socket_gap) = (None, 0);
+        let (mut socket, mut far) = (None, FarGaps::default());
         if let (true, Some(remote)) = (attached.is_remote(), &host.remote) {
             let link = socket_link(**remote.link());
             known = known + crossing(&link);
             socket = Some(link);
-            socket_gap = ps(d.measured.remote_read.line_time());
+            let line = d.measured.remote_read.line_time();
+            far = FarGaps {
+                read: ps(line),
+                write: ps(line * (1.0 / *d.measured.remote_writes)),
+            };
             idle.value = d.measured.idle_from_other_socket();
         }
         let rest = left_over(
@@ -190,12 +196,13 @@ impl Path {
                 socket_link: socket,
                 // For a line of a device, no place for directory bits is known.
                 directory_write: 0.0,
-                socket_gap,
+                far,
                 upstream,
                 device: Some(DeviceConfig {
                     link,
                     pass: ps(rest * (0.5 - host_share * 0.5)),
                     gap: controller_gap,
+                    total_gap: (d.measured.total.as_ref()).map_or(0, |t| ps(t.line_time())),
                     queue: *d.controller.queue,
                     write_buffer: *d.controller.write_buffer,
                     tail,

@@ -9,7 +9,7 @@ use weir_model::platform::{Attached, Place, Platform};
 use super::path::{Path, socket_link};
 use super::{SimError, TierParams};
 use crate::clock::Ps;
-use crate::memory::LinkConfig;
+use crate::memory::{FarGaps, LinkConfig};
 
 /// Constants of two sockets.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ pub struct AtHome {
     pub back: Ps,
     /// Share of the lines read for ownership from the other socket that are written again.
     pub directory_write: f64,
-    /// Least time between lines that are handed over; zero if this is no limit.
-    pub gap: Ps,
+    /// Its limit for lines of the other socket.
+    pub far: FarGaps,
 }
 
 impl Path {
@@ -58,7 +58,7 @@ impl Path {
             out,
             back,
             directory_write: far.config.directory_write,
-            gap: 0,
+            far: FarGaps::default(),
         };
         let mut tiers = vec![of_dram(0, dram.clone())];
         for attached in &platform.devices {
@@ -88,7 +88,7 @@ impl Path {
                         out: hop(far.config.way_out, near.config.way_out),
                         back: hop(far.config.way_back, near.config.way_back),
                         directory_write: 0.0,
-                        gap: far.config.socket_gap,
+                        far: far.config.far,
                         tier: near,
                     }
                 }

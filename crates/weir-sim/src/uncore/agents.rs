@@ -139,6 +139,13 @@ impl Uncore {
         target.waiting >= target.holds
     }
 
+    /// Whether so many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
+    /// Reference Manual 248966: the streamer prefetches further ahead while few requests are outstanding).
+    #[inline]
+    pub fn is_busy(&self, tier: u8) -> bool {
+        self.targets[tier as usize].waiting >= self.params.uncore.busy
+    }
+
     /// The tiers whose prefetches are throttled, one bit each.
     pub fn distressed(&self) -> u32 {
         (0..self.targets.len().min(32) as u8)

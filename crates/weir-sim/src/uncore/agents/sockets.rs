@@ -9,7 +9,7 @@
 use super::{Taken, Uncore};
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
-use crate::memory::Peers;
+use crate::memory::{FarLimit, Peers};
 use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
 use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
@@ -18,9 +18,8 @@ use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
 pub struct Sockets {
     params: SocketParams,
     link: Peers,
-    /// For each tier, when its next line may be handed over, and the writes of the memory directory that are
-    /// due.
-    over: Vec<(Ps, f64)>,
+    /// For each tier its limit for lines that cross, and the writes of the memory directory that are due.
+    over: Vec<(FarLimit, f64)>,
     /// Lines that crossed, towards the first socket and away from it.
     pub crossed: [u64; 2],
 }
@@ -30,7 +29,9 @@ impl Sockets {
     pub fn new(params: &SocketParams) -> Self {
         Self {
             link: Peers::new(params.link),
-            over: vec![(0, 0.0); params.tiers.len()],
+            over: (params.tiers.iter())
+                .map(|home| (FarLimit::new(home.far), 0.0))
+                .collect(),
             crossed: [0; 2],
             params: params.clone(),
         }
@@ -174,7 +175,12 @@ impl Uncore {
             Kind::RfoSnoop => sockets.params.hop,
             _ => sockets.params.tiers[place.tier as usize].out,
         };
-        let arrives = sockets.send(to, !near.kind.is_read(), at) + hop;
+        let is_line = !near.kind.is_read();
+        let at = match is_line {
+            true => sockets.over[place.tier as usize].0.pass(true, at),
+            false => at,
+        };
+        let arrives = sockets.send(to, is_line, at) + hop;
         let from = Sender {
             thread: near.thread,
             core: 0,
@@ -270,9 +276,8 @@ impl Uncore {
             return;
         };
         let home = &sockets.params.tiers[tier as usize];
-        let (hop, gap, writes) = (home.back, home.gap, home.directory_write);
-        let mut data = data;
-        let (next, due) = &mut sockets.over[tier as usize];
+        let (hop, writes) = (home.back, home.directory_write);
+        let (far, due) = &mut sockets.over[tier as usize];
         if self.pool[id].kind.owns() {
             *due += writes;
             if *due >= 1.0 {
@@ -280,13 +285,34 @@ impl Uncore {
                 self.targets[tier as usize].tier.note_owner(line, data);
             }
         }
-        if gap > 0 {
-            data = data.max(*next);
-            *next = data + gap;
-        }
-        let back = sockets.send(to, true, data) + hop;
         self.pool[id].stage = Stage::Answered;
         self.wheel.push(data, remote, &mut self.pool);
+        if far.is_none() {
+            let back = sockets.send(to, true, data) + hop;
+            self.wheel.push(back, id, &mut self.pool);
+        }
+    }
+
+    /// A line that was read for the other socket passes the limit that it shares with written lines. They
+    /// pass it at the present, so it does too.
+    fn pass_back(&mut self, remote: RequestId, now: Ps) {
+        let Request {
+            index, tier, slice, ..
+        } = self.pool[remote];
+        let id = index as RequestId;
+        let to = 1 - self.socket_of(slice);
+        let Some(sockets) = &mut self.sockets else {
+            return;
+        };
+        let (far, _) = &mut sockets.over[tier as usize];
+        let kind = self.pool[id].kind;
+        let reads_memory = kind.is_read() && kind != Kind::RfoSnoop || kind == Kind::PciRdCur;
+        if far.is_none() || !reads_memory {
+            return;
+        }
+        let data = far.pass(false, now);
+        let hop = sockets.params.tiers[tier as usize].back;
+        let back = sockets.send(to, true, data) + hop;
         self.wheel.push(back, id, &mut self.pool);
     }
 
@@ -323,6 +349,7 @@ impl Uncore {
     #[cold]
     #[inline(never)]
     pub fn leave(&mut self, remote: RequestId, now: Ps) -> Taken {
+        self.pass_back(remote, now);
         let request = self.pool[remote];
         let slice = request.slice;
         self.pmu.tor(TorClass::Remote).down(now);
