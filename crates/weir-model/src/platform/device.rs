@@ -58,6 +58,8 @@ keys! {
         drain_at: defaulted f64 = "drain_at", "0.5", 0.05 to 1.0;
         /// Share of them at which it turns back.
         drain_to: defaulted f64 = "drain_to", "0.1", 0.0 to 1.0;
+        /// While no read comes, turns of writes begin and end earlier by this share of `drain_to`.
+        drain_alone: defaulted f64 = "drain_alone", "0.5", 0.0 to 1.0;
         /// An open row is closed when nothing has used it for so long.
         row_close: defaulted Nanos = "row_close", "600 ns", 1 to 100000;
         /// Share of the path between home agent and device that is on the host's side of the link.

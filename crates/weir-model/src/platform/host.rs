@@ -78,6 +78,18 @@ keys! {
         movdir64b_share: defaulted f64 = "core.movdir64b_share", "0.7", 0.0 to 1.0;
         /// From a branch that was predicted wrong to the first instruction after it, core cycles.
         mispredict: defaulted Cycles = "core.mispredict", "17 clk", 1 to 100;
+        /// Micro-operations of a line that a stream loads, and of its share of the loop.
+        line_uops: defaulted u32 = "core.line_uops", "4", 1 to 64;
+        /// The same where each line is chosen at random, which takes its address to be computed.
+        random_uops: defaulted u32 = "core.random_uops", "8", 1 to 64;
+        /// Time between full lines of a stream that are loaded from L1.
+        l1_load_gap: defaulted Cycles = "core.l1_load_gap", "0.5 clk", 0.1 to 100;
+        /// Time between lines that are stored to L1.
+        l1_store_gap: defaulted Cycles = "core.l1_store_gap", "1 clk", 0.1 to 100;
+        /// Time between lines of a stream that come from L2.
+        l2_gap: defaulted Cycles = "core.l2_gap", "2 clk", 0.1 to 100;
+        /// Time of an atomic instruction on a line in L1.
+        atomic: defaulted Cycles = "core.atomic", "20 clk", 1 to 1000;
     }
 
     /// Address translation.
@@ -96,6 +108,8 @@ keys! {
     Prefetch {
         /// Lines the L1 prefetchers run ahead.
         l1_lines: defaulted u32 = "prefetch.l1_lines", "2", 0 to 64;
+        /// Share of the fill buffers that the L1 prefetchers leave to demand.
+        l1_spares: defaulted f64 = "prefetch.l1_spares", "0.25", 0.0 to 0.9;
         /// Lines the L2 prefetchers run ahead.
         l2_lines: defaulted u32 = "prefetch.l2_lines", "32", 0 to 256;
         /// The same while many requests wait for the tier of the lines.
@@ -246,6 +260,8 @@ keys! {
         drain_at: defaulted f64 = "dram.drain_at", "0.8", 0.05 to 1.0;
         /// Share of them at which it turns back.
         drain_to: defaulted f64 = "dram.drain_to", "0.375", 0.0 to 1.0;
+        /// While no read comes, turns of writes begin and end earlier by this share of `drain_to`.
+        drain_alone: defaulted f64 = "dram.drain_alone", "0.5", 0.0 to 1.0;
         /// An open row is closed when nothing has used it for so long.
         row_close: defaulted Nanos = "dram.row_close", "600 ns", 1 to 100000;
         /// Measured with one tenant on an otherwise idle machine.

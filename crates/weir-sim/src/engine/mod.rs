@@ -34,8 +34,6 @@ use crate::uncore::{LastLevel, Request, Sender, Stage, Uncore};
 const BATCH: u32 = 64;
 /// Buckets of events between two looks whether the user gave up.
 const LOOK_EVERY: u32 = 4096;
-/// Core cycles of an atomic instruction, in addition to getting the line.
-const ATOMIC_CYCLES: f64 = 20.0;
 
 /// A machine with its tenants' threads.
 pub struct Engine {
@@ -406,7 +404,7 @@ impl Engine {
     /// An atomic instruction has its line: it takes its own time, and nothing else starts before it ends.
     #[inline(never)]
     fn end_atomic(&mut self, t: usize, at: Ps) {
-        let done = at + cycles(&self.params, ATOMIC_CYCLES);
+        let done = at + self.params.core.atomic;
         let next = &mut self.threads[t].next_issue;
         *next = (*next).max(done);
     }
@@ -518,19 +516,13 @@ fn find(private: &mut Private, op: Op, place: Place) -> Option<Level> {
     }
 }
 
-/// Time between accesses that hit: two full-line loads or one store a cycle from L1, a line every two cycles
-/// from L2 (Golden Cove: 64 B a cycle at best, 48 sustained); atomics one at a time.
+/// Time between accesses that hit. Atomic instructions follow one another.
 fn hit_gap(params: &Params, op: Op, level: Level) -> Ps {
-    let n = match (op, level) {
-        (Op::Cas, _) => ATOMIC_CYCLES,
-        (Op::Ld, Level::L1) => 0.5,
-        (_, Level::L1) => 1.0,
-        (_, Level::L2) => 2.0,
-    };
-    cycles(params, n)
-}
-
-/// Core cycles in picoseconds.
-fn cycles(params: &Params, n: f64) -> Ps {
-    (n * params.core.cycle * 1e3) as Ps
+    let core = &params.core;
+    match (op, level) {
+        (Op::Cas, _) => core.atomic,
+        (Op::Ld, Level::L1) => core.l1_load_gap,
+        (_, Level::L1) => core.l1_store_gap,
+        (_, Level::L2) => core.l2_gap,
+    }
 }

@@ -3,7 +3,7 @@
 
 use weir_model::access::Op;
 
-use super::{ATOMIC_CYCLES, Engine, cycles};
+use super::Engine;
 use crate::clock::Ps;
 use crate::line::Kind;
 use crate::uncore::Sender;
@@ -41,7 +41,7 @@ impl Engine {
         let at = self.uncore.snooped(owner as u16, slice, core, now);
         let thread = &mut self.threads[t];
         let own = match thread.op {
-            Op::Cas => cycles(&self.params, ATOMIC_CYCLES),
+            Op::Cas => self.params.core.atomic,
             _ => self.params.core.l1_hit,
         };
         let done = at + own;

@@ -99,6 +99,7 @@ pub fn ooo_params(params: &Params) -> OooParams {
         load_buffer: c.load_buffer,
         store_buffer: c.store_buffer,
         fill_buffers: c.line_fill_buffers,
+        spared_buffers: c.l1_spares,
         super_queue: c.super_queue,
         l1_hit: c.l1_hit,
         l2_hit: c.l2_hit,

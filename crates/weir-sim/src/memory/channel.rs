@@ -33,6 +33,8 @@ pub struct ChannelConfig {
     /// Waiting writes at which a turn of writes begins, and those that it leaves; the first is more.
     pub drain_at: u32,
     pub drain_to: u32,
+    /// Writes by which turns begin and end earlier while no read comes.
+    pub drain_alone: u32,
     /// Requests that the scheduler searches for an open row; 1 keeps the order of arrival.
     pub window: u32,
     /// Whether a refresh stops the rank, or one bank.
@@ -254,7 +256,10 @@ impl Channel {
         });
         // No read waits: the next turn begins while the last one is written.
         let alone = self.counts.reads == self.reads_at_drain;
-        let fewer = if alone { self.drain_to / 2 } else { 0 };
+        let fewer = match alone {
+            true => (self.config.drain_alone as usize).min(self.drain_to),
+            false => 0,
+        };
         if self.pending.len() >= self.drain_at - fewer {
             self.drain(at, self.drain_to - fewer);
         }
@@ -515,6 +520,7 @@ mod tests {
             write_queue: 48,
             drain_at: 38,
             drain_to: 18,
+            drain_alone: 9,
             window: 48,
             refresh_stops_rank: true,
         }

@@ -74,6 +74,14 @@ pub struct CoreParams {
     pub movdir_gap: Ps,
     pub l1_hit: Ps,
     pub l2_hit: Ps,
+    /// Times between accesses of a stream that hit L1, and L2.
+    pub l1_load_gap: Ps,
+    pub l1_store_gap: Ps,
+    pub l2_gap: Ps,
+    /// Time of an atomic instruction that has its line.
+    pub atomic: Ps,
+    /// Fill buffers that the L1 prefetchers leave to demand.
+    pub l1_spares: u32,
     pub private: PrivateConfig,
     pub tlb_reach: Bytes,
     pub page: Bytes,
@@ -318,10 +326,8 @@ fn core_params(host: &Host) -> CoreParams {
         cycle,
         line_fill_buffers: *c.line_fill_buffers,
         super_queue: *c.super_queue,
-        // A full-line load and its share of the loop are about four micro-operations; a random load computes
-        // its address first.
-        load_window: u64::from(*c.reorder_buffer / 4),
-        random_window: u64::from(*c.reorder_buffer / 8).max(1),
+        load_window: u64::from(*c.reorder_buffer / *c.line_uops).max(1),
+        random_window: u64::from(*c.reorder_buffer / *c.random_uops).max(1),
         store_window: u64::from(*c.store_buffer),
         l1_ahead: *host.prefetch.l1_lines,
         l2_ahead: *host.prefetch.l2_lines,
@@ -333,6 +339,11 @@ fn core_params(host: &Host) -> CoreParams {
         movdir_gap: ps((nt_peak * *c.movdir64b_share).line_time()),
         l1_hit: ps(c.clock.time(*host.l1.latency)),
         l2_hit: ps(c.clock.time(*host.l2.latency)),
+        l1_load_gap: ps(c.clock.time(*c.l1_load_gap)),
+        l1_store_gap: ps(c.clock.time(*c.l1_store_gap)),
+        l2_gap: ps(c.clock.time(*c.l2_gap)),
+        atomic: ps(c.clock.time(*c.atomic)),
+        l1_spares: (f64::from(*c.line_fill_buffers) * *host.prefetch.l1_spares) as u32,
         private: PrivateConfig {
             l1: (host.l1.size.lines(), *host.l1.ways),
             l2: (host.l2.size.lines(), *host.l2.ways),

@@ -65,6 +65,7 @@ impl Path {
             write_queue: *d.write_queue,
             drain_at: *d.drain_at,
             drain_to: *d.drain_to,
+            drain_alone: *d.drain_alone,
             row_close: *d.row_close,
             // The scheduler's search of its queues.
             window: (*d.read_queue).max(*d.write_queue),
@@ -149,6 +150,7 @@ impl Path {
             write_queue: (*c.write_queue).max(window),
             drain_at: *c.drain_at,
             drain_to: *c.drain_to,
+            drain_alone: *c.drain_alone,
             row_close: *c.row_close,
             window,
         };
@@ -250,6 +252,7 @@ struct Queues {
     write_queue: u32,
     drain_at: f64,
     drain_to: f64,
+    drain_alone: f64,
     row_close: Nanos,
     window: u32,
 }
@@ -286,6 +289,7 @@ fn channel(
         write_queue: queues.write_queue,
         drain_at: entries(queues.drain_at).max(1),
         drain_to: entries(queues.drain_to),
+        drain_alone: (f64::from(entries(queues.drain_to)) * queues.drain_alone) as u32,
         window: queues.window,
         refresh_stops_rank: timing.refresh_stops_rank,
     }

@@ -65,6 +65,8 @@ pub struct OooParams {
     pub load_buffer: u32,
     pub store_buffer: u32,
     pub fill_buffers: u32,
+    /// Of these, the ones that L1's prefetchers leave to demand.
+    pub spared_buffers: u32,
     pub super_queue: u32,
     pub l1_hit: Ps,
     pub l2_hit: Ps,

@@ -52,12 +52,10 @@ impl Ooo {
         self.held_back != 0 && self.held_back >> self.script.place(line).tier & 1 != 0
     }
 
-    /// Whether a fill buffer is free for L1's prefetchers, which leave a quarter of the buffers to demand.
-    /// The real number is not public; the manual says only that prefetchers yield (Intel Optimization
-    /// Reference Manual 248966).
+    /// Whether a fill buffer is free for L1's prefetchers, which leave some of the buffers to demand.
     fn spares_fill_buffer(&self) -> bool {
-        let buffers = self.params.fill_buffers;
-        self.flights.fill_buffers + self.write_backs < buffers - buffers / 4
+        let buffers = self.params.fill_buffers - self.params.spared_buffers;
+        self.flights.fill_buffers + self.write_backs < buffers
     }
 
     /// Whether so few lines are outstanding that the streamer may add to them. Demand and L1's prefetchers
