@@ -1,7 +1,7 @@
 //! L1 and L2 of a core that receives lines one by one: from the L2 prefetcher into L2 only, otherwise into
 //! both.
 
-use super::super::private::Tags;
+use super::tags::Tags;
 use crate::params::PrivateConfig;
 
 /// The tags of both.
@@ -14,11 +14,11 @@ pub struct Caches {
 pub type Victim = Option<(u64, bool)>;
 
 impl Caches {
-    /// Empty caches.
-    pub fn new(config: PrivateConfig) -> Self {
+    /// Empty caches for lines below `end`.
+    pub fn new(config: PrivateConfig, end: u64) -> Self {
         Self {
-            l1: Tags::new(config.l1),
-            l2: Tags::new(config.l2),
+            l1: Tags::new(config.l1, end),
+            l2: Tags::new(config.l2, end),
         }
     }
 

@@ -29,6 +29,7 @@ mod script;
 mod stores;
 mod streamer;
 mod super_queue;
+mod tags;
 mod tally;
 mod throttle;
 mod window;
@@ -187,7 +188,7 @@ impl Ooo {
     pub fn new(params: OooParams, mut script: Script, ahead: Ahead) -> Self {
         let next = script.next();
         let mut core = Self {
-            caches: Caches::new(params.private),
+            caches: Caches::new(params.private, script.end()),
             flights: SuperQueue::new(params.super_queue),
             streamer: Streamer::new(params.training, ahead.l2, params.degree),
             ahead,

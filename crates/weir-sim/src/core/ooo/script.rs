@@ -10,6 +10,9 @@ use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts, share};
 use crate::line::Place;
 use crate::rng;
 
+/// The first line of a region that has no memory.
+const NO_MEMORY: u64 = 1 << 20;
+
 /// An access to one line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Visit {
@@ -84,7 +87,7 @@ impl Script {
             .map(|phase| {
                 let base = |region: &Region| {
                     let at = names.iter().position(|name| *name == region.name);
-                    at.and_then(|i| memory.get(i)).map_or(1 << 20, |m| m.0)
+                    at.and_then(|i| memory.get(i)).map_or(NO_MEMORY, |m| m.0)
                 };
                 phase_parts(
                     phase,
@@ -117,6 +120,12 @@ impl Script {
     pub fn place(&self, line: u64) -> Place {
         let (base, walk) = self.region(line);
         walk.place_of_offset((line - base).min(walk.lines() - 1))
+    }
+
+    /// No line is at or after this one: the last page of a region may be cleared beyond the region.
+    pub fn end(&self) -> u64 {
+        let ends = self.memory.iter().map(|(base, walk)| base + walk.lines());
+        ends.max().unwrap_or(0).max(NO_MEMORY) + PAGE
     }
 
     fn region(&self, line: u64) -> &(u64, Walk) {

@@ -1,0 +1,210 @@
+//! The tags of one cache, each set in one line of the processor's cache.
+//!
+//! A set has a byte of each tag, compared eight at a time, the rest of the tags, and its order in nibbles. This
+//! takes at most 16 ways and tags of 24 bits; other caches are kept as lists.
+
+use super::super::private;
+use crate::divide::Divisor;
+
+/// The most ways, and the bits of a tag. A tag is never zero.
+const WAYS: usize = 16;
+const TAG_BITS: u32 = 24;
+/// One in every byte, and the highest bit of every byte; the same for nibbles.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+const BYTE_TOPS: u64 = BYTES << 7;
+const NIBBLES: u64 = 0x1111_1111_1111_1111;
+const NIBBLE_TOPS: u64 = NIBBLES << 3;
+
+/// One level.
+pub enum Tags {
+    Packed(Packed),
+    Listed(private::Tags),
+}
+
+impl Tags {
+    /// Empty tags for lines below `end`.
+    pub fn new((lines, ways): (u64, u32), end: u64) -> Self {
+        let sets = (lines / u64::from(ways.max(1))).max(1);
+        match ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS {
+            true => Tags::Packed(Packed {
+                ways: ways.max(1),
+                sets: Divisor::new(sets),
+                all: vec![Set::EMPTY; sets as usize],
+            }),
+            false => Tags::Listed(private::Tags::new((lines, ways))),
+        }
+    }
+
+    /// Looks up a line and makes it most recent. A write marks it modified.
+    #[inline]
+    pub fn touch(&mut self, line: u64, write: bool) -> bool {
+        match self {
+            Tags::Packed(tags) => tags.touch(line, write),
+            Tags::Listed(tags) => tags.touch(line, write),
+        }
+    }
+
+    /// Whether a line is there.
+    #[inline]
+    pub fn has(&self, line: u64) -> bool {
+        match self {
+            Tags::Packed(tags) => tags.has(line),
+            Tags::Listed(tags) => tags.has(line),
+        }
+    }
+
+    /// Inserts a line; returns the line that is evicted, and whether it is modified.
+    #[inline]
+    pub fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
+        match self {
+            Tags::Packed(tags) => tags.insert(line, write),
+            Tags::Listed(tags) => tags.insert(line, write),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Set {
+    /// The low byte of each way's tag; zero tags are empty ways.
+    low: [u64; 2],
+    high: [u16; WAYS],
+    /// The ways, the most recent in the lowest nibble.
+    order: u64,
+    /// One bit for each way.
+    dirty: u16,
+}
+
+impl Set {
+    const EMPTY: Self = Self {
+        low: [0; 2],
+        high: [0; WAYS],
+        order: 0xfedc_ba98_7654_3210,
+        dirty: 0,
+    };
+
+    #[inline(always)]
+    fn find(&self, tag: u32) -> Option<usize> {
+        let pattern = BYTES * u64::from(tag & 0xff);
+        let high = (tag >> 8) as u16;
+        for (half, low) in self.low.iter().enumerate() {
+            let differs = low ^ pattern;
+            // The lowest bit is right; higher ones may be wrong.
+            let mut alike = differs.wrapping_sub(BYTES) & !differs & BYTE_TOPS;
+            while alike != 0 {
+                let byte = alike.trailing_zeros() / 8;
+                let way = (half * 8 + byte as usize) % WAYS;
+                if self.high[way] == high && (low >> (8 * byte)) as u8 == tag as u8 {
+                    return Some(way);
+                }
+                alike &= alike - 1;
+            }
+        }
+        None
+    }
+
+    /// Makes a way the most recent.
+    #[inline(always)]
+    fn renew(&mut self, way: usize) {
+        let differs = self.order ^ (NIBBLES * way as u64);
+        let found = differs.wrapping_sub(NIBBLES) & !differs & NIBBLE_TOPS;
+        let through = found ^ found.wrapping_sub(1);
+        let newer = (self.order & (through >> 4)) << 4;
+        self.order = (self.order & !through) | newer | way as u64;
+    }
+
+    #[inline(always)]
+    fn tag(&self, way: usize) -> u32 {
+        let low = (self.low[way / 8 % 2] >> (way % 8 * 8)) as u8;
+        u32::from(self.high[way % WAYS]) << 8 | u32::from(low)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, way: usize, tag: u32) {
+        let (word, shift) = (&mut self.low[way / 8 % 2], way % 8 * 8);
+        *word = (*word & !(0xff << shift)) | (u64::from(tag & 0xff) << shift);
+        self.high[way % WAYS] = (tag >> 8) as u16;
+    }
+}
+
+/// Sets of at most [`WAYS`] ways.
+pub struct Packed {
+    ways: u32,
+    sets: Divisor,
+    all: Vec<Set>,
+}
+
+impl Packed {
+    /// The set of a line, and its tag there.
+    #[inline(always)]
+    fn place(&self, line: u64) -> (usize, u32) {
+        let (above, set) = self.sets.div_rem(line);
+        debug_assert!(above + 1 < 1 << TAG_BITS, "line {line} has no tag");
+        (set as usize, above as u32 + 1)
+    }
+
+    #[inline(always)]
+    fn touch(&mut self, line: u64, write: bool) -> bool {
+        let (set, tag) = self.place(line);
+        let set = &mut self.all[set];
+        let Some(way) = set.find(tag) else {
+            return false;
+        };
+        set.renew(way);
+        set.dirty |= u16::from(write) << way;
+        true
+    }
+
+    #[inline(always)]
+    fn has(&self, line: u64) -> bool {
+        let (set, tag) = self.place(line);
+        self.all[set].find(tag).is_some()
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
+        let (at, tag) = self.place(line);
+        let set = &mut self.all[at];
+        if let Some(way) = set.find(tag) {
+            set.renew(way);
+            set.dirty |= u16::from(write) << way;
+            return None;
+        }
+        let way = (set.order >> (4 * (self.ways - 1)) & 0xf) as usize;
+        let (old, was_dirty) = (set.tag(way), set.dirty >> way & 1 != 0);
+        set.renew(way);
+        set.put(way, tag);
+        set.dirty = (set.dirty & !(1 << way)) | (u16::from(write) << way);
+        let line = || u64::from(old - 1) * self.sets.get() + at as u64;
+        (old != 0).then(|| (line(), was_dirty))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn packed_sets_do_as_lists_do(
+            ways in 1u32..20,
+            spread in prop_oneof![Just(1u64), Just(1021), Just(1 << 16)],
+            uses in prop::collection::vec((0u64..300, any::<bool>(), any::<bool>()), 1..800),
+        ) {
+            let config = (5 * u64::from(ways), ways);
+            let mut tags = Tags::new(config, 300 << 16);
+            let mut list = private::Tags::new(config);
+            prop_assert_eq!(matches!(tags, Tags::Packed(_)), ways as usize <= WAYS);
+            for (line, write, inserts) in uses {
+                let line = line * spread;
+                prop_assert_eq!(tags.has(line), list.has(line));
+                match inserts {
+                    true => prop_assert_eq!(tags.insert(line, write), list.insert(line, write)),
+                    false => prop_assert_eq!(tags.touch(line, write), list.touch(line, write)),
+                }
+            }
+        }
+    }
+}
