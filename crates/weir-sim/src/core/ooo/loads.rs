@@ -1,10 +1,9 @@
 //! A load, from its dispatch to its line.
 
-use std::cmp::Reverse;
-
+use super::Ooo;
+use super::agenda::Event;
 use super::script::Visit;
 use super::super_queue::NONE;
-use super::{Event, Ooo};
 use crate::clock::Ps;
 use crate::line::Kind;
 
@@ -73,11 +72,11 @@ impl Ooo {
             }
             Some(producer) => {
                 let ready = producer.done.max(self.clock) + walk;
-                self.events.push(Reverse((ready, Event::Starts(number))));
+                self.events.add(ready, Event::Starts(number));
             }
             None if walk > 0 => {
                 let ready = self.clock + walk;
-                self.events.push(Reverse((ready, Event::Starts(number))));
+                self.events.add(ready, Event::Starts(number));
             }
             None => self.start_load(number),
         }
@@ -193,7 +192,7 @@ impl Ooo {
             let next = self.whole(waiter);
             let load = *self.load_mut(next);
             let ready = done + load.walk;
-            self.events.push(Reverse((ready, Event::Starts(next))));
+            self.events.add(ready, Event::Starts(next));
             waiter = load.before;
         }
         if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {

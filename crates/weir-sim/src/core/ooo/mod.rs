@@ -16,9 +16,12 @@
 //! | `prefetch`, `streamer` | lines that prefetchers request |
 //! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
+//! | `tags` | the lines of one cache |
 //! | `che_approximation` | which lines the last-level cache has |
+//! | `agenda` | events at a known time |
 //! | `tally` | counters |
 
+mod agenda;
 mod caches;
 mod che_approximation;
 mod dispatch;
@@ -34,9 +37,9 @@ mod tally;
 mod throttle;
 mod window;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
+use self::agenda::{Agenda, Event};
 use self::caches::{Caches, Victim};
 use self::loads::Load;
 use self::script::Visit;
@@ -113,17 +116,6 @@ impl Ask {
     }
 }
 
-/// An event at a known time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The line in a slot has arrived, or its data was read.
-    Arrives(u32),
-    /// The uncore has accepted a write-back.
-    Freed,
-    /// A load has its address.
-    Starts(u64),
-}
-
 /// A core and its program.
 pub struct Ooo {
     params: OooParams,
@@ -171,7 +163,7 @@ pub struct Ooo {
     missing: [u32; 4],
     /// Until when a load that hits L2 is outstanding.
     l2_hit_until: Ps,
-    events: BinaryHeap<Reverse<(Ps, Event)>>,
+    events: Agenda,
     /// Requests to send.
     pub asks: Vec<Ask>,
     /// Requests that wait to leave the core.
@@ -214,7 +206,7 @@ impl Ooo {
             kernel: 0,
             missing: [0; 4],
             l2_hit_until: 0,
-            events: BinaryHeap::new(),
+            events: Agenda::default(),
             asks: Vec::new(),
             throttle: Throttle::default(),
             write_backs: 0,
@@ -290,12 +282,12 @@ impl Ooo {
 
     /// The line in a slot arrives, or was read, at `at`.
     pub fn arrives(&mut self, slot: u64, at: Ps) {
-        self.events.push(Reverse((at, Event::Arrives(slot as u32))));
+        self.events.add(at, Event::Arrives(slot as u32));
     }
 
     /// The uncore has accepted a write-back at `at`.
     pub fn freed(&mut self, at: Ps) {
-        self.events.push(Reverse((at, Event::Freed)));
+        self.events.add(at, Event::Freed);
     }
 
     /// Whether a line-fill buffer is free. A write-back that memory cannot accept holds one: a line cannot

@@ -27,6 +27,8 @@ struct Run {
 #[derive(Debug)]
 pub struct Streamer {
     runs: [Run; PAGES],
+    /// A byte of each run's page, so that a look-up reads few runs.
+    prints: [u8; PAGES],
     now: u64,
     training: u32,
     distance: u64,
@@ -48,6 +50,7 @@ impl Streamer {
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
             runs: [Run::default(); PAGES],
+            prints: [0; PAGES],
             now: 0,
             training,
             distance,
@@ -60,13 +63,31 @@ impl Streamer {
         self.distance = distance;
     }
 
+    /// The run in a page.
+    #[inline]
+    fn run_of(&self, page: u64) -> Option<usize> {
+        let alike = (self.prints.iter().enumerate()).fold(0_u32, |alike, (i, &print)| {
+            alike | u32::from(print == page as u8) << i
+        });
+        let mut left = alike;
+        while left != 0 {
+            let slot = left.trailing_zeros() as usize;
+            let run = &self.runs[slot];
+            if run.seen > 0 && run.last >> PAGE_BITS == page {
+                return Some(slot);
+            }
+            left &= left - 1;
+        }
+        None
+    }
+
     /// Sees a request for a line, and returns the lines that it requests, each line once.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         self.now += 1;
         let page = line >> PAGE_BITS;
-        let of = |run: &Run| run.seen > 0 && run.last >> PAGE_BITS == page;
-        let Some(slot) = self.runs.iter().position(of) else {
+        let Some(slot) = self.run_of(page) else {
             let oldest = (0..PAGES).min_by_key(|&i| self.runs[i].used).unwrap_or(0);
+            self.prints[oldest] = page as u8;
             self.runs[oldest] = Run {
                 last: line,
                 seen: 1,

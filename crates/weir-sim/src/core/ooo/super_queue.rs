@@ -2,9 +2,12 @@
 
 use crate::line::Kind;
 
-/// No load, or no line.
+/// No load.
 pub const NONE: u32 = u32::MAX;
-const FREE: u64 = u64::MAX;
+/// No slot.
+const END: u16 = u16::MAX;
+/// Lists into which slots are sorted by their lines, so that a look-up sees few of them.
+const LISTS: usize = 128;
 
 /// An outstanding line.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +29,11 @@ pub struct SuperQueueEntry {
 pub struct SuperQueue {
     lines: Vec<u64>,
     flights: Vec<SuperQueueEntry>,
+    /// The first slot of each list, and the one after each slot.
+    first: [u16; LISTS],
+    after: Vec<u16>,
+    /// One bit for each free slot.
+    free: Vec<u64>,
     /// Their number.
     pub count: u32,
     /// How many of them hold a line-fill buffer.
@@ -42,23 +50,45 @@ impl SuperQueue {
             level: 0,
             loads: NONE,
         };
+        let room = room as usize;
         Self {
-            lines: vec![FREE; room as usize],
-            flights: vec![idle; room as usize],
+            lines: vec![0; room],
+            flights: vec![idle; room],
+            first: [END; LISTS],
+            after: vec![END; room],
+            free: (0..room.div_ceil(64))
+                .map(|word| u64::MAX >> (64 - (room - word * 64).min(64)))
+                .collect(),
             count: 0,
             fill_buffers: 0,
         }
     }
 
-    /// The slot of a line, if it is outstanding.
-    #[inline]
-    pub fn find(&self, line: u64) -> Option<usize> {
-        self.lines.iter().position(|&l| l == line)
+    #[inline(always)]
+    fn list(line: u64) -> usize {
+        (line ^ (line >> 7)) as usize % LISTS
     }
 
-    /// Adds a line; `None` if there is no free slot.
+    /// The slot of a line, if it is outstanding.
+    #[inline(always)]
+    pub fn find(&self, line: u64) -> Option<usize> {
+        let mut slot = self.first[Self::list(line)];
+        while slot != END {
+            if self.lines[slot as usize] == line {
+                return Some(slot as usize);
+            }
+            slot = self.after[slot as usize];
+        }
+        None
+    }
+
+    /// Adds a line in the first free slot; `None` if there is none.
     pub fn insert(&mut self, line: u64, flight: SuperQueueEntry) -> Option<usize> {
-        let slot = self.find(FREE)?;
+        let word = self.free.iter().position(|&free| free != 0)?;
+        let slot = word * 64 + self.free[word].trailing_zeros() as usize;
+        self.free[word] &= self.free[word] - 1;
+        let first = &mut self.first[Self::list(line)];
+        self.after[slot] = std::mem::replace(first, slot as u16);
         self.lines[slot] = line;
         self.flights[slot] = flight;
         self.count += 1;
@@ -68,10 +98,21 @@ impl SuperQueue {
 
     /// The line in a slot has arrived.
     pub fn remove(&mut self, slot: usize) -> (u64, SuperQueueEntry) {
-        let flight = self.flights[slot];
+        let (line, flight, after) = (self.lines[slot], self.flights[slot], self.after[slot]);
+        let first = &mut self.first[Self::list(line)];
+        if usize::from(*first) == slot {
+            *first = after;
+        } else {
+            let mut before = usize::from(*first);
+            while usize::from(self.after[before]) != slot {
+                before = usize::from(self.after[before]);
+            }
+            self.after[before] = after;
+        }
+        self.free[slot / 64] |= 1 << (slot % 64);
         self.count -= 1;
         self.fill_buffers -= u32::from(flight.fill_buffer);
-        (std::mem::replace(&mut self.lines[slot], FREE), flight)
+        (line, flight)
     }
 
     /// Lets a line fill L1 too.
