@@ -74,6 +74,7 @@ impl Flow {
             return f(1.0, 0.5);
         };
         let ratio = self.lines.max(2.0).powf(1.0 / f64::from(CLASSES));
+        let popularity = Popularity::new(self.lines, skew);
         let mut total = 0.0;
         let mut from = 0.0;
         let mut to = 1.0;
@@ -81,7 +82,7 @@ impl Flow {
             let to_here: f64 = f64::min(to, self.lines);
             let share = (to_here - from) / self.lines;
             let middle = f64::max(f64::midpoint(from, to_here), 0.5);
-            total += share * f(popularity(middle, self.lines, skew), middle);
+            total += share * f(popularity.of(middle), middle);
             from = to_here;
             to *= ratio;
         }
@@ -89,16 +90,31 @@ impl Flow {
     }
 }
 
-/// How often the line of a rank (from 0) is accessed, relative to the mean of its region of `lines` lines.
-pub fn popularity(rank: f64, lines: f64, skew: f64) -> f64 {
-    // The integral of rank^-skew from a half to the end, so that the first rank is finite.
-    let (low, high): (f64, f64) = (0.5, lines + 0.5);
-    let whole = if (skew - 1.0).abs() < 1e-6 {
-        (high / low).ln()
-    } else {
-        (high.powf(1.0 - skew) - low.powf(1.0 - skew)) / (1.0 - skew)
-    };
-    (rank + 0.5).powf(-skew) / whole * lines
+/// How often the lines of a region are accessed if that follows Zipf's law.
+#[derive(Debug, Clone, Copy)]
+pub struct Popularity {
+    lines: f64,
+    skew: f64,
+    /// The integral of rank^-skew from a half to the end, so that the first rank is finite.
+    whole: f64,
+}
+
+impl Popularity {
+    /// Of a region of so many lines.
+    pub fn new(lines: f64, skew: f64) -> Self {
+        let (low, high): (f64, f64) = (0.5, lines + 0.5);
+        let whole = if (skew - 1.0).abs() < 1e-6 {
+            (high / low).ln()
+        } else {
+            (high.powf(1.0 - skew) - low.powf(1.0 - skew)) / (1.0 - skew)
+        };
+        Self { lines, skew, whole }
+    }
+
+    /// How often the line of a rank (from 0) is accessed, relative to the mean of the region.
+    pub fn of(&self, rank: f64) -> f64 {
+        (rank + 0.5).powf(-self.skew) / self.whole * self.lines
+    }
 }
 
 /// The characteristic time of a cache of `lines` lines that these flows share.

@@ -3,8 +3,6 @@
 
 use super::Ooo;
 use super::agenda::Event;
-use super::script::Visit;
-use super::window::window;
 use crate::clock::Ps;
 
 /// The next step of dispatch.
@@ -30,12 +28,6 @@ enum Why {
     Fetch,
     /// The kernel, whose instructions are executed in the meantime.
     Kernel,
-}
-
-/// The share of cycles in which no instruction is executed if the mean is `per_cycle`: for independent
-/// instructions, the number in a cycle follows Poisson's law.
-fn quiet(per_cycle: f64) -> f64 {
-    (-per_cycle).exp()
 }
 
 /// A time to the nearest picosecond, half a one up; the library's function is a call.
@@ -132,11 +124,13 @@ impl Ooo {
     fn dispatch(&mut self) {
         let visit = self.next;
         self.tally.touched += 1;
-        self.pace = visit.cpi * self.params.cycle;
-        self.quiet = quiet((1.0 - visit.slice) / visit.cpi);
-        self.window = window(&self.params, visit.slice, visit.vector);
+        let pace = &self.paces[visit.phase as usize];
+        self.pace = pace.cpi * self.params.cycle;
+        self.quiet = pace.quiet;
+        self.window = pace.window;
         self.next_at += visit.gap;
-        self.branch_at = self.next_mispredict(&visit);
+        let mispredicts = pace.mispredicts;
+        self.branch_at = self.next_mispredict(visit.gap, mispredicts);
         self.next = self.script.next();
         if visit.faults {
             self.kernel = self.clock + self.params.fault;
@@ -149,12 +143,12 @@ impl Ooo {
     }
 
     /// The position of the next mispredicted branch, if it is before the next visit.
-    fn next_mispredict(&mut self, visit: &Visit) -> f64 {
-        if visit.mispredicts == 0.0 {
+    fn next_mispredict(&mut self, gap: f64, mispredicts: f64) -> f64 {
+        if mispredicts == 0.0 {
             return f64::INFINITY;
         }
-        let distance = -(1.0 - self.script.draw()).ln() / visit.mispredicts;
-        if distance < visit.gap {
+        let distance = -(1.0 - self.script.draw()).ln() / mispredicts;
+        if distance < gap {
             self.position + distance
         } else {
             f64::INFINITY

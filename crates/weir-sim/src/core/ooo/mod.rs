@@ -9,9 +9,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `script`, `parts` | the line that the program accesses next |
+//! | `script`, `parts`, `zipf` | the line that the program accesses next |
 //! | `dispatch` | time: which instructions are dispatched, what stalls them |
-//! | `window` | instructions that are dispatched behind a load without data |
+//! | `window` | the pace of a phase: instructions that are dispatched, and how many behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that prefetchers request |
 //! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
@@ -36,6 +36,7 @@ mod tags;
 mod tally;
 mod throttle;
 mod window;
+mod zipf;
 
 use std::collections::VecDeque;
 
@@ -47,6 +48,7 @@ use self::stores::Store;
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
 use self::throttle::Throttle;
+use self::window::Pace;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
 use crate::params::PrivateConfig;
@@ -133,6 +135,8 @@ pub struct Ooo {
     pace: f64,
     quiet: f64,
     window: f64,
+    /// What each phase makes of these.
+    paces: Vec<Pace>,
     /// The next visit, and the instruction that it begins with.
     next: Visit,
     next_at: f64,
@@ -179,6 +183,9 @@ impl Ooo {
     /// A core that starts its program, with caches as after a long run.
     pub fn new(params: OooParams, mut script: Script, ahead: Ahead) -> Self {
         let next = script.next();
+        let paces: Vec<Pace> = (script.phases().iter())
+            .map(|phase| Pace::new(&params, phase))
+            .collect();
         let mut core = Self {
             caches: Caches::new(params.private, script.end()),
             flights: SuperQueue::new(params.super_queue),
@@ -186,9 +193,10 @@ impl Ooo {
             ahead,
             clock: 0,
             position: 0.0,
-            pace: next.cpi * params.cycle,
+            pace: paces[next.phase as usize].cpi * params.cycle,
             quiet: 0.0,
             window: params.reorder_buffer,
+            paces,
             next,
             next_at: 0.0,
             loads: VecDeque::with_capacity(params.load_buffer as usize),

@@ -3,8 +3,9 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region};
 
-use super::che_approximation::{Flow, Law, characteristic_time, popularity};
+use super::che_approximation::{Flow, Law, characteristic_time};
 use super::script::Visit;
+use super::zipf::Zipf;
 use crate::rng;
 
 /// Lines of a page that an allocator hands out.
@@ -35,7 +36,10 @@ pub struct Part {
     pub non_temporal: f64,
     pub dependent: f64,
     pub mispredicted: f64,
-    skew: f64,
+    /// Its elements.
+    elements: u64,
+    /// Which element is next, if that follows Zipf's law.
+    zipf: Option<Zipf>,
     /// Spreads popular ranks over the region.
     scatter: u64,
     /// Its first chain.
@@ -51,6 +55,8 @@ pub struct Part {
     flow: Flow,
     own: Flow,
     pub cached: f64,
+    /// The same as a share of 2^32.
+    pub cached_share: u32,
 }
 
 /// A stream: its next line, and the part of the region in which it cycles.
@@ -84,10 +90,9 @@ pub fn share(p: f64) -> u32 {
 impl Part {
     /// The next line, and the probability that the last-level cache has it.
     pub fn find_line(&mut self, visit: &mut Visit, bits: u64, times: (f64, f64)) {
-        let elements = (self.lines / self.lines_per_element).max(1);
         let below = |n: u64| ((u128::from(bits) * u128::from(n)) >> 64) as u64;
-        let offset = match self.order {
-            Order::Sequential | Order::Fresh => {
+        let offset = match (self.order, &self.zipf) {
+            (Order::Sequential | Order::Fresh, _) => {
                 let cursor = &mut self.cursors[self.turn];
                 let offset = cursor.next;
                 cursor.next += self.step;
@@ -98,34 +103,46 @@ impl Part {
                 visit.faults = self.order == Order::Fresh && offset.is_multiple_of(PAGE);
                 offset
             }
-            Order::Random | Order::Chase => below(elements) * self.lines_per_element,
-            Order::Zipf => {
-                let rank = self.rank(bits, elements);
-                let popularity = popularity(rank as f64, elements as f64, self.skew);
-                visit.cached = share(conditional(
-                    self.flow.hits_of(popularity, times.0),
-                    self.own.hits_of(popularity, times.1),
-                ));
-                let scattered =
-                    (u128::from(rank) * u128::from(self.scatter)) % u128::from(elements);
-                scattered as u64 * self.lines_per_element
+            (Order::Zipf, Some(zipf)) => {
+                let rank = zipf.rank(bits);
+                visit.cached = match zipf.cached.get(rank as usize) {
+                    Some(&cached) => cached,
+                    None => self.cached_of(zipf, rank, times),
+                };
+                let scattered = match rank.checked_mul(self.scatter) {
+                    Some(product) => product % self.elements,
+                    None => {
+                        let product = u128::from(rank) * u128::from(self.scatter);
+                        (product % u128::from(self.elements)) as u64
+                    }
+                };
+                scattered * self.lines_per_element
             }
+            _ => below(self.elements) * self.lines_per_element,
         };
         visit.line = self.base + offset.min(self.lines - 1);
     }
 
-    /// A rank by Zipf's law: the inverse of its integral.
-    fn rank(&self, bits: u64, elements: u64) -> u64 {
-        let u = (bits >> 11) as f64 / (1u64 << 53) as f64;
-        let (low, high) = (0.5, elements as f64 + 0.5);
-        let rank = if (self.skew - 1.0).abs() < 1e-6 {
-            low * f64::powf(high / low, u)
-        } else {
-            let e = 1.0 - self.skew;
-            let (a, b) = (f64::powf(low, e), f64::powf(high, e));
-            (a + u * (b - a)).powf(1.0 / e)
-        };
-        ((rank - 0.5) as u64).min(elements - 1)
+    /// Share of 2^32 of the accesses to the line of a rank that the last-level cache answers.
+    fn cached_of(&self, zipf: &Zipf, rank: u64, times: (f64, f64)) -> u32 {
+        let popularity = zipf.popularity.of(rank as f64);
+        share(conditional(
+            self.flow.hits_of(popularity, times.0),
+            self.own.hits_of(popularity, times.1),
+        ))
+    }
+
+    /// Computes what its accesses find in caches of these characteristic times.
+    fn set_times(&mut self, times: (f64, f64)) {
+        self.cached = conditional(self.flow.hits(times.0), self.own.hits(times.1));
+        self.cached_share = share(self.cached);
+        if let Some(mut zipf) = self.zipf.take() {
+            let known = self.elements.min(Zipf::KNOWN);
+            zipf.cached = (0..known)
+                .map(|rank| self.cached_of(&zipf, rank, times))
+                .collect();
+            self.zipf = Some(zipf);
+        }
     }
 }
 
@@ -194,7 +211,7 @@ pub fn phase_parts(
         characteristic_time(&own, caches.l2),
     );
     for part in &mut parts {
-        part.cached = conditional(part.flow.hits(times.0), part.own.hits(times.1));
+        part.set_times(times);
     }
     PhaseParts {
         instructions: phase.instructions as f64,
@@ -281,7 +298,8 @@ fn part(
         non_temporal: region.non_temporal,
         dependent: region.dependent,
         mispredicted: region.mispredicted,
-        skew: region.skew,
+        elements,
+        zipf: (region.order == Order::Zipf).then(|| Zipf::new(elements, region.skew)),
         scatter: coprime(elements),
         chain,
         indexed_by,
@@ -304,6 +322,7 @@ fn part(
             law,
         },
         cached: 0.0,
+        cached_share: 0,
     }
 }
 

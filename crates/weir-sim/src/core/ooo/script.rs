@@ -6,7 +6,7 @@
 use weir_model::workload::{Region, Workload};
 
 use super::super::walk::Walk;
-use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts, share};
+use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts};
 use crate::line::Place;
 use crate::rng;
 
@@ -24,14 +24,8 @@ pub struct Visit {
     pub accesses: u32,
     /// Instructions from here to the next visit.
     pub gap: f64,
-    /// Core cycles of an instruction.
-    pub cpi: f64,
-    /// Share of the instructions after a load that wait for it.
-    pub slice: f64,
-    /// Share of the instructions with a vector register for their result.
-    pub vector: f64,
-    /// Mispredicted branches in the slice of a load, per instruction.
-    pub mispredicts: f64,
+    /// Its phase, as a position in [`Script::phases`].
+    pub phase: u16,
     /// Whether it is a store, and if so whether it bypasses the caches.
     pub store: bool,
     /// See `store`.
@@ -116,6 +110,11 @@ impl Script {
         self.chains
     }
 
+    /// Its phases.
+    pub fn phases(&self) -> &[PhaseParts] {
+        &self.phases
+    }
+
     /// The place of a line.
     pub fn place(&self, line: u64) -> Place {
         let (base, walk) = self.region(line);
@@ -193,15 +192,12 @@ impl Script {
             end: part.base + part.lines,
             accesses: part.accesses,
             gap,
-            cpi: phase_parts.cpi,
-            slice: phase_parts.slice,
-            vector: phase_parts.vector,
-            mispredicts: phase_parts.mispredicts,
+            phase: self.now as u16,
             store,
             non_temporal: store && unit(how, 0) < part.non_temporal,
             mispredicted: !store && unit(how, 32) < part.mispredicted,
             chain: part.chain + part.turn as u16,
-            cached: share(part.cached),
+            cached: part.cached_share,
             ..Visit::default()
         };
         let dependent = unit(what, 32) < part.dependent;
@@ -212,7 +208,10 @@ impl Script {
         part.find_line(&mut visit, rng::mix(what ^ how), phase_parts.times);
         visit.walks = !part.order.is_run() && unit(rng::mix(how), 0) < part.walks;
         let streams = part.cursors.len();
-        part.turn = (part.turn + 1) % streams;
+        part.turn += 1;
+        if part.turn == streams {
+            part.turn = 0;
+        }
         let (lines, order, step) = (part.lines_per_element, part.order, part.step);
         if visit.faults {
             return self.clear_page(visit);
