@@ -146,7 +146,10 @@ impl Engine {
         match self.threads.get_mut(t) {
             Some(thread) => {
                 thread.asleep = thread.paused;
-                self.pump(t, time);
+                match thread.style {
+                    Style::Work => self.pump_work(t, time),
+                    _ => self.pump(t, time),
+                }
             }
             None => match t - self.threads.len() {
                 0 => self.accelerator_woken(time),
@@ -360,8 +363,10 @@ impl Engine {
         let early = request.index >= reached;
         self.uncore.pmu.cores[t].filled(request.kind, early, request.issued, at);
         if !thread.is_plain {
-            if thread.style != Style::Stream {
-                return self.filled_other(t, request.index, request.place(), at);
+            match thread.style {
+                Style::Stream => {}
+                Style::Work => return self.filled_work(t, request.index, at),
+                _ => return self.filled_other(t, request.index, request.place(), at),
             }
             self.displace(t, request.index, request.place(), at);
         }

@@ -99,7 +99,8 @@ impl Ooo {
             Some(load) => (load.at + self.window, load.done),
             None => (f64::INFINITY, Ps::MAX),
         };
-        let to = self.next_at.min(limit).min(self.branch_at);
+        let least = |a: f64, b: f64| if a < b { a } else { b };
+        let to = least(least(self.next_at, limit), self.branch_at);
         if self.position < to {
             return NextStep::Run(to);
         }
@@ -182,28 +183,26 @@ impl Ooo {
     /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load that
     /// missed L1 is outstanding, whatever the reason is: the events of the hardware do the same. Also counts
     /// all of that time, with or without execution.
+    #[inline(always)]
     fn count_missed(&mut self, stop: Ps, share: f64) {
-        let l1 = self.time_of_misses(stop);
-        if l1 == 0 {
-            return;
-        }
         let idle = |time: Ps| (time as f64 * share) as Ps;
-        let time = stop - self.clock;
-        self.tally.missing[0] += l1;
-        for level in [2, 3] {
-            if self.missing[level] > 0 {
-                self.tally.missing[level - 1] += time;
+        let l1 = self.time_of_misses(stop);
+        let (stalls, missing) = (&mut self.tally.stalls, &mut self.tally.missing);
+        if self.missing[1] > 0 {
+            // A load that missed one cache missed those before it.
+            let stalled = idle(l1);
+            missing[0] += l1;
+            stalls[0] += stalled;
+            stalls[1] += stalled;
+            for level in [2, 3] {
+                let counts = Ps::from(self.missing[level] > 0);
+                missing[level - 1] += l1 * counts;
+                stalls[level] += stalled * counts;
             }
-        }
-        let stalls = &mut self.tally.stalls;
-        stalls[0] += idle(l1);
-        stalls[1] += idle(l1);
-        for level in [2, 3] {
-            stalls[level] += if self.missing[level] > 0 {
-                idle(time)
-            } else {
-                0
-            };
+        } else if self.l2_hit_until > self.clock {
+            missing[0] += l1;
+            stalls[0] += idle(l1);
+            stalls[1] += idle(l1);
         }
     }
 
