@@ -3,7 +3,8 @@
 use super::Engine;
 use crate::clock::Ps;
 use crate::core::{Ask, Thread};
-use crate::uncore::{Residence, Sender, Uncore};
+use crate::line::Kind;
+use crate::uncore::{Residence, Sender, Taken, Uncore};
 
 impl Engine {
     /// Lets a core run until something that it does not know yet can affect it.
@@ -63,36 +64,61 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     core.write_backs = thread.write_backs + core.throttle.write_backs();
     core.held_back = uncore.distressed();
     let wake = core.advance(until);
-    for ask in core.asks.drain(..) {
-        core.throttle.come(ask);
-    }
     let from = Sender {
         thread: t as u16,
         core: thread.core,
     };
-    while let Some(ask) = core.throttle.leave(until, thread.allocated) {
-        let Ask {
-            slot,
-            place,
-            kind,
-            at,
-            cached,
-        } = ask;
-        let residence = if cached {
-            Residence::Cached
-        } else {
-            Residence::Absent
-        };
-        let taken = uncore.send_with(from, slot, place, kind, at, residence);
-        if kind.is_read() {
-            continue;
+    let allocated = thread.allocated;
+    if allocated == 0 && core.throttle.is_empty() {
+        // Nothing holds them back, so they need no queue.
+        for n in 0..core.asks.len() {
+            let ask = core.asks[n];
+            core.throttle.pass(&ask);
+            let taken = send(uncore, from, &ask);
+            count(
+                &mut thread.unobserved,
+                &mut thread.write_backs,
+                ask.kind,
+                taken,
+            );
         }
-        if kind.is_posted() {
-            thread.unobserved += 1;
-        } else {
-            thread.write_backs += u32::from(taken.is_none());
+        core.asks.clear();
+    } else {
+        for ask in core.asks.drain(..) {
+            core.throttle.come(ask);
+        }
+        while let Some(ask) = core.throttle.leave(until, allocated) {
+            let taken = send(uncore, from, &ask);
+            count(
+                &mut thread.unobserved,
+                &mut thread.write_backs,
+                ask.kind,
+                taken,
+            );
         }
     }
     thread.progress.accesses = core.touched();
     wake.min(core.throttle.opens())
+}
+
+/// Sends a request of a core.
+#[inline]
+fn send(uncore: &mut Uncore, from: Sender, ask: &Ask) -> Taken {
+    let residence = if ask.cached {
+        Residence::Cached
+    } else {
+        Residence::Absent
+    };
+    uncore.send_with(from, ask.slot, ask.place, ask.kind, ask.at, residence)
+}
+
+/// Counts a written line that memory has not accepted.
+#[inline(always)]
+fn count(unobserved: &mut u32, write_backs: &mut u32, kind: Kind, taken: Taken) {
+    if kind.is_read() {
+    } else if kind.is_posted() {
+        *unobserved += 1;
+    } else {
+        *write_backs += u32::from(taken.is_none());
+    }
 }

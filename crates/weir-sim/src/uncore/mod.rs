@@ -5,6 +5,6 @@ mod llc;
 mod request;
 mod tor;
 
-pub use agents::{Io, Uncore};
+pub use agents::{Io, Taken, Uncore};
 pub use llc::{ALL_WAYS, LastLevel};
 pub use request::{Request, Residence, Sender, Stage};

@@ -22,9 +22,13 @@ impl Agenda {
     /// Adds an event.
     #[inline]
     pub fn add(&mut self, at: Ps, event: Event) {
-        let after = |&(other, kind): &(Ps, Event)| (other, kind) < (at, event);
-        let place = self.0.iter().position(after).unwrap_or(self.0.len());
-        self.0.insert(place, (at, event));
+        let mut place = self.0.len();
+        self.0.push((at, event));
+        while place > 0 && self.0[place - 1] < (at, event) {
+            self.0[place] = self.0[place - 1];
+            place -= 1;
+        }
+        self.0[place] = (at, event);
     }
 
     /// When the next event is; [`Ps::MAX`] if there is none.

@@ -25,6 +25,18 @@ impl Throttle {
         self.waiting.push_back(ask);
     }
 
+    /// Whether no request waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// A request passes at once, since nothing waits and nothing limits the rate.
+    #[inline]
+    pub fn pass(&mut self, ask: &Ask) {
+        self.next = ask.at;
+    }
+
     /// The next request that passes up to `until`; the one after it passes at least `allocated` later.
     pub fn leave(&mut self, until: Ps, allocated: Ps) -> Option<Ask> {
         let first = self.waiting.front()?;
