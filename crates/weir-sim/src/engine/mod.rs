@@ -470,6 +470,9 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
         thread: t as u16,
         core: thread.core,
     };
+    if thread.is_plain && thread.unending {
+        return pump_plain(thread, from, uncore, time);
+    }
     let mut budget = BATCH;
     while thread.may_issue() {
         let ahead = thread.is_ahead();
@@ -507,6 +510,39 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
         };
         thread.outstanding += 1;
         thread.unobserved += u32::from(kind == Kind::Wcilf);
+        uncore.send(from, index, place, kind, at);
+    }
+}
+
+/// The same for a stream that never ends and finds no line in a cache: how many it may issue is known at once.
+#[inline(always)]
+fn pump_plain(thread: &mut Thread, from: Sender, uncore: &mut Uncore, time: Ps) {
+    let limits = &thread.limits;
+    let busy = u64::from(thread.outstanding + thread.write_backs);
+    let most = u64::from(limits.outstanding).min(limits.demand + limits.ahead);
+    let room = most
+        .saturating_sub(busy)
+        .min(limits.window.saturating_sub(thread.window.span()));
+    for busy in busy..busy + room {
+        let ahead = busy >= thread.limits.demand;
+        let tier = thread.cursor.tier();
+        let is_beyond_busy = busy >= thread.limits.demand + thread.limits.ahead_busy;
+        if ahead && (uncore.is_distressed(tier) || is_beyond_busy && uncore.is_busy(tier)) {
+            return;
+        }
+        if is_held_back(thread.next_issue, time, thread.allocated) {
+            thread.asleep = true;
+            return uncore.wake_at(from.thread, thread.next_issue);
+        }
+        let index = thread.window.next();
+        let place = thread.walk.follow(&mut thread.cursor, index);
+        let at = thread.next_issue.max(time);
+        thread.window.start();
+        let allocated = thread.allocated * crossings(Op::Ld);
+        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap, allocated);
+        let far = busy >= thread.limits.demand + thread.limits.l1_ahead;
+        let kind = thread.kinds[usize::from(ahead) + usize::from(far)];
+        thread.outstanding += 1;
         uncore.send(from, index, place, kind, at);
     }
 }

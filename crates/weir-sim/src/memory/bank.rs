@@ -123,11 +123,12 @@ impl Bank {
     pub fn look(&mut self, row: u32, ready: Ps, request: u64, t: &BankTiming) -> RowState {
         let ready = self.after_refresh(ready, t);
         let idle = ready > self.closes;
-        if row == self.row && !idle {
-            return RowState::Open(ready);
-        }
-        if row == self.previous_row && ready < self.activated && request < self.previous_until {
-            // The switch away from this row has not begun, and the scheduler's window reaches this far.
+        let open = (row == self.row) & !idle;
+        // The switch away from this row has not begun, and the scheduler's window reaches this far.
+        let still =
+            (row == self.previous_row) & (ready < self.activated) & (request < self.previous_until);
+        // Which of the two it is cannot be predicted.
+        if open | still {
             return RowState::Open(ready);
         }
         let closed = idle | (self.row == CLOSED);
