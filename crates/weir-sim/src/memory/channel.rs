@@ -207,10 +207,7 @@ impl Channel {
         self.counts.reads += 1;
         self.ready_times = self.ready_times.wrapping_add(ready);
         let data = self.access(bank, row, ready);
-        let t = &self.config.bank;
         self.data_times = self.data_times.wrapping_add(data);
-        let recovered = data.saturating_sub(t.cl) + t.rtp;
-        self.banks[bank as usize].column(row, data, recovered, t);
         data + self.config.read_slot
     }
 
@@ -287,7 +284,7 @@ impl Channel {
         column + t.cl
     }
 
-    /// Books a column access: the first data slot after its row is open.
+    /// Books the column access of a read: the first data slot after its row is open.
     #[inline(always)]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
         let mut from = self.open_row(bank, row, ready);
@@ -295,12 +292,25 @@ impl Channel {
         if from >= turn {
             from = from.max(turned);
         }
-        if self.config.window > 1 {
-            return self.book_outside_refresh(bank, from);
+        let in_order = self.config.window <= 1;
+        if in_order {
+            // Data of an in-order controller does not overtake other data.
+            from = from.max(self.last_data);
         }
-        // Data of an in-order controller does not overtake other data.
-        let data = self.book_outside_refresh(bank, from.max(self.last_data));
-        self.last_data = self.last_data.max(data);
+        let t = &self.config.bank;
+        let b = &mut self.banks[bank as usize];
+        let mut data = self.bus.book(from);
+        if self.config.refresh_stops_rank {
+            let after = b.after_refresh(data, t);
+            if after > data {
+                data = Self::book_after_refresh(&mut self.bus, after, t);
+            }
+        }
+        let recovered = data.saturating_sub(t.cl) + t.rtp;
+        b.column(row, data, recovered, t);
+        if in_order {
+            self.last_data = self.last_data.max(data);
+        }
         data
     }
 
@@ -309,9 +319,10 @@ impl Channel {
     fn book_outside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
         let data = self.bus.book(from);
         if self.config.refresh_stops_rank {
-            let after = self.banks[bank as usize].after_refresh(data, &self.config.bank);
+            let t = &self.config.bank;
+            let after = self.banks[bank as usize].after_refresh(data, t);
             if after > data {
-                return self.book_after_refresh(after);
+                return Self::book_after_refresh(&mut self.bus, after, t);
             }
         }
         data
@@ -320,9 +331,8 @@ impl Channel {
     /// The same if the slot falls into a refresh that ends at `after`; that slot stays unused.
     #[cold]
     #[inline(never)]
-    fn book_after_refresh(&mut self, after: Ps) -> Ps {
-        self.bus
-            .book(after + self.config.bank.rcd + self.config.bank.cl)
+    fn book_after_refresh(bus: &mut Calendar, after: Ps, t: &BankTiming) -> Ps {
+        bus.book(after + t.rcd + t.cl)
     }
 
     /// Writes the older part of the queue in one turn of the bus. All writes of a turn are of one rank: the

@@ -391,9 +391,18 @@ impl Uncore {
             let (line, class) = (request.line, target.class);
             let data = (target.tier).read(id, line, own, after, &mut self.shared);
             request.class = class;
-            target.waiting += u32::from(request.waits_for_tier());
+            target.waiting += 1;
             self.pmu.tor(class).up(now);
-            return self.asked(id, data);
+            let Some(data) = data else {
+                return;
+            };
+            if target.tier.has_credits() {
+                request.credit = Credit::Read;
+                if target.tier.has_hops() {
+                    request.stage = Stage::Returns;
+                }
+            }
+            return self.wheel.push(data, id, &mut self.pool);
         } else {
             return self.read_among(id, now);
         };
