@@ -148,9 +148,10 @@ impl Uncore {
 
     /// The tiers whose prefetches are throttled, one bit each.
     pub fn distressed(&self) -> u32 {
-        (0..self.targets.len().min(32) as u8)
-            .filter(|&tier| self.is_distressed(tier))
-            .fold(0, |tiers, tier| tiers | 1 << tier)
+        let tiers = self.targets.iter().take(32).enumerate();
+        tiers.fold(0, |tiers, (i, target)| {
+            tiers | u32::from(target.waiting >= target.holds) << i
+        })
     }
 
     /// The counts of each thread's core up to `now`.

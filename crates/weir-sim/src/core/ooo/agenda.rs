@@ -14,35 +14,52 @@ pub enum Event {
     Starts(u64),
 }
 
-/// The events to come, the next one last.
-#[derive(Debug, Default)]
-pub struct Agenda(Vec<(Ps, Event)>);
+/// The events to come.
+#[derive(Debug)]
+pub struct Agenda {
+    /// The next one is the last.
+    events: Vec<(Ps, Event)>,
+    /// When it is.
+    next: Ps,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            next: Ps::MAX,
+        }
+    }
+}
 
 impl Agenda {
     /// Adds an event.
     #[inline]
     pub fn add(&mut self, at: Ps, event: Event) {
-        let mut place = self.0.len();
-        self.0.push((at, event));
-        while place > 0 && self.0[place - 1] < (at, event) {
-            self.0[place] = self.0[place - 1];
+        let mut place = self.events.len();
+        self.events.push((at, event));
+        while place > 0 && self.events[place - 1] < (at, event) {
+            self.events[place] = self.events[place - 1];
             place -= 1;
         }
-        self.0[place] = (at, event);
+        self.events[place] = (at, event);
+        self.next = self.next.min(at);
     }
 
     /// When the next event is; [`Ps::MAX`] if there is none.
     #[inline(always)]
     pub fn next(&self) -> Ps {
-        self.0.last().map_or(Ps::MAX, |&(at, _)| at)
+        self.next
     }
 
     /// Takes the next event if it is at `now` or before.
     #[inline(always)]
     pub fn take(&mut self, now: Ps) -> Option<Event> {
-        if self.next() > now {
+        if self.next > now {
             return None;
         }
-        self.0.pop().map(|(_, event)| event)
+        let (_, event) = self.events.pop()?;
+        self.next = self.events.last().map_or(Ps::MAX, |&(at, _)| at);
+        Some(event)
     }
 }

@@ -28,7 +28,7 @@ struct Run {
 pub struct Streamer {
     runs: [Run; PAGES],
     /// A byte of each run's page, so that a look-up reads few runs.
-    prints: [u8; PAGES],
+    prints: [u64; PAGES / 8],
     now: u64,
     training: u32,
     distance: u64,
@@ -50,7 +50,7 @@ impl Streamer {
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
             runs: [Run::default(); PAGES],
-            prints: [0; PAGES],
+            prints: [0; PAGES / 8],
             now: 0,
             training,
             distance,
@@ -66,17 +66,19 @@ impl Streamer {
     /// The run in a page.
     #[inline]
     fn run_of(&self, page: u64) -> Option<usize> {
-        let alike = (self.prints.iter().enumerate()).fold(0_u32, |alike, (i, &print)| {
-            alike | u32::from(print == page as u8) << i
-        });
-        let mut left = alike;
-        while left != 0 {
-            let slot = left.trailing_zeros() as usize;
-            let run = &self.runs[slot];
-            if run.seen > 0 && run.last >> PAGE_BITS == page {
-                return Some(slot);
+        const BYTES: u64 = 0x0101_0101_0101_0101;
+        for (group, prints) in self.prints.iter().enumerate() {
+            let differs = prints ^ (BYTES * (page & 0xff));
+            // Of each byte, the highest bit; the lowest of them is right, and the others may be wrong.
+            let mut alike = differs.wrapping_sub(BYTES) & !differs & (BYTES << 7);
+            while alike != 0 {
+                let slot = group * 8 + alike.trailing_zeros() as usize / 8;
+                let run = &self.runs[slot];
+                if run.seen > 0 && run.last >> PAGE_BITS == page {
+                    return Some(slot);
+                }
+                alike &= alike - 1;
             }
-            left &= left - 1;
         }
         None
     }
@@ -87,7 +89,9 @@ impl Streamer {
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
             let oldest = (0..PAGES).min_by_key(|&i| self.runs[i].used).unwrap_or(0);
-            self.prints[oldest] = page as u8;
+            let shift = oldest % 8 * 8;
+            let prints = &mut self.prints[oldest / 8];
+            *prints = (*prints & !(0xff << shift)) | (page & 0xff) << shift;
             self.runs[oldest] = Run {
                 last: line,
                 seen: 1,
