@@ -33,8 +33,8 @@ enum Why {
 /// A time to the nearest picosecond, half a one up; the library's function is a call.
 #[inline(always)]
 fn rounded(time: f64) -> Ps {
-    let whole = time as Ps;
-    whole + Ps::from(time - whole as f64 >= 0.5)
+    let whole = time as i64;
+    (whole + i64::from(time - whole as f64 >= 0.5)) as Ps
 }
 
 impl Ooo {
@@ -62,7 +62,7 @@ impl Ooo {
                     if stop == end {
                         self.position = to;
                     } else {
-                        self.position += (stop - self.clock) as f64 / self.pace;
+                        self.position += (stop - self.clock) as i64 as f64 / self.pace;
                     }
                     self.clock = stop;
                     if stop >= until && stop < end {
@@ -161,7 +161,7 @@ impl Ooo {
     fn mispredict(&mut self) {
         self.branch_at = f64::INFINITY;
         match self.loads.front() {
-            Some(load) if load.done == Ps::MAX => self.branch = Some((self.oldest, 0)),
+            Some(load) if load.done == Ps::MAX => self.branch = Some((self.loads.numbers().0, 0)),
             Some(load) => self.known = self.known.max(load.done),
             None => {}
         }
@@ -185,7 +185,8 @@ impl Ooo {
     /// all of that time, with or without execution.
     #[inline(always)]
     fn count_missed(&mut self, stop: Ps, share: f64) {
-        let idle = |time: Ps| (time as f64 * share) as Ps;
+        // Signed numbers are converted by one instruction.
+        let idle = |time: Ps| (time as i64 as f64 * share) as i64 as Ps;
         let l1 = self.time_of_misses(stop);
         let (stalls, missing) = (&mut self.tally.stalls, &mut self.tally.missing);
         if self.missing[1] > 0 {
@@ -222,8 +223,7 @@ impl Ooo {
             && load.done <= self.clock
         {
             self.load_entries -= load.accesses;
-            self.loads.pop_front();
-            self.oldest += 1;
+            self.loads.pop();
             any = true;
         }
         if any && !self.stores.is_empty() {

@@ -8,7 +8,7 @@ use crate::clock::Ps;
 use crate::line::Kind;
 
 /// A load that was dispatched and not retired.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     /// Its instruction.
     pub at: f64,
@@ -41,9 +41,9 @@ fn missed(cached: bool) -> u8 {
 
 impl Ooo {
     pub(super) fn dispatch_load(&mut self, visit: &Visit) {
-        let number = self.oldest + self.loads.len() as u64;
+        let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
-        self.loads.push_back(Load {
+        self.loads.push(Load {
             at: self.position,
             done: Ps::MAX,
             accesses: visit.accesses,
@@ -64,8 +64,8 @@ impl Ooo {
         let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
         self.chains[visit.chain as usize] = number;
         let walk = if visit.walks { self.params.walk } else { 0 };
-        let producer = after.checked_sub(self.oldest).map(|i| i as usize);
-        match producer.and_then(|i| self.loads.get_mut(i)) {
+        let is_here = after >= self.loads.numbers().0;
+        match is_here.then(|| self.loads.get_mut(after)) {
             Some(producer) if producer.done == Ps::MAX => {
                 let before = std::mem::replace(&mut producer.waiter, number as u32);
                 self.load_mut(number).before = before;
@@ -83,12 +83,13 @@ impl Ooo {
     }
 
     fn load_mut(&mut self, number: u64) -> &mut Load {
-        &mut self.loads[(number - self.oldest) as usize]
+        self.loads.get_mut(number)
     }
 
     /// The number of the load with this lower half.
     fn whole(&self, number: u32) -> u64 {
-        self.oldest + u64::from(number.wrapping_sub(self.oldest as u32))
+        let oldest = self.loads.numbers().0;
+        oldest + u64::from(number.wrapping_sub(oldest as u32))
     }
 
     /// A load has its address and looks up the caches.

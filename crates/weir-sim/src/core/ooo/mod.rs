@@ -15,6 +15,7 @@
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that prefetchers request |
 //! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
+//! | `in_order` | loads that have not retired |
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
 //! | `tags` | the lines of one cache |
 //! | `che_approximation` | which lines the last-level cache has |
@@ -25,6 +26,7 @@ mod agenda;
 mod caches;
 mod che_approximation;
 mod dispatch;
+mod in_order;
 mod loads;
 mod parts;
 mod prefetch;
@@ -42,6 +44,7 @@ use std::collections::VecDeque;
 
 use self::agenda::{Agenda, Event};
 use self::caches::{Caches, Victim};
+use self::in_order::InOrder;
 use self::loads::Load;
 use self::script::Visit;
 use self::stores::Store;
@@ -140,9 +143,8 @@ pub struct Ooo {
     /// The next visit, and the instruction that it begins with.
     next: Visit,
     next_at: f64,
-    /// Loads that were dispatched and have not retired, the oldest first, and the number of the oldest.
-    loads: VecDeque<Load>,
-    oldest: u64,
+    /// Loads that were dispatched and have not retired, the oldest first.
+    loads: InOrder<Load>,
     /// Accesses of these loads.
     load_entries: u32,
     /// Loads that wait for a buffer.
@@ -199,9 +201,7 @@ impl Ooo {
             paces,
             next,
             next_at: 0.0,
-            // Rings no longer than was needed stay in the processor's cache.
-            loads: VecDeque::new(),
-            oldest: 1,
+            loads: InOrder::new(),
             load_entries: 0,
             starved: VecDeque::new(),
             chains: vec![0; script.chains() as usize],

@@ -1,10 +1,9 @@
 //! The tags of one cache, each set in one line of the processor's cache.
 //!
 //! A set has a byte of each tag, compared eight at a time, the rest of the tags, and its order in nibbles. This
-//! takes at most 16 ways and tags of 24 bits; other caches are kept as lists.
+//! takes at most 16 ways, a power of two of sets, and tags of 24 bits; other caches are kept as lists.
 
 use super::super::private;
-use crate::divide::Divisor;
 
 /// The most ways, and the bits of a tag. A tag is never zero.
 const WAYS: usize = 16;
@@ -25,10 +24,11 @@ impl Tags {
     /// Empty tags for lines below `end`.
     pub fn new((lines, ways): (u64, u32), end: u64) -> Self {
         let sets = (lines / u64::from(ways.max(1))).max(1);
-        match ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS {
+        let fits = ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS;
+        match fits && sets.is_power_of_two() {
             true => Tags::Packed(Packed {
                 ways: ways.max(1),
-                sets: Divisor::new(sets),
+                set_bits: sets.ilog2(),
                 all: vec![Set::EMPTY; sets as usize],
             }),
             false => Tags::Listed(private::Tags::new((lines, ways))),
@@ -130,7 +130,7 @@ impl Set {
 /// Sets of at most [`WAYS`] ways.
 pub struct Packed {
     ways: u32,
-    sets: Divisor,
+    set_bits: u32,
     all: Vec<Set>,
 }
 
@@ -138,7 +138,7 @@ impl Packed {
     /// The set of a line, and its tag there.
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u32) {
-        let (above, set) = self.sets.div_rem(line);
+        let (above, set) = (line >> self.set_bits, line & ((1 << self.set_bits) - 1));
         debug_assert!(above + 1 < 1 << TAG_BITS, "line {line} has no tag");
         (set as usize, above as u32 + 1)
     }
@@ -175,7 +175,7 @@ impl Packed {
         set.renew(way);
         set.put(way, tag);
         set.dirty = (set.dirty & !(1 << way)) | (u16::from(write) << way);
-        let line = || u64::from(old - 1) * self.sets.get() + at as u64;
+        let line = || u64::from(old - 1) << self.set_bits | at as u64;
         (old != 0).then(|| (line(), was_dirty))
     }
 }
@@ -190,13 +190,15 @@ mod tests {
         #[test]
         fn packed_sets_do_as_lists_do(
             ways in 1u32..20,
-            spread in prop_oneof![Just(1u64), Just(1021), Just(1 << 16)],
+            sets in prop_oneof![Just(1u64), Just(3), Just(4)],
+            spread in prop_oneof![Just(1u64), Just(1021), Just(1 << 13)],
             uses in prop::collection::vec((0u64..300, any::<bool>(), any::<bool>()), 1..800),
         ) {
-            let config = (5 * u64::from(ways), ways);
-            let mut tags = Tags::new(config, 300 << 16);
+            let config = (sets * u64::from(ways), ways);
+            let mut tags = Tags::new(config, 300 << 13);
             let mut list = private::Tags::new(config);
-            prop_assert_eq!(matches!(tags, Tags::Packed(_)), ways as usize <= WAYS);
+            let packs = ways as usize <= WAYS && sets != 3 && (300 << 13) / sets < 1 << TAG_BITS;
+            prop_assert_eq!(matches!(tags, Tags::Packed(_)), packs);
             for (line, write, inserts) in uses {
                 let line = line * spread;
                 prop_assert_eq!(tags.has(line), list.has(line));
