@@ -6,9 +6,10 @@ use weir_model::access::{Locality, Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::machine::Machine;
 use weir_model::platform::Library;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_model::workload::Workloads;
 use weir_sim::{SimMachine, SimTestbed};
 
 /// Long enough for every queue to fill.
@@ -22,6 +23,8 @@ pub struct Workload {
     pub window: Nanos,
     parts: &'static [(Op, &'static str, Range<u32>)],
     chases: bool,
+    /// Described programs of the library, their tiers and cores.
+    programs: &'static [(&'static str, &'static str, Range<u32>)],
 }
 
 const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u32>)]) -> Workload {
@@ -30,11 +33,12 @@ const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u
         window: Nanos(10_000.0),
         parts,
         chases: false,
+        programs: &[],
     }
 }
 
 /// Every kind; the first is the one of the speed target.
-pub const ALL: [Workload; 6] = [
+pub const ALL: [Workload; 7] = [
     streams(
         "ld_16_dram_16_cxl",
         &[(Op::Ld, "dram", 0..16), (Op::Ld, "cxl0", 16..32)],
@@ -48,6 +52,19 @@ pub const ALL: [Workload; 6] = [
         window: Nanos(100_000.0),
         parts: &[(Op::Ld, "dram", 0..32)],
         chases: true,
+        programs: &[],
+    },
+    Workload {
+        name: "programs_16",
+        window: Nanos(10_000.0),
+        parts: &[],
+        chases: false,
+        programs: &[
+            ("mcf-like", "dram", 0..4),
+            ("bfs-kron", "dram", 4..8),
+            ("stream-triad", "cxl0", 8..12),
+            ("memcached-etc", "dram", 12..16),
+        ],
     },
 ];
 
@@ -79,12 +96,17 @@ impl Workload {
         } else {
             Pattern::Sequential
         };
-        self.parts
-            .iter()
-            .map(|(op, tier, cores)| Tenant {
-                cores: cores.clone().collect(),
-                ..Tenant::on_first_cores(*op, pattern, &TierName::named(*tier), 1, Bytes::mib(256))
-            })
-            .collect()
+        let streams = self.parts.iter().map(|(op, tier, cores)| Tenant {
+            cores: cores.clone().collect(),
+            ..Tenant::on_first_cores(*op, pattern, &TierName::named(*tier), 1, Bytes::mib(256))
+        });
+        let library = Workloads::builtin();
+        let programs = self.programs.iter().map(|(name, tier, cores)| {
+            let mut work = library.get(name).expect("a built-in program").clone();
+            work.threads = cores.len() as u32;
+            let placement = Placement::Bind(TierName::named(*tier));
+            Tenant::running(work, cores.clone().collect(), placement)
+        });
+        streams.chain(programs).collect()
     }
 }
