@@ -15,9 +15,10 @@ impl Uncore {
         request.credit = Credit::Read;
         if self.targets[request.tier as usize].tier.has_hops() {
             request.stage = Stage::Returns;
-            return self.wheel.push(data, id, &mut self.pool);
+        } else if !self.is_whole {
+            return self.read(id, data);
         }
-        self.read(id, data);
+        self.wheel.push(data, id, &mut self.pool);
     }
 
     /// The device's link has returned a line, which has other links to cross: they are booked when it comes to
