@@ -477,8 +477,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     while thread.may_issue() {
         let ahead = thread.is_ahead();
         let tier = thread.cursor.tier();
-        if ahead && (uncore.is_distressed(tier) || thread.is_beyond_busy() && uncore.is_busy(tier))
-        {
+        if ahead && is_throttled(uncore, tier, thread.is_beyond_busy()) {
             // Its demand accesses go on, and one of them wakes it.
             break;
         }
@@ -527,7 +526,7 @@ fn pump_plain(thread: &mut Thread, from: Sender, uncore: &mut Uncore, time: Ps) 
         let ahead = busy >= thread.limits.demand;
         let tier = thread.cursor.tier();
         let is_beyond_busy = busy >= thread.limits.demand + thread.limits.ahead_busy;
-        if ahead && (uncore.is_distressed(tier) || is_beyond_busy && uncore.is_busy(tier)) {
+        if ahead && is_throttled(uncore, tier, is_beyond_busy) {
             return;
         }
         if is_held_back(thread.next_issue, time, thread.allocated) {
@@ -545,6 +544,12 @@ fn pump_plain(thread: &mut Thread, from: Sender, uncore: &mut Uncore, time: Ps) 
         thread.outstanding += 1;
         uncore.send(from, index, place, kind, at);
     }
+}
+
+/// Whether nothing is prefetched from a tier now, or not so far ahead.
+#[inline(always)]
+fn is_throttled(uncore: &Uncore, tier: u8, is_beyond_busy: bool) -> bool {
+    uncore.is_distressed(tier) || is_beyond_busy && uncore.is_busy(tier)
 }
 
 #[inline(always)]
