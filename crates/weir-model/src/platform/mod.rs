@@ -9,6 +9,7 @@ mod assemble;
 mod check;
 mod compose;
 mod device;
+mod draft;
 mod embedded;
 mod host;
 mod key;
@@ -28,6 +29,7 @@ pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
 pub(crate) use assemble::Values;
 pub use compose::ComposeError;
+pub use draft::{Draft, steps};
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use host::{
     Accelerator, BandwidthAllocation, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, L1Cache,
