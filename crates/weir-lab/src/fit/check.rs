@@ -6,7 +6,7 @@ use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 use super::evidence::{LoadedCurve, LoadedPoint};
-use super::outcome::ComparedPoint;
+use super::outcome::{ComparedPoint, Part};
 use super::twin::Twin;
 use super::{Fit, median};
 use crate::bandwidth::working_set;
@@ -79,7 +79,10 @@ pub fn compare(
             .filter_map(|point| Some((point, spec(curve, point, topology)?)))
             .collect();
         if cases.is_empty() {
-            lab.warn(format!("the model has no tier {}: its points are not checked", curve.tier));
+            lab.warn(format!(
+                "the model has no tier {}: its points are not checked",
+                curve.tier
+            ));
             continue;
         }
         let specs: Vec<PointSpec> = cases.iter().map(|(_, spec)| spec.clone()).collect();
@@ -91,7 +94,11 @@ pub fn compare(
                 tier: curve.tier.clone(),
                 mix: mix_name(&curve.traffic),
                 threads: threads(curve, topology),
-                used: point.used,
+                part: if point.used {
+                    Part::Used
+                } else {
+                    Part::HeldOut
+                },
                 gbps: point.bandwidth,
                 mean_ns: point.latency,
                 model_gbps: GbPerSec(gbps),
@@ -127,7 +134,9 @@ pub fn telling(curve: &LoadedCurve) -> Vec<&LoadedPoint> {
     let near = |share: f64| {
         let wanted = top.bandwidth.get() * share;
         let apart = |p: &&&LoadedPoint| (p.bandwidth.get() - wanted).abs();
-        used.iter().min_by(|a, b| apart(a).total_cmp(&apart(b))).copied()
+        used.iter()
+            .min_by(|a, b| apart(a).total_cmp(&apart(b)))
+            .copied()
     };
     let mut some: Vec<&LoadedPoint> = [near(0.3), near(0.7), near(0.88), Some(*top)]
         .into_iter()

@@ -2,7 +2,7 @@
 
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Point;
-use weir_model::platform::{Host, Provenance};
+use weir_model::platform::{Host, Platform, Provenance};
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
@@ -105,7 +105,12 @@ impl Single {
                     _ => (What::Posted(threads), traffic),
                 };
                 let tier = tier.clone();
-                singles.push(Self { tier, what, value, half: 0.0 });
+                singles.push(Self {
+                    tier,
+                    what,
+                    value,
+                    half: 0.0,
+                });
             }
         }
         singles
@@ -120,19 +125,39 @@ fn most<'s>(singles: &'s [Single], tier: &TierName, kind: fn(What) -> bool) -> O
 
 /// Puts every parameter that is a measured figure into the files of a machine.
 pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParameter> {
-    let mut put = Put { from, twin, done: Vec::new() };
+    let mut put = Put {
+        from,
+        twin,
+        done: Vec::new(),
+    };
     let (dram, remote) = (TierName::dram(), TierName::remote());
     let loads = |what| matches!(what, What::Loads(_));
     let posted = |what| matches!(what, What::Posted(_));
     let idle = |what| what == What::Idle;
-    let one = |what: What| most(singles, &dram, match what {
-        What::Loads(_) => |w| w == What::Loads(1),
-        What::Stores(_) => |w| w == What::Stores(1),
-        _ => |w| w == What::Posted(1),
-    });
-    put.time(None, "dram.idle", "a chase alone", most(singles, &dram, idle));
+    let one = |what: What| {
+        most(
+            singles,
+            &dram,
+            match what {
+                What::Loads(_) => |w| w == What::Loads(1),
+                What::Stores(_) => |w| w == What::Stores(1),
+                _ => |w| w == What::Posted(1),
+            },
+        )
+    };
+    put.time(
+        None,
+        "dram.idle",
+        "a chase alone",
+        most(singles, &dram, idle),
+    );
     let peak = most(singles, &dram, loads);
-    put.rate(None, "dram.read", "the most of any number of loading threads", peak);
+    put.rate(
+        None,
+        "dram.read",
+        "the most of any number of loading threads",
+        peak,
+    );
     let nt_peak = most(singles, &dram, posted).filter(|s| s.what != What::Posted(1));
     put.rate(
         None,
@@ -144,24 +169,53 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
         value: peak.map_or(s.value, |peak| s.value.min(peak.value)),
         ..s.clone()
     });
-    put.rate(None, "core.load_peak", "one thread that loads", core.as_ref());
-    put.rate(None, "core.store_peak", "one thread that stores", one(What::Stores(1)));
+    put.rate(
+        None,
+        "core.load_peak",
+        "one thread that loads",
+        core.as_ref(),
+    );
+    put.rate(
+        None,
+        "core.store_peak",
+        "one thread that stores",
+        one(What::Stores(1)),
+    );
     let movdir = most(singles, &dram, |w| w == What::Movdir64b);
     if let (Some(movdir), Some(nt)) = (movdir, one(What::Posted(1))) {
         let share = (movdir.value / nt.value).min(1.0);
         put.share(None, "core.movdir64b_share", "one thread of each", share);
     }
-    if let (idle @ Some(_), read @ Some(_)) = (
-        most(singles, &remote, idle),
-        most(singles, &remote, loads),
-    ) {
-        put.time(None, "remote.idle", "a chase alone on the other socket's memory", idle);
-        put.rate(None, "remote.read", "the most of any number of threads that load there", read);
+    if let (idle @ Some(_), read @ Some(_)) =
+        (most(singles, &remote, idle), most(singles, &remote, loads))
+    {
+        put.time(
+            None,
+            "remote.idle",
+            "a chase alone on the other socket's memory",
+            idle,
+        );
+        put.rate(
+            None,
+            "remote.read",
+            "the most of any number of threads that load there",
+            read,
+        );
     }
     for tier in put.twin.tiers() {
-        put.time(Some(&tier), "idle", "a chase alone", most(singles, &tier, idle));
+        put.time(
+            Some(&tier),
+            "idle",
+            "a chase alone",
+            most(singles, &tier, idle),
+        );
         let read = most(singles, &tier, loads);
-        put.rate(Some(&tier), "read", "the most of any number of loading threads", read);
+        put.rate(
+            Some(&tier),
+            "read",
+            "the most of any number of loading threads",
+            read,
+        );
     }
     put.done
 }
@@ -175,9 +229,45 @@ pub fn hold(singles: &[Single], from: &str, host: &Host, twin: &mut Twin) -> Vec
         half: buffers / s.value * s.half / s.value,
         ..s.clone()
     });
-    let mut put = Put { from, twin, done: Vec::new() };
+    let mut put = Put {
+        from,
+        twin,
+        done: Vec::new(),
+    };
     let what = "all fill buffers over what one thread of non-temporal stores writes";
     put.time(None, "core.nt_store_hold", what, held.as_ref());
+    put.done
+}
+
+/// Stores fill a device's link if they reach this part of what its slots carry.
+const FILLED: f64 = 0.85;
+
+/// `efficiency` of links, from what the most threads of non-temporal stores write through them.
+pub fn links(
+    singles: &[Single],
+    from: &str,
+    platform: &Platform,
+    twin: &mut Twin,
+) -> Vec<FittedParameter> {
+    let mut put = Put {
+        from,
+        twin,
+        done: Vec::new(),
+    };
+    for (tier, attached) in put.twin.tiers().iter().zip(&platform.devices) {
+        let device = &attached.device;
+        let limit = device.link.write_limit().get();
+        let media = device.media_peak().get();
+        let Some(posted) = most(singles, tier, |w| matches!(w, What::Posted(_))) else {
+            continue;
+        };
+        let share = (posted.value / limit).min(1.0);
+        // Below, the media or the controller may be what limits them.
+        if share >= FILLED && limit < media * FILLED {
+            let what = "the most of any number of threads of non-temporal stores over the slots of the link";
+            put.share(Some(tier), "efficiency", what, share);
+        }
+    }
     put.done
 }
 
@@ -210,7 +300,9 @@ impl Put<'_> {
             value: share,
             half: 0.0,
         };
-        self.value(tier, key, what, &single, &|share| rounded(share).to_string());
+        self.value(tier, key, what, &single, &|share| {
+            rounded(share).to_string()
+        });
     }
 
     fn value(

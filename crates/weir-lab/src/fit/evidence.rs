@@ -88,8 +88,9 @@ impl Evidence {
     pub fn add_log(&mut self, tier: &TierName, curve: &Curve) {
         if curve.random {
             let name = &curve.name;
-            self.left_out
-                .push(format!("curves of random lines ({name}): the model's threads load in order"));
+            self.left_out.push(format!(
+                "curves of random lines ({name}): the model's threads load in order"
+            ));
             return;
         }
         let points = curve.points.iter().map(|point| LoadedPoint {
@@ -109,9 +110,8 @@ impl Evidence {
         traffic: Traffic,
         points: impl IntoIterator<Item = LoadedPoint>,
     ) {
-        let same = |c: &&mut LoadedCurve| {
-            c.tier == *tier && c.threads == threads && c.traffic == traffic
-        };
+        let same =
+            |c: &&mut LoadedCurve| c.tier == *tier && c.threads == threads && c.traffic == traffic;
         match self.curves.iter_mut().find(same) {
             Some(curve) => curve.points.extend(points),
             None => self.curves.push(LoadedCurve {
@@ -127,9 +127,8 @@ impl Evidence {
     /// do not say.
     pub fn settle(&mut self) {
         for curve in &mut self.curves {
-            let order = |a: &LoadedPoint, b: &LoadedPoint| {
-                a.bandwidth.get().total_cmp(&b.bandwidth.get())
-            };
+            let order =
+                |a: &LoadedPoint, b: &LoadedPoint| a.bandwidth.get().total_cmp(&b.bandwidth.get());
             curve.points.sort_by(order);
         }
         self.drop_cached();
@@ -190,7 +189,10 @@ impl Evidence {
 /// What the threads beside a chase did, where it is one of the mixes of `bench loaded`.
 fn traffic_of(beside: &Beside) -> Option<Traffic> {
     let plain = beside.pattern == Pattern::Sequential.name()
-        && beside.source.as_ref().is_none_or(|from| *from == beside.tier)
+        && beside
+            .source
+            .as_ref()
+            .is_none_or(|from| *from == beside.tier)
         && beside.cache_ways.is_none()
         && beside.socket == 0;
     let mix = match beside.op {
@@ -246,7 +248,12 @@ mod tests {
             points: [10.0, 30.0, 20.0, 40.0].map(point).to_vec(),
         };
         let mut evidence = Evidence {
-            curves: vec![curve(None, 8), curve(Some((1, 1)), 8), curve(None, 4), curve(None, 1)],
+            curves: vec![
+                curve(None, 8),
+                curve(Some((1, 1)), 8),
+                curve(None, 4),
+                curve(None, 1),
+            ],
             ..Evidence::default()
         };
         evidence.settle();

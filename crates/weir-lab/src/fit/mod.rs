@@ -14,7 +14,7 @@ mod twin;
 
 pub use direct::{Single, What};
 pub use evidence::{Evidence, LoadedCurve, LoadedPoint};
-pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, PlatformText};
+pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, Part, PlatformText};
 pub use twin::Twin;
 
 use weir_model::machine::Testbed;
@@ -54,7 +54,14 @@ impl Study for Fit {
         self.give(&mut twin)?;
         twin.complete()?;
         let host = twin.host(&self.library)?;
-        let held = direct::hold(&self.evidence.singles, from, &host, &mut twin);
+        let mut held = direct::hold(&self.evidence.singles, from, &host, &mut twin);
+        let platform = twin.compose(&self.library)?;
+        held.extend(direct::links(
+            &self.evidence.singles,
+            from,
+            &platform,
+            &mut twin,
+        ));
         self.give(&mut twin)?;
         let platform = twin.compose(&self.library)?;
         (self.open)(&platform).map_err(LabError::Nothing)?;
@@ -117,7 +124,10 @@ impl Fit {
 fn listed(twin: &Twin, mut known: Vec<FittedParameter>) -> Vec<FittedParameter> {
     for draft in twin.drafts() {
         for (key, value, provenance) in draft.rows() {
-            if let Some(at) = known.iter().position(|p| p.part == draft.name && p.key == key) {
+            if let Some(at) = known
+                .iter()
+                .position(|p| p.part == draft.name && p.key == key)
+            {
                 // What the user gave counts more than a figure.
                 if known.get(at).is_some_and(|p| p.value == value) {
                     continue;

@@ -26,6 +26,18 @@ weir_model::named! {
     }
 }
 
+weir_model::named! {
+    /// What a measured point was for.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Part {
+        /// The fit used it.
+        Used = "used",
+        /// It was kept for the check.
+        HeldOut = "held out",
+    }
+}
+
 /// One parameter of the machine that was fitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FittedParameter {
@@ -57,7 +69,7 @@ pub struct FitCheck {
     /// Loading threads.
     pub threads: u32,
     /// Whether the fit used the points, or they were held out.
-    pub used: bool,
+    pub part: Part,
     /// How many there are.
     pub points: u32,
     /// Median of the distances from the model's curve, in percent.
@@ -77,8 +89,8 @@ pub struct ComparedPoint {
     pub mix: String,
     /// Loading threads.
     pub threads: u32,
-    /// Whether the fit used the point.
-    pub used: bool,
+    /// Whether the fit used the point, or it was held out.
+    pub part: Part,
     /// Traffic of the loading threads, as measured, in GB/s.
     pub gbps: GbPerSec,
     /// Mean latency of the chase beside them, as measured.
@@ -123,16 +135,16 @@ impl Fitted {
         let mut checks: Vec<FitCheck> = Vec::new();
         for point in compared {
             let same = |c: &FitCheck| {
-                (&c.tier, &c.mix, c.threads, c.used)
-                    == (&point.tier, &point.mix, point.threads, point.used)
+                (&c.tier, &c.mix, c.threads, c.part)
+                    == (&point.tier, &point.mix, point.threads, point.part)
             };
             if checks.iter().any(same) {
                 continue;
             }
             let group = || {
                 compared.iter().filter(|p| {
-                    (&p.tier, &p.mix, p.threads, p.used)
-                        == (&point.tier, &point.mix, point.threads, point.used)
+                    (&p.tier, &p.mix, p.threads, p.part)
+                        == (&point.tier, &point.mix, point.threads, point.part)
                 })
             };
             let apart: Vec<f64> = group().map(|p| p.apart_pct).collect();
@@ -141,7 +153,7 @@ impl Fitted {
                 tier: point.tier.clone(),
                 mix: point.mix.clone(),
                 threads: point.threads,
-                used: point.used,
+                part: point.part,
                 points: apart.len() as u32,
                 median_pct: median(&apart),
                 worst_pct: apart.iter().copied().fold(0.0, f64::max),
@@ -151,8 +163,8 @@ impl Fitted {
         checks
     }
 
-    fn apart(&self, used: bool) -> Vec<f64> {
-        let points = self.compared.iter().filter(|p| p.used == used);
+    fn apart(&self, part: Part) -> Vec<f64> {
+        let points = self.compared.iter().filter(|p| p.part == part);
         points.map(|p| p.apart_pct).collect()
     }
 
@@ -171,7 +183,7 @@ impl Outcome for Fitted {
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let name = self.files.first().map_or("", |file| &file.name);
-        let (used, held) = (self.apart(true), self.apart(false));
+        let (used, held) = (self.apart(Part::Used), self.apart(Part::HeldOut));
         let worst = held.iter().copied().fold(0.0, f64::max);
         let counts = format!(
             "{} parameters are measured, {} solved for, {} assumed",
@@ -191,7 +203,10 @@ impl Outcome for Fitted {
             ),
         };
         let mut all = vec![Verdict::new(Severity::Note, name, text)];
-        let far = self.checks.iter().filter(|c| !c.used && c.median_pct > FAR_PCT);
+        let far = self
+            .checks
+            .iter()
+            .filter(|c| c.part == Part::HeldOut && c.median_pct > FAR_PCT);
         all.extend(far.map(|check| {
             Verdict::new(
                 Severity::Doubt,
@@ -232,8 +247,8 @@ impl Outcome for Fitted {
                     col("tier"),
                     col("mix"),
                     col("threads"),
-                    col("used"),
-                    col("points"),
+                    col("part").head("points"),
+                    col("points").head("of"),
                     col("median_pct").head("median"),
                     col("worst_pct").head("worst"),
                     col("latency_pct").head("latency"),

@@ -4,6 +4,8 @@
 //! figures do not identify it. Else values in between are tried, the nearest is taken, and those that are as near give
 //! its interval. One parameter after the other, each with one tier.
 
+use std::collections::BTreeMap;
+
 use weir_model::platform::{Definition, ParameterRow, Provenance, steps};
 use weir_model::topology::{TierName, Topology};
 
@@ -28,9 +30,9 @@ const HOST: [&str; 8] = [
 /// Those of a device.
 const DEVICE: [&str; 9] = [
     "controller",
+    "queue",
     "read_limit",
     "efficiency",
-    "queue",
     "ranks",
     "drain_at",
     "drain_to",
@@ -55,7 +57,11 @@ pub fn search(
     twin: &mut Twin,
 ) -> Result<Vec<FittedParameter>, LabError> {
     let mut parts = vec![(None, TierName::dram())];
-    parts.extend(twin.tiers().into_iter().map(|tier| (Some(tier.clone()), tier)));
+    parts.extend(
+        twin.tiers()
+            .into_iter()
+            .map(|tier| (Some(tier.clone()), tier)),
+    );
     let of_parts = parts.iter().map(|(part, _)| keys(part.as_ref()).len());
     let total = of_parts.sum::<usize>() + fit.evidence.curves.len();
     let mut done = Vec::new();
@@ -76,6 +82,7 @@ pub fn search(
             specs: cases.iter().map(|(_, spec)| spec.clone()).collect(),
             alike: noise(&points).max(LEAST),
             at: f64::INFINITY,
+            assumed: BTreeMap::new(),
         };
         one.at = one.distance(twin)?;
         for key in keys(part.as_ref()) {
@@ -83,6 +90,29 @@ pub fn search(
                 return Err(LabError::Stopped);
             }
             done.extend(one.solve(twin, part.as_ref(), key)?);
+        }
+        // What was solved first was solved with the others as they were assumed.
+        for key in keys(part.as_ref()) {
+            let name = twin
+                .draft_mut(part.as_ref())
+                .map(|draft| draft.name.clone());
+            let solved = |p: &FittedParameter| {
+                p.key == **key && Some(&p.part) == name.as_ref() && p.how == How::Solved
+            };
+            let Some(at) = done.iter().position(solved) else {
+                continue;
+            };
+            if !lab.step(total) {
+                return Err(LabError::Stopped);
+            }
+            if let Some(assumed) = one.assumed.get(*key).cloned() {
+                let value = done.get(at).map(|p| p.value.clone()).unwrap_or_default();
+                twin.set(part.as_ref(), key, &value, assumed);
+            }
+            if let Some(again) = one.solve(twin, part.as_ref(), key)? {
+                done.remove(at);
+                done.push(again);
+            }
         }
     }
     Ok(done)
@@ -105,6 +135,8 @@ struct Search<'a> {
     alike: f64,
     /// Distance of the model as it is now.
     at: f64,
+    /// What was said of each parameter that has been solved for since.
+    assumed: BTreeMap<String, Provenance>,
 }
 
 /// A value that was tried, and the model's distance with it.
@@ -115,7 +147,9 @@ impl Search<'_> {
     fn distance(&self, twin: &Twin) -> Result<f64, LabError> {
         let answers = self.fit.ask(self.lab, twin, &self.specs)?;
         let far = self.points.iter().zip(&answers).map(|(point, answer)| {
-            let Some((gbps, ns)) = *answer else { return FARTHEST };
+            let Some((gbps, ns)) = *answer else {
+                return FARTHEST;
+            };
             let (g, n) = (gbps / point.bandwidth.get(), ns / point.latency.get());
             (g.ln().abs() + n.ln().abs()).min(FARTHEST)
         });
@@ -123,7 +157,13 @@ impl Search<'_> {
     }
 
     /// The distance with another value; infinite where the value contradicts others.
-    fn with(&self, twin: &Twin, part: Option<&TierName>, key: &str, value: &str) -> Result<f64, LabError> {
+    fn with(
+        &self,
+        twin: &Twin,
+        part: Option<&TierName>,
+        key: &str,
+        value: &str,
+    ) -> Result<f64, LabError> {
         let mut other = twin.clone();
         other.set(part, key, value, Provenance::Source("tried".into()));
         match self.distance(&other) {
@@ -157,7 +197,11 @@ impl Search<'_> {
                  changes by {:.1} %; {why}",
                 reach * 100.0
             );
-            let provenance = Provenance::Assumed { low: low.clone(), high: high.clone(), why: why.clone() };
+            let provenance = Provenance::Assumed {
+                low: low.clone(),
+                high: high.clone(),
+                why: why.clone(),
+            };
             let part = twin.set(part, key, &row.value, provenance);
             return Ok(part.map(|part| FittedParameter {
                 part,
@@ -172,11 +216,11 @@ impl Search<'_> {
         for value in values.iter().skip(1).rev().skip(1).rev() {
             tried.push((value.clone(), self.with(twin, part, key, value)?));
         }
-        // In the order of the range, the present value in its place.
-        tried.sort_by_key(|(value, _)| values.iter().position(|v| v == value));
         if !tried.iter().any(|(value, _)| *value == now.0) {
             tried.push(now.clone());
         }
+        // In the order of the range; words stay as they are.
+        tried.sort_by(|a, b| number(&a.0).total_cmp(&number(&b.0)));
         let Some(best) = tried.iter().min_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
             return Ok(None);
         };
@@ -185,11 +229,13 @@ impl Search<'_> {
             true => now,
             false => best,
         };
-        let near: Vec<&str> = (tried.iter())
-            .filter(|t| t.1 <= best.1 + self.alike)
-            .map(|t| t.0.as_str())
-            .collect();
-        let ends = near_ends(&near, &values, &best.0);
+        let near = || {
+            tried
+                .iter()
+                .filter(|t| t.1 <= best.1 + self.alike || t.0 == best.0)
+        };
+        let end = |tried: Option<&Tried>| tried.map_or(best.0.clone(), |t| t.0.clone());
+        let ends = (end(near().next()), end(near().last()));
         let why = format!(
             "solved: latency under load on one tier, {}; the model's mean distance from the used points is {:.1} % \
              with it, {:.1} % more at the worst end of {low} to {high}; {} to {} are as near",
@@ -200,6 +246,7 @@ impl Search<'_> {
             ends.1,
         );
         self.at = best.1;
+        self.assumed.insert(key.into(), row.provenance);
         let part = twin.set(part, key, &best.0, Provenance::Source(why.clone()));
         Ok(part.map(|part| FittedParameter {
             part,
@@ -228,7 +275,9 @@ impl Search<'_> {
                 device.map(|attached| Definition::Device(Box::new(attached.device.clone())))
             }
         };
-        let Some(definition) = definition else { return Ok(None) };
+        let Some(definition) = definition else {
+            return Ok(None);
+        };
         let mut rows = definition.parameters().into_iter();
         let Some(row) = rows.find(|row| row.key == key && row.is_assumed()) else {
             return Ok(None);
@@ -238,10 +287,8 @@ impl Search<'_> {
     }
 }
 
-/// The first and the last value that are as near as the best one.
-fn near_ends(near: &[&str], values: &[String], best: &str) -> (String, String) {
-    let in_order: Vec<&String> = values.iter().filter(|v| near.contains(&v.as_str())).collect();
-    let first = in_order.first().map_or(best, |v| v.as_str());
-    let last = in_order.last().map_or(best, |v| v.as_str());
-    (first.into(), last.into())
+/// The number that a value begins with; 0 for a word. All values of a key have one unit.
+fn number(value: &str) -> f64 {
+    let digits = value.split(' ').next().unwrap_or_default();
+    digits.parse().unwrap_or(0.0)
 }

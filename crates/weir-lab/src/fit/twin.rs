@@ -27,9 +27,15 @@ impl Twin {
         let mut host = taken(Draft::of(library, &base.host.name), &base.host.name)?;
         host.name = name.into();
         host.summary = format!("fitted; what is not measured is that of {}", base.name);
-        let mut twin = Self { host, devices: Vec::new() };
+        let mut twin = Self {
+            host,
+            devices: Vec::new(),
+        };
         for (n, attached) in base.devices.iter().enumerate() {
-            if attached.is_remote() || attached.ways > 1 || attached.place != weir_model::platform::Place::Local {
+            if attached.is_remote()
+                || attached.ways > 1
+                || attached.place != weir_model::platform::Place::Local
+            {
                 return Err(LabError::Nothing(format!(
                     "`{}` has devices that are remote, interleaved or behind a switch, which a fit \
                      does not take; name it with plain ones",
@@ -61,7 +67,9 @@ impl Twin {
         let mut set = |key: &str, value: String| twin.host.set(key, value, says.clone());
         set("sockets", topology.sockets.max(1).to_string());
         let known = library.microarchitectures();
-        let found = known.into_iter().find(|name| topology.processor.contains(name));
+        let found = known
+            .into_iter()
+            .find(|name| topology.processor.contains(name));
         let core = core.or(found);
         if let Some(core) = core {
             set("core.microarchitecture", core.into());
@@ -78,7 +86,11 @@ impl Twin {
                 _ => continue,
             };
             let is_last = level.name == "L3";
-            let parts = if is_last { parts(topology, level.shared_by) } else { 1 };
+            let parts = if is_last {
+                parts(topology, level.shared_by)
+            } else {
+                1
+            };
             set(size, whole(Bytes(level.size.get() * u64::from(parts))));
             if let Some(n) = level.ways {
                 set(ways, n.to_string());
@@ -100,7 +112,10 @@ impl Twin {
                 TierKind::Cxl => {
                     let mut card = Draft::new(FileKind::Device, "", &tier.description);
                     modules(&mut card, "", tier, &says);
-                    let lanes = tier.description.rsplit_once(" behind x").map(|(_, lanes)| lanes);
+                    let lanes = tier
+                        .description
+                        .rsplit_once(" behind x")
+                        .map(|(_, lanes)| lanes);
                     if let Some(lanes) = lanes.filter(|l| l.parse::<u32>().is_ok()) {
                         card.set("lanes", lanes, says.clone());
                     }
@@ -135,7 +150,9 @@ impl Twin {
 
     /// The file that has the keys of a tier; the host's where none is named.
     pub fn draft_mut(&mut self, tier: Option<&TierName>) -> Option<&mut Draft> {
-        let Some(tier) = tier else { return Some(&mut self.host) };
+        let Some(tier) = tier else {
+            return Some(&mut self.host);
+        };
         let found = self.devices.iter_mut().find(|(name, _)| name == tier);
         found.map(|(_, device)| device)
     }
@@ -149,7 +166,9 @@ impl Twin {
         provenance: Provenance,
     ) -> Option<String> {
         let draft = self.draft_mut(tier)?;
-        draft.set(key, value, provenance).then(|| draft.name.clone())
+        draft
+            .set(key, value, provenance)
+            .then(|| draft.name.clone())
     }
 
     /// Gives a key the value that a user wrote as `KEY=VALUE`, or `cxl0.KEY=VALUE` for a device.
@@ -158,10 +177,12 @@ impl Twin {
     /// There is no such key.
     pub fn set_given(&mut self, text: &str) -> Result<(), LabError> {
         let wrong = |why: String| LabError::Nothing(format!("--set {text}: {why}"));
-        let (path, value) = text.split_once('=').ok_or_else(|| {
-            wrong("write KEY=VALUE, such as dram.media=ddr5-4800".into())
-        })?;
-        let device = path.split_once('.').map(|(tier, key)| (TierName::named(tier), key));
+        let (path, value) = text
+            .split_once('=')
+            .ok_or_else(|| wrong("write KEY=VALUE, such as dram.media=ddr5-4800".into()))?;
+        let device = path
+            .split_once('.')
+            .map(|(tier, key)| (TierName::named(tier), key));
         let device = device.filter(|(tier, _)| self.tiers().contains(tier));
         let (tier, key) = match &device {
             Some((tier, key)) => (Some(tier), *key),
@@ -191,7 +212,12 @@ impl Twin {
             .flat_map(|draft| {
                 let place = of_device(draft);
                 draft.missing().into_iter().map(move |key| {
-                    format!("--set {place}{}={}: {}", key.path, quoted(key.example), key.meaning)
+                    format!(
+                        "--set {place}{}={}: {}",
+                        key.path,
+                        quoted(key.example),
+                        key.meaning
+                    )
                 })
             })
             .collect();
@@ -253,47 +279,78 @@ fn parts(topology: &Topology, shared_by: u32) -> u32 {
 
 /// A size that reads back as itself.
 fn whole(bytes: Bytes) -> String {
-    match bytes.get().is_multiple_of(1 << 10) {
-        true => format!("{} KiB", bytes.get() >> 10),
-        false => format!("{} B", bytes.get()),
-    }
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fits = |(bits, _): &(u32, &str)| bytes.get() > 0 && bytes.get().trailing_zeros() >= *bits;
+    units.into_iter().find(fits).map_or_else(
+        || format!("{} B", bytes.get()),
+        |(bits, unit)| format!("{} {unit}", bytes.get() >> bits),
+    )
 }
 
 /// Slices, which no topology names: as large as those of other hosts with the microarchitecture, or one.
 fn slices(host: &mut Draft, library: &Library, core: &str, size: Bytes, ways: Option<u32>) {
-    let alike = library.list().into_iter().find_map(|definition| match definition {
-        weir_model::platform::Definition::Host(host)
-            if host.core.microarchitecture.value == core && host.uncore.complexes.is_none() =>
-        {
-            Some((host.name.clone(), host.llc.size.get() / u64::from(host.llc.slices.value)))
-        }
-        _ => None,
-    });
+    let alike = library
+        .list()
+        .into_iter()
+        .find_map(|definition| match definition {
+            weir_model::platform::Definition::Host(host)
+                if host.core.microarchitecture.value == core && host.uncore.complexes.is_none() =>
+            {
+                Some((
+                    host.name.clone(),
+                    host.llc.size.get() / u64::from(host.llc.slices.value),
+                ))
+            }
+            _ => None,
+        });
     let fits = |slice: &u64| {
-        *slice > 0 && size.get().is_multiple_of(*slice) && ways.is_none_or(|w| slice.is_multiple_of(64 * u64::from(w)))
+        *slice > 0
+            && size.get().is_multiple_of(*slice)
+            && ways.is_none_or(|w| slice.is_multiple_of(64 * u64::from(w)))
     };
     let (count, why) = match alike.filter(|(_, slice)| fits(slice)) {
-        Some((name, slice)) => (size.get() / slice, format!("slices as large as those of {name}, which has such cores")),
+        Some((name, slice)) => (
+            size.get() / slice,
+            format!("slices as large as those of {name}, which has such cores"),
+        ),
         None => (1, "no topology names slices; one for all cores".into()),
     };
     let (low, high) = ((count / 2).max(1).to_string(), (count * 2).to_string());
-    host.set("llc.slices", count.to_string(), Provenance::Assumed { low, high, why });
+    host.set(
+        "llc.slices",
+        count.to_string(),
+        Provenance::Assumed { low, high, why },
+    );
     if count.is_multiple_of(4) {
         let why = "no topology says whether the caches of a socket are in clusters".into();
         let (low, high) = ("1".into(), "4".into());
-        host.set("uncore.clusters", "1", Provenance::Assumed { low, high, why });
+        host.set(
+            "uncore.clusters",
+            "1",
+            Provenance::Assumed { low, high, why },
+        );
     }
 }
 
 /// Capacity of a tier, and its modules where its description says them: `8 x DDR5-4800`.
 fn modules(draft: &mut Draft, section: &str, tier: &Tier, says: &Provenance) {
-    draft.set(&format!("{section}capacity"), whole(tier.capacity), says.clone());
+    draft.set(
+        &format!("{section}capacity"),
+        whole(tier.capacity),
+        says.clone(),
+    );
     let words = &tier.description;
-    let Some((before, after)) = words.split_once(" x DDR") else { return };
+    let Some((before, after)) = words.split_once(" x DDR") else {
+        return;
+    };
     let channels = before.rsplit(' ').next().unwrap_or_default();
     let grade = after.split([' ', ',']).next().unwrap_or_default();
     if channels.parse::<u32>().is_ok() {
         draft.set(&format!("{section}channels"), channels, says.clone());
-        draft.set(&format!("{section}media"), format!("ddr{}", grade.to_lowercase()), says.clone());
+        draft.set(
+            &format!("{section}media"),
+            format!("ddr{}", grade.to_lowercase()),
+            says.clone(),
+        );
     }
 }

@@ -209,7 +209,10 @@ mod tests {
     #[test]
     fn steps_go_from_one_end_of_the_range_to_the_other() {
         let library = Library::builtin();
-        let rows = library.get("cxl-a").map(|d| d.parameters()).unwrap_or_default();
+        let rows = library
+            .get("cxl-a")
+            .map(|d| d.parameters())
+            .unwrap_or_default();
         let row = |key: &str| rows.iter().find(|row| row.key == key).expect("a key");
         let of = |key: &str| steps(FileKind::Device, row(key), 3);
         assert_eq!(of("reorder_window"), ["8", "23", "64"]);

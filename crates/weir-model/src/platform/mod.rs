@@ -29,8 +29,8 @@ pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
 pub(crate) use assemble::Values;
 pub use compose::ComposeError;
-pub use draft::{Draft, steps};
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub use draft::{Draft, steps};
 pub use host::{
     Accelerator, BandwidthAllocation, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, L1Cache,
     L2Cache, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,

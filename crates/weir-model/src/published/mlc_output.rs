@@ -48,7 +48,10 @@ pub fn parse(file: &str, text: &str, name: &str, said: MlcOptions) -> Result<Vec
             match row(line) {
                 Ok(point) => now.points.push(point),
                 // What follows a table is not part of it.
-                Err(_) if !now.points.is_empty() && !line.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(_)
+                    if !now.points.is_empty()
+                        && !line.starts_with(|c: char| c.is_ascii_digit()) =>
+                {
                     in_table = false;
                 }
                 Err(why) => mistakes.report(span, None, why, None),
@@ -58,7 +61,12 @@ pub fn parse(file: &str, text: &str, name: &str, said: MlcOptions) -> Result<Vec
     keep(&mut curves, &mut now, name, said);
     if curves.is_empty() {
         let help = "run `mlc --loaded_latency` and keep all that it prints".to_owned();
-        mistakes.report(0..0, None, "there is no table of inject delay, latency and bandwidth", Some(help));
+        mistakes.report(
+            0..0,
+            None,
+            "there is no table of inject delay, latency and bandwidth",
+            Some(help),
+        );
     }
     mistakes.finish(Some(curves))
 }
@@ -94,7 +102,9 @@ fn command(words: &str, curve: &mut Curve, said: MlcOptions) -> Result<(), Strin
         let mut value = |letter: &str| -> Option<String> {
             let rest = word.strip_prefix(letter)?;
             match rest.is_empty() {
-                true => words.next_if(|next| !next.starts_with('-')).map(str::to_owned),
+                true => words
+                    .next_if(|next| !next.starts_with('-'))
+                    .map(str::to_owned),
                 false => Some(rest.to_owned()),
             }
         };
@@ -137,8 +147,16 @@ fn row(line: &str) -> Result<CurvePoint, String> {
         ));
     };
     let number = |column: &str, text: &str| {
-        let number = text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
-        number.ok_or_else(|| format!("{column} is `{}`, but a positive number is wanted", quote(text)))
+        let number = text
+            .parse()
+            .ok()
+            .filter(|x: &f64| x.is_finite() && *x > 0.0);
+        number.ok_or_else(|| {
+            format!(
+                "{column} is `{}`, but a positive number is wanted",
+                quote(text)
+            )
+        })
     };
     Ok(CurvePoint {
         latency: Nanos(number("Latency (ns)", ns)?),
@@ -168,7 +186,9 @@ Delay\t(ns)\tMB/sec
     fn an_output_is_a_curve_with_what_its_command_line_says() {
         assert!(is_mlc_output(OUTPUT));
         let curves = parse("log.txt", OUTPUT, "ours", MlcOptions::default()).unwrap();
-        let [curve] = &curves[..] else { panic!("one curve") };
+        let [curve] = &curves[..] else {
+            panic!("one curve")
+        };
         assert_eq!(curve.threads, Some(8));
         assert_eq!(Some(curve.traffic), Traffic::of_mlc(5));
         assert_eq!(curve.peak(), GbPerSec(59.3161));
@@ -182,8 +202,16 @@ Delay\t(ns)\tMB/sec
     #[test]
     fn mistakes_are_told_with_their_place() {
         for (from, to, expected) in [
-            ("339.11", "fast", "Latency (ns) is `fast`, but a positive number is wanted\n --> log.txt:9:1"),
-            ("-W5", "-W9", "-W9 is no traffic that is known\n --> log.txt:2:1"),
+            (
+                "339.11",
+                "fast",
+                "Latency (ns) is `fast`, but a positive number is wanted\n --> log.txt:9:1",
+            ),
+            (
+                "-W5",
+                "-W9",
+                "-W9 is no traffic that is known\n --> log.txt:2:1",
+            ),
             ("-k1-8", "-k8-1", "-k8-1 is no list of cores"),
             ("Inject\t", "In\t", "there is no table of inject delay"),
         ] {

@@ -75,14 +75,20 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let name = name_of(&args.output)?;
     files::check(&args.output)?;
-    let base = args.base.as_deref().map(machine::compose_with).transpose()?;
+    let base = args
+        .base
+        .as_deref()
+        .map(machine::compose_with)
+        .transpose()?;
     let said = Said {
         tiers: args.tiers.iter().map(|text| tier(text)).collect(),
         mlc: MlcOptions {
             traffic: args.traffic,
             threads: args.threads,
         },
-        clock: args.clock.or_else(|| Some(base.as_ref()?.1.host.core.clock.value)),
+        clock: args
+            .clock
+            .or_else(|| Some(base.as_ref()?.1.host.core.clock.value)),
     };
     let mut known = Known::default();
     for from in &args.from {
@@ -103,7 +109,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     write(&args.output, &done.document.output)?;
     show(context, &done.document, Some(done.run))?;
     let path = args.output.display();
-    context.note(&format!("{path} is written; `weir bench loaded --on {}` asks it", as_path(&args.output)));
+    context.note(&format!(
+        "{path} is written; `weir bench loaded --on {}` asks it",
+        as_path(&args.output)
+    ));
     done.verdict()
 }
 
@@ -115,7 +124,8 @@ fn start(
     name: &str,
 ) -> Result<(Library, Twin)> {
     if let Some((library, platform)) = base {
-        let twin = Twin::based_on(&library, &platform, name).map_err(|e| Failure::Request(e.into()))?;
+        let twin =
+            Twin::based_on(&library, &platform, name).map_err(|e| Failure::Request(e.into()))?;
         return Ok((library, twin));
     }
     let Some(topology) = &known.topology else {
@@ -125,7 +135,10 @@ fn start(
         )));
     };
     let library = Library::builtin();
-    let core = args.set.iter().find_map(|text| text.strip_prefix("core.microarchitecture="));
+    let core = args
+        .set
+        .iter()
+        .find_map(|text| text.strip_prefix("core.microarchitecture="));
     let twin = Twin::of_topology(&library, topology, &known.evidence.from, name, core);
     Ok((library, twin))
 }
@@ -133,7 +146,9 @@ fn start(
 fn open(platform: &Platform) -> std::result::Result<Box<dyn Testbed>, String> {
     match SimTestbed::new(platform) {
         Ok(testbed) => Ok(Box::new(testbed)),
-        Err(error) => Err(format!("the model cannot be built: {error}; correct values with --set")),
+        Err(error) => Err(format!(
+            "the model cannot be built: {error}; correct values with --set"
+        )),
     }
 }
 
@@ -170,7 +185,10 @@ fn write(output: &Path, fitted: &Fitted) -> Result<()> {
     for (n, file) in fitted.files.iter().enumerate() {
         match n {
             0 => files::write(output, &file.text)?,
-            _ => files::write(&output.with_file_name(format!("{}.toml", file.name)), &file.text)?,
+            _ => files::write(
+                &output.with_file_name(format!("{}.toml", file.name)),
+                &file.text,
+            )?,
         }
     }
     Ok(())

@@ -55,17 +55,22 @@ impl Known {
             let store = context.store_path()?;
             let run = runs::load(Store::open_existing(&store)?.as_ref(), &store, name)?;
             let id = run.summary.id;
-            let bench = runs::bench_document(&run).map_err(|failure| failure.of(&format!("run {id}")))?;
+            let bench =
+                runs::bench_document(&run).map_err(|failure| failure.of(&format!("run {id}")))?;
             return self.bench(&format!("run {id} on {}", bench.header.machine.name), bench);
         }
         let text = files::text(path, "log or export", MOST_BYTES)?;
-        let shown = path.file_name().map_or(name.into(), |n| n.to_string_lossy().into_owned());
+        let shown = path
+            .file_name()
+            .map_or(name.into(), |n| n.to_string_lossy().into_owned());
         if text.trim_start().starts_with(['{', '[']) {
             return self.json(name, &shown, &text);
         }
         let head = text.lines().next().unwrap_or_default();
         if mlc_output::is_mlc_output(&text) {
-            let stem = path.file_stem().map_or(shown.clone(), |n| n.to_string_lossy().into_owned());
+            let stem = path
+                .file_stem()
+                .map_or(shown.clone(), |n| n.to_string_lossy().into_owned());
             let curves = mlc_output::parse(name, &text, &stem, said.mlc).map_err(told)?;
             self.add(&shown, curves);
         } else if head.split(',').any(|column| column == "experiment") {
@@ -135,7 +140,8 @@ impl Known {
 
     fn add(&mut self, from: &str, curves: Vec<Curve>) {
         self.name(from);
-        self.curves.extend(curves.into_iter().map(|curve| (from.to_owned(), curve)));
+        self.curves
+            .extend(curves.into_iter().map(|curve| (from.to_owned(), curve)));
     }
 
     fn name(&mut self, from: &str) {
@@ -156,15 +162,18 @@ impl Known {
                 "" => curve.name.clone(),
                 at => format!("{}@{at}", curve.name),
             };
-            let named = said.tiers.iter().find(|(name, _)| {
-                name.is_empty() || *name == curve.name || *name == place
-            });
+            let named = said
+                .tiers
+                .iter()
+                .find(|(name, _)| name.is_empty() || *name == curve.name || *name == place);
             let of_base = || base.and_then(|base| tier_of(base, &curve));
             match named.map(|(_, tier)| tier.clone()).or_else(of_base) {
                 Some(tier) => self.evidence.add_log(&tier, &curve),
-                None if base.is_some() && curve.is_from_other_socket() => self.evidence.left_out.push(
-                    format!("curves of {place}, from another socket than the memory is attached to"),
-                ),
+                None if base.is_some() && curve.is_from_other_socket() => {
+                    self.evidence.left_out.push(format!(
+                        "curves of {place}, from another socket than the memory is attached to"
+                    ))
+                }
                 None => {
                     return Err(Failure::request(format!(
                         "{file} does not say which tier {place} is; add --tier {place}=dram, or =remote, =cxl0"
@@ -194,7 +203,10 @@ fn tier_of(base: &Platform, curve: &Curve) -> Option<TierName> {
     if is_it(&base.host.log) {
         return Some(TierName::dram());
     }
-    let device = base.devices.iter().position(|attached| is_it(&attached.device.log));
+    let device = base
+        .devices
+        .iter()
+        .position(|attached| is_it(&attached.device.log));
     device.map(TierName::cxl)
 }
 
@@ -214,7 +226,9 @@ fn points_of_csv(name: &str, text: &str) -> Result<Vec<Point>> {
         if !columns.iter().any(|c| c == column) {
             return Err(wrong(
                 1,
-                format!("there is no column `{column}`; export the run again with `weir runs export RUN --as csv`"),
+                format!(
+                    "there is no column `{column}`; export the run again with `weir runs export RUN --as csv`"
+                ),
             ));
         }
     }
@@ -230,9 +244,18 @@ fn points_of_csv(name: &str, text: &str) -> Result<Vec<Point>> {
 }
 
 /// A row with what was beside it and its latencies in their places.
-fn point_of_row<'r>(row: impl Iterator<Item = (&'r str, &'r str)>) -> std::result::Result<Value, String> {
+fn point_of_row<'r>(
+    row: impl Iterator<Item = (&'r str, &'r str)>,
+) -> std::result::Result<Value, String> {
     const NUMBERS: [&str; 8] = [
-        "threads", "socket", "gbps", "ci95", "read_share", "pause_ns", "traffic_gbps", "cache_ways",
+        "threads",
+        "socket",
+        "gbps",
+        "ci95",
+        "read_share",
+        "pause_ns",
+        "traffic_gbps",
+        "cache_ways",
     ];
     let (mut point, mut beside) = (Map::new(), Map::new());
     for (column, text) in row.filter(|(_, text)| !text.is_empty()) {
@@ -240,17 +263,28 @@ fn point_of_row<'r>(row: impl Iterator<Item = (&'r str, &'r str)>) -> std::resul
             Some(field) => (field, &mut beside),
             None => (column, &mut point),
         };
-        let number = || text.parse::<f64>().ok().filter(|x| x.is_finite() && *x >= 0.0);
+        let number = || {
+            text.parse::<f64>()
+                .ok()
+                .filter(|x| x.is_finite() && *x >= 0.0)
+        };
         let value = match field {
             "experiment" | "tier" | "op" | "pattern" | "source" | "error" => json!(text),
             "prefetch" => json!(text == "true"),
             "mean_ns" => {
-                let ns = number().ok_or_else(|| format!("`{column}` is `{text}`, but a positive number is wanted"))?;
-                place.insert("ns".into(), json!({"mean": ns, "p50": ns, "max": ns, "samples": 1}));
+                let ns = number().ok_or_else(|| {
+                    format!("`{column}` is `{text}`, but a positive number is wanted")
+                })?;
+                place.insert(
+                    "ns".into(),
+                    json!({"mean": ns, "p50": ns, "max": ns, "samples": 1}),
+                );
                 continue;
             }
             field if NUMBERS.contains(&field) => {
-                let n = number().ok_or_else(|| format!("`{column}` is `{text}`, but a positive number is wanted"))?;
+                let n = number().ok_or_else(|| {
+                    format!("`{column}` is `{text}`, but a positive number is wanted")
+                })?;
                 match n.fract() == 0.0 && matches!(field, "threads" | "socket" | "cache_ways") {
                     true => json!(n as u64),
                     false => json!(n),
