@@ -175,6 +175,10 @@ impl Evidence {
             for curve in self.curves.iter_mut().filter(|c| c.tier == tier) {
                 let before = curve.points.len();
                 curve.points.retain(|p| p.latency.get() >= limit);
+                // What is left of a curve that is mostly of caches is no curve.
+                if curve.points.len() * 2 < before {
+                    curve.points.clear();
+                }
                 dropped += before - curve.points.len();
             }
             if dropped > 0 {
