@@ -202,7 +202,13 @@ impl Search<'_> {
                 high: high.clone(),
                 why: why.clone(),
             };
+            let before = twin.clone();
             let part = twin.set(part, key, &row.value, provenance);
+            // A default that is calculated may lie outside its range as it is written; it stays a default.
+            if twin.compose(&self.fit.library).is_err() {
+                *twin = before;
+                return Ok(None);
+            }
             return Ok(part.map(|part| FittedParameter {
                 part,
                 key: key.into(),
@@ -235,7 +241,7 @@ impl Search<'_> {
                 .filter(|t| t.1 <= best.1 + self.alike || t.0 == best.0)
         };
         let end = |tried: Option<&Tried>| tried.map_or(best.0.clone(), |t| t.0.clone());
-        let ends = (end(near().next()), end(near().last()));
+        let ends = (end(near().next()), end(near().next_back()));
         let why = format!(
             "solved: latency under load on one tier, {}; the model's mean distance from the used points is {:.1} % \
              with it, {:.1} % more at the worst end of {low} to {high}; {} to {} are as near",

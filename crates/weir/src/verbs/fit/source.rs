@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use weir_lab::fit::Evidence;
 use weir_model::document::{BenchDocument, Point};
+use weir_model::machine::Identity;
 use weir_model::platform::Platform;
 use weir_model::published::measured::{self, Curve};
 use weir_model::published::mlc_output::{self, MlcOptions};
@@ -28,6 +29,7 @@ pub struct Known {
     pub evidence: Evidence,
     /// The machine that it was measured on, where a run says it.
     pub topology: Option<Topology>,
+    machine: Option<Identity>,
     /// Curves whose tier is not known yet, with the file that has them.
     curves: Vec<(String, Curve)>,
 }
@@ -121,13 +123,17 @@ impl Known {
     }
 
     fn bench(&mut self, from: &str, bench: BenchDocument) -> Result<()> {
-        if let Some(known) = &self.topology
-            && *known != bench.header.topology
+        let machine = bench.header.machine;
+        if self
+            .machine
+            .as_ref()
+            .is_some_and(|known| known.digest != machine.digest)
         {
             return Err(Failure::request(format!(
                 "{from} is of another machine than the run before it; fit one machine at a time"
             )));
         }
+        self.machine = Some(machine);
         self.topology = Some(bench.header.topology);
         self.points(from, &bench.points);
         Ok(())
