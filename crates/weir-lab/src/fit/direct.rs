@@ -132,7 +132,8 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
     };
     let (dram, remote) = (TierName::dram(), TierName::remote());
     let loads = |what| matches!(what, What::Loads(_));
-    let posted = |what| matches!(what, What::Posted(_));
+    // One thread is limited by its core.
+    let posted = |what| matches!(what, What::Posted(2..));
     let idle = |what| what == What::Idle;
     let one = |what: What| {
         most(
@@ -158,7 +159,7 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
         "the most of any number of loading threads",
         peak,
     );
-    let nt_peak = most(singles, &dram, posted).filter(|s| s.what != What::Posted(1));
+    let nt_peak = most(singles, &dram, posted);
     put.rate(
         None,
         "dram.nt_write",

@@ -107,7 +107,12 @@ pub fn search(
             }
             if let Some(assumed) = one.assumed.get(*key).cloned() {
                 let value = done.get(at).map(|p| p.value.clone()).unwrap_or_default();
+                let before = twin.clone();
                 twin.set(part.as_ref(), key, &value, assumed);
+                if twin.compose(&fit.library).is_err() {
+                    *twin = before;
+                    continue;
+                }
             }
             if let Some(again) = one.solve(twin, part.as_ref(), key)? {
                 done.remove(at);
@@ -191,7 +196,7 @@ impl Search<'_> {
         let now = (row.value.clone(), self.at);
         let reach = tried.iter().filter(|t| t.1.is_finite());
         let reach = reach.map(|t| (t.1 - self.at).abs()).fold(0.0, f64::max);
-        if reach <= self.alike && values.len() > 1 {
+        if reach <= self.alike {
             let why = format!(
                 "the figures do not tell: from one end of the range to the other the model's distance from them \
                  changes by {:.1} %; {why}",
@@ -289,7 +294,7 @@ impl Search<'_> {
             return Ok(None);
         };
         let values = steps(definition.kind(), &row, STEPS);
-        Ok((!values.is_empty()).then_some((row, values)))
+        Ok((values.len() > 1).then_some((row, values)))
     }
 }
 
