@@ -18,6 +18,9 @@ const MOST_POINTS: usize = 24;
 /// Places on a piece of the model's curve at which its distance from a point is taken.
 const PLACES: u32 = 32;
 
+/// Traffic in GB/s that delays nobody.
+const NO_LOAD: f64 = 1e-3;
+
 /// What the traffic is called: `reads`, `3:1`, `nt_writes`, `2:1 nt`.
 pub fn mix_name(traffic: &Traffic) -> String {
     let name = Mix::named(traffic.read_share());
@@ -87,7 +90,8 @@ pub fn compare(
         }
         let specs: Vec<PointSpec> = cases.iter().map(|(_, spec)| spec.clone()).collect();
         let answers = fit.ask(lab, twin, &specs)?;
-        let model: Vec<(f64, f64)> = answers.iter().copied().flatten().collect();
+        // From the least load on.
+        let model: Vec<(f64, f64)> = answers.iter().rev().copied().flatten().collect();
         for ((point, _), answer) in cases.iter().zip(&answers) {
             let Some((gbps, ns)) = *answer else { continue };
             compared.push(ComparedPoint {
@@ -112,10 +116,13 @@ pub fn compare(
 }
 
 /// How far a point is from a curve: the least, over the curve, of the larger part by which traffic or latency differ.
+/// Below its least load a curve is flat.
 fn apart(point: &LoadedPoint, curve: &[(f64, f64)]) -> f64 {
     let (gbps, ns) = (point.bandwidth.get().ln(), point.latency.get().ln());
     let far = |(x, y): (f64, f64)| (x - gbps).abs().max((y - ns).abs());
-    let places: Vec<(f64, f64)> = curve.iter().map(|(g, n)| (g.ln(), n.ln())).collect();
+    let no_load = curve.first().map(|(_, n)| (NO_LOAD.ln(), n.ln()));
+    let on_curve = curve.iter().map(|(g, n)| (g.ln(), n.ln()));
+    let places: Vec<(f64, f64)> = no_load.into_iter().chain(on_curve).collect();
     let between = places.windows(2).flat_map(|pair| {
         let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
         (0..=PLACES).map(move |n| {

@@ -6,6 +6,7 @@
 
 use weir_model::access::{Op, Pattern};
 use weir_model::document::{Beside, Point};
+use weir_model::machine::MachineKind;
 use weir_model::published::measured::{Curve, Traffic};
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
@@ -60,8 +61,8 @@ impl Evidence {
         self.singles.is_empty() && self.curves.is_empty()
     }
 
-    /// Adds the points of a run. Those with another tenant on another tier are left out.
-    pub fn add_points(&mut self, points: &[Point]) {
+    /// Adds the points of a run on a machine. Those with another tenant on another tier are left out.
+    pub fn add_points(&mut self, points: &[Point], machine: MachineKind) {
         self.singles.extend(points.iter().filter_map(Single::of));
         for point in points.iter().filter(|p| p.experiment == "loaded") {
             let (Some(beside), Some(ns)) = (&point.beside, &point.ns) else {
@@ -74,7 +75,8 @@ impl Evidence {
                 continue;
             };
             let loaded = LoadedPoint {
-                pause: Some(beside.pause_ns),
+                // A host's threads may lose their processor: their load is what they drew.
+                pause: Some(beside.pause_ns).filter(|_| machine == MachineKind::Sim),
                 bandwidth,
                 latency: ns.mean,
                 half: point.ci95.map(Nanos),

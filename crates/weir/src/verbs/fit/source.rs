@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use weir_lab::fit::Evidence;
 use weir_model::document::{BenchDocument, Point};
-use weir_model::machine::Identity;
+use weir_model::machine::{Identity, MachineKind};
 use weir_model::platform::Platform;
 use weir_model::published::measured::{self, Curve};
 use weir_model::published::mlc_output::{self, MlcOptions};
@@ -77,7 +77,7 @@ impl Known {
             self.add(&shown, curves);
         } else if head.split(',').any(|column| column == "experiment") {
             let points = points_of_csv(name, &text)?;
-            self.points(&shown, &points);
+            self.points(&shown, &points, MachineKind::Sim);
         } else {
             let clock = said.clock.unwrap_or(Gigahertz(1.0));
             let curves = measured::parse(name, &text, clock).map_err(told)?;
@@ -133,15 +133,16 @@ impl Known {
                 "{from} is of another machine than the run before it; fit one machine at a time"
             )));
         }
+        let kind = machine.kind;
         self.machine = Some(machine);
         self.topology = Some(bench.header.topology);
-        self.points(from, &bench.points);
+        self.points(from, &bench.points, kind);
         Ok(())
     }
 
-    fn points(&mut self, from: &str, points: &[Point]) {
+    fn points(&mut self, from: &str, points: &[Point], machine: MachineKind) {
         self.name(from);
-        self.evidence.add_points(points);
+        self.evidence.add_points(points, machine);
     }
 
     fn add(&mut self, from: &str, curves: Vec<Curve>) {
