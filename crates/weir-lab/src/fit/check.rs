@@ -16,7 +16,7 @@ use crate::{Lab, LabError, Load, PointSpec};
 /// A curve is checked at so many of its points at most.
 const MOST_POINTS: usize = 24;
 /// Places on a piece of the model's curve at which its distance from a point is taken.
-const PLACES: u32 = 32;
+const PLACES: u32 = 256;
 
 /// Traffic in GB/s that delays nobody.
 const NO_LOAD: f64 = 1e-3;
