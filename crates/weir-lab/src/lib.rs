@@ -22,6 +22,7 @@ pub mod curve;
 mod drift;
 mod error;
 pub mod figure;
+pub mod fit;
 pub mod grouped;
 pub mod interplay;
 pub mod lab;

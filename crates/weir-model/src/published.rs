@@ -9,6 +9,7 @@ use crate::diagnostic::{Mistakes, quote};
 use crate::toml::{self, Table};
 
 pub mod measured;
+pub mod mlc_output;
 
 /// Rows that a file may have.
 const MOST_ROWS: usize = 10_000;

@@ -11,6 +11,7 @@ use weir_model::workload::Workload;
 
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_lab::Outcome;
+use weir_lab::fit::Fitted;
 use weir_lab::interplay::Matrix;
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
@@ -453,6 +454,7 @@ kinds! {
     CountersListDocument => "weir counters list",
     PlatformsDocument => "weir platforms list",
     PlatformDocument => "weir platforms show",
+    Of<Fitted> => "weir platforms fit",
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
     Of<WorkloadCost> => "weir workload run",

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use weir_insight::studies::tune::Interleave;
+use weir_lab::fit::Fit;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
@@ -134,6 +135,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | RunAlone::VERB
             | Reproduce::VERB
             | Vary::VERB
+            | Fit::VERB
             | Regulate::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"

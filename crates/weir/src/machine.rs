@@ -211,6 +211,14 @@ pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Test
 /// # Errors
 /// A part is unknown, or its file cannot be read or has mistakes.
 pub fn compose(on: &str) -> Result<Platform> {
+    Ok(compose_with(on)?.1)
+}
+
+/// The same with the library that has its files.
+///
+/// # Errors
+/// As [`compose`].
+pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
     let on = without_spaces(on);
     let mut library = Library::builtin();
     let mut terms = Vec::new();
@@ -233,9 +241,10 @@ pub fn compose(on: &str) -> Result<Platform> {
             terms.push(term.to_owned());
         }
     }
-    library
+    let platform = library
         .compose(&terms.join("+"))
-        .map_err(|error| Failure::Request(anyhow!(error).context("--on")))
+        .map_err(|error| Failure::Request(anyhow!(error).context("--on")))?;
+    Ok((library, platform))
 }
 
 /// The host or device that a single name or the path of a TOML file stands for; `None` if it is
@@ -266,7 +275,21 @@ fn add(library: &mut Library, path: &str, text: &str) -> Result<String> {
         library.add(path, text)?;
         Ok::<_, Mistakes>(definition.name().to_owned())
     };
-    read(library).map_err(|mistakes| Failure::request(mistakes.to_string()))
+    let name = read(library).map_err(|mistakes| Failure::request(mistakes.to_string()))?;
+    // The devices that a host comes with may be files beside it, as `weir platforms fit` writes them.
+    let Some(Definition::Host(host)) = library.get(&name) else {
+        return Ok(name);
+    };
+    for device in host.default_devices.clone() {
+        let beside = Path::new(path).with_file_name(format!("{device}.toml"));
+        if library.get(&device).is_none() && beside.is_file() {
+            let text = read_platform_file(&beside)?;
+            let file = beside.display().to_string();
+            let added = library.add(&file, &text).map(drop);
+            added.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
+        }
+    }
+    Ok(name)
 }
 
 /// The text of a platform file; a file that is far too large is not read to its end.

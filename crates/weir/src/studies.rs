@@ -9,6 +9,7 @@ use weir_insight::studies::calibrate::Calibrate;
 use weir_insight::studies::explain::Explain;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
+use weir_lab::fit::{Fit, Fitted};
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
@@ -72,6 +73,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),
+    Reader::of::<Fitted>(Fit::VERB),
     Reader::of::<Points>(Planned::VERB),
 ];
 

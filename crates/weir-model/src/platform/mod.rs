@@ -9,6 +9,7 @@ mod assemble;
 mod check;
 mod compose;
 mod device;
+mod draft;
 mod embedded;
 mod host;
 mod key;
@@ -29,6 +30,7 @@ pub use assemble::Definition;
 pub(crate) use assemble::Values;
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub use draft::{Draft, steps};
 pub use host::{
     Accelerator, BandwidthAllocation, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, L1Cache,
     L2Cache, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,

@@ -41,9 +41,15 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Loads only.
+    pub const READS: Self = Self {
+        op: Op::Ld,
+        mix: None,
+    };
+
     /// MLC's `-W`: 0 stands for reads only; in the others temporal stores write, and each reads its
     /// line first, so that 1:1 is stores alone.
-    fn of_mlc(w: u32) -> Option<Self> {
+    pub fn of_mlc(w: u32) -> Option<Self> {
         let (op, mix) = match w {
             0 => (Op::Ld, None),
             2 => (Op::St, Some((1, 1))),

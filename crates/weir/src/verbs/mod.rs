@@ -6,6 +6,7 @@ pub mod completions;
 pub mod counters;
 pub mod doctor;
 pub mod explain;
+pub mod fit;
 pub mod interplay;
 pub mod man;
 pub mod place;

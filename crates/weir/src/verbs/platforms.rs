@@ -12,7 +12,7 @@ use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::output::{Column, Table, print, to_csv, to_json};
-use crate::verbs::check_files;
+use crate::verbs::{check_files, fit};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,8 @@ use crate::verbs::check_files;
 Examples:
   weir platforms list
   weir platforms show emr2s+cxl-a
-  weir platforms check my-device.toml")]
+  weir platforms check my-device.toml
+  weir platforms fit last -o my-server.toml")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -44,17 +45,20 @@ enum What {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Make the file of a machine from what was measured on it.
+    Fit(Box<fit::Args>),
 }
 
-/// Lists, shows or checks.
+/// Lists, shows, checks or fits.
 ///
 /// # Errors
-/// An expression names no machine, or a file has mistakes.
+/// An expression names no machine, a file has mistakes, or figures give no machine.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
         What::List => list(context.global.format),
         What::Show { platform } => show(platform, context.global.format),
         What::Check { files } => check_files(files, context.global.format, &name_in),
+        What::Fit(args) => fit::run(args, context),
     }
 }
 

@@ -1,0 +1,168 @@
+//! `weir platforms fit`: the file of a machine from what was measured on it.
+//!
+//! Three steps. Parameters that are measured figures are taken over ([`direct`]). Assumed ones on which latency under
+//! load depends are tried over their range, each with one tier and one tenant's load, and set where the figures tell
+//! their values apart ([`search`]). Then the model of the machine meets every point of the evidence, also those that
+//! were held out ([`check`]). No figure with two tenants is used: a chase is what an instrument times its load with.
+
+mod check;
+mod direct;
+mod evidence;
+mod outcome;
+mod search;
+mod twin;
+
+pub use direct::{Single, What};
+pub use evidence::{Evidence, LoadedCurve, LoadedPoint};
+pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, Part, PlatformText};
+pub use twin::Twin;
+
+use weir_model::machine::Testbed;
+use weir_model::platform::{Library, Platform, Provenance};
+
+use crate::study::Study;
+use crate::{Lab, LabError, PointSpec};
+
+/// How models are made.
+pub type OpenModel = fn(&Platform) -> Result<Box<dyn Testbed>, String>;
+
+/// A machine to fit, and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// Platforms and defaults that are known.
+    pub library: Library,
+    /// The files as far as the machine, a base or the user say them.
+    pub twin: Twin,
+    /// What was measured.
+    pub evidence: Evidence,
+    /// `KEY=VALUE` that the user gave, which count more than figures.
+    pub given: Vec<String>,
+    /// Whether parameters that no figure is are left as they are.
+    pub quick: bool,
+    /// How models are made.
+    pub open: OpenModel,
+}
+
+impl Study for Fit {
+    const VERB: &'static str = "platforms fit";
+    type Output = Fitted;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Fitted, LabError> {
+        let from = &self.evidence.from;
+        let mut twin = self.twin.clone();
+        let measured = direct::apply(&self.evidence.singles, from, &mut twin);
+        self.give(&mut twin)?;
+        twin.complete()?;
+        let host = twin.host(&self.library)?;
+        let mut held = direct::hold(&self.evidence.singles, from, &host, &mut twin);
+        let platform = twin.compose(&self.library)?;
+        held.extend(direct::links(
+            &self.evidence.singles,
+            from,
+            &platform,
+            &mut twin,
+        ));
+        self.give(&mut twin)?;
+        let platform = twin.compose(&self.library)?;
+        (self.open)(&platform).map_err(LabError::Nothing)?;
+        if lab.is_dry() {
+            return Err(LabError::Dry);
+        }
+        for reason in &self.evidence.left_out {
+            lab.warn(format!("left out: {reason}"));
+        }
+        let topology = platform.topology();
+        let mut known = [measured, held].concat();
+        if !self.quick {
+            known.extend(search::search(self, lab, &topology, &mut twin)?);
+        }
+        let compared = check::compare(self, lab, &topology, &twin)?;
+        Ok(Fitted {
+            parameters: listed(&twin, known),
+            checks: Fitted::checked(&compared),
+            compared,
+            files: twin
+                .drafts()
+                .map(|draft| PlatformText {
+                    name: draft.name.clone(),
+                    text: draft.text(),
+                })
+                .collect(),
+        })
+    }
+}
+
+impl Fit {
+    fn give(&self, twin: &mut Twin) -> Result<(), LabError> {
+        self.given.iter().try_for_each(|text| twin.set_given(text))
+    }
+
+    /// Bandwidth in GB/s and latency in ns of points on the model of these files; `None` for a point without a figure.
+    fn ask(
+        &self,
+        lab: &Lab<'_>,
+        twin: &Twin,
+        specs: &[PointSpec],
+    ) -> Result<Vec<Option<(f64, f64)>>, LabError> {
+        let platform = twin.compose(&self.library)?;
+        let testbed = (self.open)(&platform).map_err(LabError::Nothing)?;
+        let machine = testbed.open(lab.seed())?;
+        let (identity, topology) = (machine.identity(), machine.topology().clone());
+        drop(machine);
+        let inside = lab.inside();
+        let answers = inside.on(&*testbed, &identity, &topology).ask_all(specs)?;
+        let figure = |done: crate::Finished| {
+            let traffic = done.point.beside?.traffic_gbps?.get();
+            let ns = done.point.ns?.mean.get();
+            (traffic > 0.0 && ns > 0.0).then_some((traffic, ns))
+        };
+        Ok(answers.into_iter().map(figure).collect())
+    }
+}
+
+/// Every value of the files: those that were fitted as they were, the others by their provenance.
+fn listed(twin: &Twin, mut known: Vec<FittedParameter>) -> Vec<FittedParameter> {
+    for draft in twin.drafts() {
+        for (key, value, provenance) in draft.rows() {
+            if let Some(at) = known
+                .iter()
+                .position(|p| p.part == draft.name && p.key == key)
+            {
+                // What the user gave counts more than a figure.
+                if known.get(at).is_some_and(|p| p.value == value) {
+                    continue;
+                }
+                known.remove(at);
+            }
+            let (low, high, how, why) = match provenance {
+                Provenance::Source(source) => (None, None, How::Given, source),
+                Provenance::Assumed { low, high, why } => {
+                    (Some(low.clone()), Some(high.clone()), How::Assumed, why)
+                }
+            };
+            known.push(FittedParameter {
+                part: draft.name.clone(),
+                key: key.into(),
+                value: value.into(),
+                low,
+                high,
+                how,
+                why: why.clone(),
+            });
+        }
+    }
+    known
+}
+
+/// The middle of some values, the mean of the two middle ones of an even number; 0 of none.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let at = |n: usize| sorted.get(n).copied().unwrap_or_default();
+    match sorted.len() % 2 {
+        _ if sorted.is_empty() => 0.0,
+        0 => f64::midpoint(at(middle - 1), at(middle)),
+        _ => at(middle),
+    }
+}

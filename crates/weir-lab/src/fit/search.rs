@@ -1,0 +1,305 @@
+//! Assumed parameters on which latency under load depends: which of them the figures tell, and which they do not.
+//!
+//! Each is tried at both ends of its range. Where the model stays as near to the used points as their scatter, the
+//! figures do not identify it. Else values in between are tried, the nearest is taken, and those that are as near give
+//! its interval. One parameter after the other, each with one tier.
+
+use std::collections::BTreeMap;
+
+use weir_model::platform::{Definition, ParameterRow, Provenance, steps};
+use weir_model::topology::{TierName, Topology};
+
+use super::check::{noise, spec, telling};
+use super::evidence::LoadedPoint;
+use super::outcome::{FittedParameter, How};
+use super::twin::Twin;
+use super::{Fit, LoadedCurve};
+use crate::{Lab, LabError, PointSpec};
+
+/// Keys of a host that latency under load depends on, the strongest first.
+const HOST: [&str; 8] = [
+    "uncore.clusters",
+    "dram.nt_write",
+    "dram.read_queue",
+    "uncore.tor",
+    "dram.drain_at",
+    "dram.drain_to",
+    "dram.write_queue",
+    "dram.ranks",
+];
+/// Those of a device.
+const DEVICE: [&str; 9] = [
+    "controller",
+    "queue",
+    "read_limit",
+    "efficiency",
+    "ranks",
+    "drain_at",
+    "drain_to",
+    "write_buffer",
+    "reorder_window",
+];
+/// Values of a range that are tried.
+const STEPS: u32 = 5;
+/// Two distances are alike if they differ by less, whatever the scatter is.
+const LEAST: f64 = 0.01;
+/// A point that is far away counts no more than this.
+const FARTHEST: f64 = 1.0;
+
+/// Solves for what the figures tell.
+///
+/// # Errors
+/// The files describe no machine, or the work was stopped.
+pub fn search(
+    fit: &Fit,
+    lab: &Lab<'_>,
+    topology: &Topology,
+    twin: &mut Twin,
+) -> Result<Vec<FittedParameter>, LabError> {
+    let mut parts = vec![(None, TierName::dram())];
+    parts.extend(
+        twin.tiers()
+            .into_iter()
+            .map(|tier| (Some(tier.clone()), tier)),
+    );
+    let of_parts = parts.iter().map(|(part, _)| keys(part.as_ref()).len());
+    let total = of_parts.sum::<usize>() + fit.evidence.curves.len();
+    let mut done = Vec::new();
+    for (part, tier) in parts {
+        let curves = fit.evidence.curves.iter().filter(|c| c.tier == tier);
+        let cases: Vec<(&LoadedPoint, PointSpec)> = curves
+            .flat_map(|curve: &LoadedCurve| telling(curve).into_iter().map(move |p| (curve, p)))
+            .filter_map(|(curve, point)| Some((point, spec(curve, point, topology)?)))
+            .collect();
+        if cases.is_empty() {
+            continue;
+        }
+        let points: Vec<&LoadedPoint> = cases.iter().map(|(point, _)| *point).collect();
+        let mut one = Search {
+            fit,
+            lab,
+            points: &points,
+            specs: cases.iter().map(|(_, spec)| spec.clone()).collect(),
+            alike: noise(&points).max(LEAST),
+            at: f64::INFINITY,
+            assumed: BTreeMap::new(),
+        };
+        one.at = one.distance(twin)?;
+        for key in keys(part.as_ref()) {
+            if !lab.step(total) {
+                return Err(LabError::Stopped);
+            }
+            done.extend(one.solve(twin, part.as_ref(), key)?);
+        }
+        // What was solved first was solved with the others as they were assumed.
+        for key in keys(part.as_ref()) {
+            let name = twin
+                .draft_mut(part.as_ref())
+                .map(|draft| draft.name.clone());
+            let solved = |p: &FittedParameter| {
+                p.key == **key && Some(&p.part) == name.as_ref() && p.how == How::Solved
+            };
+            let Some(at) = done.iter().position(solved) else {
+                continue;
+            };
+            if !lab.step(total) {
+                return Err(LabError::Stopped);
+            }
+            if let Some(assumed) = one.assumed.get(*key).cloned() {
+                let value = done.get(at).map(|p| p.value.clone()).unwrap_or_default();
+                let before = twin.clone();
+                twin.set(part.as_ref(), key, &value, assumed);
+                if twin.compose(&fit.library).is_err() {
+                    *twin = before;
+                    continue;
+                }
+            }
+            if let Some(again) = one.solve(twin, part.as_ref(), key)? {
+                done.remove(at);
+                done.push(again);
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn keys(part: Option<&TierName>) -> &'static [&'static str] {
+    match part {
+        None => &HOST,
+        Some(_) => &DEVICE,
+    }
+}
+
+/// A search with the used points of one tier.
+struct Search<'a> {
+    fit: &'a Fit,
+    lab: &'a Lab<'a>,
+    points: &'a [&'a LoadedPoint],
+    specs: Vec<PointSpec>,
+    /// Distances are alike if they differ by less.
+    alike: f64,
+    /// Distance of the model as it is now.
+    at: f64,
+    /// What was said of each parameter that has been solved for since.
+    assumed: BTreeMap<String, Provenance>,
+}
+
+/// A value that was tried, and the model's distance with it.
+type Tried = (String, f64);
+
+impl Search<'_> {
+    /// Mean over the points of how far the model is from them, under the same load.
+    fn distance(&self, twin: &Twin) -> Result<f64, LabError> {
+        let answers = self.fit.ask(self.lab, twin, &self.specs)?;
+        let far = self.points.iter().zip(&answers).map(|(point, answer)| {
+            let Some((gbps, ns)) = *answer else {
+                return FARTHEST;
+            };
+            let (g, n) = (gbps / point.bandwidth.get(), ns / point.latency.get());
+            (g.ln().abs() + n.ln().abs()).min(FARTHEST)
+        });
+        Ok(far.sum::<f64>() / self.points.len().max(1) as f64)
+    }
+
+    /// The distance with another value; infinite where the value contradicts others.
+    fn with(
+        &self,
+        twin: &Twin,
+        part: Option<&TierName>,
+        key: &str,
+        value: &str,
+    ) -> Result<f64, LabError> {
+        let mut other = twin.clone();
+        other.set(part, key, value, Provenance::Source("tried".into()));
+        match self.distance(&other) {
+            Err(LabError::Nothing(_)) => Ok(f64::INFINITY),
+            distance => distance,
+        }
+    }
+
+    fn solve(
+        &mut self,
+        twin: &mut Twin,
+        part: Option<&TierName>,
+        key: &str,
+    ) -> Result<Option<FittedParameter>, LabError> {
+        let Some((row, values)) = self.range(twin, part, key)? else {
+            return Ok(None);
+        };
+        let Provenance::Assumed { low, high, why } = row.provenance.clone() else {
+            return Ok(None);
+        };
+        let mut tried: Vec<Tried> = Vec::new();
+        for value in values.iter().take(1).chain(values.iter().skip(1).last()) {
+            tried.push((value.clone(), self.with(twin, part, key, value)?));
+        }
+        let now = (row.value.clone(), self.at);
+        let reach = tried.iter().filter(|t| t.1.is_finite());
+        let reach = reach.map(|t| (t.1 - self.at).abs()).fold(0.0, f64::max);
+        if reach <= self.alike {
+            let why = format!(
+                "the figures do not tell: from one end of the range to the other the model's distance from them \
+                 changes by {:.1} %; {why}",
+                reach * 100.0
+            );
+            let provenance = Provenance::Assumed {
+                low: low.clone(),
+                high: high.clone(),
+                why: why.clone(),
+            };
+            let before = twin.clone();
+            let part = twin.set(part, key, &row.value, provenance);
+            // A default that is calculated may lie outside its range as it is written; it stays a default.
+            if twin.compose(&self.fit.library).is_err() {
+                *twin = before;
+                return Ok(None);
+            }
+            return Ok(part.map(|part| FittedParameter {
+                part,
+                key: key.into(),
+                value: row.value,
+                low: Some(low),
+                high: Some(high),
+                how: How::Assumed,
+                why,
+            }));
+        }
+        for value in values.iter().skip(1).rev().skip(1).rev() {
+            tried.push((value.clone(), self.with(twin, part, key, value)?));
+        }
+        if !tried.iter().any(|(value, _)| *value == now.0) {
+            tried.push(now.clone());
+        }
+        // In the order of the range; words stay as they are.
+        tried.sort_by(|a, b| number(&a.0).total_cmp(&number(&b.0)));
+        let Some(best) = tried.iter().min_by(|a, b| a.1.total_cmp(&b.1)).cloned() else {
+            return Ok(None);
+        };
+        // A value that was chosen with a reason stays where the figures say hardly more.
+        let best = match now.1 <= best.1 + self.alike / 2.0 {
+            true => now,
+            false => best,
+        };
+        let near = || {
+            tried
+                .iter()
+                .filter(|t| t.1 <= best.1 + self.alike || t.0 == best.0)
+        };
+        let end = |tried: Option<&Tried>| tried.map_or(best.0.clone(), |t| t.0.clone());
+        let ends = (end(near().next()), end(near().next_back()));
+        let why = format!(
+            "solved: latency under load on one tier, {}; the model's mean distance from the used points is {:.1} % \
+             with it, {:.1} % more at the worst end of {low} to {high}; {} to {} are as near",
+            self.fit.evidence.from,
+            best.1 * 100.0,
+            (reach * 100.0).min(999.0),
+            ends.0,
+            ends.1,
+        );
+        self.at = best.1;
+        self.assumed.insert(key.into(), row.provenance);
+        let part = twin.set(part, key, &best.0, Provenance::Source(why.clone()));
+        Ok(part.map(|part| FittedParameter {
+            part,
+            key: key.into(),
+            value: best.0,
+            low: Some(ends.0),
+            high: Some(ends.1),
+            how: How::Solved,
+            why,
+        }))
+    }
+
+    /// An assumed parameter as it is now, and the values to try; `None` where it has a source or no range.
+    fn range(
+        &self,
+        twin: &Twin,
+        part: Option<&TierName>,
+        key: &str,
+    ) -> Result<Option<(ParameterRow, Vec<String>)>, LabError> {
+        let platform = twin.compose(&self.fit.library)?;
+        let definition = match part {
+            None => Some(Definition::Host(Box::new(platform.host.clone()))),
+            Some(tier) => {
+                let at = twin.tiers().iter().position(|name| name == tier);
+                let device = at.and_then(|at| platform.devices.get(at));
+                device.map(|attached| Definition::Device(Box::new(attached.device.clone())))
+            }
+        };
+        let Some(definition) = definition else {
+            return Ok(None);
+        };
+        let mut rows = definition.parameters().into_iter();
+        let Some(row) = rows.find(|row| row.key == key && row.is_assumed()) else {
+            return Ok(None);
+        };
+        let values = steps(definition.kind(), &row, STEPS);
+        Ok((values.len() > 1).then_some((row, values)))
+    }
+}
+
+/// The number that a value begins with; 0 for a word. All values of a key have one unit.
+fn number(value: &str) -> f64 {
+    let digits = value.split(' ').next().unwrap_or_default();
+    digits.parse().unwrap_or(0.0)
+}
