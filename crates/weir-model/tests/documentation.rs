@@ -119,6 +119,8 @@ fn every_expression_in_the_documentation_is_a_machine() {
     library
         .add("our-card.toml", blocks(&document, "toml")[0])
         .unwrap();
+    let host = include_str!("../../../platforms/emr2s.toml");
+    library.add("my-server.toml", host).unwrap();
     let section = document.split("## Naming a machine").nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let mut seen = 0;
@@ -127,7 +129,8 @@ fn every_expression_in_the_documentation_is_a_machine() {
             .split('`')
             .nth(1)
             .unwrap()
-            .replace("./our-card.toml", "our-card");
+            .replace("./our-card.toml", "our-card")
+            .replace("./my-server.toml", "my-server");
         library.compose(&expression).unwrap();
         seen += 1;
     }
