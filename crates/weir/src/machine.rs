@@ -276,7 +276,7 @@ fn add(library: &mut Library, path: &str, text: &str) -> Result<String> {
         Ok::<_, Mistakes>(definition.name().to_owned())
     };
     let name = read(library).map_err(|mistakes| Failure::request(mistakes.to_string()))?;
-    // The devices that a host comes with may be files beside it, as `weir platforms fit` writes them.
+    // The devices that a host comes with may be files in the same folder, as `weir platforms fit` writes them.
     let Some(Definition::Host(host)) = library.get(&name) else {
         return Ok(name);
     };

@@ -1,4 +1,4 @@
-//! `weir platforms fit`: what is fitted to a model has the model's curves, the file works, and bad input is told.
+//! `weir platforms fit`: what is fitted to a model has the model's curves, the file works, and bad input is refused.
 
 mod common;
 
@@ -29,7 +29,7 @@ nt_write = "25 GB/s"
 idle = "150 ns"
 read = "20 GB/s"
 "#;
-/// Its card, which differs from the defaults in what curves under load tell.
+/// Its card, which differs from the defaults in what curves under load show.
 const CARD: &str = r#"
 kind = "cxl"
 summary = "A card with one rank"
@@ -150,7 +150,7 @@ fn outputs_of_mlc_are_read_with_a_base() {
 }
 
 #[test]
-fn bad_input_is_told_with_its_place_and_what_to_do() {
+fn bad_input_is_refused_with_its_place_and_what_to_do() {
     let place = Place::new();
     place.file("small.toml", SMALL);
     place.file("w0.txt", MLC);
@@ -210,10 +210,10 @@ fn bad_input_is_told_with_its_place_and_what_to_do() {
             "lower case",
         ),
     ] {
-        let told = place.run(words).expect(2).err();
+        let error = place.run(words).expect(2).err();
         assert!(
-            told.contains(expected),
-            "{words}: {expected:?} is not in:\n{told}"
+            error.contains(expected),
+            "{words}: {expected:?} is not in:\n{error}"
         );
     }
 }

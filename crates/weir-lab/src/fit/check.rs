@@ -18,7 +18,7 @@ const MOST_POINTS: usize = 24;
 /// Places on a piece of the model's curve at which its distance from a point is taken.
 const PLACES: u32 = 256;
 
-/// Traffic in GB/s that delays nobody.
+/// Traffic in GB/s that delays nothing.
 const NO_LOAD: f64 = 1e-3;
 
 /// What the traffic is called: `reads`, `3:1`, `nt_writes`, `2:1 nt`.
@@ -134,7 +134,7 @@ fn apart(point: &LoadedPoint, curve: &[(f64, f64)]) -> f64 {
     least.fold(f64::INFINITY, f64::min).exp_m1()
 }
 
-/// Used points that tell parameters apart at little cost: of a curve the least load, the most, and two on the way.
+/// Used points that distinguish parameters at little cost: of a curve the least load, the most, and two on the way.
 pub fn telling(curve: &LoadedCurve) -> Vec<&LoadedPoint> {
     let used: Vec<&LoadedPoint> = curve.points.iter().filter(|p| p.used).collect();
     let Some(top) = used.last() else { return used };

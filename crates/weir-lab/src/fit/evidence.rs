@@ -177,7 +177,7 @@ impl Evidence {
             for curve in self.curves.iter_mut().filter(|c| c.tier == tier) {
                 let before = curve.points.len();
                 curve.points.retain(|p| p.latency.get() >= limit);
-                // What is left of a curve that is mostly of caches is no curve.
+                // If most points of a curve met a cache, the others are dropped too.
                 if curve.points.len() * 2 < before {
                     curve.points.clear();
                 }

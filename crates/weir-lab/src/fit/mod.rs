@@ -1,9 +1,9 @@
 //! `weir platforms fit`: the file of a machine from what was measured on it.
 //!
 //! Three steps. Parameters that are measured figures are taken over (`direct`). Assumed ones on which latency under
-//! load depends are tried over their range, each with one tier and one tenant's load, and set where the figures tell
-//! their values apart (`search`). Then the model of the machine meets every point of the evidence, also those that
-//! were held out (`check`). No figure with two tenants is used: a chase is what an instrument times its load with.
+//! load depends are tried over their range, each with one tier and one tenant's load, and set where the figures
+//! distinguish their values (`search`). Then the model of the machine is compared with every point of the evidence, also
+//! with those that were held out (`check`). No figure with two tenants is used: a chase is what an instrument times its load with.
 
 mod check;
 mod direct;

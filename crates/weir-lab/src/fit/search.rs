@@ -1,4 +1,4 @@
-//! Assumed parameters on which latency under load depends: which of them the figures tell, and which they do not.
+//! Assumed parameters on which latency under load depends: which of them the figures identify, and which they do not.
 //!
 //! Each is tried at both ends of its range. Where the model stays as near to the used points as their scatter, the
 //! figures do not identify it. Else values in between are tried, the nearest is taken, and those that are as near give
@@ -46,7 +46,7 @@ const LEAST: f64 = 0.01;
 /// A point that is far away counts no more than this.
 const FARTHEST: f64 = 1.0;
 
-/// Solves for what the figures tell.
+/// Solves for what the figures identify.
 ///
 /// # Errors
 /// The files describe no machine, or the work was stopped.
@@ -198,7 +198,7 @@ impl Search<'_> {
         let reach = reach.map(|t| (t.1 - self.at).abs()).fold(0.0, f64::max);
         if reach <= self.alike {
             let why = format!(
-                "the figures do not tell: from one end of the range to the other the model's distance from them \
+                "the figures do not identify it: from one end of the range to the other the model's distance from them \
                  changes by {:.1} %; {why}",
                 reach * 100.0
             );

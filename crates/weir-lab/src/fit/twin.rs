@@ -234,7 +234,7 @@ impl Twin {
     /// The machine that the files describe now.
     ///
     /// # Errors
-    /// A value is none for its key, or contradicts others.
+    /// A value is not possible for its key, or contradicts others.
     pub fn compose(&self, library: &Library) -> Result<Platform, LabError> {
         let mut library = library.clone();
         let failed = |mistakes: Mistakes| {

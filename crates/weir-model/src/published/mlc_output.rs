@@ -114,13 +114,13 @@ fn command(words: &str, curve: &mut Curve, said: MlcOptions) -> Result<(), Strin
             let traffic = w.parse().ok().and_then(Traffic::of_mlc);
             curve.traffic = match (said.traffic, traffic) {
                 (None, Some(traffic)) => traffic,
-                (None, None) => return Err(format!("-W{} is no traffic that is known", quote(&w))),
+                (None, None) => return Err(format!("-W{} is not a known traffic", quote(&w))),
                 (Some(_), _) => curve.traffic,
             };
         } else if let Some(cores) = value("-k") {
             let threads = cores_of(&cores);
             curve.threads = match (said.threads, threads) {
-                (None, None) => return Err(format!("-k{} is no list of cores", quote(&cores))),
+                (None, None) => return Err(format!("-k{} is not a list of cores", quote(&cores))),
                 (said, threads) => said.or(threads),
             };
         }
@@ -142,7 +142,7 @@ fn row(line: &str) -> Result<CurvePoint, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, ns, mb_s] = fields[..] else {
         return Err(format!(
-            "`{}` is no row of inject delay, latency and bandwidth",
+            "`{}` is not a row of inject delay, latency and bandwidth",
             quote(line)
         ));
     };
@@ -207,12 +207,8 @@ Delay\t(ns)\tMB/sec
                 "fast",
                 "Latency (ns) is `fast`, but a positive number is wanted\n --> log.txt:9:1",
             ),
-            (
-                "-W5",
-                "-W9",
-                "-W9 is no traffic that is known\n --> log.txt:2:1",
-            ),
-            ("-k1-8", "-k8-1", "-k8-1 is no list of cores"),
+            ("-W5", "-W9", "-W9 is not a known traffic\n --> log.txt:2:1"),
+            ("-k1-8", "-k8-1", "-k8-1 is not a list of cores"),
             ("Inject\t", "In\t", "there is no table of inject delay"),
         ] {
             let text = OUTPUT.replace(from, to);

@@ -70,7 +70,7 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     };
     let allocated = thread.allocated;
     if allocated == 0 && core.throttle.is_empty() {
-        // Nothing holds them back, so they need no queue.
+        // No allocation limits them, so they need no queue.
         for n in 0..core.asks.len() {
             let ask = core.asks[n];
             core.throttle.pass(&ask);

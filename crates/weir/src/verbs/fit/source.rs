@@ -73,14 +73,15 @@ impl Known {
             let stem = path
                 .file_stem()
                 .map_or(shown.clone(), |n| n.to_string_lossy().into_owned());
-            let curves = mlc_output::parse(name, &text, &stem, said.mlc).map_err(told)?;
+            let curves = mlc_output::parse(name, &text, &stem, said.mlc).map_err(refused)?;
             self.add(&shown, curves);
         } else if head.split(',').any(|column| column == "experiment") {
             let points = points_of_csv(name, &text)?;
-            self.points(&shown, &points, MachineKind::Sim);
+            // A CSV does not say whether the machine is a model, whose pauses would be its load.
+            self.points(&shown, &points, MachineKind::Host);
         } else {
             let clock = said.clock.unwrap_or(Gigahertz(1.0));
-            let curves = measured::parse(name, &text, clock).map_err(told)?;
+            let curves = measured::parse(name, &text, clock).map_err(refused)?;
             if head.starts_with("platform,") && said.clock.is_none() {
                 return Err(Failure::request(format!(
                     "{name} counts latency in core cycles; add --base PLATFORM or --clock GHZ for the clock of \
@@ -96,7 +97,7 @@ impl Known {
         let wrong = |error: serde_json::Error| {
             let (line, column) = (error.line(), error.column());
             Failure::request(format!(
-                "{name}:{line}:{column}: no export of a run: {error}; write one with `weir runs export RUN -o FILE`"
+                "{name}:{line}:{column}: this is not an export of a run: {error}; write one with `weir runs export RUN -o FILE`"
             ))
         };
         let value: Value = serde_json::from_str(text).map_err(wrong)?;
@@ -162,7 +163,7 @@ impl Known {
     /// Gives each logged curve its tier, and applies the rule of what is held out.
     ///
     /// # Errors
-    /// Nobody says which tier a curve is of, or there is nothing to fit.
+    /// The tier of a curve is not known, or there is nothing to fit.
     pub fn settle(mut self, said: &Said, base: Option<&Platform>) -> Result<Self> {
         for (file, curve) in std::mem::take(&mut self.curves) {
             let place = match curve.at.as_str() {
@@ -217,7 +218,7 @@ fn tier_of(base: &Platform, curve: &Curve) -> Option<TierName> {
     device.map(TierName::cxl)
 }
 
-fn told(mistakes: weir_model::platform::Mistakes) -> Failure {
+fn refused(mistakes: weir_model::platform::Mistakes) -> Failure {
     Failure::request(mistakes.to_string())
 }
 
