@@ -71,10 +71,13 @@ pub fn machine(insight: &Insight) -> Markup {
         section class="machine" {
             h2 { (insight.machine()) " "
                 @if let Some(kind) = kind { span class={ "kind " (kind) } { (kind) } } }
-            p { (head.processor) ": " (subject(&insight.shown)) }
+            p {
+                @if !head.processor.is_empty() { (head.processor) ": " }
+                (subject(&insight.shown))
+            }
             p class="small" {
                 (insight.origin()) " · " (insight.verb) " · took " (seconds(head.elapsed_s))
-                @if kind.is_some() { " · digest " (head.machine.digest) }
+                @if !head.machine.digest.is_empty() { " · digest " (head.machine.digest) }
             }
             p class="small" { code { (insight.command) } }
             @if head.partial {

@@ -104,7 +104,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         quick: args.quick,
         open,
     };
-    let chosen = Chosen::of_models();
+    let mut chosen = Chosen::of_models();
+    chosen.identity.name.clone_from(&name);
     let done = Job::once(context, &chosen, Fit::VERB).run(&study)?;
     write(&args.output, &done.document.output)?;
     show(context, &done.document, Some(done.run))?;
