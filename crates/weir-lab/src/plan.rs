@@ -254,12 +254,17 @@ impl PointSpec {
         Some(tenants)
     }
 
-    /// The seed of this point in a sweep of seed `seed`. It depends on what the point is and on
-    /// nothing else, so that a point gives one result alone, in any sweep, and at any place in it.
+    /// The seed of this point in a sweep of seed `seed`. It depends on what the point is and on nothing
+    /// else, so that a point gives one result alone, in any sweep, and at any place in it. A bandwidth beside
+    /// another load has the seed of the same load alone, since the two are compared: its memory lies alike,
+    /// and chance that moves both figures does not move their ratio (common random numbers).
     pub fn seed(&self, seed: u64) -> u64 {
-        // FNV-1a over the point's text, then the finaliser of SplitMix64 to spread every bit. Both
-        // are fixed for ever, which the standard library's hasher is not.
-        let text = self.to_string();
+        // FNV-1a over the text, then the finaliser of SplitMix64 to spread every bit. Both are fixed for
+        // ever, which the standard library's hasher is not.
+        let text = match self.load.pattern.is_timed() {
+            true => self.to_string(),
+            false => format!("{}: {}", self.experiment, self.load),
+        };
         let digest = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });

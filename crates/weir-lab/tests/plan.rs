@@ -144,11 +144,15 @@ proptest! {
     }
 
     #[test]
-    fn no_two_points_of_a_plan_share_chance(seed: u64) {
+    fn no_two_points_of_a_plan_share_chance_but_a_bandwidth_alone_and_beside_another(seed: u64) {
         let topology = Toy::default().topology();
         let plan = everything(&topology, false);
         let seeds: HashSet<u64> = plan.iter().map(|point| point.seed(seed)).collect();
         prop_assert_eq!(seeds.len(), plan.len());
+        for point in plan {
+            let beside = point.clone().beside(point.load.clone());
+            prop_assert_eq!(beside.seed(seed) == point.seed(seed), !point.load.pattern.is_timed());
+        }
     }
 }
 

@@ -22,37 +22,37 @@ impl Change {
         let means = |seen: Measured<'_>| steadiness::means(seen.record);
         let half = solo.point.ci95.zip(corun.point.ci95);
         Self::of_repetitions(&means(solo), &means(corun))
-            .or_else(|| Self::of_means((a, b), half, false))
+            .or_else(|| Self::of_windows((a, b), half))
     }
 
     /// From the means of repetitions alone and beside, two at least of either.
     ///
-    /// Where both were repeated often enough, each repetition beside is set against the one alone of
-    /// the same round, and the median tells: a machine that slows down for all of a round does not
-    /// change the ratio, and a round that somebody else disturbed is one of many. Otherwise the means
-    /// tell, with their intervals propagated.
+    /// Each repetition beside is set against the one alone of the same round: in it the memory of a model's
+    /// tenant lies alike, and a real machine is in the same state, so what moves both does not change the
+    /// ratio. Of few rounds the mean change tells, with Student's interval; of enough the median, which
+    /// a round that somebody else disturbed does not move.
     pub fn of_repetitions(alone: &[f64], beside: &[f64]) -> Option<Self> {
-        let of = |means: &[f64]| Estimate::of(means.iter().copied());
-        let (a, b) = (of(alone)?, of(beside)?);
-        let half = (a.ci95?, b.ci95?);
-        let means = Self::of_means((a.mean, b.mean), Some(half), true)?;
-        Some(Self::of_rounds(alone, beside).unwrap_or(means))
-    }
-
-    fn of_rounds(alone: &[f64], beside: &[f64]) -> Option<Self> {
         if alone.iter().any(|gbps| *gbps <= 0.0) {
             return None;
         }
-        let changes = alone.iter().zip(beside).map(|(a, b)| (b / a - 1.0) * 100.0);
-        let Median { median, low, high } = Median::of(changes)?;
+        let changes = || alone.iter().zip(beside).map(|(a, b)| (b / a - 1.0) * 100.0);
+        let (pct, between) = match Median::of(changes()) {
+            Some(Median { median, low, high }) => (median, (low, high)),
+            None => {
+                let Estimate { mean, ci95, .. } = Estimate::of(changes())?;
+                let half = ci95?;
+                (mean, (mean - half, mean + half))
+            }
+        };
         Some(Self {
-            pct: median,
-            between: Some((low, high)),
+            pct,
+            between: Some(between),
             repeated: true,
         })
     }
 
-    fn of_means((a, b): (f64, f64), half: Option<(f64, f64)>, repeated: bool) -> Option<Self> {
+    /// From one run each, with the intervals of its windows.
+    fn of_windows((a, b): (f64, f64), half: Option<(f64, f64)>) -> Option<Self> {
         if a <= 0.0 {
             return None;
         }
@@ -61,7 +61,7 @@ impl Change {
         Some(Self {
             pct,
             between: half.map(|half| (pct - half, pct + half)),
-            repeated,
+            repeated: false,
         })
     }
 
