@@ -21,8 +21,7 @@ impl Change {
         let (a, b) = (solo.point.gbps?.get(), corun.point.gbps?.get());
         let means = |seen: Measured<'_>| steadiness::means(seen.record);
         let half = solo.point.ci95.zip(corun.point.ci95);
-        Self::of_repetitions(&means(solo), &means(corun))
-            .or_else(|| Self::of_windows((a, b), half))
+        Self::of_repetitions(&means(solo), &means(corun)).or_else(|| Self::of_windows((a, b), half))
     }
 
     /// From the means of repetitions alone and beside, two at least of either.

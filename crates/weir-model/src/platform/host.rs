@@ -88,6 +88,8 @@ keys! {
         l1_store_gap: defaulted Cycles = "core.l1_store_gap", "1 clk", 0.1 to 100;
         /// Time between lines of a stream that come from L2.
         l2_gap: defaulted Cycles = "core.l2_gap", "2 clk", 0.1 to 100;
+        /// Time between lines of a stream that come from the last-level cache.
+        llc_gap: defaulted Cycles = "core.llc_gap", "6.3 clk", 0.1 to 100;
         /// Time of an atomic instruction on a line in L1.
         atomic: defaulted Cycles = "core.atomic", "20 clk", 1 to 1000;
     }
@@ -179,6 +181,8 @@ keys! {
         tor: defaulted u32 = "uncore.tor", "32", 1 to 1024;
         /// Ingress-queue entries of one slice.
         irq: defaulted u32 = "uncore.irq", "24", 1 to 1024;
+        /// Eviction buffers of a slice: lines that the last-level cache evicts wait there for memory.
+        eviction_buffers: defaulted u32 = "uncore.eviction_buffers", "1", 0 to 1024;
         /// What a just-flushed line adds to the next access.
         flushed_line: defaulted Nanos = "uncore.flushed_line", "165 ns", 0 to 10000;
         /// Share of the lines that another socket reads for ownership and their home then writes again for its memory directory; 0 without a directory.

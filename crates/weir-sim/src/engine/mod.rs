@@ -27,7 +27,7 @@ use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
 use crate::storage::Attached;
-use crate::uncore::{LastLevel, Request, Sender, Stage, Uncore};
+use crate::uncore::{Data, LastLevel, Request, Sender, Stage, Uncore};
 
 /// Accesses that hit private caches are handled in batches of this size, so that other cores are served in
 /// between.
@@ -106,11 +106,13 @@ impl Engine {
                 match stage {
                     Stage::Answered => {
                         let (request, at, taken) = self.uncore.release(id, time);
-                        if let Some(t) = taken {
+                        if request.data != Data::Passed
+                            && let Some(t) = self.uncore.evicted(id, &request, time)
+                        {
                             self.write_back_taken(t as usize, time);
                         }
-                        if request.held {
-                            self.write_back_taken(request.thread as usize, time);
+                        if let Some(t) = taken {
+                            self.write_back_taken(t as usize, time);
                         }
                         self.answered(&request, time, at);
                     }
@@ -371,6 +373,10 @@ impl Engine {
             self.displace(t, request.index, request.place(), at);
         }
         let thread = &mut self.threads[t];
+        if self.uncore.keeps_lines() && thread.allocated == 0 && request.waits_for_tier() {
+            // It was issued as soon as a line that the last-level cache has.
+            thread.next_issue += thread.limits.gap.saturating_sub(self.params.core.llc_gap);
+        }
         thread.outstanding -= 1;
         thread.window.complete(request.index);
         thread.progress.accesses += 1;
@@ -473,6 +479,10 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
     if thread.is_plain && thread.unending {
         return pump_plain(thread, from, uncore, time);
     }
+    let gap = match uncore.keeps_lines() {
+        true => thread.limits.gap.min(params.core.llc_gap),
+        false => thread.limits.gap,
+    };
     let mut budget = BATCH;
     while thread.may_issue() {
         let ahead = thread.is_ahead();
@@ -502,7 +512,7 @@ fn pump_stream(thread: &mut Thread, t: usize, uncore: &mut Uncore, params: &Para
             continue;
         }
         let allocated = thread.allocated * crossings(thread.op);
-        thread.next_issue = paced(thread.next_issue, time, thread.limits.gap, allocated);
+        thread.next_issue = paced(thread.next_issue, time, gap, allocated);
         let kind = match ahead {
             false => thread.kinds[0],
             true => thread.kinds[1 + usize::from(thread.is_far_ahead())],

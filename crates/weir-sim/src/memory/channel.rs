@@ -241,9 +241,10 @@ impl Channel {
         at
     }
 
-    /// Puts a line into the write queue at `at`, where it has an entry.
+    /// Puts a line into the write queue at `at`, where it has an entry. Returns whether it took the bus from reads
+    /// for a turn of writes.
     #[inline]
-    pub fn enter(&mut self, line: u64, at: Ps) {
+    pub fn enter(&mut self, line: u64, at: Ps) -> bool {
         let (bank, row) = self.map.locate(line);
         self.counts.writes += 1;
         self.pending.push(PendingWrite {
@@ -257,9 +258,11 @@ impl Channel {
             true => (self.config.drain_alone as usize).min(self.drain_to),
             false => 0,
         };
-        if self.pending.len() >= self.drain_at - fewer {
+        let drains = self.pending.len() >= self.drain_at - fewer;
+        if drains {
             self.drain(at, self.drain_to - fewer);
         }
+        drains && !alone
     }
 
     /// Opens a row for a column access; returns when its data may start.

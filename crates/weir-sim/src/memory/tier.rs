@@ -507,7 +507,7 @@ impl Tier {
         let waiting = &mut self.buffers[number];
         let channel = &mut self.channels[number];
         if waiting.is_empty() && channel.has_room(now) {
-            channel.enter(within, now);
+            let _ = channel.enter(within, now);
         } else {
             if waiting.is_empty() {
                 self.due.push((number as u32, channel.next_room()));
@@ -532,11 +532,15 @@ impl Tier {
                 return None;
             }
             let next = self.buffers[channel].pop_front()?;
-            self.channels[channel].enter(next.within, now);
+            let is_turn = self.channels[channel].enter(next.within, now);
             // Events of one bucket of the wheel come in any order.
             self.counts.device_time += now.saturating_sub(next.since);
             let d = &mut self.devices[way];
             d.buffered -= 1;
+            if is_turn {
+                self.go_on_writing(channel, way, now);
+            }
+            let d = &mut self.devices[way];
             if let Some((ticket, line, since)) = d.unbuffered.pop_front() {
                 self.counts.device_time += now.saturating_sub(since);
                 if let Some(done) = self.arrive(ticket, line, now, shared) {
@@ -545,6 +549,26 @@ impl Tier {
             }
         }
         None
+    }
+
+    /// Reads wait for a turn of writes: it goes on with lines of the write buffer, which get the entries that it
+    /// frees, so that a controller whose buffer is full does not let reads overtake it again at once.
+    fn go_on_writing(&mut self, number: usize, way: usize, now: Ps) {
+        let most = self.config.channel.write_queue;
+        for _ in 0..most {
+            let Some(next) = self.buffers[number].pop_front() else {
+                return;
+            };
+            let channel = &mut self.channels[number];
+            let at = match channel.has_room(now) {
+                true => now,
+                false => channel.next_room().max(now),
+            };
+            channel.has_room(at);
+            let _ = channel.enter(next.within, at);
+            self.counts.device_time += at.saturating_sub(next.since);
+            self.devices[way].buffered -= 1;
+        }
     }
 
     /// A channel for whose write queue a line began to wait, and when to call [`Tier::refill`] for it. To be

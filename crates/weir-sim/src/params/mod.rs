@@ -78,6 +78,8 @@ pub struct CoreParams {
     pub l1_load_gap: Ps,
     pub l1_store_gap: Ps,
     pub l2_gap: Ps,
+    /// The same of lines that the last-level cache has.
+    pub llc_gap: Ps,
     /// Time of an atomic instruction that has its line.
     pub atomic: Ps,
     /// Fill buffers that the L1 prefetchers leave to demand.
@@ -161,6 +163,7 @@ pub struct UncoreParams {
     /// Requests that wait for a tier from which the L2 prefetchers run less far ahead.
     pub busy: u32,
     pub irq: u32,
+    pub eviction_buffers: u32,
     pub hop: Ps,
     /// Slice time of a hit, and the time until a miss is known.
     pub hit: Ps,
@@ -342,6 +345,7 @@ fn core_params(host: &Host) -> CoreParams {
         l1_load_gap: ps(c.clock.time(*c.l1_load_gap)),
         l1_store_gap: ps(c.clock.time(*c.l1_store_gap)),
         l2_gap: ps(c.clock.time(*c.l2_gap)),
+        llc_gap: ps(c.clock.time(*c.llc_gap)),
         atomic: ps(c.clock.time(*c.atomic)),
         l1_spares: (f64::from(*c.line_fill_buffers) * *host.prefetch.l1_spares) as u32,
         private: PrivateConfig {
@@ -400,6 +404,7 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
         tor: *host.uncore.tor,
         busy: (f64::from(slices * *host.uncore.tor) * *host.prefetch.busy_at) as u32,
         irq: *host.uncore.irq,
+        eviction_buffers: *host.uncore.eviction_buffers,
         hop,
         hit: ps(hit),
         // Tags are read before data: after half of a hit's time a miss is known.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use weir_model::counters::CounterSet;
 
 use super::llc::{ALL_WAYS, LastLevel};
-use super::request::{Credit, Pool, Request, RequestId, Residence, Sender, Stage};
+use super::request::{Credit, Data, Pool, Request, RequestId, Residence, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
@@ -101,7 +101,9 @@ impl Uncore {
             wheel: Wheel::new(),
             pool: Pool::default(),
             mesh,
-            slices: (0..slices).map(|_| Slice::new(u.tor, u.irq)).collect(),
+            slices: (0..slices)
+                .map(|_| Slice::new(u.tor, u.irq, u.eviction_buffers))
+                .collect(),
             links: (0..u.slices)
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
@@ -468,9 +470,9 @@ impl Uncore {
     }
 
     /// A write-back goes into the last-level cache and evicts another line, or goes through to memory; the
-    /// entry is held until memory has what is written there. If memory can accept it, the core's part ends
-    /// here; if not, the data stays in the core's buffer until memory accepts it. Returns the thread whose
-    /// buffer is free.
+    /// entry is held until memory has what is written there. If memory or an eviction buffer of the slice can
+    /// accept it, the core's part ends here; if not, the data stays in the core's buffer until one can.
+    /// Returns the thread whose buffer is free.
     fn admit_write_back(&mut self, id: RequestId, now: Ps) -> Taken {
         let request = &mut self.pool[id];
         let after = now + self.params.uncore.lookup;
@@ -512,11 +514,41 @@ impl Uncore {
         self.pmu.tor(request.class).up(now);
         request.stage = Stage::Answered;
         let there = sent_over(self.links.get_mut(request.slice as usize), after);
-        if !self.write(id, line, there) {
-            self.pool[id].held = true;
+        match self.write(id, line, there) {
+            true => Some(self.end_write_back(id, now)),
+            false => self.buffer(id, now),
+        }
+    }
+
+    /// Memory cannot accept the line of a write-back: an eviction buffer of its slice takes it, or it stays in
+    /// the core's buffer. Returns the thread whose buffer is free.
+    fn buffer(&mut self, id: RequestId, now: Ps) -> Taken {
+        let request = &mut self.pool[id];
+        if !self.slices[request.slice as usize].evict(id) {
+            request.data = Data::Core;
             return None;
         }
+        request.data = Data::Slice;
         Some(self.end_write_back(id, now))
+    }
+
+    /// Memory has the line of a write-back that waited, and was [released](Self::release). Returns the threads whose
+    /// buffers are free: its own, or the one of the write-back that gets its eviction buffer.
+    #[cold]
+    #[inline(never)]
+    pub fn evicted(&mut self, id: RequestId, request: &Request, now: Ps) -> Taken {
+        let buffered = request.data == Data::Slice;
+        let next = self.slices[request.slice as usize].evicted(id, buffered);
+        if !buffered {
+            let core = &mut self.pmu.cores[request.thread as usize];
+            core.ended(request.kind, now.saturating_sub(request.issued));
+            return Some(request.thread);
+        }
+        let next = next?;
+        self.pool[next].data = Data::Slice;
+        // It may still be on its path to the slice.
+        let at = now.max(self.arrival(&self.pool[next]));
+        Some(self.end_write_back(next, at))
     }
 }
 

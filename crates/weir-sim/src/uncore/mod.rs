@@ -7,4 +7,4 @@ mod tor;
 
 pub use agents::{Io, Taken, Uncore};
 pub use llc::{ALL_WAYS, LastLevel};
-pub use request::{Request, Residence, Sender, Stage};
+pub use request::{Data, Request, Residence, Sender, Stage};

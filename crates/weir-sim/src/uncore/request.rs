@@ -65,6 +65,17 @@ pub enum Credit {
     Write,
 }
 
+/// Where the data of a write-back waits for memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// Nowhere: memory accepted it at once, or the cache has it. So it is for all other requests.
+    Passed,
+    /// In a buffer of its core.
+    Core,
+    /// In an eviction buffer of its slice; the core's part has ended.
+    Slice,
+}
+
 /// A request. It fits one line of the processor's cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
@@ -97,9 +108,8 @@ pub struct Request {
     pub residence: Residence,
     /// Its credit.
     pub credit: Credit,
-    /// Whether it is a write-back that memory could not accept at once, so that it holds the core's buffer
-    /// until memory has the line.
-    pub held: bool,
+    /// Where the data of a write-back waits that memory could not accept at once.
+    pub data: Data,
 }
 
 impl Request {
@@ -129,7 +139,7 @@ impl Request {
             class: TorClass::Hit,
             residence: Residence::Tags,
             credit: Credit::None,
-            held: false,
+            data: Data::Passed,
         }
     }
 
@@ -146,7 +156,7 @@ impl Request {
             _ if self.kind as usize >= Kind::COUNT => false,
             Stage::Wakes | Stage::Refills => false,
             Stage::Waits => true,
-            _ => self.kind.is_read() || self.held,
+            _ => self.kind.is_read() || self.data == Data::Core,
         }
     }
 

@@ -9,6 +9,8 @@
 //! (RRQ). One entry beyond the table is reserved for them: two full tables whose requests wait for each other
 //! would wait for ever. The number of entries that silicon reserves for them is not public.
 
+use std::collections::VecDeque;
+
 use super::request::{NO_REQUEST, Pool, RequestId};
 
 /// One slice.
@@ -24,6 +26,9 @@ pub struct Slice {
     /// Requests of the other socket: waiting, and in the table.
     remote_waiting: u32,
     remote_inside: u32,
+    /// Eviction buffers that are free, and write-backs in the table that wait for one, in order.
+    evictions: u32,
+    evicting: VecDeque<RequestId>,
 }
 
 /// Requests in order of arrival, linked by `next`.
@@ -60,7 +65,7 @@ impl Line {
 
 impl Slice {
     /// An empty slice with this many entries of each queue.
-    pub fn new(tor: u32, irq: u32) -> Self {
+    pub fn new(tor: u32, irq: u32, evictions: u32) -> Self {
         Self {
             entries: tor,
             used: 0,
@@ -70,6 +75,8 @@ impl Slice {
             remote: Line::EMPTY,
             remote_waiting: 0,
             remote_inside: 0,
+            evictions,
+            evicting: VecDeque::new(),
         }
     }
 
@@ -112,6 +119,28 @@ impl Slice {
         }
         self.waiting -= 1;
         self.own.pop(pool)
+    }
+
+    /// Memory cannot accept the line of a write-back: it takes an eviction buffer, or waits for one.
+    pub fn evict(&mut self, id: RequestId) -> bool {
+        if self.evictions > 0 {
+            self.evictions -= 1;
+            return true;
+        }
+        self.evicting.push_back(id);
+        false
+    }
+
+    /// Memory has the line of a write-back, in an eviction buffer or not. Returns the write-back that gets the
+    /// buffer.
+    pub fn evicted(&mut self, id: RequestId, buffered: bool) -> Option<RequestId> {
+        if !buffered {
+            self.evicting.retain(|&waits| waits != id);
+            return None;
+        }
+        let next = self.evicting.pop_front();
+        self.evictions += u32::from(next.is_none());
+        next
     }
 
     /// Requests in the ingress queue.
@@ -204,7 +233,7 @@ mod tests {
             arrivals in prop::collection::vec(any::<bool>(), 1..400),
         ) {
             let mut pool = Pool::default();
-            let mut slice = Slice::new(entries, irq);
+            let mut slice = Slice::new(entries, irq, 0);
             let (mut arrived, mut admitted, mut inside) = (0u32, Vec::new(), 0u32);
             for arrives in arrivals {
                 if arrives {
@@ -229,6 +258,36 @@ mod tests {
                 prop_assert!(slice.used() <= entries && slice.queued() <= irq);
             }
             prop_assert!(admitted.is_sorted());
+        }
+
+        #[test]
+        fn eviction_buffers_are_given_in_order_and_never_more_than_there_are(
+            buffers in 0u32..6,
+            arrivals in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..200),
+        ) {
+            let mut slice = Slice::new(32, 24, buffers);
+            let (mut waiting, mut inside) = (Vec::new(), Vec::new());
+            for (id, (arrives, which)) in arrivals.into_iter().enumerate() {
+                let id = id as RequestId;
+                if arrives {
+                    match slice.evict(id) {
+                        true => inside.push(id),
+                        false => waiting.push(id),
+                    }
+                } else if !inside.is_empty() {
+                    let done = inside.remove(which.index(inside.len()));
+                    let next = slice.evicted(done, true);
+                    prop_assert_eq!(next, waiting.first().copied());
+                    inside.extend(next);
+                    waiting.drain(..usize::from(next.is_some()));
+                } else if !waiting.is_empty() {
+                    // Memory may have the line of one that waits in its core.
+                    let done = waiting.remove(which.index(waiting.len()));
+                    prop_assert_eq!(slice.evicted(done, false), None);
+                }
+                prop_assert!(inside.len() as u32 <= buffers);
+                prop_assert!(waiting.is_empty() || inside.len() as u32 == buffers);
+            }
         }
     }
 }

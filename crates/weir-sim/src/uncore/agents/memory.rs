@@ -89,12 +89,6 @@ impl Uncore {
         let tier = &mut self.targets[request.tier as usize].tier;
         match tier.write(id, line, at, &mut self.shared) {
             Written::Queued { done, waited } => {
-                let holder = match request.kind {
-                    Kind::Remote => request.index as RequestId,
-                    _ => id,
-                };
-                let holder = &mut self.pool[holder];
-                holder.held |= waited && holder.kind.holds_buffer();
                 self.written(id, done);
                 return !waited;
             }
@@ -121,10 +115,6 @@ impl Uncore {
         let request = &self.pool[id];
         if request.kind == Kind::Remote {
             return self.written_for_far(id, done);
-        }
-        if request.held {
-            let core = &mut self.pmu.cores[request.thread as usize];
-            core.ended(request.kind, done - request.issued);
         }
         self.wheel.push(done, id, &mut self.pool);
     }

@@ -12,7 +12,7 @@ use crate::line::{Kind, Place};
 use crate::memory::{FarLimit, Peers};
 use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
-use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
+use crate::uncore::request::{Credit, Data, Request, RequestId, Sender, Stage};
 
 /// The connection of two sockets.
 pub struct Sockets {
@@ -194,7 +194,9 @@ impl Uncore {
         let request = &mut self.pool[id];
         if request.stage != Stage::Pulled {
             request.stage = Stage::Abroad;
-            request.held = request.kind.holds_buffer();
+            if request.kind.holds_buffer() {
+                return self.buffer(id, at);
+            }
         }
         None
     }
@@ -251,14 +253,13 @@ impl Uncore {
         }
         let sent = self.write(remote, line, now);
         let request = &mut self.pool[id];
-        if !request.kind.holds_buffer() || request.held {
+        if !request.kind.holds_buffer() || request.data != Data::Passed {
             return None;
         }
-        if !sent {
-            request.held = true;
-            return None;
+        match sent {
+            true => Some(self.end_write_back(id, now)),
+            false => self.buffer(id, now),
         }
-        Some(self.end_write_back(id, now))
     }
 
     /// A tier has read a line for the other socket.
@@ -337,10 +338,6 @@ impl Uncore {
             return;
         }
         request.stage = Stage::Answered;
-        if request.held {
-            let core = &mut self.pmu.cores[request.thread as usize];
-            core.ended(request.kind, back - request.issued);
-        }
         self.wheel.push(back, id, &mut self.pool);
     }
 
