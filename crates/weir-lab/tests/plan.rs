@@ -127,13 +127,20 @@ proptest! {
     }
 
     #[test]
-    fn a_mix_is_read_back_from_its_name_and_its_load_has_its_share(reads in 1_u32..40, writes in 1_u32..40) {
-        prop_assume!(reads >= writes);
-        let mix: Mix = format!("{reads}:{writes}").parse().unwrap();
+    fn a_mix_is_read_back_from_its_name_and_its_load_has_its_share(
+        reads in 1_u32..40,
+        writes in 1_u32..40,
+        non_temporal: bool,
+    ) {
+        prop_assume!(non_temporal || reads >= writes);
+        let store = if non_temporal { "nt" } else { "" };
+        let mix: Mix = format!("{reads}:{writes}{store}").parse().unwrap();
         prop_assert_eq!(mix.to_string().parse::<Mix>().unwrap(), mix);
         let share = f64::from(reads) / f64::from(reads + writes);
         let load = mix.load(&TierName::dram(), 4, Bytes::mib(64));
         prop_assert!((load.read_share() - share).abs() < 1e-12, "{} {}", load, load.read_share());
+        prop_assert_eq!(load.op, if non_temporal { Op::NtSt } else { Op::St });
+        prop_assert_eq!(Mix::named(load.op, load.read_share()), mix.to_string());
     }
 
     #[test]
@@ -314,8 +321,20 @@ fn a_loaded_latency_and_a_shared_line_need_two_cores() {
 #[test]
 fn an_impossible_mix_says_why() {
     let error = "1:2".parse::<Mix>().unwrap_err();
-    assert!(error.contains("1:1, or nt_writes"), "{error}");
-    for text in ["", ":", "3:", "0:0", "1:1:1", "-1:1", "9999999999:1"] {
+    assert!(error.contains("the most is 1:1"), "{error}");
+    assert!(error.contains("1:2nt"), "{error}");
+    for text in [
+        "",
+        ":",
+        "3:",
+        "0:0",
+        "1:1:1",
+        "-1:1",
+        "9999999999:1",
+        "nt",
+        "1:0nt",
+        "2:1ntnt",
+    ] {
         let error = text.parse::<Mix>().unwrap_err();
         assert!(error.contains("is no mix"), "{text}: {error}");
     }
@@ -327,6 +346,7 @@ fn an_impossible_mix_says_why() {
         })
     );
     assert_eq!("nt-writes".parse(), Ok(Mix::Posted));
+    assert_eq!("0:1nt".parse(), Ok(Mix::Posted));
 }
 
 #[test]
