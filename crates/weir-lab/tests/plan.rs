@@ -14,6 +14,7 @@ use weir_lab::studies::all;
 use weir_lab::{LabError, Load, PointSpec, PointStudy as _};
 use weir_lab::{bandwidth, latency, loaded, movement, random, share, stream, tail};
 use weir_model::access::{Locality, Op, Pattern, Timing};
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
@@ -301,6 +302,26 @@ fn loads_grow_from_idle_to_no_pause_about_the_limit_of_the_tier() {
             .any(|pause| (pause / limit - 1.0).abs() < 0.01)
     );
     assert!((pauses[0] / limit - 16.0).abs() < 0.1, "{pauses:?}");
+}
+
+#[test]
+fn loads_at_random_leave_the_caches_far_behind_and_keep_their_rate() {
+    let topology = Toy::default().topology();
+    let options = loaded::Loaded {
+        mixes: vec!["1:3nt".parse().unwrap()],
+        pattern: loaded::Order::Random,
+        arrivals: Arrivals::Open,
+        ..loaded::Loaded::default()
+    };
+    let plan = options.plan(&topology).unwrap();
+    for load in plan.iter().filter_map(|point| point.beside.as_ref()) {
+        assert_eq!(
+            (load.pattern, load.arrivals),
+            (Pattern::RandomLine, Arrivals::Open)
+        );
+        let footprint = load.working_set.get() * u64::from(load.threads);
+        assert!(footprint >= 20 * caches_in_reach(&topology, load.threads).get());
+    }
 }
 
 #[test]

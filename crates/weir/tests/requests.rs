@@ -357,6 +357,8 @@ fn a_request_that_an_experiment_cannot_meet_is_refused() {
     for (arguments, words) in [
         (&["loaded", "--mix", "1:2"][..], &["1:2", "1:2nt"][..]),
         (&["loaded", "--pause", "5 GB"], &["5 GB"]),
+        (&["loaded", "--arrivals", "often"], &["often", "open"]),
+        (&["loaded", "--pattern", "chase"], &["chase", "random"]),
         (&["loaded", "--threads", "32"], &["32 threads", "31"]),
         (&["random", "--block", "100B"], &["100 B", "64 B"]),
         (

@@ -200,7 +200,8 @@ fn traffic_of(beside: &Beside) -> Option<Traffic> {
             .as_ref()
             .is_none_or(|from| *from == beside.tier)
         && beside.cache_ways.is_none()
-        && beside.socket == 0;
+        && beside.socket == 0
+        && beside.arrivals.is_closed();
     let op = beside.op;
     let mix = match op {
         Op::Ld => None,

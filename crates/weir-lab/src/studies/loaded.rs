@@ -9,6 +9,9 @@
 //! A mix is what crosses the memory interface, and says which store writes: a temporal store reads
 //! its line before it writes it back, so that stores alone are one read for each write; a
 //! non-temporal store reads nothing, so that any ratio is possible.
+//!
+//! Lines arrive after a pause, as with these two instruments, or at a fixed rate (`Arrivals`); and
+//! the threads that load go through their memory in order or at random.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,11 +21,12 @@ use weir_model::document::{Beside, Point};
 use weir_model::machine::MachineKind;
 use weir_model::platform::Library;
 use weir_model::published::measured::Curve;
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::read_limits;
-use crate::bandwidth::working_set;
+use crate::bandwidth::{beyond_caches, working_set};
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
 use crate::theory::traffic_limit;
@@ -95,7 +99,7 @@ impl Mix {
         }
     }
 
-    /// Threads on a tier that draw this mix.
+    /// Threads on a tier that draw this mix in order.
     pub fn load(self, tier: &TierName, threads: u32, set: Bytes) -> Load {
         let op = match self {
             Mix::Reads => Op::Ld,
@@ -171,6 +175,39 @@ impl FromStr for Mix {
     }
 }
 
+weir_model::named! {
+    /// The order in which threads that load go through their memory.
+    #[derive(Default)]
+    pub enum Order {
+        /// Line by line.
+        #[default]
+        Sequential = "sequential",
+        /// Each line anywhere in the working set.
+        Random = "random",
+    }
+}
+
+impl Order {
+    const fn pattern(self) -> Pattern {
+        match self {
+            Order::Sequential => Pattern::Sequential,
+            Order::Random => Pattern::RandomLine,
+        }
+    }
+}
+
+/// Random lines come back before all others were touched: with working sets this many times the
+/// caches together, at most a twentieth of them hit.
+const TIMES_CACHES_AT_RANDOM: u64 = 20;
+
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    Arrivals::named(text).ok_or_else(|| format!("`{text}` is neither closed nor open"))
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    Order::named(text).ok_or_else(|| format!("`{text}` is neither sequential nor random"))
+}
+
 /// Where the limit of a tier is known, pauses go from half to sixteen times the one at which the
 /// threads would ask for all of it, in steps of half an octave, ...
 const OCTAVES_ABOUT_LIMIT: (f64, f64) = (-1.0, 4.0);
@@ -215,6 +252,12 @@ pub struct Loaded {
     /// Pauses of each loading thread between two lines [default: a series].
     #[arg(long = "pause", value_delimiter = ',', value_name = "TIME")]
     pub pauses: Vec<Nanos>,
+    /// What a pause is counted from: the line before (closed), or when that was due (open).
+    #[arg(long, value_name = "closed|open", default_value_t, value_parser = arrivals)]
+    pub arrivals: Arrivals,
+    /// Lines of the threads that load: sequential or random.
+    #[arg(long, value_name = "ORDER", default_value_t, value_parser = order)]
+    pub pattern: Order,
     /// Two mixes and fewer pauses.
     #[arg(long)]
     pub quick: bool,
@@ -243,8 +286,14 @@ impl PointStudy for Loaded {
             points.push(idle.clone());
             for mix in or_usual(&self.mixes, mixes) {
                 for threads in or_usual(&Threads::all(&self.threads), &[most]) {
-                    let set = working_set(topology, tier, threads);
-                    let load = mix.load(&tier.name, threads, set);
+                    let set = match self.pattern {
+                        Order::Sequential => working_set(topology, tier, threads),
+                        Order::Random => {
+                            beyond_caches(topology, tier, threads, TIMES_CACHES_AT_RANDOM)
+                        }
+                    };
+                    let mut load = mix.load(&tier.name, threads, set);
+                    (load.pattern, load.arrivals) = (self.pattern.pattern(), self.arrivals);
                     let mut pauses = pauses(tier, &load, self);
                     pauses.sort_by(|a, b| b.get().total_cmp(&a.get()));
                     pauses.dedup();
@@ -258,7 +307,8 @@ impl PointStudy for Loaded {
 
     fn case(point: &Point) -> Option<String> {
         let beside = point.beside.as_ref()?;
-        Some(Mix::named(beside.op, beside.read_share))
+        let mix = Mix::named(beside.op, beside.read_share);
+        Some(mix + how(beside))
     }
 
     fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
@@ -414,16 +464,28 @@ fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
         .collect()
 }
 
-/// Loads of one curve: the instruction, its share of reads, and the threads.
-type Kind = (Op, f64, u32);
+/// Loads of one curve: the instruction, its share of reads, how lines follow each other, and the
+/// threads.
+type Kind = (Op, f64, &'static str, u32);
 
 fn kind(beside: &Beside) -> Kind {
-    (beside.op, beside.read_share, beside.threads)
+    (beside.op, beside.read_share, how(beside), beside.threads)
+}
+
+/// How lines follow each other, unless in order and after a pause.
+fn how(beside: &Beside) -> &'static str {
+    let in_order = beside.pattern == Pattern::Sequential.name();
+    match (in_order, beside.arrivals) {
+        (true, Arrivals::Closed) => "",
+        (true, Arrivals::Open) => ", at a fixed rate",
+        (false, Arrivals::Closed) => ", at random",
+        (false, Arrivals::Open) => ", at random and a fixed rate",
+    }
 }
 
 fn verdict(
     tier: &TierName,
-    (op, read_share, threads): Kind,
+    (op, read_share, how, threads): Kind,
     alone: &Point,
     curve: &[(f64, f64, &Point)],
 ) -> Option<Verdict> {
@@ -456,7 +518,7 @@ fn verdict(
         Severity::Note,
         format!("{tier} under load"),
         format!(
-            "latency beside {threads} thread{}, {:.0} % reads{}, {bends}; {at_peak:.0} ns there",
+            "latency beside {threads} thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
             if threads == 1 { "" } else { "s" },
             read_share * 100.0,
             match op.is_posted() && read_share > 0.0 {
@@ -519,12 +581,14 @@ fn logged(points: &[Point], about: About<'_>) -> Vec<Overlay> {
             continue;
         };
         let known = |o: &Overlay| o.tier == beside.tier && o.like == *case;
-        if beside.tier != point.tier || overlays.iter().any(known) {
+        // Instruments pause after each line.
+        let comparable = beside.tier == point.tier && beside.arrivals.is_closed();
+        if !comparable || overlays.iter().any(known) {
             continue;
         }
         let same = curves.iter().filter(|(tier, curve)| {
             *tier == beside.tier
-                && !curve.random
+                && curve.random == (beside.pattern != Pattern::Sequential.name())
                 && curve.traffic.op.is_posted() == beside.op.is_posted()
                 && (curve.traffic.read_share() - beside.read_share).abs() < SAME_SHARE
         });
