@@ -194,8 +194,8 @@ impl Reads {
         } else {
             0.0
         };
-        let read_by_op = if op == Op::Ld { touched } else { owned };
-        let written = if op == Op::Ld { 0.0 } else { touched };
+        let read_by_op = if op.is_load() { touched } else { owned };
+        let written = if op.is_load() { 0.0 } else { touched };
         (loaded + read_by_op) / (loaded + read_by_op + written)
     }
 }

@@ -240,6 +240,17 @@ fn in_flight(platform: &weir_model::platform::Platform, threads: u32) -> f64 {
 }
 
 #[test]
+fn a_non_temporal_load_of_ordinary_memory_is_a_load() {
+    let seen = |op| {
+        let mut tenant = stream(op, "cxl0", 0..4);
+        tenant.name = "loads".into();
+        let seen = steady(&bed(MACHINE), &[tenant]);
+        (seen.0.counters.clone(), seen.accesses(0))
+    };
+    assert_eq!(seen(Op::NtLd), seen(Op::Ld));
+}
+
+#[test]
 fn a_thread_makes_up_for_nothing_while_it_may_not_run() {
     let part = |arrivals| {
         let tenant = stream(Op::Ld, "cxl0", 0..2)

@@ -67,7 +67,7 @@ pub(super) fn at_start(
                 tiers.join(", loaded ones on ")
             ));
         }
-        if stream.op != Op::Ld && stream.op != Op::Cas {
+        if !stream.op.is_load() && stream.op != Op::Cas {
             say("stored words differ and are not zero".into());
         }
         if let Some(text) = describe_pattern(stream.pattern) {
