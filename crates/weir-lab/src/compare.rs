@@ -163,6 +163,7 @@ fn name_without_size(point: &Point) -> String {
             b.threads,
             b.read_share.to_bits(),
             pause.to_bits(),
+            b.arrivals,
         )
     });
     let size = match point.experiment.as_str() {

@@ -138,6 +138,7 @@ fn unmeasured_beside(load: &Load) -> Beside {
         cache_ways: load.ways,
         read_share: load.read_share(),
         pause_ns: load.pause,
+        arrivals: load.arrivals,
         gbps: None,
         traffic_gbps: None,
     }

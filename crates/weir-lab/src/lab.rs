@@ -438,7 +438,7 @@ impl<'a> Lab<'a> {
         let refused = asked.iter().find_map(lacks);
         let uses = |spec: &PointSpec, op: Op| spec.loads().any(|load| load.op == op);
         let mut notes = self.notes();
-        for op in Op::ALL.into_iter().chain([Op::Dsa]).chain(Op::STORAGE) {
+        for op in Op::ALL.into_iter().chain(Op::BY_NAME).chain(Op::STORAGE) {
             if let Some(capability) = missing(op)
                 && plan.iter().any(|spec| uses(spec, op))
             {
@@ -468,7 +468,7 @@ fn needed(op: Op) -> Option<Feature> {
         Op::Dsa => Some(Feature::Dsa),
         Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => Some(Feature::Storage),
         Op::StClwb => Some(Feature::Clwb),
-        Op::Ld | Op::St | Op::NtSt | Op::Cas => None,
+        Op::Ld | Op::NtLd | Op::St | Op::NtSt | Op::Cas => None,
     }
 }
 

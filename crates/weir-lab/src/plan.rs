@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::machine::Goal;
-use weir_model::tenant::{Placement, Reads, Stream, Tenant, Work};
+use weir_model::tenant::{Arrivals, Placement, Reads, Stream, Tenant, Work};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -53,6 +53,9 @@ pub struct Load {
     /// How long each thread pauses between two lines.
     #[serde(default)]
     pub pause: Nanos,
+    /// What the pause is counted from.
+    #[serde(default, skip_serializing_if = "Arrivals::is_closed")]
+    pub arrivals: Arrivals,
     /// What one sample covers, where the pattern is timed.
     #[serde(default)]
     pub timing: Timing,
@@ -82,6 +85,7 @@ impl Load {
             working_set,
             reads: None,
             pause: Nanos(0.0),
+            arrivals: Arrivals::Closed,
             timing: Timing::default(),
             prefetch: true,
             ways: None,
@@ -172,6 +176,7 @@ impl Load {
                 working_set: self.working_set,
                 reads: self.reads.clone(),
                 pause: self.pause,
+                arrivals: self.arrivals,
                 timing: self.timing,
             }),
             cores: cores.to_vec(),
@@ -314,6 +319,7 @@ impl fmt::Display for Load {
             working_set,
             reads,
             pause,
+            arrivals,
             timing,
             prefetch,
             ways,
@@ -363,7 +369,10 @@ impl fmt::Display for Load {
             )?;
         }
         if pause.get() > 0.0 {
-            write!(f, ", pausing {} ns a line", pause.get())?;
+            match arrivals {
+                Arrivals::Closed => write!(f, ", pausing {} ns a line", pause.get())?,
+                Arrivals::Open => write!(f, ", a line due every {} ns", pause.get())?,
+            }
         }
         if let Some(mask) = ways {
             write!(f, ", in cache ways {mask:#x}")?;

@@ -64,10 +64,10 @@ struct Wires {
 impl Wires {
     /// For one instruction, once the caches are full.
     fn of(op: Op) -> Self {
-        let reads = op == Op::Ld || op.reads_for_ownership();
+        let reads = op.is_load() || op.reads_for_ownership();
         Self {
             read: if reads { 1.0 } else { 0.0 },
-            written: if op == Op::Ld { 0.0 } else { 1.0 },
+            written: if op.is_load() { 0.0 } else { 1.0 },
         }
     }
 

@@ -13,6 +13,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::document::{Beside, Point, Record};
 use weir_model::interplay::{Cause, Cell, ChangeClass};
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{GbPerSec, Nanos};
 
@@ -109,6 +110,7 @@ fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, 
             cache_ways: None,
             read_share: 0.0,
             pause_ns: Nanos(0.0),
+            arrivals: Arrivals::Closed,
             gbps: Some(GbPerSec(10.0)),
             traffic_gbps: None,
         };

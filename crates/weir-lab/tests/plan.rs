@@ -14,6 +14,7 @@ use weir_lab::studies::all;
 use weir_lab::{LabError, Load, PointSpec, PointStudy as _};
 use weir_lab::{bandwidth, latency, loaded, movement, random, share, stream, tail};
 use weir_model::access::{Locality, Op, Pattern, Timing};
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
@@ -127,13 +128,20 @@ proptest! {
     }
 
     #[test]
-    fn a_mix_is_read_back_from_its_name_and_its_load_has_its_share(reads in 1_u32..40, writes in 1_u32..40) {
-        prop_assume!(reads >= writes);
-        let mix: Mix = format!("{reads}:{writes}").parse().unwrap();
+    fn a_mix_is_read_back_from_its_name_and_its_load_has_its_share(
+        reads in 1_u32..40,
+        writes in 1_u32..40,
+        non_temporal: bool,
+    ) {
+        prop_assume!(non_temporal || reads >= writes);
+        let store = if non_temporal { "nt" } else { "" };
+        let mix: Mix = format!("{reads}:{writes}{store}").parse().unwrap();
         prop_assert_eq!(mix.to_string().parse::<Mix>().unwrap(), mix);
         let share = f64::from(reads) / f64::from(reads + writes);
         let load = mix.load(&TierName::dram(), 4, Bytes::mib(64));
         prop_assert!((load.read_share() - share).abs() < 1e-12, "{} {}", load, load.read_share());
+        prop_assert_eq!(load.op, if non_temporal { Op::NtSt } else { Op::St });
+        prop_assert_eq!(Mix::named(load.op, load.read_share()), mix.to_string());
     }
 
     #[test]
@@ -301,6 +309,26 @@ fn loads_grow_from_idle_to_no_pause_about_the_limit_of_the_tier() {
 }
 
 #[test]
+fn loads_at_random_leave_the_caches_far_behind_and_keep_their_rate() {
+    let topology = Toy::default().topology();
+    let options = loaded::Loaded {
+        mixes: vec!["1:3nt".parse().unwrap()],
+        pattern: loaded::Order::Random,
+        arrivals: Arrivals::Open,
+        ..loaded::Loaded::default()
+    };
+    let plan = options.plan(&topology).unwrap();
+    for load in plan.iter().filter_map(|point| point.beside.as_ref()) {
+        assert_eq!(
+            (load.pattern, load.arrivals),
+            (Pattern::RandomLine, Arrivals::Open)
+        );
+        let footprint = load.working_set.get() * u64::from(load.threads);
+        assert!(footprint >= 20 * caches_in_reach(&topology, load.threads).get());
+    }
+}
+
+#[test]
 fn a_loaded_latency_and_a_shared_line_need_two_cores() {
     let topology = Toy {
         cores: 1,
@@ -318,8 +346,20 @@ fn a_loaded_latency_and_a_shared_line_need_two_cores() {
 #[test]
 fn an_impossible_mix_says_why() {
     let error = "1:2".parse::<Mix>().unwrap_err();
-    assert!(error.contains("1:1, or nt_writes"), "{error}");
-    for text in ["", ":", "3:", "0:0", "1:1:1", "-1:1", "9999999999:1"] {
+    assert!(error.contains("the most is 1:1"), "{error}");
+    assert!(error.contains("1:2nt"), "{error}");
+    for text in [
+        "",
+        ":",
+        "3:",
+        "0:0",
+        "1:1:1",
+        "-1:1",
+        "9999999999:1",
+        "nt",
+        "1:0nt",
+        "2:1ntnt",
+    ] {
         let error = text.parse::<Mix>().unwrap_err();
         assert!(error.contains("is no mix"), "{text}: {error}");
     }
@@ -331,6 +371,7 @@ fn an_impossible_mix_says_why() {
         })
     );
     assert_eq!("nt-writes".parse(), Ok(Mix::Posted));
+    assert_eq!("0:1nt".parse(), Ok(Mix::Posted));
 }
 
 #[test]

@@ -55,13 +55,13 @@ proptest! {
             read: GbPerSec(read), write: GbPerSec(write), total: GbPerSec(total),
             idle: None, basis: String::new(),
         };
-        for op in Op::ALL {
+        for op in Op::ALL.into_iter().chain([Op::NtLd]) {
             let limit = bandwidth_limit(op, &limits).0.get();
             prop_assert!(limit * op.traffic_factor() <= total + 1e-9);
-            if op == Op::Ld || op.reads_for_ownership() {
+            if op.is_load() || op.reads_for_ownership() {
                 prop_assert!(limit <= read);
             }
-            if op != Op::Ld {
+            if !op.is_load() {
                 prop_assert!(limit <= write);
             }
         }

@@ -17,6 +17,9 @@ use crate::units::Bytes;
 pub enum Op {
     /// Ordinary load.
     Ld,
+    /// Load with the hint that the line will not be used again (`movntdqa`, `ldnp`). In ordinary (write-back)
+    /// memory processors are free to ignore it (Intel SDM volume 2, MOVNTDQA), and then it is a load.
+    NtLd,
     /// Temporal store: reads the line for ownership, writes it back later.
     St,
     /// Temporal store followed by `clwb`: the line is written back at once.
@@ -45,9 +48,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every instruction of the core, in the order in which tables list them. An accelerator is
-    /// none of them.
+    /// The instructions of the core that are measured unless others are named, in the order in which tables list
+    /// them. An accelerator is none of them.
     pub const ALL: [Op; 6] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt, Op::Movdir64b, Op::Cas];
+
+    /// Everything else that touches memory: by name only.
+    pub const BY_NAME: [Op; 2] = [Op::NtLd, Op::Dsa];
 
     /// Every request to a storage device.
     pub const STORAGE: [Op; 4] = [Op::RandRead, Op::RandWrite, Op::SeqRead, Op::SeqWrite];
@@ -56,6 +62,7 @@ impl Op {
     pub const fn name(self) -> &'static str {
         match self {
             Op::Ld => "ld",
+            Op::NtLd => "nt_ld",
             Op::St => "st",
             Op::StClwb => "st_clwb",
             Op::NtSt => "nt_st",
@@ -66,6 +73,20 @@ impl Op {
             Op::RandWrite => "randwrite",
             Op::SeqRead => "seqread",
             Op::SeqWrite => "seqwrite",
+        }
+    }
+
+    /// Whether it reads a line and writes none.
+    pub const fn is_load(self) -> bool {
+        matches!(self, Op::Ld | Op::NtLd)
+    }
+
+    /// What a processor that ignores the hint of a non-temporal load executes.
+    #[must_use]
+    pub const fn without_load_hint(self) -> Self {
+        match self {
+            Op::NtLd => Op::Ld,
+            other => other,
         }
     }
 
@@ -103,7 +124,7 @@ impl fmt::Display for Op {
 /// A name that is no instruction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no instruction is called `{0}`; known are ld, st, st_clwb, nt_st, movdir64b, cas and dsa, and for \
+    "no instruction is called `{0}`; known are ld, nt_ld, st, st_clwb, nt_st, movdir64b, cas and dsa, and for \
      storage randread, randwrite, seqread and seqwrite"
 )]
 pub struct UnknownOp(pub String);
@@ -120,7 +141,7 @@ impl FromStr for Op {
             .collect();
         Op::ALL
             .into_iter()
-            .chain([Op::Dsa])
+            .chain(Op::BY_NAME)
             .chain(Op::STORAGE)
             .find(|op| op.name().replace('_', "") == plain)
             .ok_or_else(|| UnknownOp(text.into()))
@@ -280,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_instruction_is_read_back_from_its_name() {
-        for op in Op::ALL.into_iter().chain([Op::Dsa]).chain(Op::STORAGE) {
+        for op in Op::ALL.into_iter().chain(Op::BY_NAME).chain(Op::STORAGE) {
             assert_eq!(op.name().parse(), Ok(op));
             assert_eq!(op.name().replace('_', "-").parse(), Ok(op));
             let json = serde_json::to_value(op).unwrap();

@@ -8,6 +8,7 @@ use crate::capability::Capability;
 use crate::counters::CounterSet;
 use crate::latency::LatencySummary;
 use crate::machine::Identity;
+use crate::tenant::Arrivals;
 use crate::topology::{TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
 
@@ -222,6 +223,9 @@ pub struct Beside {
     pub read_share: f64,
     /// How long each of its threads pauses between two lines, in ns.
     pub pause_ns: Nanos,
+    /// What the pause is counted from; absent for the line before.
+    #[serde(default, skip_serializing_if = "Arrivals::is_closed")]
+    pub arrivals: Arrivals,
     /// Bandwidth of its program, all threads together, in GB/s; absent if nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,

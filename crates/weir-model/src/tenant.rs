@@ -62,9 +62,35 @@ pub struct Stream {
     /// How long a thread is busy elsewhere between two lines; zero for as fast as it can.
     #[serde(default)]
     pub pause: Nanos,
+    /// What the pause is counted from.
+    #[serde(default, skip_serializing_if = "Arrivals::is_closed")]
+    pub arrivals: Arrivals,
     /// What one sample covers, where the pattern is timed.
     #[serde(default)]
     pub timing: Timing,
+}
+
+crate::named! {
+    /// What a stream's pause is counted from.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Arrivals {
+        /// From the line before: a thread that had to wait is later with all that follows, so that the load
+        /// falls when memory is slow.
+        #[default]
+        Closed = "closed",
+        /// From when the line before was due: lines are due at a fixed rate, and a thread that had to wait makes
+        /// up for it as fast as it can.
+        Open = "open",
+    }
+}
+
+impl Arrivals {
+    /// Whether a wait delays what follows.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self, Arrivals::Closed)
+    }
 }
 
 /// A command of the host.
@@ -86,8 +112,25 @@ impl Stream {
             working_set,
             reads: None,
             pause: Nanos(0.0),
+            arrivals: Arrivals::Closed,
             timing: Timing::default(),
         }
+    }
+}
+
+impl Stream {
+    /// Why its lines cannot be due at a fixed rate though it asks for that, if so.
+    pub fn never_open(&self) -> Option<String> {
+        let independent = matches!(
+            self.pattern,
+            Pattern::Sequential | Pattern::RandomLine | Pattern::RandomBlock { .. }
+        );
+        (self.arrivals == Arrivals::Open && !independent).then(|| {
+            format!(
+                "has accesses that wait for each other ({}), which cannot begin at a fixed rate",
+                self.pattern.name()
+            )
+        })
     }
 }
 
@@ -151,8 +194,8 @@ impl Reads {
         } else {
             0.0
         };
-        let read_by_op = if op == Op::Ld { touched } else { owned };
-        let written = if op == Op::Ld { 0.0 } else { touched };
+        let read_by_op = if op.is_load() { touched } else { owned };
+        let written = if op.is_load() { 0.0 } else { touched };
         (loaded + read_by_op) / (loaded + read_by_op + written)
     }
 }

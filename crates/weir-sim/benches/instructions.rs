@@ -1,8 +1,9 @@
 //! Instructions per line request, which other programs and the clock cannot change.
 //!
 //! `cargo bench -p weir-sim --bench instructions [NAME]` runs itself under `valgrind --tool=callgrind`, once
-//! with a window and once without, and divides the difference by the lines of the window. Without valgrind it
-//! says so and exits without an error.
+//! with a window and once without, and divides the difference by the lines of the window. It prints how far
+//! each count is from that of `instructions.csv`, and again those that are further than 3 %; none is an error.
+//! `WEIR_UPDATE=1` writes the file anew. Without valgrind it says so and exits without an error.
 
 use std::process::{Command, ExitCode};
 
@@ -12,6 +13,12 @@ use workloads::Workload;
 
 /// `NAME` or `NAME/warm`: what the process under valgrind runs.
 const TASK: &str = "WEIR_BENCH_TASK";
+
+/// The counts to compare with.
+const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions.csv");
+const HEAD: &str = "workload,instructions_per_line";
+/// A larger change is said again, in percent. Compilers and C libraries change counts by less.
+const LARGE: f64 = 3.0;
 
 fn main() -> ExitCode {
     if let Ok(task) = std::env::var(TASK) {
@@ -28,26 +35,67 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let wanted = args.iter().find(|a| !a.starts_with('-'));
-    println!(
-        "{:20} {:>10} {:>18}",
-        "workload", "lines", "instructions/line"
-    );
-    for workload in &workloads::ALL {
-        if wanted.is_some_and(|w| !workload.name.contains(w.as_str())) {
-            continue;
-        }
-        match measure(workload) {
-            Ok((lines, instructions)) => {
-                let each = instructions as f64 / lines as f64;
-                println!("{:20} {lines:>10} {each:>18.1}", workload.name);
-            }
-            Err(why) => {
-                eprintln!("{}: {why}", workload.name);
-                return ExitCode::FAILURE;
-            }
+    match compare(wanted.map(String::as_str)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+/// Counts the workloads that are wanted, and prints how far they are from the stored counts.
+fn compare(wanted: Option<&str>) -> Result<(), String> {
+    let stored = std::fs::read_to_string(STORED).map_err(|e| format!("{STORED}: {e}"))?;
+    println!(
+        "{:20} {:>10} {:>18} {:>10} {:>8}",
+        "workload", "lines", "instructions/line", "stored", "change"
+    );
+    let (mut large, mut renewed) = (Vec::new(), format!("{HEAD}\n"));
+    for workload in &workloads::ALL {
+        let name = workload.name;
+        if wanted.is_some_and(|w| !name.contains(w)) {
+            continue;
+        }
+        let (lines, instructions) = measure(workload).map_err(|why| format!("{name}: {why}"))?;
+        let each = instructions as f64 / lines as f64;
+        renewed += &format!("{name},{each:.1}\n");
+        print!("{name:20} {lines:>10} {each:>18.1}");
+        let Some(before) = stored_count(&stored, name)? else {
+            println!(" {:>10}", "none");
+            continue;
+        };
+        let change = (each / before - 1.0) * 100.0;
+        println!(" {before:>10.1} {change:>+6.1} %");
+        if change.abs() > LARGE {
+            large.push(format!(
+                "{name}: {each:.1} instructions/line, {change:+.1} % from the stored {before:.1}"
+            ));
+        }
+    }
+    for line in large {
+        println!("{line}");
+    }
+    if wanted.is_none() && std::env::var_os("WEIR_UPDATE").is_some() {
+        std::fs::write(STORED, renewed).map_err(|e| format!("{STORED}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// The stored count of a workload, if there is one.
+fn stored_count(stored: &str, name: &str) -> Result<Option<f64>, String> {
+    let found = (stored.lines().enumerate().skip(1))
+        .filter_map(|(n, line)| Some((n + 1, line.split_once(',')?)))
+        .find(|(_, (of, _))| *of == name);
+    let Some((line, (_, count))) = found else {
+        return Ok(None);
+    };
+    match count.trim().parse() {
+        Ok(count) if count > 0.0 => Ok(Some(count)),
+        _ => Err(format!(
+            "{STORED}:{line}: `{count}` is no count of instructions"
+        )),
+    }
 }
 
 /// Runs a task and prints the lines of its window.

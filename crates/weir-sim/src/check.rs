@@ -105,6 +105,9 @@ fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result
             stream.pause.get()
         ));
     }
+    if let Some(why) = stream.never_open() {
+        return request(format!("tenant `{name}` {why}"));
+    }
     if let Some(reads) = &stream.reads {
         check_reads(stream, reads).or_else(|why| request(format!("tenant `{name}` {why}")))?;
         placement(name, &reads.from)?;

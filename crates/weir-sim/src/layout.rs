@@ -6,7 +6,7 @@ mod program;
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::MachineError;
 use weir_model::region::{DATA, SOURCE};
-use weir_model::tenant::{Placement, Stream, Tenant, Work};
+use weir_model::tenant::{Arrivals, Placement, Stream, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
@@ -363,13 +363,14 @@ fn thread(
     };
     let program = (rounds && (pause > 0 || stream.reads.is_some())).then(|| {
         let (lines, per) = stream.reads.as_ref().map_or((0, 1), |r| (r.lines, r.per));
-        Box::new(Program::new(
-            lines,
-            per,
-            stream.op.is_posted(),
-            sources,
-            pause,
-        ))
+        let program = Program::new(lines, per, stream.op.is_posted(), sources, pause);
+        Box::new(match stream.arrivals {
+            // Threads are not in step with each other.
+            Arrivals::Open if pause > 0 => {
+                program.at_a_fixed_rate(rng::below(u64::from(core), 0, pause))
+            }
+            _ => program,
+        })
     });
     let burst = match stream.pattern {
         Pattern::FlushedBurst { lines } => Some(Burst {

@@ -242,6 +242,11 @@ impl Machine for SimMachine {
         for mask in tenants.iter().filter_map(|t| t.cache_ways) {
             self.model.check_ways(mask)?;
         }
+        // The memory here is write-back, where a non-temporal load is a load.
+        let tenants: Vec<Tenant> = (tenants.iter().cloned())
+            .map(|tenant| tenant.with_stream(|s| s.op = s.op.without_load_hint()))
+            .collect();
+        let tenants = tenants.as_slice();
         let (threads, pages) =
             layout::place_threads(tenants, &self.model.params, &self.model.topology, self.seed)?;
         let llc = warm::last_level(&threads, &self.model.params);

@@ -7,9 +7,10 @@ use common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::{Dataflow, Op, Pattern};
+use weir_model::action::Action;
 use weir_model::counters::Counter;
 use weir_model::machine::Machine;
-use weir_model::tenant::{Placement, Reads, Tenant};
+use weir_model::tenant::{Arrivals, Placement, Reads, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_sim::SimMachine;
@@ -150,6 +151,47 @@ proptest! {
     }
 
     #[test]
+    fn lines_at_a_fixed_rate_come_as_often_as_asked_while_memory_can_and_never_less_often_than_after_pauses(
+        op in prop::sample::select(&[Op::Ld, Op::St, Op::NtSt][..]),
+        tier in tier(),
+        threads in 1u32..=8,
+        pause in 20.0f64..160.0,
+        rounds in prop::option::of((1u32..4, 1u32..4)),
+    ) {
+        let bed = bed(MACHINE);
+        // Random lines of loads would fill the tags of a whole cache first, which takes long.
+        let pattern = match (op, rounds) {
+            (Op::NtSt, None) => Pattern::RandomLine,
+            _ => Pattern::Sequential,
+        };
+        let lines = |arrivals, beside: Option<Tenant>| {
+            let mut tenant = match rounds {
+                Some(rounds) => mix(op, tier, tier, rounds, threads),
+                None => stream(op, tier, 0..threads),
+            };
+            tenant = tenant.with_stream(|s| {
+                (s.pattern, s.pause, s.arrivals) = (pattern, Nanos(pause), arrivals);
+            });
+            let tenants: Vec<Tenant> = std::iter::once(tenant).chain(beside).collect();
+            run(&bed, &tenants, 10.0, 40.0, 1).accesses(0)
+        };
+        let asked = f64::from(threads) * 40_000.0 / pause;
+        let (open, closed) = (lines(Arrivals::Open, None), lines(Arrivals::Closed, None));
+        // Lines of rounds and those outstanding as the window begins and ends.
+        let slack = 48.0 * f64::from(threads);
+        prop_assert!(closed <= open + slack, "{closed} after pauses, {open} at a fixed rate");
+        prop_assert!(open <= asked + slack, "{open} for {asked}");
+        // Each thread asks for less than half of what one can draw.
+        if pause > 60.0 {
+            prop_assert!((open - asked).abs() <= slack, "{open} for {asked}");
+            let mut others = stream(Op::Ld, tier, 8..12);
+            others.name = "others".into();
+            let slower = lines(Arrivals::Open, Some(others));
+            prop_assert!((slower - asked).abs() <= slack, "{slower} for {asked} beside others");
+        }
+    }
+
+    #[test]
     fn turns_follow_each_other(
         cores in prop::sample::subsequence((0u32..32).collect::<Vec<_>>(), 2..8),
         op in prop::sample::select(&[Op::Cas, Op::St][..]),
@@ -199,6 +241,38 @@ fn in_flight(platform: &weir_model::platform::Platform, threads: u32) -> f64 {
     // A thread's super queue, its store buffer, and the accelerator's lines.
     let held = threads * (*host.core.super_queue + *host.core.store_buffer);
     f64::from(queues + buffers + channels + held + *host.accelerator.read_buffers)
+}
+
+#[test]
+fn a_non_temporal_load_of_ordinary_memory_is_a_load() {
+    let seen = |op| {
+        let mut tenant = stream(op, "cxl0", 0..4);
+        tenant.name = "loads".into();
+        let seen = steady(&bed(MACHINE), &[tenant]);
+        (seen.0.counters.clone(), seen.accesses(0))
+    };
+    assert_eq!(seen(Op::NtLd), seen(Op::Ld));
+}
+
+#[test]
+fn a_thread_makes_up_for_nothing_while_it_may_not_run() {
+    let part = |arrivals| {
+        let tenant = stream(Op::Ld, "cxl0", 0..2)
+            .with_stream(|s| (s.pause, s.arrivals) = (Nanos(100.0), arrivals));
+        let half = Action::ProcessorTime {
+            tenant: tenant.name.clone(),
+            share: 0.5,
+            period: Nanos::from_micros(10.0),
+        };
+        let mut machine = SimMachine::new(&bed(MACHINE), 1);
+        machine.start(&[tenant]).unwrap();
+        machine.act(&half).unwrap();
+        machine.observe(Nanos::from_micros(40.0)).unwrap();
+        let seen = Measured(machine.observe(Nanos::from_micros(200.0)).unwrap());
+        seen.accesses(0) / (2.0 * 2000.0)
+    };
+    assert_near("at a fixed rate", part(Arrivals::Open), 0.5, 0.02);
+    assert_near("after pauses", part(Arrivals::Closed), 0.5, 0.02);
 }
 
 #[test]
@@ -317,6 +391,8 @@ fn loads_that_make_no_sense_are_refused_with_the_reason() {
         tenant.work.stream_mut().unwrap().pause = Nanos(pause);
         assert!(refusal(tenant).contains("pauses"), "{pause}");
     }
+    let dependent = chase("dram", 0..1, Bytes::mib(1)).with_stream(|s| s.arrivals = Arrivals::Open);
+    assert!(refusal(dependent).contains("fixed rate"));
     assert!(refusal(sharing(Op::Cas, &[4])).contains("needs two"));
     assert!(refusal(sharing(Op::NtSt, &[4, 5])).contains("shared_line"));
     let mut sourceless = moved("dram", "dram", 4096, 1, 1);

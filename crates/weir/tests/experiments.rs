@@ -3,15 +3,25 @@
 mod common;
 
 use common::{Place, with};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
+use weir_lab::loaded::{Loaded, Mix};
+use weir_lab::{PointSpec, PointStudy};
+use weir_model::counters::Counter;
+use weir_model::machine::Machine;
+use weir_model::platform::Library;
+use weir_model::topology::TierName;
+use weir_model::units::Nanos;
+use weir_sim::{SimMachine, SimTestbed};
 
 /// The smallest request of each experiment that shows all that its points carry.
 const REQUESTS: [(&str, &str); 7] = [
     ("tail", "--quick --threads 1 --tier cxl0"),
     (
         "loaded",
-        "--tier cxl0 --mix reads,2:1,nt_writes --threads 2 --pause 200ns,0ns",
+        "--tier cxl0 --mix reads,2:1,nt_writes,2:1nt --threads 2 --pause 200ns,0ns",
     ),
     (
         "random",
@@ -87,6 +97,15 @@ fn points_carry_what_their_experiment_is_about() {
         loaded[2]["beside"]["traffic_gbps"].as_f64() > loaded[1]["beside"]["traffic_gbps"].as_f64()
     );
     assert_eq!(loaded[5]["beside"]["read_share"], 0.0);
+    // The same share of reads, by other stores.
+    assert_eq!(
+        loaded[3]["beside"]["read_share"],
+        loaded[7]["beside"]["read_share"]
+    );
+    assert_eq!(
+        (&loaded[3]["case"], &loaded[7]["case"]),
+        (&"2:1".into(), &"2:1nt".into())
+    );
     assert_eq!(of(2)[0]["block_bytes"], 1024);
     assert_eq!(of(3)[6]["kernel"], "triad");
     let movement = of(4);
@@ -157,4 +176,43 @@ fn a_machine_without_an_accelerator_says_so_and_exits_three_if_asked_for_it() {
     assert!(done.out().contains("memcpy") && !done.out().contains("dsa_sync"));
     let asked = with(base, "--method dsa_sync");
     place.run(asked).refuses(3, &["dsa", "leave it out"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counters_see_the_share_of_reads_that_a_mix_asks_for(
+        reads in 1_u32..13,
+        writes in 1_u32..13,
+        non_temporal: bool,
+        tier in prop::sample::select(&["dram", "cxl0"][..]),
+        threads in 1_u32..=16,
+        pause in prop::sample::select(&[0.0, 5.0, 20.0][..]),
+    ) {
+        prop_assume!(non_temporal || reads >= writes);
+        let store = if non_temporal { "nt" } else { "" };
+        let mix: Mix = format!("{reads}:{writes}{store}").parse().unwrap();
+        let bed = SimTestbed::new(&Library::builtin().compose("emr2s+cxl-a").unwrap()).unwrap();
+        let mut machine = SimMachine::new(&bed, 1);
+        let study = Loaded {
+            tiers: vec![TierName::named(tier)],
+            mixes: vec![mix],
+            threads: vec![threads.into()],
+            pauses: vec![Nanos(pause)],
+            ..Loaded::default()
+        };
+        let load = study.plan(machine.topology()).unwrap()[1].beside.clone().unwrap();
+        let tenants = PointSpec::alone("loaded", load).tenants(machine.topology());
+        machine.start(&tenants.unwrap()).unwrap();
+        machine.observe(Nanos::from_micros(50.0)).unwrap();
+        let seen = machine.observe(Nanos::from_micros(200.0)).unwrap();
+        let (read, written) = match tier {
+            "dram" => (Counter::CasRd, Counter::CasWr),
+            _ => (Counter::CxlRxMemData, Counter::CxlTxMemData),
+        };
+        let [read, written] = [read, written].map(|lines| seen.counters.get(lines).unwrap() as f64);
+        let (share, asked) = (read / (read + written), f64::from(reads) / f64::from(reads + writes));
+        prop_assert!((share - asked).abs() < 0.01, "{mix} on {tier}: {share:.4} for {asked:.4}");
+    }
 }

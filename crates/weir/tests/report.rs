@@ -7,6 +7,7 @@ use weir_model::access::Op;
 use weir_model::document::{BenchDocument, Beside, Header, Point, Steadiness, Theory};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::{Identity, MachineKind};
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
@@ -119,6 +120,7 @@ fn company(threads: u32, pause: f64, gbps: f64) -> Beside {
         socket: 0,
         read_share: 1.0,
         pause_ns: Nanos(pause),
+        arrivals: Arrivals::Closed,
         gbps: Some(GbPerSec(gbps)),
         traffic_gbps: Some(GbPerSec(gbps)),
     }

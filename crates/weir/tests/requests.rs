@@ -355,8 +355,10 @@ fn a_request_that_an_experiment_cannot_meet_is_refused() {
     let place = Place::new();
     let model = ["--on", "emr2s+cxl-a"];
     for (arguments, words) in [
-        (&["loaded", "--mix", "1:2"][..], &["1:2", "nt_writes"][..]),
+        (&["loaded", "--mix", "1:2"][..], &["1:2", "1:2nt"][..]),
         (&["loaded", "--pause", "5 GB"], &["5 GB"]),
+        (&["loaded", "--arrivals", "often"], &["often", "open"]),
+        (&["loaded", "--pattern", "chase"], &["chase", "random"]),
         (&["loaded", "--threads", "32"], &["32 threads", "31"]),
         (&["random", "--block", "100B"], &["100 B", "64 B"]),
         (

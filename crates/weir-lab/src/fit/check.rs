@@ -1,6 +1,6 @@
 //! Measured points beside those of the model.
 
-use weir_model::access::{Dataflow, Op, Pattern};
+use weir_model::access::{Dataflow, Pattern};
 use weir_model::published::measured::Traffic;
 use weir_model::topology::Topology;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
@@ -21,13 +21,9 @@ const PLACES: u32 = 256;
 /// Traffic in GB/s that delays nothing.
 const NO_LOAD: f64 = 1e-3;
 
-/// What the traffic is called: `reads`, `3:1`, `nt_writes`, `2:1 nt`.
+/// What the traffic is called: `reads`, `3:1`, `nt_writes`, `2:1nt`.
 pub fn mix_name(traffic: &Traffic) -> String {
-    let name = Mix::named(traffic.read_share());
-    match (traffic.op, traffic.mix) {
-        (Op::NtSt, Some(_)) => format!("{name} nt"),
-        _ => name,
-    }
+    Mix::named(traffic.op, traffic.read_share())
 }
 
 /// Loading threads of a curve on a machine: as many as were measured, or all but the one that is timed.

@@ -200,20 +200,22 @@ fn traffic_of(beside: &Beside) -> Option<Traffic> {
             .as_ref()
             .is_none_or(|from| *from == beside.tier)
         && beside.cache_ways.is_none()
-        && beside.socket == 0;
-    let mix = match beside.op {
-        Op::Ld | Op::NtSt => None,
-        Op::St => stores_of(beside.read_share)?,
+        && beside.socket == 0
+        && beside.arrivals.is_closed();
+    let op = beside.op;
+    let mix = match op {
+        Op::Ld => None,
+        Op::St | Op::NtSt => mix_of(op, beside.read_share)?,
         _ => return None,
     };
-    let op = beside.op;
     plain.then_some(Traffic { op, mix })
 }
 
-/// Lines loaded along with temporal stores that make this share of the traffic reads; `None` within for stores alone.
+/// Lines loaded along with stores that make this share of the traffic reads; `None` within for stores alone.
 #[allow(clippy::option_option)] // A mix that cannot be is not the same as none.
-fn stores_of(read_share: f64) -> Option<Option<(u32, u32)>> {
-    let ratio = (2.0 * read_share - 1.0) / (1.0 - read_share);
+fn mix_of(op: Op, read_share: f64) -> Option<Option<(u32, u32)>> {
+    let owned = if op.reads_for_ownership() { 1.0 } else { 0.0 };
+    let ratio = read_share / (1.0 - read_share) - owned;
     if ratio.abs() < 1e-6 {
         return Some(None);
     }
@@ -230,12 +232,15 @@ mod tests {
 
     #[test]
     fn mixes_are_known_from_their_share_of_reads() {
-        assert_eq!(stores_of(0.5), Some(None));
-        assert_eq!(stores_of(0.75), Some(Some((2, 1))));
-        assert_eq!(stores_of(2.0 / 3.0), Some(Some((1, 1))));
-        assert_eq!(stores_of(0.6), Some(Some((1, 2))));
-        assert_eq!(stores_of(0.4), None);
-        assert_eq!(stores_of(1.0), None);
+        assert_eq!(mix_of(Op::St, 0.5), Some(None));
+        assert_eq!(mix_of(Op::St, 0.75), Some(Some((2, 1))));
+        assert_eq!(mix_of(Op::St, 2.0 / 3.0), Some(Some((1, 1))));
+        assert_eq!(mix_of(Op::St, 0.6), Some(Some((1, 2))));
+        assert_eq!(mix_of(Op::St, 0.4), None);
+        assert_eq!(mix_of(Op::St, 1.0), None);
+        assert_eq!(mix_of(Op::NtSt, 0.0), Some(None));
+        assert_eq!(mix_of(Op::NtSt, 2.0 / 3.0), Some(Some((2, 1))));
+        assert_eq!(mix_of(Op::NtSt, 0.25), Some(Some((1, 3))));
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct Bandwidth {
     /// Tiers, as `weir topo` names them [default: all].
     #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]
     pub tiers: Vec<TierName>,
-    /// Instructions: ld, st, st_clwb, nt_st, movdir64b, cas [default: all].
+    /// Instructions: ld, st, st_clwb, nt_st, movdir64b, cas [default: these]; nt_ld.
     #[arg(long = "op", value_delimiter = ',', value_name = "OP")]
     pub ops: Vec<Op>,
     /// Thread counts and ranges: 1,2,4 or 1..32 [default: up to all cores].

@@ -6,8 +6,12 @@
 //! and writes, as Intel MLC's `--loaded_latency` and the Mess benchmark (Esmaili-Dokht et al.,
 //! MICRO 2024) draw it.
 //!
-//! A mix is what crosses the memory interface: a temporal store reads its line before it writes it
-//! back, so that stores alone are one read for each write.
+//! A mix is what crosses the memory interface, and says which store writes: a temporal store reads
+//! its line before it writes it back, so that stores alone are one read for each write; a
+//! non-temporal store reads nothing, so that any ratio is possible.
+//!
+//! Lines arrive after a pause, as with these two instruments, or at a fixed rate (`Arrivals`); and
+//! the threads that load go through their memory in order or at random.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,11 +21,12 @@ use weir_model::document::{Beside, Point};
 use weir_model::machine::MachineKind;
 use weir_model::platform::Library;
 use weir_model::published::measured::Curve;
+use weir_model::tenant::Arrivals;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use super::read_limits;
-use crate::bandwidth::working_set;
+use crate::bandwidth::{beyond_caches, working_set};
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::study::{About, PointStudy};
 use crate::theory::traffic_limit;
@@ -49,6 +54,13 @@ pub enum Mix {
         /// Lines written to memory.
         writes: u32,
     },
+    /// So many lines loaded for so many written by non-temporal stores, at least one of each.
+    NonTemporal {
+        /// Lines read from memory.
+        reads: u32,
+        /// Lines written to memory.
+        writes: u32,
+    },
     /// Non-temporal stores only.
     Posted,
 }
@@ -68,41 +80,41 @@ impl Mix {
         Mix::Temporal { reads, writes }
     }
 
-    /// The name of a share of reads: the smallest whole numbers that give it.
-    pub fn named(read_share: f64) -> String {
+    /// The name of a share of reads where `op` writes: the smallest whole numbers that give it.
+    pub fn named(op: Op, read_share: f64) -> String {
         if read_share >= 1.0 {
             return Mix::Reads.to_string();
         }
         if read_share <= 0.0 {
             return Mix::Posted.to_string();
         }
+        let store = if op.is_posted() { NON_TEMPORAL } else { "" };
         let ratio = read_share / (1.0 - read_share);
         let whole = (1..=1000_u32)
             .map(|writes| ((ratio * f64::from(writes)).round(), writes))
             .find(|&(reads, writes)| (reads / f64::from(writes) / ratio - 1.0).abs() < 1e-9);
         match whole {
-            Some((reads, writes)) => format!("{reads:.0}:{writes}"),
-            None => format!("{:.0} % reads", read_share * 100.0),
+            Some((reads, writes)) => format!("{reads:.0}:{writes}{store}"),
+            None => format!("{:.0} % reads{store}", read_share * 100.0),
         }
     }
 
-    /// Threads on a tier that draw this mix.
+    /// Threads on a tier that draw this mix in order.
     pub fn load(self, tier: &TierName, threads: u32, set: Bytes) -> Load {
         let op = match self {
             Mix::Reads => Op::Ld,
             Mix::Temporal { .. } => Op::St,
-            Mix::Posted => Op::NtSt,
+            Mix::NonTemporal { .. } | Mix::Posted => Op::NtSt,
         };
         let load = Load::new(tier, op, Pattern::Sequential, threads, set);
-        match self {
-            // Each store brings a read of its own.
-            Mix::Temporal { reads, writes } if reads > writes => {
-                let (lines, per) = (reads - writes, writes);
-                let common = gcd(lines, per);
-                load.reading(lines / common, per / common, tier, Dataflow::Apart)
-            }
-            _ => load,
-        }
+        let (lines, per) = match self {
+            // Each temporal store brings a read of its own.
+            Mix::Temporal { reads, writes } if reads > writes => (reads - writes, writes),
+            Mix::NonTemporal { reads, writes } => (reads, writes),
+            _ => return load,
+        };
+        let common = gcd(lines, per);
+        load.reading(lines / common, per / common, tier, Dataflow::Apart)
     }
 }
 
@@ -110,12 +122,16 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// `reads`, `3:1`, `nt_writes`.
+/// What follows a ratio whose lines are written by non-temporal stores.
+const NON_TEMPORAL: &str = "nt";
+
+/// `reads`, `3:1`, `2:1nt`, `nt_writes`.
 impl fmt::Display for Mix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mix::Reads => f.pad("reads"),
             Mix::Temporal { reads, writes } => f.pad(&format!("{reads}:{writes}")),
+            Mix::NonTemporal { reads, writes } => f.pad(&format!("{reads}:{writes}{NON_TEMPORAL}")),
             Mix::Posted => f.pad("nt_writes"),
         }
     }
@@ -124,32 +140,72 @@ impl fmt::Display for Mix {
 impl FromStr for Mix {
     type Err = String;
 
-    /// Accepts `reads`, `nt_writes` and ratios of reads to writes with at least as many reads.
+    /// Accepts `reads`, `nt_writes`, ratios of reads to writes by temporal stores with at least as
+    /// many reads (`3:1`), and any ratio to writes by non-temporal stores (`1:3nt`).
     fn from_str(text: &str) -> Result<Self, String> {
         /// More than this is reads only, near enough.
         const MOST: u32 = 1000;
         let wrong = || {
             format!(
-                "`{text}` is no mix: write reads, nt_writes, or reads:writes such as 3:1 or 1:1"
+                "`{text}` is no mix: write reads, nt_writes, reads:writes such as 3:1 or 1:1, or \
+                 2:1nt where non-temporal stores write"
             )
         };
-        match text.replace('-', "_").as_str() {
+        let plain = text.replace('-', "_");
+        match plain.as_str() {
             "reads" | "1:0" => return Ok(Mix::Reads),
-            "nt_writes" | "0:1" => return Ok(Mix::Posted),
+            "nt_writes" | "0:1" | "0:1nt" => return Ok(Mix::Posted),
             _ => {}
         }
-        let (reads, writes) = text.split_once(':').ok_or_else(wrong)?;
+        let non_temporal = plain.strip_suffix(NON_TEMPORAL);
+        let (reads, writes) = (non_temporal.unwrap_or(&plain).split_once(':')).ok_or_else(wrong)?;
         let part = |part: &str| part.parse::<u32>().ok().filter(|n| (1..=MOST).contains(n));
         let (reads, writes) = (part(reads).zip(part(writes))).ok_or_else(wrong)?;
-        if reads < writes {
-            return Err(format!(
-                "`{text}` writes more than it reads, which temporal stores cannot: each reads its \
-                 line first; the most is 1:1, or nt_writes"
-            ));
-        }
         let common = gcd(reads, writes);
-        Ok(Mix::temporal(reads / common, writes / common))
+        let (reads, writes) = (reads / common, writes / common);
+        match non_temporal {
+            Some(_) => Ok(Mix::NonTemporal { reads, writes }),
+            None if reads < writes => Err(format!(
+                "`{text}` writes more than it reads, which temporal stores cannot: each reads its \
+                 line first; the most is 1:1. Non-temporal stores can: {reads}:{writes}nt, or \
+                 nt_writes"
+            )),
+            None => Ok(Mix::temporal(reads, writes)),
+        }
     }
+}
+
+weir_model::named! {
+    /// The order in which threads that load go through their memory.
+    #[derive(Default)]
+    pub enum Order {
+        /// Line by line.
+        #[default]
+        Sequential = "sequential",
+        /// Each line anywhere in the working set.
+        Random = "random",
+    }
+}
+
+impl Order {
+    const fn pattern(self) -> Pattern {
+        match self {
+            Order::Sequential => Pattern::Sequential,
+            Order::Random => Pattern::RandomLine,
+        }
+    }
+}
+
+/// Random lines come back before all others were touched: with working sets this many times the
+/// caches together, at most a twentieth of them hit.
+const TIMES_CACHES_AT_RANDOM: u64 = 20;
+
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    Arrivals::named(text).ok_or_else(|| format!("`{text}` is neither closed nor open"))
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    Order::named(text).ok_or_else(|| format!("`{text}` is neither sequential nor random"))
 }
 
 /// Where the limit of a tier is known, pauses go from half to sixteen times the one at which the
@@ -173,19 +229,21 @@ const PART_OF_TIER: u64 = 4;
 /// How latency grows with the bandwidth that others draw, by mix.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(after_help = "\
-A mix is what crosses the memory interface, reads:writes; a temporal store reads
-its line first, so that stores alone are 1:1. MLC's -W 0, 3, 2, 4, 5 and 6 are
-reads, 3:1, 2:1, 3:2, 1:1 and nt_writes.
+A mix is what crosses the memory interface, reads:writes. In 3:1 temporal stores
+write; each reads its line first, so that stores alone are 1:1, and no mix of
+theirs writes more. In 2:1nt or 1:3nt non-temporal stores write. MLC's -W:
+   0 reads   2 2:1   3 3:1   4 3:2   5 1:1   12 to 17 4:1 to 9:1
+   6 nt_writes   7 and 10 2:1nt   8 1:1nt   9 3:1nt   11 3:1
 
 Examples:
   weir bench loaded --quick
-  weir bench loaded --on emr2s+cxl-a --tier cxl0 --mix reads,1:1
+  weir bench loaded --on emr2s+cxl-a --tier cxl0 --mix reads,1:1,1:3nt
   weir bench loaded --mix nt_writes --threads 4 --pause 0ns,50ns,500ns")]
 pub struct Loaded {
     /// Tiers, as `weir topo` names them [default: all].
     #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]
     pub tiers: Vec<TierName>,
-    /// Mixes: reads, 3:1, 1:1, nt_writes, ... [default: six].
+    /// Mixes: reads, 3:1, 1:1, 2:1nt, nt_writes, ... [default: six].
     #[arg(long = "mix", value_delimiter = ',', value_name = "MIX")]
     pub mixes: Vec<Mix>,
     /// Threads that load, beside the one that is timed [default: all others].
@@ -194,6 +252,12 @@ pub struct Loaded {
     /// Pauses of each loading thread between two lines [default: a series].
     #[arg(long = "pause", value_delimiter = ',', value_name = "TIME")]
     pub pauses: Vec<Nanos>,
+    /// What a pause is counted from: the line before (closed), or when that was due (open).
+    #[arg(long, value_name = "closed|open", default_value_t, value_parser = arrivals)]
+    pub arrivals: Arrivals,
+    /// Lines of the threads that load: sequential or random.
+    #[arg(long, value_name = "ORDER", default_value_t, value_parser = order)]
+    pub pattern: Order,
     /// Two mixes and fewer pauses.
     #[arg(long)]
     pub quick: bool,
@@ -203,7 +267,7 @@ impl PointStudy for Loaded {
     const NAME: &'static str = NAME;
     const VERB: &'static str = "bench loaded";
     const TITLE: &'static str = "Loaded latency";
-    const WORDS: &'static str = "One thread chases pointers while others draw traffic and pause less and less. A mix is reads to writes at the memory interface, where an ordinary store is one of each.";
+    const WORDS: &'static str = "One thread chases pointers while others draw traffic and pause less and less. A mix is reads to writes at the memory interface, where an ordinary store is one of each, and a non-temporal store (nt) a write alone.";
 
     fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
         let most = topology.cores.len().saturating_sub(1) as u32;
@@ -222,8 +286,14 @@ impl PointStudy for Loaded {
             points.push(idle.clone());
             for mix in or_usual(&self.mixes, mixes) {
                 for threads in or_usual(&Threads::all(&self.threads), &[most]) {
-                    let set = working_set(topology, tier, threads);
-                    let load = mix.load(&tier.name, threads, set);
+                    let set = match self.pattern {
+                        Order::Sequential => working_set(topology, tier, threads),
+                        Order::Random => {
+                            beyond_caches(topology, tier, threads, TIMES_CACHES_AT_RANDOM)
+                        }
+                    };
+                    let mut load = mix.load(&tier.name, threads, set);
+                    (load.pattern, load.arrivals) = (self.pattern.pattern(), self.arrivals);
                     let mut pauses = pauses(tier, &load, self);
                     pauses.sort_by(|a, b| b.get().total_cmp(&a.get()));
                     pauses.dedup();
@@ -236,7 +306,9 @@ impl PointStudy for Loaded {
     }
 
     fn case(point: &Point) -> Option<String> {
-        Some(Mix::named(point.beside.as_ref()?.read_share))
+        let beside = point.beside.as_ref()?;
+        let mix = Mix::named(beside.op, beside.read_share);
+        Some(mix + how(beside))
     }
 
     fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
@@ -370,7 +442,7 @@ fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
             .iter()
             .filter(|p| p.experiment == NAME && p.tier == *tier)
     };
-    let mut kinds: Vec<(f64, u32)> = Vec::new();
+    let mut kinds: Vec<Kind> = Vec::new();
     for kind in of_tier().filter_map(|p| p.beside.as_ref()).map(kind) {
         if !kinds.contains(&kind) {
             kinds.push(kind);
@@ -392,13 +464,28 @@ fn curves(points: &[Point], tier: &TierName) -> Vec<Verdict> {
         .collect()
 }
 
-fn kind(beside: &Beside) -> (f64, u32) {
-    (beside.read_share, beside.threads)
+/// Loads of one curve: the instruction, its share of reads, how lines follow each other, and the
+/// threads.
+type Kind = (Op, f64, &'static str, u32);
+
+fn kind(beside: &Beside) -> Kind {
+    (beside.op, beside.read_share, how(beside), beside.threads)
+}
+
+/// How lines follow each other, unless in order and after a pause.
+fn how(beside: &Beside) -> &'static str {
+    let in_order = beside.pattern == Pattern::Sequential.name();
+    match (in_order, beside.arrivals) {
+        (true, Arrivals::Closed) => "",
+        (true, Arrivals::Open) => ", at a fixed rate",
+        (false, Arrivals::Closed) => ", at random",
+        (false, Arrivals::Open) => ", at random and a fixed rate",
+    }
 }
 
 fn verdict(
     tier: &TierName,
-    (read_share, threads): (f64, u32),
+    (op, read_share, how, threads): Kind,
     alone: &Point,
     curve: &[(f64, f64, &Point)],
 ) -> Option<Verdict> {
@@ -431,9 +518,13 @@ fn verdict(
         Severity::Note,
         format!("{tier} under load"),
         format!(
-            "latency beside {threads} thread{}, {:.0} % reads, {bends}; {at_peak:.0} ns there",
+            "latency beside {threads} thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
             if threads == 1 { "" } else { "s" },
-            read_share * 100.0
+            read_share * 100.0,
+            match op.is_posted() && read_share > 0.0 {
+                true => " beside non-temporal stores",
+                false => "",
+            }
         ),
     ))
 }
@@ -490,12 +581,14 @@ fn logged(points: &[Point], about: About<'_>) -> Vec<Overlay> {
             continue;
         };
         let known = |o: &Overlay| o.tier == beside.tier && o.like == *case;
-        if beside.tier != point.tier || overlays.iter().any(known) {
+        // Instruments pause after each line.
+        let comparable = beside.tier == point.tier && beside.arrivals.is_closed();
+        if !comparable || overlays.iter().any(known) {
             continue;
         }
         let same = curves.iter().filter(|(tier, curve)| {
             *tier == beside.tier
-                && !curve.random
+                && curve.random == (beside.pattern != Pattern::Sequential.name())
                 && curve.traffic.op.is_posted() == beside.op.is_posted()
                 && (curve.traffic.read_share() - beside.read_share).abs() < SAME_SHARE
         });

@@ -7,6 +7,7 @@ mod trust;
 use serde::{Deserialize, Serialize};
 use weir_model::document::{Point, Steadiness};
 use weir_model::number;
+use weir_model::tenant::Arrivals;
 use weir_model::topology::Topology;
 
 use crate::studies;
@@ -139,7 +140,10 @@ pub fn name(point: &Point) -> String {
         let (n, op, pause) = (beside.threads, beside.op, beside.pause_ns.get());
         text += &format!(", beside {n} {op} thread{}", plural(n));
         if pause > 0.0 {
-            text += &format!(" that pause {pause:.0} ns");
+            text += &match beside.arrivals {
+                Arrivals::Closed => format!(" that pause {pause:.0} ns"),
+                Arrivals::Open => format!(" with a line due every {pause:.0} ns"),
+            };
         }
     }
     text

@@ -25,6 +25,7 @@ pub(super) fn whole() -> Isa {
 pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     Ok(match op {
         Op::Ld => Kernel::of::<Ld>(op, isa, "2 x ldp q, q, [x]"),
+        Op::NtLd => Kernel::of::<NtLd>(op, isa, "2 x ldnp q, q, [x]"),
         Op::St => Kernel::of::<St>(op, isa, "2 x stp q, q, [x]"),
         Op::StClwb => Kernel::of::<StClean>(op, isa, "2 x stp q, q, [x]; dc cvac, x"),
         Op::NtSt => Kernel::of::<Nt>(op, isa, "2 x stnp q, q, [x]"),
@@ -93,6 +94,12 @@ vector_kernel!(
     "Loads of half lines.",
     "ldp q6, q7, [{p}]",
     "ldp q6, q7, [{p}, #32]"
+);
+vector_kernel!(
+    NtLd,
+    "Loads of half lines with the hint that they will not be used again.",
+    "ldnp q6, q7, [{p}]",
+    "ldnp q6, q7, [{p}, #32]"
 );
 vector_kernel!(
     St,

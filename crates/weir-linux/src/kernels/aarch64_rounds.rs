@@ -6,7 +6,7 @@ use std::arch::is_aarch64_feature_detected;
 use weir_model::access::{Dataflow, Op};
 use weir_model::machine::MachineError;
 
-use super::aarch64::{Casal, Exclusive, Ld, Nt, St, StClean};
+use super::aarch64::{Casal, Exclusive, Ld, Nt, NtLd, St, StClean};
 use super::rounds::{Arrays, FACTOR, Run, Shape, apart};
 use super::{Data, Isa, no_instruction};
 
@@ -99,6 +99,7 @@ pub(super) fn rounds(op: Op, _: Isa, dataflow: Dataflow) -> Result<Run, MachineE
             return Err(no_instruction(op));
         }
         Op::Ld => apart::<Ld, Ld>,
+        Op::NtLd => apart::<Ld, NtLd>,
         Op::St if apart_from => apart::<Ld, St>,
         Op::St => flows!(dataflow, "stp", ""),
         Op::StClwb if apart_from => apart::<Ld, StClean>,

@@ -79,6 +79,14 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
         (Op::Ld, Isa::Avx512) => Kernel::of::<Ld512>(op, isa, "vmovdqa64 zmm, [m]"),
         (Op::Ld, Isa::Avx2) => Kernel::of::<Ld256>(op, isa, "2 x vmovdqa ymm, [m]"),
         (Op::Ld, _) => Kernel::of::<Ld128>(op, NARROWEST, "4 x movdqa xmm, [m]"),
+        (Op::NtLd, Isa::Avx512) => Kernel::of::<NtLd512>(op, isa, "vmovntdqa zmm, [m]"),
+        (Op::NtLd, Isa::Avx2) => Kernel::of::<NtLd256>(op, isa, "2 x vmovntdqa ymm, [m]"),
+        (Op::NtLd, _) if !is_x86_feature_detected!("sse4.1") => {
+            return Err(MachineError::Request(
+                "this processor does not have movntdqa (SSE4.1), which `nt_ld` needs".into(),
+            ));
+        }
+        (Op::NtLd, _) => Kernel::of::<NtLd128>(op, NARROWEST, "4 x movntdqa xmm, [m]"),
         (Op::St, Isa::Avx512) => Kernel::of::<St512>(op, isa, "vmovdqa64 [m], zmm"),
         (Op::St, Isa::Avx2) => Kernel::of::<St256>(op, isa, "2 x vmovdqa [m], ymm"),
         (Op::St, _) => Kernel::of::<St128>(op, NARROWEST, "4 x movdqa [m], xmm"),
@@ -148,6 +156,9 @@ vector_kernels! {
     Ld512: ld 512, _mm_lfence;
     Ld256: ld 256, _mm_lfence;
     Ld128: ld 128, _mm_lfence;
+    NtLd512: ntld 512, _mm_lfence;
+    NtLd256: ntld 256, _mm_lfence;
+    NtLd128: ntld 128, _mm_lfence;
     St512: st 512, _mm_mfence;
     St256: st 256, _mm_mfence;
     St128: st 128, _mm_mfence;

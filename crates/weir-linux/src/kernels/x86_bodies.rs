@@ -13,6 +13,9 @@ macro_rules! body {
     (ld 512) => { "vmovdqa64 zmm18, [{p} + \\d]\n" };
     (ld 256) => { "vmovdqa ymm4, [{p} + \\d]\nvmovdqa ymm5, [{p} + \\d + 32]\n" };
     (ld 128) => { ".irp i, 6, 7, 8, 9\nmovdqa xmm\\i, [{p} + \\d + 16*\\i - 96]\n.endr\n" };
+    (ntld 512) => { "vmovntdqa zmm18, [{p} + \\d]\n" };
+    (ntld 256) => { "vmovntdqa ymm4, [{p} + \\d]\nvmovntdqa ymm5, [{p} + \\d + 32]\n" };
+    (ntld 128) => { ".irp i, 6, 7, 8, 9\nmovntdqa xmm\\i, [{p} + \\d + 16*\\i - 96]\n.endr\n" };
     (st $w:tt) => { concat!(body!(put $w), body!(step $w)) };
     (clwb $w:tt) => { concat!(body!(st $w), "clwb [{p} + \\d]\n") };
     (nt $w:tt) => { concat!(body!(putnt $w), body!(step $w)) };
@@ -46,6 +49,7 @@ macro_rules! body {
 #[rustfmt::skip]
 macro_rules! load_words {
     (ld $w:tt) => { "/* {data} */\n" };
+    (ntld $w:tt) => { load_words!(ld $w) };
     ($op:ident 512) => { "vmovdqa64 zmm16, [{data}]\nvmovdqa64 zmm17, [{data} + 64]\n" };
     ($op:ident 256) => { ".irp i, 0, 1, 2, 3\nvmovdqa ymm\\i, [{data} + 32*\\i]\n.endr\n" };
     ($op:ident 128) => { ".irp i, 0, 1, 2, 3, 4\nmovdqa xmm\\i, [{data} + 16*\\i]\n.endr\nmovdqa xmm5, [{data} + 96]\n" };
@@ -56,6 +60,7 @@ macro_rules! load_words {
 macro_rules! keep_words {
     (ld 256) => { "vzeroupper" };
     (ld $w:tt) => { "" };
+    (ntld $w:tt) => { keep_words!(ld $w) };
     ($op:ident 512) => { "vmovdqa64 [{data}], zmm16" };
     ($op:ident 256) => { "vmovdqa [{data}], ymm0\nvmovdqa [{data} + 32], ymm1\nvzeroupper" };
     ($op:ident 128) => { ".irp i, 0, 1, 2, 3\nmovdqa [{data} + 16*\\i], xmm\\i\n.endr" };

@@ -137,6 +137,7 @@ pub(super) fn rounds(op: Op, isa: Isa, dataflow: Dataflow) -> Result<Run, Machin
         (Op::Cas, Isa::Avx2) => apart::<Ld256, Cas>,
         (Op::Cas, _) => apart::<Ld128, Cas>,
         (Op::Ld, _) => wide!(isa, mix ld),
+        (Op::NtLd, _) => wide!(isa, mix ntld),
         (Op::St, _) if apart_from => wide!(isa, mix st),
         (Op::StClwb, _) if apart_from => wide!(isa, mix clwb),
         (Op::NtSt, _) if apart_from => wide!(isa, mix nt),

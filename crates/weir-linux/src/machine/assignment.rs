@@ -7,7 +7,7 @@ use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;
 use weir_model::region::{DATA, SOURCE};
-use weir_model::tenant::{Reads, Stream, Tenant, Work};
+use weir_model::tenant::{Arrivals, Reads, Stream, Tenant, Work};
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
@@ -38,6 +38,8 @@ pub(super) struct Job {
     pub pattern: Pattern,
     pub timing: Timing,
     pub pause: Nanos,
+    /// What it is counted from.
+    pub arrivals: Arrivals,
     /// What limits the thread.
     pub gate: Arc<Gate>,
     /// Memory of the instruction, then memory that is loaded together with it.
@@ -150,6 +152,7 @@ pub(super) fn work(
                 pattern: stream.pattern,
                 timing: stream.timing,
                 pause: stream.pause,
+                arrivals: stream.arrivals,
                 gate: Arc::default(),
                 memory: memory.clone(),
                 pages: host.options.pages,
@@ -257,6 +260,9 @@ fn check_pace(stream: &Stream) -> Result<(), String> {
     let pause = stream.pause;
     if !(pause.get().is_finite() && pause.get() >= 0.0) {
         return Err(format!("{pause} is not a valid pause"));
+    }
+    if let Some(why) = stream.never_open() {
+        return Err(format!("it {why}"));
     }
     let never = match stream.pattern {
         Pattern::SharedLine => "a shared line is passed on at once",

@@ -3,7 +3,7 @@
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::capability::Unavailable;
 use weir_model::machine::RunNotes;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Arrivals, Tenant};
 
 use super::HostParts;
 use super::assignment::{self, Job};
@@ -67,14 +67,17 @@ pub(super) fn at_start(
                 tiers.join(", loaded ones on ")
             ));
         }
-        if stream.op != Op::Ld && stream.op != Op::Cas {
+        if !stream.op.is_load() && stream.op != Op::Cas {
             say("stored words differ and are not zero".into());
         }
         if let Some(text) = describe_pattern(stream.pattern) {
             say(text);
         }
         if stream.pause.get() > 0.0 {
-            say(format!("pausing {} a line", stream.pause));
+            say(match stream.arrivals {
+                Arrivals::Closed => format!("pausing {} a line", stream.pause),
+                Arrivals::Open => format!("a line due every {}", stream.pause),
+            });
         }
         for text in describe_timed(first.timed) {
             say(text);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use weir_model::tenant::Arrivals;
 use weir_model::units::Nanos;
 
 use crate::clock::{self, Clock};
@@ -79,12 +80,16 @@ pub(super) struct Pacer {
     block: usize,
     /// Ticks of pause that are due; below zero if the last pause took too long.
     owed: f64,
+    /// Whether the time that lines took is a part of their pause.
+    open: bool,
+    /// The end of the last pause, if there was one.
+    since: Option<u64>,
     gate: Arc<Gate>,
 }
 
 impl Pacer {
     /// A pause of `pause` for each line; zero for none.
-    pub fn new(pause: Nanos, gate: Arc<Gate>) -> Self {
+    pub fn new(pause: Nanos, arrivals: Arrivals, gate: Arc<Gate>) -> Self {
         let clock = Clock::best();
         let block = (SHORTEST.get() / pause.get().max(1e-3)).clamp(1.0, BLOCK_LINES);
         Self {
@@ -92,6 +97,8 @@ impl Pacer {
             per_line: clock.ticks(pause),
             block: block as usize,
             owed: 0.0,
+            open: arrivals == Arrivals::Open,
+            since: None,
             gate,
         }
     }
@@ -114,19 +121,27 @@ impl Pacer {
         }
         if self.gate.limited.load(Ordering::Relaxed) {
             self.gate.wait(stop);
+            // Nothing was due while the thread might not run.
+            self.since = None;
         }
     }
 
     fn spend(&mut self, lines: usize, stop: &AtomicBool) {
         let called = self.per_line * lines as f64;
         self.owed += called;
-        let began = self.clock.glance();
-        let mut spent = 0.0;
+        let mut now = self.clock.glance();
+        let began = self.since.filter(|_| self.open).unwrap_or(now);
+        let mut spent = now.saturating_sub(began) as f64;
         while spent < self.owed && !stop.load(Ordering::Relaxed) {
-            spent = self.clock.glance().saturating_sub(began) as f64;
+            now = self.clock.glance();
+            spent = now.saturating_sub(began) as f64;
         }
-        // A thread that lost its processor in the meantime does not make up for it in a burst.
-        self.owed = (self.owed - spent).max(-called);
+        self.since = Some(now);
+        self.owed -= spent;
+        if !self.open {
+            // A thread that lost its processor in the meantime does not make up for it in a burst.
+            self.owed = self.owed.max(-called);
+        }
     }
 }
 
@@ -136,23 +151,35 @@ mod tests {
 
     #[test]
     fn no_pause_costs_no_reading_and_leaves_blocks_as_they_are() {
-        let mut pacer = Pacer::new(Nanos(0.0), Arc::default());
+        let mut pacer = Pacer::new(Nanos(0.0), Arrivals::Closed, Arc::default());
         assert_eq!(pacer.lines(1024), 1024);
         pacer.rest(1 << 40, &AtomicBool::new(false));
     }
 
     #[test]
     fn short_pauses_are_shared_by_lines_and_long_ones_are_not() {
-        assert_eq!(Pacer::new(Nanos(5.0), Arc::default()).lines(1024), 16);
-        assert_eq!(Pacer::new(Nanos(50.0), Arc::default()).lines(1024), 4);
-        assert_eq!(Pacer::new(Nanos(5000.0), Arc::default()).lines(1024), 1);
-        assert_eq!(Pacer::new(Nanos(5.0), Arc::default()).lines(3), 3);
+        assert_eq!(
+            Pacer::new(Nanos(5.0), Arrivals::Closed, Arc::default()).lines(1024),
+            16
+        );
+        assert_eq!(
+            Pacer::new(Nanos(50.0), Arrivals::Closed, Arc::default()).lines(1024),
+            4
+        );
+        assert_eq!(
+            Pacer::new(Nanos(5000.0), Arrivals::Closed, Arc::default()).lines(1024),
+            1
+        );
+        assert_eq!(
+            Pacer::new(Nanos(5.0), Arrivals::Closed, Arc::default()).lines(3),
+            3
+        );
     }
 
     #[test]
     fn rests_take_what_was_called_for_together() {
         let (clock, stop) = (Clock::best(), AtomicBool::new(false));
-        let mut pacer = Pacer::new(Nanos(100.0), Arc::default());
+        let mut pacer = Pacer::new(Nanos(100.0), Arrivals::Closed, Arc::default());
         let began = clock.start();
         for _ in 0..10_000 {
             pacer.rest(2, &stop);
@@ -163,8 +190,37 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_were_late_shorten_the_rests_after_them_at_a_fixed_rate_alone() {
+        let (clock, stop) = (Clock::best(), AtomicBool::new(false));
+        for (arrivals, least) in [(Arrivals::Open, 4e6), (Arrivals::Closed, 6e6)] {
+            let mut pacer = Pacer::new(Nanos(1e6), arrivals, Arc::default());
+            let began = clock.start();
+            pacer.rest(1, &stop);
+            // Memory was slow for two lines.
+            std::thread::sleep(Duration::from_millis(2));
+            for _ in 0..3 {
+                pacer.rest(1, &stop);
+            }
+            let took = clock.time(clock.stop() - began);
+            // Never less; how much more depends on the machine.
+            assert!(took.get() >= 0.98 * least, "{arrivals}: {took}");
+        }
+        let mut pacer = Pacer::new(Nanos(1e6), Arrivals::Open, Arc::default());
+        pacer.rest(1, &stop);
+        std::thread::sleep(Duration::from_millis(20));
+        let before = pacer.since;
+        pacer.rest(1, &stop);
+        assert!(
+            pacer.owed <= -pacer.clock.ticks(Nanos(17e6)),
+            "{}",
+            pacer.owed
+        );
+        assert!(pacer.since > before);
+    }
+
+    #[test]
     fn a_stop_ends_a_rest_of_any_length() {
-        let mut pacer = Pacer::new(Nanos(1e18), Arc::default());
+        let mut pacer = Pacer::new(Nanos(1e18), Arrivals::Closed, Arc::default());
         pacer.rest(1, &AtomicBool::new(true));
     }
 
@@ -173,7 +229,7 @@ mod tests {
         let (gate, stop) = (Arc::new(Gate::default()), AtomicBool::new(false));
         let period = 4_000_000;
         gate.share(0.25, Nanos(period as f64));
-        let mut pacer = Pacer::new(Nanos(0.0), Arc::clone(&gate));
+        let mut pacer = Pacer::new(Nanos(0.0), Arrivals::Closed, Arc::clone(&gate));
         let outside = (0..200).filter(|_| {
             pacer.rest(1, &stop);
             clock::raw_nanos() % period > period / 2

@@ -206,7 +206,7 @@ impl Task {
             base: region.base(),
             lines,
             seed: job.seed,
-            pacer: Pacer::new(job.pause, Arc::clone(&job.gate)),
+            pacer: Pacer::new(job.pause, job.arrivals, Arc::clone(&job.gate)),
             work,
         }
     }

@@ -47,35 +47,38 @@ impl Traffic {
         mix: None,
     };
 
-    /// MLC's `-W`: 0 stands for reads only; in the others temporal stores write, and each reads its
-    /// line first, so that 1:1 is stores alone.
+    /// MLC's `-W`: 0 stands for reads only; in 2 to 5 and from 11 on temporal stores write, and each reads its
+    /// line first, so that 1:1 is stores alone; in 6 to 10 non-temporal stores write. Two loads of 10 and 11
+    /// come from two buffers, those of 7 and 3 from one; here each is of an array of its own (Intel Memory
+    /// Latency Checker, help text and user guide).
     pub fn of_mlc(w: u32) -> Option<Self> {
         let (op, mix) = match w {
             0 => (Op::Ld, None),
             2 => (Op::St, Some((1, 1))),
-            3 => (Op::St, Some((2, 1))),
+            3 | 11 => (Op::St, Some((2, 1))),
             4 => (Op::St, Some((1, 2))),
             5 => (Op::St, None),
             6 => (Op::NtSt, None),
-            7 => (Op::NtSt, Some((2, 1))),
+            7 | 10 => (Op::NtSt, Some((2, 1))),
             8 => (Op::NtSt, Some((1, 1))),
+            9 => (Op::NtSt, Some((3, 1))),
+            12..=17 => (Op::St, Some((w - 9, 1))),
             _ => return None,
         };
         Some(Self { op, mix })
     }
 
-    /// Temporal stores and loads that make `percent` of the lines on the memory interface reads.
+    /// Loads and stores that make `percent` of the lines on the memory interface reads: temporal stores for at
+    /// least one half, non-temporal ones for less, which temporal ones cannot make.
     fn of_read_percent(percent: u32) -> Option<Self> {
-        let (op, mix) = match percent {
-            100 => (Op::Ld, None),
-            50 => (Op::St, None),
-            51..100 => {
-                let (loaded, stored) = (2 * percent - 100, 100 - percent);
-                let common = gcd(loaded, stored);
-                (Op::St, Some((loaded / common, stored / common)))
-            }
+        let (op, loaded, stored) = match percent {
+            100 => (Op::Ld, 0, 0),
+            50..100 => (Op::St, 2 * percent - 100, 100 - percent),
+            0..50 => (Op::NtSt, percent, 100 - percent),
             _ => return None,
         };
+        let common = gcd(loaded, stored);
+        let mix = (loaded > 0).then(|| (loaded / common, stored / common));
         Some(Self { op, mix })
     }
 
@@ -419,26 +422,33 @@ mod tests {
             (4, 0.6),
             (5, 0.5),
             (6, 0.0),
+            (7, 2.0 / 3.0),
+            (8, 0.5),
+            (9, 0.75),
+            (10, 2.0 / 3.0),
+            (11, 0.75),
+            (12, 0.8),
+            (17, 0.9),
         ];
         for (w, expected) in shares {
             assert!((share(w) - expected).abs() < 1e-12, "-W{w}");
         }
-        for percent in 50..=100 {
+        for percent in 0..=100 {
             let share = Traffic::of_read_percent(percent).unwrap().read_share();
             assert!((share - f64::from(percent) / 100.0).abs() < 1e-12);
         }
         assert_eq!(Traffic::of_mlc(1), None);
-        assert_eq!(Traffic::of_read_percent(49), None);
+        assert_eq!(Traffic::of_mlc(18), None);
         assert_eq!(Traffic::of_read_percent(101), None);
     }
 
     #[test]
     fn every_mistake_of_a_log_is_told_with_its_place() {
         let text =
-            format!("{MLC}\r\ncxl,d0,8,9,0,0,400,46000,x\ncxl,d0,eight,0,0,0,-4,nan,x\ncxl,d0\n");
+            format!("{MLC}\r\ncxl,d0,8,1,0,0,400,46000,x\ncxl,d0,eight,0,0,0,-4,nan,x\ncxl,d0\n");
         let shown = parse("log.csv", &text, CLOCK).unwrap_err().to_string();
         for expected in [
-            "`traffic_w` is `9`, which is no -W that is known\n --> log.csv:2:10",
+            "`traffic_w` is `1`, which is no -W that is known\n --> log.csv:2:10",
             "`cores` is `eight`, but a whole number is wanted\n --> log.csv:3:8",
             "`latency_ns` is `-4`, but a positive number is wanted\n --> log.csv:3:20",
             "`bandwidth_mb_s` is `nan`",

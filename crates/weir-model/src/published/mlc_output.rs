@@ -207,7 +207,7 @@ Delay\t(ns)\tMB/sec
                 "fast",
                 "Latency (ns) is `fast`, but a positive number is wanted\n --> log.txt:9:1",
             ),
-            ("-W5", "-W9", "-W9 is not a known traffic\n --> log.txt:2:1"),
+            ("-W5", "-W1", "-W1 is not a known traffic\n --> log.txt:2:1"),
             ("-k1-8", "-k8-1", "-k8-1 is not a list of cores"),
             ("Inject\t", "In\t", "there is no table of inject delay"),
         ] {

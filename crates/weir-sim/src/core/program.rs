@@ -25,6 +25,8 @@ pub struct Program {
     sources: Vec<Source>,
     /// Pause between two lines.
     pause: Ps,
+    /// Whether it is counted from when the line before was due, and not from when the program reached it.
+    open: bool,
     /// The entry that the program reaches next; entries from here to the end of the window are prefetched.
     reached: u64,
     /// When the program may reach it.
@@ -81,6 +83,7 @@ impl Program {
             posted,
             sources,
             pause,
+            open: false,
             reached: 0,
             due: 0,
             next_store: 0,
@@ -90,6 +93,12 @@ impl Program {
         program.reached = program.first_entry();
         program.next_store = program.retired_stores(program.reached);
         program
+    }
+
+    /// The same whose lines are due at a fixed rate, from `first` on.
+    pub fn at_a_fixed_rate(mut self, first: Ps) -> Self {
+        (self.open, self.due) = (true, first);
+        self
     }
 
     /// The entry that it starts with: far from zero, so that lines which left the caches earlier have a
@@ -201,8 +210,18 @@ impl Program {
         self.reached += 1;
         let stores = self.retired_stores(self.reached) - before;
         let entries = u64::from(self.lines > 0 || !self.posted);
-        self.due = self.due.max(time) + self.pause * (entries + stores);
+        let from = if self.open {
+            self.due
+        } else {
+            self.due.max(time)
+        };
+        self.due = from + self.pause * (entries + stores);
         window.retire(self.reached);
+    }
+
+    /// The thread may run again: no line was due before `time`.
+    pub fn resume(&mut self, time: Ps) {
+        self.due = self.due.max(time);
     }
 
     /// Posted stores of rounds that end by entry `n`.
@@ -287,6 +306,27 @@ mod tests {
                 prop_assert!(elements.windows(2).all(|pair| pair[1] == pair[0] + 1));
             }
             prop_assert_eq!(seen.len() as u32, arrays * u32::from(lines > 0) + u32::from(!posted));
+        }
+
+        #[test]
+        fn lines_are_due_a_pause_after_the_line_before_or_after_that_was_due(
+            delays in prop::collection::vec(0u64..300, 1..30),
+            pause in 1u64..100,
+            first in 0u64..100,
+            open: bool,
+        ) {
+            let mut program = Program::new(1, 1, false, vec![walk(1)], pause);
+            if open {
+                program = program.at_a_fixed_rate(first);
+            }
+            let mut window = Window::new(program.first_entry());
+            for (n, delay) in (1..).zip(delays) {
+                window.start();
+                let reached = program.due() + delay;
+                program.go_on(&mut window, reached);
+                let due = if open { first + n * pause } else { reached + pause };
+                prop_assert_eq!(program.due(), due);
+            }
         }
 
         #[test]

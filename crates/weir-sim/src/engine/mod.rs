@@ -193,6 +193,9 @@ impl Engine {
             if !paused {
                 // The thread does not make up for the time in which it might not run.
                 thread.next_issue = thread.next_issue.max(self.now);
+                if let Some(program) = &mut thread.program {
+                    program.resume(self.now);
+                }
                 self.pump(t, self.now);
             }
         }
