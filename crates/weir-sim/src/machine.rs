@@ -207,9 +207,47 @@ impl SimMachine {
     }
 }
 
+/// Windows of a point whose error is asked for: so few say little of their spread, and more than so many take minutes.
+const LEAST_WINDOWS_WITHIN: u32 = 8;
+const MOST_WINDOWS_WITHIN: u32 = 400;
+
+/// How long to look where no error is asked for.
+fn usual_pacing(goal: Goal) -> Pacing {
+    match goal {
+        // Hundreds of refresh intervals, so that the share of refreshes is right.
+        Goal::Latency => Pacing {
+            warm_up: Nanos::from_micros(5.0),
+            window: Nanos::from_micros(100.0),
+            least_windows: 4,
+            most_windows: 12,
+            relative_ci: 0.01,
+        },
+        // Queues of thousands of lines fill within the warm-up, on a slow device too.
+        Goal::Bandwidth => Pacing {
+            warm_up: Nanos::from_micros(20.0),
+            window: Nanos::from_micros(20.0),
+            least_windows: 3,
+            most_windows: 12,
+            relative_ci: 0.01,
+        },
+        // A few times the duration of a request; storage is already busy.
+        Goal::Requests => Pacing {
+            warm_up: Nanos::from_micros(200.0),
+            window: Nanos::from_micros(250.0),
+            least_windows: 3,
+            most_windows: 8,
+            relative_ci: 0.03,
+        },
+    }
+}
+
 impl Machine for SimMachine {
     fn identity(&self) -> Identity {
-        self.model.identity.clone()
+        let mut identity = self.model.identity.clone();
+        if let Some(error) = self.error {
+            identity.digest.push_str(&format!("-within-{error}"));
+        }
+        identity
     }
 
     fn topology(&self) -> &Topology {
@@ -221,30 +259,14 @@ impl Machine for SimMachine {
     }
 
     fn pacing(&self, goal: Goal) -> Pacing {
-        match goal {
-            // Hundreds of refresh intervals, so that the share of refreshes is right.
-            Goal::Latency => Pacing {
-                warm_up: Nanos::from_micros(5.0),
-                window: Nanos::from_micros(100.0),
-                least_windows: 4,
-                most_windows: 12,
-                relative_ci: 0.01,
-            },
-            // Queues of thousands of lines fill within the warm-up, on a slow device too.
-            Goal::Bandwidth => Pacing {
-                warm_up: Nanos::from_micros(20.0),
-                window: Nanos::from_micros(20.0),
-                least_windows: 3,
-                most_windows: 12,
-                relative_ci: 0.01,
-            },
-            // A few times the duration of a request; storage is already busy.
-            Goal::Requests => Pacing {
-                warm_up: Nanos::from_micros(200.0),
-                window: Nanos::from_micros(250.0),
-                least_windows: 3,
-                most_windows: 8,
-                relative_ci: 0.03,
+        let pacing = usual_pacing(goal);
+        match self.error {
+            None => pacing,
+            Some(error) => Pacing {
+                least_windows: pacing.least_windows.max(LEAST_WINDOWS_WITHIN),
+                most_windows: MOST_WINDOWS_WITHIN,
+                relative_ci: error,
+                ..pacing
             },
         }
     }
@@ -551,7 +573,7 @@ impl Run {
         let length = sampling.part(self.plan.error);
         let tenants = vec![TenantProgress::default(); self.tenants.len()];
         let mut sum = Observation::of(Nanos(0.0), tenants, CounterSet::default());
-        let (mut counted, mut gone, mut settled) = (Nanos(0.0), Nanos(0.0), true);
+        let (mut counted, mut gone, mut changed) = (Nanos(0.0), Nanos(0.0), 0.0);
         while gone.get() < whole.get() * (1.0 - 1e-9) && !stop::requested() {
             let left = whole - gone;
             let most = (left.get() / length.get()).ceil() as usize;
@@ -562,11 +584,12 @@ impl Run {
             let stratum = left * (1.0 / parts as f64);
             let spare = (stratum - length).max(Nanos(0.0));
             let before = spare * self.chance.unit();
-            settled &= !self.engine.skip(ps(before));
+            changed += self.engine.skip(ps(before));
             let mut after = spare - before;
-            if !settled {
-                self.go_on(sampling.settling());
-                after = (after - sampling.settling()).max(Nanos(0.0));
+            if changed > 0.0 {
+                let settling = sampling.settling(changed);
+                self.go_on(settling);
+                after = (after - settling).max(Nanos(0.0));
             }
             let copied = self.engine.pages_mut().copied();
             self.engine.begin_part();
@@ -575,7 +598,7 @@ impl Run {
             let copied = self.engine.pages_mut().copied() - copied;
             let factor = stratum.get() / part.window.get();
             (self.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64);
-            settled = !self.engine.skip(ps(after));
+            changed = self.engine.skip(ps(after));
             if let Some(series) = seen.0.last_mut() {
                 series.push(stratum, &part);
             }
@@ -583,6 +606,7 @@ impl Run {
             gone = gone + stratum;
             sum.extend(part.scaled_to(stratum));
         }
+        self.plan.end(seen);
         (sum, counted)
     }
 

@@ -86,12 +86,12 @@ const MOST_OF_CHANGING: usize = 4;
 /// Degrees of freedom of a variance from differences, for each of one from a mean.
 const OF_DIFFERENCES: f64 = 2.0 / 3.0;
 /// With an error asked for, parts are this much shorter than without, but no shorter than a few refresh intervals.
-const SHORTER: f64 = 4.0;
+const SHORTER: f64 = 16.0;
 const SHORTEST: Nanos = Nanos(5_000.0);
 /// More parts than the spread asks for, since the spread is not certain either.
 const RESERVE: f64 = 1.1;
-/// After a program changed its phase in the time that was skipped: the part of the warm-up that is simulated before
-/// counting starts.
+/// After all threads have changed their phase in the time that was skipped: the part of the warm-up that is simulated
+/// before counting starts.
 const SETTLES: f64 = 0.25;
 /// A smaller share of all bytes does not decide whether a window is exact enough.
 const LEAST_SHARE: f64 = 0.01;
@@ -106,9 +106,9 @@ impl Sampling {
         }
     }
 
-    /// How long queues are simulated before a part counts, after a program has changed its phase.
-    pub fn settling(&self) -> Nanos {
-        self.warm_up * SETTLES
+    /// How long queues are simulated before a part counts, after this share of all threads has changed its phase.
+    pub fn settling(&self, changed: f64) -> Nanos {
+        self.warm_up * (SETTLES * changed.min(1.0))
     }
 }
 
@@ -353,19 +353,34 @@ impl Plan {
                 .is_none_or(|reached| reached > error)
     }
 
-    /// Parts of the rest of a stretch of a changing load, of which this share is left.
+    /// Parts of the rest of a stretch of a changing load, of which this share is left. A beginning that hardly varies says
+    /// nothing of the rest, so the parts only become more.
     pub fn left(&mut self, seen: &Stretches, share: f64) -> usize {
         let parts = seen.0.last().map_or(0, Series::len);
-        let Some(error) = self.error else {
+        if self.error.is_none() {
             return PARTS.saturating_sub(parts).max(1);
-        };
+        }
         if parts >= PARTS && parts.is_multiple_of(PARTS) {
-            if let Some(reached) = seen.largest(&seen.errors()) {
-                let needed = parts as f64 * (reached / error).powi(2) * RESERVE;
-                self.needed = (needed as usize).clamp(PARTS, MOST_PARTS);
-            }
+            self.needed = self.needed.max(self.needs(seen));
         }
         let at_least = (share * PARTS as f64).ceil() as usize;
         self.needed.saturating_sub(parts).max(at_least).max(1)
+    }
+
+    /// A stretch of a changing load has ended: the next one is about alike.
+    pub fn end(&mut self, seen: &Stretches) {
+        self.needed = self.needs(seen);
+    }
+
+    /// Parts that the latest stretch needs, as far as it is known.
+    fn needs(&self, seen: &Stretches) -> usize {
+        let parts = seen.0.last().map_or(0, Series::len) as f64;
+        let reached = seen.largest(&seen.errors());
+        let needed = reached
+            .zip(self.error)
+            .map(|(reached, error)| parts * (reached / error).powi(2) * RESERVE);
+        needed.map_or(self.needed, |needed| {
+            (needed as usize).clamp(PARTS, MOST_PARTS)
+        })
     }
 }

@@ -53,14 +53,14 @@ impl Engine {
         }
     }
 
-    /// Lets the programs go on by this time. Returns whether one is in another phase then.
-    pub fn skip(&mut self, time: Ps) -> bool {
-        let mut changed = false;
+    /// Lets the programs go on by this time. Returns the share of all threads that are in another phase then.
+    pub fn skip(&mut self, time: Ps) -> f64 {
+        let mut changed = 0_u32;
         for thread in self.threads.iter_mut().filter(|thread| !thread.paused) {
             if let Some(core) = &mut thread.ooo {
-                changed |= core.skip(time);
+                changed += u32::from(core.skip(time));
             }
         }
-        changed
+        f64::from(changed) / self.threads.len().max(1) as f64
     }
 }
