@@ -76,7 +76,9 @@ pub const PARTS: usize = 16;
 /// No window has more parts, whatever error was asked for.
 const MOST_PARTS: usize = 1024;
 /// Parts of a window whose load changes, until its spread is known.
-const FIRST_PARTS: usize = 64;
+const FIRST_PARTS: usize = 96;
+/// With fewer parts the spread is too uncertain to plan by.
+const KNOWN_PARTS: usize = 48;
 /// Windows that are remembered.
 const MOST_HISTORY: usize = 32;
 /// Blocks that an interval needs.
@@ -360,7 +362,7 @@ impl Plan {
         if self.error.is_none() {
             return PARTS.saturating_sub(parts).max(1);
         }
-        if parts >= PARTS && parts.is_multiple_of(PARTS) {
+        if parts >= KNOWN_PARTS && parts.is_multiple_of(PARTS) {
             self.needed = self.needed.max(self.needs(seen));
         }
         let at_least = (share * PARTS as f64).ceil() as usize;
