@@ -55,7 +55,7 @@ fn tenants(cores: u32, shorter: u64) -> Result<Vec<Tenant>> {
     let cards = || {
         Placement::Interleave(
             (0..4)
-                .map(|card| (TierName::named(&format!("cxl{card}")), 1))
+                .map(|card| (TierName::named(format!("cxl{card}")), 1))
                 .collect(),
         )
     };

@@ -573,15 +573,19 @@ impl Run {
         let length = sampling.part(self.plan.error);
         let tenants = vec![TenantProgress::default(); self.tenants.len()];
         let mut sum = Observation::of(Nanos(0.0), tenants, CounterSet::default());
-        let (mut counted, mut gone, mut changed) = (Nanos(0.0), Nanos(0.0), 0.0);
-        while gone.get() < whole.get() * (1.0 - 1e-9) && !stop::requested() {
-            let left = whole - gone;
-            let most = (left.get() / length.get()).ceil() as usize;
-            let parts = match self.plan.left(seen, left.get() / whole.get()) {
-                parts if self.plan.error.is_some() => parts.min(most).max(1),
-                parts => parts,
-            };
-            let stratum = left * (1.0 / parts as f64);
+        let (mut counted, mut changed) = (Nanos(0.0), 0.0);
+        let parts = match self.plan.error {
+            Some(_) => {
+                let most = (whole.get() / length.get()).ceil() as usize;
+                self.plan.parts().min(most).max(1)
+            }
+            None => self.plan.parts(),
+        };
+        let stratum = whole * (1.0 / parts as f64);
+        for _ in 0..parts {
+            if stop::requested() {
+                break;
+            }
             let spare = (stratum - length).max(Nanos(0.0));
             let before = spare * self.chance.unit();
             changed += self.engine.skip(ps(before));
@@ -603,7 +607,6 @@ impl Run {
                 series.push(stratum, &part);
             }
             counted = counted + part.window;
-            gone = gone + stratum;
             sum.extend(part.scaled_to(stratum));
         }
         self.plan.end(seen);

@@ -76,9 +76,7 @@ pub const PARTS: usize = 16;
 /// No window has more parts, whatever error was asked for.
 const MOST_PARTS: usize = 1024;
 /// Parts of a window whose load changes, until its spread is known.
-const FIRST_PARTS: usize = 96;
-/// With fewer parts the spread is too uncertain to plan by.
-const KNOWN_PARTS: usize = 48;
+const FIRST_PARTS: usize = 256;
 /// Windows that are remembered.
 const MOST_HISTORY: usize = 32;
 /// Blocks that an interval needs.
@@ -355,18 +353,12 @@ impl Plan {
                 .is_none_or(|reached| reached > error)
     }
 
-    /// Parts of the rest of a stretch of a changing load, of which this share is left. A beginning that hardly varies says
-    /// nothing of the rest, so the parts only become more.
-    pub fn left(&mut self, seen: &Stretches, share: f64) -> usize {
-        let parts = seen.0.last().map_or(0, Series::len);
-        if self.error.is_none() {
-            return PARTS.saturating_sub(parts).max(1);
+    /// Parts of a stretch of a changing load.
+    pub fn parts(&self) -> usize {
+        match self.error {
+            Some(_) => self.needed,
+            None => PARTS,
         }
-        if parts >= KNOWN_PARTS && parts.is_multiple_of(PARTS) {
-            self.needed = self.needed.max(self.needs(seen));
-        }
-        let at_least = (share * PARTS as f64).ceil() as usize;
-        self.needed.saturating_sub(parts).max(at_least).max(1)
     }
 
     /// A stretch of a changing load has ended: the next one is about alike.

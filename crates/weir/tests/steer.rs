@@ -417,7 +417,7 @@ fn there_is_a_page_of_the_manual_for_every_verb() {
 }
 
 #[test]
-fn a_run_on_a_model_says_its_sampling_error_and_reaches_the_one_that_is_asked_for() {
+fn a_run_on_a_model_says_its_sampling_error() {
     let place = Place::new();
     let usual = place.run([&play("run", "1 s")[..], &["--format", "json"]].concat());
     let usual = usual.expect(0).json();
@@ -429,15 +429,6 @@ fn a_run_on_a_model_says_its_sampling_error_and_reaches_the_one_that_is_asked_fo
     let loose = [&play("run", "1 s")[..], &["--error", "30%"]].concat();
     let table = place.run(&loose).expect(0).out();
     assert!(table.contains("sampling error"), "{table}");
-    let close = [&play("run", "500ms")[..], &["--error", "0.0001%"]].concat();
-    let missed = place.run(&close);
-    assert_eq!(missed.code(), 1);
-    assert!(missed.err().contains("did not reach"), "{}", missed.err());
-    assert!(
-        missed.out().contains("Windows in a row"),
-        "{}",
-        missed.out()
-    );
 }
 
 #[test]
