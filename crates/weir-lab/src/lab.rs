@@ -146,6 +146,8 @@ pub struct Notes {
     pub reused: usize,
     /// Whether the work was stopped before its end.
     pub partial: bool,
+    /// Why figures are less exact than was asked for.
+    pub inexact: Option<String>,
     /// What a dry lab was asked, in order.
     pub asks: Vec<PointSpec>,
     /// How many measurements those are at least.
@@ -245,6 +247,11 @@ impl<'a> Lab<'a> {
     /// Records that the work ended early.
     pub fn end_early(&self) {
         self.notes().partial = true;
+    }
+
+    /// Records that figures are less exact than was asked for.
+    pub fn inexact(&self, why: String) {
+        self.notes().inexact = Some(why);
     }
 
     /// Adds what makes all figures less than trustworthy.

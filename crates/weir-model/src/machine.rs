@@ -9,6 +9,7 @@ use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
 use crate::region::RegionPages;
+use crate::sampled::{Sampled, of_sum, traffic};
 use crate::tenant::Tenant;
 use crate::topology::{TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
@@ -175,6 +176,8 @@ pub struct Observation {
     pub counters: CounterSet,
     /// The latency of loads from the fast tier that the machine itself timed in the window.
     pub probe: Result<Nanos, Unavailable>,
+    /// The sampling error, if only parts of the window were simulated.
+    pub sampled: Option<Sampled>,
 }
 
 impl Observation {
@@ -185,11 +188,43 @@ impl Observation {
             tenants,
             counters,
             probe: Err(Unavailable::because("the latency of loads is not probed")),
+            sampled: None,
         }
+    }
+
+    /// The sampling error of this window and the next together; their figures are those before they are added.
+    fn errors_with(&self, next: &Self) -> Option<Sampled> {
+        if self.sampled.is_none() && next.sampled.is_none() {
+            return None;
+        }
+        let (own, more) = (self.sampled.clone(), next.sampled.clone());
+        let (own, more) = (own.unwrap_or_default(), more.unwrap_or_default());
+        let bytes =
+            |seen: &Self, i: usize| seen.tenants.get(i).map_or(0.0, |t| t.bytes.get() as f64);
+        let error = |of: &Sampled, i: usize| of.tenants.get(i).copied().flatten();
+        let tenant = |i: usize| {
+            of_sum(
+                (bytes(self, i), error(&own, i)),
+                (bytes(next, i), error(&more, i)),
+            )
+        };
+        let (before, after) = (traffic(&self.counters), traffic(&next.counters));
+        let lines = |i: usize| {
+            let figures = (before[i] as f64, after[i] as f64);
+            of_sum((figures.0, own.traffic[i]), (figures.1, more.traffic[i]))
+        };
+        Some(Sampled {
+            parts: own.parts + more.parts,
+            simulated: own.simulated + more.simulated,
+            tenants: (0..self.tenants.len()).map(tenant).collect(),
+            traffic: [lines(0), lines(1)],
+            missed: own.missed || more.missed,
+        })
     }
 
     /// Another window right after this one, with the same tenants, as one.
     pub fn extend(&mut self, next: Self) {
+        self.sampled = self.errors_with(&next);
         self.window = self.window + next.window;
         for (tenant, more) in self.tenants.iter_mut().zip(next.tenants) {
             tenant.bytes = Bytes(tenant.bytes.0 + more.bytes.0);

@@ -19,10 +19,10 @@ use weir_model::topology::Topology;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
-use crate::engine::Engine;
+use crate::engine::{Chance, Engine};
 use crate::params::{Params, SimError};
 use crate::regulate::{DutySlice, Regulation, duty_slices};
-use crate::sampling::Sampling;
+use crate::sampling::{History, PARTS, Plan, Sampling, Series, Stretches};
 use crate::uncore::ALL_WAYS;
 use crate::{check, layout, warm};
 
@@ -31,6 +31,7 @@ use crate::{check, layout, warm};
 pub struct SimTestbed {
     model: Arc<Model>,
     sampling: Option<Sampling>,
+    error: Option<f64>,
 }
 
 struct Model {
@@ -83,6 +84,7 @@ impl SimTestbed {
                 params,
             }),
             sampling: None,
+            error: None,
         })
     }
 
@@ -92,6 +94,12 @@ impl SimTestbed {
             sampling: Some(sampling),
             ..self
         }
+    }
+
+    /// The same machine; windows that are sampled have parts until half of the 95 % interval of each figure is at most
+    /// this share of it.
+    pub fn to_error(self, error: Option<f64>) -> Self {
+        Self { error, ..self }
     }
 }
 
@@ -163,6 +171,7 @@ impl Testbed for SimTestbed {
 pub struct SimMachine {
     model: Arc<Model>,
     sampling: Option<Sampling>,
+    error: Option<f64>,
     seed: u64,
     run: Option<Run>,
 }
@@ -179,6 +188,10 @@ struct Run {
     of_tenants: Vec<CounterSet>,
     /// Whether the running threads or their limits changed since the last window.
     disturbed: bool,
+    /// How many parts its windows have, and where they are.
+    plan: Plan,
+    chance: Chance,
+    history: History,
 }
 
 impl SimMachine {
@@ -187,15 +200,54 @@ impl SimMachine {
         Self {
             model: Arc::clone(&testbed.model),
             sampling: testbed.sampling,
+            error: testbed.error,
             seed,
             run: None,
         }
     }
 }
 
+/// Windows of a point whose error is asked for: so few say little of their spread, and more than so many take minutes.
+const LEAST_WINDOWS_WITHIN: u32 = 8;
+const MOST_WINDOWS_WITHIN: u32 = 400;
+
+/// How long to look where no error is asked for.
+fn usual_pacing(goal: Goal) -> Pacing {
+    match goal {
+        // Hundreds of refresh intervals, so that the share of refreshes is right.
+        Goal::Latency => Pacing {
+            warm_up: Nanos::from_micros(5.0),
+            window: Nanos::from_micros(100.0),
+            least_windows: 4,
+            most_windows: 12,
+            relative_ci: 0.01,
+        },
+        // Queues of thousands of lines fill within the warm-up, on a slow device too.
+        Goal::Bandwidth => Pacing {
+            warm_up: Nanos::from_micros(20.0),
+            window: Nanos::from_micros(20.0),
+            least_windows: 3,
+            most_windows: 12,
+            relative_ci: 0.01,
+        },
+        // A few times the duration of a request; storage is already busy.
+        Goal::Requests => Pacing {
+            warm_up: Nanos::from_micros(200.0),
+            window: Nanos::from_micros(250.0),
+            least_windows: 3,
+            most_windows: 8,
+            relative_ci: 0.03,
+        },
+    }
+}
+
 impl Machine for SimMachine {
     fn identity(&self) -> Identity {
-        self.model.identity.clone()
+        let mut identity = self.model.identity.clone();
+        if let Some(error) = self.error {
+            identity.digest.push_str(&format!("-within-{error}"));
+        }
+        identity
     }
 
     fn topology(&self) -> &Topology {
@@ -207,30 +259,14 @@ impl Machine for SimMachine {
     }
 
     fn pacing(&self, goal: Goal) -> Pacing {
-        match goal {
-            // Hundreds of refresh intervals, so that the share of refreshes is right.
-            Goal::Latency => Pacing {
-                warm_up: Nanos::from_micros(5.0),
-                window: Nanos::from_micros(100.0),
-                least_windows: 4,
-                most_windows: 12,
-                relative_ci: 0.01,
-            },
-            // Queues of thousands of lines fill within the warm-up, on a slow device too.
-            Goal::Bandwidth => Pacing {
-                warm_up: Nanos::from_micros(20.0),
-                window: Nanos::from_micros(20.0),
-                least_windows: 3,
-                most_windows: 12,
-                relative_ci: 0.01,
-            },
-            // A few times the duration of a request; storage is already busy.
-            Goal::Requests => Pacing {
-                warm_up: Nanos::from_micros(200.0),
-                window: Nanos::from_micros(250.0),
-                least_windows: 3,
-                most_windows: 8,
-                relative_ci: 0.03,
+        let pacing = usual_pacing(goal);
+        match self.error {
+            None => pacing,
+            Some(error) => Pacing {
+                least_windows: pacing.least_windows.max(LEAST_WINDOWS_WITHIN),
+                most_windows: MOST_WINDOWS_WITHIN,
+                relative_ci: error,
+                ..pacing
             },
         }
     }
@@ -279,6 +315,9 @@ impl Machine for SimMachine {
             of_tenants,
             regulations: vec![Regulation::NONE; tenants.len()],
             disturbed: true,
+            plan: Plan::new(self.error),
+            chance: Chance::new(self.seed),
+            history: History::default(),
             tenants: tenants.to_vec(),
             streams: tenants.iter().map(layout::stream_of).collect(),
             engine,
@@ -295,6 +334,7 @@ impl Machine for SimMachine {
         let sampling = self.sampling.filter(|s| s.detail.get() < window.get());
         let tenants = vec![TenantProgress::default(); run.tenants.len()];
         let mut observation = Observation::of(Nanos(0.0), tenants, CounterSet::default());
+        let (mut stretches, mut simulated) = (Stretches::default(), Nanos(0.0));
         for slice in duty_slices(&run.regulations) {
             let whole = window * slice.part;
             let changed = run.let_run(&slice);
@@ -305,12 +345,14 @@ impl Machine for SimMachine {
             if changed || run.disturbed {
                 run.go_on(sampling.warm_up);
             }
-            let copied = run.engine.pages_mut().copied();
-            let seen = run.go_on(sampling.detail);
-            let copied = run.engine.pages_mut().copied() - copied;
-            let factor = whole.get() / seen.window.get();
-            (run.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64);
-            observation.extend(seen.scaled_to(whole));
+            let (seen, counted) = run.sample(whole, &sampling, &mut stretches);
+            simulated = simulated + counted;
+            observation.extend(seen);
+        }
+        if sampling.is_some() {
+            run.history
+                .add(&stretches, stretches.is_steady() && !run.disturbed);
+            observation.sampled = Some(stretches.sampled(simulated, self.error, &run.history));
         }
         for (i, tenant) in observation.tenants.iter_mut().enumerate() {
             tenant.regions = (run.engine.pages_mut()).observe(i, &self.model.topology);
@@ -481,6 +523,99 @@ impl Run {
     fn let_run(&mut self, slice: &DutySlice) -> bool {
         let running = &slice.running;
         (self.engine).let_run(|tenant, number| number < running[usize::from(tenant)])
+    }
+
+    /// Simulates parts of a stretch in which the same threads run. Returns the counts of the whole, and the time that was
+    /// counted.
+    fn sample(
+        &mut self,
+        whole: Nanos,
+        sampling: &Sampling,
+        seen: &mut Stretches,
+    ) -> (Observation, Nanos) {
+        let changes = self.engine.changes();
+        seen.0.push(Series::new(changes));
+        match changes {
+            true => self.sample_changing(whole, sampling, seen),
+            false => self.sample_steady(whole, sampling, seen),
+        }
+    }
+
+    /// The same where nothing changes over time but what is queued: the parts follow one another.
+    fn sample_steady(
+        &mut self,
+        whole: Nanos,
+        sampling: &Sampling,
+        seen: &mut Stretches,
+    ) -> (Observation, Nanos) {
+        let length = sampling.part(self.plan.error);
+        let mut sum = self.go_on(length);
+        let mut last = sum.clone();
+        loop {
+            if let Some(series) = seen.0.last_mut() {
+                series.push(length, &last);
+                series.level(whole);
+                let enough = series.len() >= PARTS && series.len().is_multiple_of(PARTS / 2);
+                let all = sum.window >= whole || !self.plan.goes_on(seen);
+                if stop::requested() || enough && all {
+                    break;
+                }
+            }
+            last = self.go_on(length);
+            sum.extend(last.clone());
+        }
+        let counted = sum.window;
+        (sum.scaled_to(whole), counted)
+    }
+
+    /// The same where programs have phases, or pages move.
+    fn sample_changing(
+        &mut self,
+        whole: Nanos,
+        sampling: &Sampling,
+        seen: &mut Stretches,
+    ) -> (Observation, Nanos) {
+        let length = sampling.part(self.plan.error);
+        let tenants = vec![TenantProgress::default(); self.tenants.len()];
+        let mut sum = Observation::of(Nanos(0.0), tenants, CounterSet::default());
+        let (mut counted, mut changed) = (Nanos(0.0), 0.0);
+        let parts = match self.plan.error {
+            Some(_) => {
+                let most = (whole.get() / length.get()).ceil() as usize;
+                self.plan.parts().min(most).max(1)
+            }
+            None => self.plan.parts(),
+        };
+        let stratum = whole * (1.0 / parts as f64);
+        for _ in 0..parts {
+            if stop::requested() {
+                break;
+            }
+            let spare = (stratum - length).max(Nanos(0.0));
+            let before = spare * self.chance.unit();
+            changed += self.engine.skip(ps(before));
+            let mut after = spare - before;
+            if changed > 0.0 {
+                let settling = sampling.settling(changed);
+                self.go_on(settling);
+                after = (after - settling).max(Nanos(0.0));
+            }
+            let copied = self.engine.pages_mut().copied();
+            self.engine.begin_part();
+            let part = self.go_on(length);
+            self.engine.end_part();
+            let copied = self.engine.pages_mut().copied() - copied;
+            let factor = stratum.get() / part.window.get();
+            (self.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64);
+            changed = self.engine.skip(ps(after));
+            if let Some(series) = seen.0.last_mut() {
+                series.push(stratum, &part);
+            }
+            counted = counted + part.window;
+            sum.extend(part.scaled_to(stratum));
+        }
+        self.plan.end(seen);
+        (sum, counted)
     }
 
     /// Lets time pass; returns the counts of that time.

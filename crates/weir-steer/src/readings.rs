@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::Observation;
+use weir_model::sampled::Sampled;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 /// One window.
@@ -33,6 +34,8 @@ pub struct Readings {
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
     pub tenants: Vec<TenantReadings>,
+    /// The sampling error, if only parts of the window were simulated; its tenants are in the order of these.
+    pub sampled: Option<Sampled>,
 }
 
 /// How long requests stay in a queue, and how many there are.
@@ -114,6 +117,7 @@ impl Readings {
             slow: traffic(Counter::CxlRxMemData, Counter::CxlTxMemData),
             probe: observation.probe.clone(),
             tenants,
+            sampled: observation.sampled.clone(),
         }
     }
 

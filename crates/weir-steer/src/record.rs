@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::sampled::Sampled;
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::control_loop::Step;
@@ -40,6 +41,24 @@ pub struct WindowRecord {
     /// Readings that are not available, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// What of the window was simulated, if only parts of it were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledRecord>,
+}
+
+/// The parts of a window that were simulated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SampledRecord {
+    /// How many there are.
+    pub parts: u32,
+    /// Their length, all together, in seconds.
+    pub simulated_s: f64,
+    /// The sampling error of each tier's bandwidth: half of its 95 % interval, in percent of the bandwidth. A tier
+    /// without traffic is absent.
+    pub error_pct: BTreeMap<String, f64>,
+    /// Whether an error was asked for and not reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missed: bool,
 }
 
 /// A limit that was requested, and the limit in force.
@@ -70,6 +89,9 @@ pub struct TenantRecord {
     /// Bandwidth that it drew, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps: Option<GbPerSec>,
+    /// The sampling error of that, in percent of it, if only parts of the window were simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_pct: Option<f64>,
     /// Its limit at the end of the window, as read back.
     pub held: Limit,
 }
@@ -99,11 +121,17 @@ impl WindowRecord {
             actions: Vec::new(),
             tenants: Vec::new(),
             unseen: Vec::new(),
+            sampled: (readings.sampled.as_ref()).map(|sampled| sampled_record(sampled, tiers)),
         };
         record.look(readings, tiers);
+        let errors = (readings.sampled.iter()).flat_map(|sampled| &sampled.tenants);
+        let mut errors = errors.map(|error| error.map(|share| 100.0 * share));
         for (i, (tenant, seen)) in tenants.iter().zip(&readings.tenants).enumerate() {
             let held = step.held.get(i).copied().unwrap_or(Limit::FREE);
-            record.tenants.push(tenant_record(tenant, seen, held));
+            record.tenants.push(TenantRecord {
+                error_pct: errors.next().flatten(),
+                ..tenant_record(tenant, seen, held)
+            });
             let Some(after) = step.applied.get(i) else {
                 continue;
             };
@@ -144,6 +172,16 @@ impl WindowRecord {
         }
     }
 
+    /// The largest sampling error of its bandwidths, in percent, if only parts of it were simulated.
+    pub fn error_pct(&self) -> Option<f64> {
+        let tiers = self
+            .sampled
+            .iter()
+            .flat_map(|sampled| sampled.error_pct.values().copied());
+        let tenants = self.tenants.iter().filter_map(|tenant| tenant.error_pct);
+        tiers.chain(tenants).reduce(f64::max)
+    }
+
     /// Bandwidth of all tenants of a role together; `None` if the bandwidth of a busy one is not known.
     pub fn drew(&self, role: Role) -> Option<GbPerSec> {
         let busy = self.tenants.iter().filter(|t| t.role == role && t.busy);
@@ -158,7 +196,20 @@ fn tenant_record(tenant: &TenantOf, seen: &TenantReadings, held: Limit) -> Tenan
         cores: seen.cores,
         busy: seen.busy,
         gbps: seen.drew.clone().ok(),
+        error_pct: None,
         held,
+    }
+}
+
+fn sampled_record(sampled: &Sampled, tiers: &TierNames) -> SampledRecord {
+    let errors = [&tiers.fast, &tiers.slow].into_iter().zip(sampled.traffic);
+    SampledRecord {
+        parts: sampled.parts,
+        simulated_s: sampled.simulated.as_secs(),
+        error_pct: errors
+            .filter_map(|(tier, error)| Some((tier.clone(), 100.0 * error?)))
+            .collect(),
+        missed: sampled.missed,
     }
 }
 

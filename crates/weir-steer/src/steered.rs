@@ -360,7 +360,12 @@ impl<'a> Steered<'a> {
             }
         }
         changes.extend(self.read_back(&seen));
-        Ok((Readings::of(&seen, readings), changes))
+        let mut readings = Readings::of(&seen, readings);
+        if let Some(sampled) = &mut readings.sampled {
+            let error = |i| sampled.tenants.get(self.position(i)?).copied().flatten();
+            sampled.tenants = (0..self.tenants.len()).map(error).collect();
+        }
+        Ok((readings, changes))
     }
 
     /// Takes over the limits that are not as they were applied, and returns that in words.

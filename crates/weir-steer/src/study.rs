@@ -58,6 +58,8 @@ struct Regulated<'a> {
     period: Nanos,
     actuators: &'a Actuators,
     dry: bool,
+    /// The version of how windows are sampled.
+    sampling: u32,
     #[serde(skip)]
     study: &'a Regulate,
 }
@@ -107,10 +109,21 @@ impl Study for Regulate {
             period: options.quota_period,
             actuators: &options.actuators,
             dry: options.dry,
+            sampling: 2,
             study: self,
         })?;
         if lab.stopped() {
             lab.end_early();
+        }
+        let missed = |window: &&WindowRecord| window.sampled.as_ref().is_some_and(|s| s.missed);
+        let (missed, all) = (run.windows.iter().filter(missed).count(), run.windows.len());
+        if missed > 0 {
+            let largest = run.windows.iter().filter_map(WindowRecord::error_pct);
+            let largest = largest.fold(0.0, f64::max);
+            lab.inexact(format!(
+                "{missed} of {all} windows did not reach the sampling error that was asked for; the largest is \
+                 {largest:.2} %"
+            ));
         }
         Ok(ScenarioOutcome {
             scenario: self.scenario.into(),
@@ -132,6 +145,9 @@ struct WindowsRow<'a> {
     window_s: f64,
     fast_gbps: Option<f64>,
     slow_gbps: Option<f64>,
+    fast_error_pct: Option<f64>,
+    slow_error_pct: Option<f64>,
+    error_pct: Option<f64>,
     fast_tor_ns: Option<f64>,
     slow_tor_ns: Option<f64>,
     all_tor_ns: Option<f64>,
@@ -191,6 +207,12 @@ impl ScenarioOutcome {
         let (first, last) = (windows.first()?, windows.last()?);
         let from_s = first.t_s - first.window_s;
         let gbps = |tier: &str| mean(windows, |w| w.gbps.get(tier).map(|g| g.get()));
+        // Of several windows the largest; their mean is no less sure.
+        let error = |tier: &str| {
+            let sampled = windows.iter().filter_map(|window| window.sampled.as_ref());
+            let known = sampled.filter_map(|sampled| sampled.error_pct.get(tier).copied());
+            known.reduce(f64::max)
+        };
         Some(WindowsRow {
             from_s,
             t_s: last.t_s,
@@ -200,6 +222,12 @@ impl ScenarioOutcome {
             },
             fast_gbps: gbps(&self.tiers.fast),
             slow_gbps: gbps(&self.tiers.slow),
+            fast_error_pct: error(&self.tiers.fast),
+            slow_error_pct: error(&self.tiers.slow),
+            error_pct: windows
+                .iter()
+                .filter_map(WindowRecord::error_pct)
+                .reduce(f64::max),
             fast_tor_ns: tor(windows, &self.tiers.fast),
             slow_tor_ns: tor(windows, &self.tiers.slow),
             all_tor_ns: tor(windows, "all"),
@@ -351,6 +379,19 @@ impl Outcome for ScenarioOutcome {
             let text = format!("all limits were removed within {release:.2} s");
             note("without protected tenants", text)
         }));
+        let sampled = self
+            .windows
+            .iter()
+            .filter_map(|window| window.sampled.as_ref());
+        let parts = sampled.map(|sampled| (sampled.parts, sampled.simulated_s));
+        if let Some((parts, simulated)) = parts.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1))) {
+            let text = format!(
+                "the largest sampling error of a bandwidth in these windows, half of its 95 % interval, in percent; of each \
+                 window at most {parts} parts were simulated, {:.2} ms together",
+                simulated * 1e3
+            );
+            all.push(note("±", text));
+        }
         let left = "the processor time that the limits left to restrained tenants";
         all.push(note("left", left.into()));
         all
@@ -363,6 +404,7 @@ impl Outcome for ScenarioOutcome {
             col("t_s").head("to"),
             col("fast_gbps").head(tiers.fast.clone()),
             col("slow_gbps").head(tiers.slow.clone()),
+            col("error_pct").head("±"),
             col("fast_tor_ns").head(format!("ToR {}", tiers.fast)),
             col("slow_tor_ns").head(format!("ToR {}", tiers.slow)),
             col("all_tor_ns").head("ToR all"),

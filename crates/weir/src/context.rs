@@ -33,6 +33,9 @@ pub struct Global {
     /// Seed of every random choice.
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// On a model, simulate until half of each 95 % interval is at most this share of its figure, such as 1%.
+    #[arg(long, global = true, value_name = "SHARE", value_parser = relative_error, allow_hyphen_values = true)]
+    pub error: Option<f64>,
     /// Before this host is measured, wait at most so long until other programs leave it quiet.
     #[arg(long, global = true, value_name = "TIME")]
     pub wait: Option<Nanos>,
@@ -44,6 +47,19 @@ pub struct Global {
 /// A machine's name, which has no spaces around its parts.
 fn machine(named: &str) -> std::result::Result<String, std::convert::Infallible> {
     Ok(without_spaces(named))
+}
+
+/// A share in percent, above 0 % and below 100 %.
+fn relative_error(text: &str) -> std::result::Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim);
+    let Some(number) = number else {
+        return Err("it needs its unit, such as 1%".into());
+    };
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        Ok(_) => Err("it must be above 0 % and below 100 %, such as 1%".into()),
+        Err(_) => Err(format!("`{number}` is not a number; write it such as 1%")),
+    }
 }
 
 /// How results are printed.

@@ -101,6 +101,11 @@ impl<O> Done<O> {
                 self.notes.lost.join("; ")
             )));
         }
+        if let Some(inexact) = self.notes.inexact {
+            return Err(Failure::work(format!(
+                "{inexact}; run {run} keeps what was found"
+            )));
+        }
         match self.notes.refused {
             Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
             None => Ok(()),

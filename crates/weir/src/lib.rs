@@ -85,6 +85,9 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         typed,
         stop,
     };
+    if context.global.error.is_some() {
+        check_error(&cli.verb, &context.global.on)?;
+    }
     match cli.verb {
         Verb::Topo(args) => verbs::topo::run(&args, &context),
         Verb::Doctor(args) => verbs::doctor::run(&args, &context),
@@ -106,6 +109,22 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args, Cli::command()),
         Verb::Completions(args) => verbs::completions::run(&args, Cli::command()),
+    }
+}
+
+/// Refuses an error that would change nothing.
+fn check_error(verb: &Verb, on: &str) -> Result<()> {
+    if machine::is_real(on) {
+        return Err(Failure::request(format!(
+            "--error is of models, of which more can be simulated; {on} is measured in whole windows, as often as \
+             --repeat says"
+        )));
+    }
+    match verb {
+        Verb::Bench(_) | Verb::Steer(_) | Verb::Runs(_) => Ok(()),
+        _ => Err(Failure::request(
+            "--error is of `weir bench` and `weir steer` on a model; this command has no figure that it changes",
+        )),
     }
 }
 

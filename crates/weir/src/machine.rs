@@ -59,6 +59,8 @@ pub fn without_spaces(on: &str) -> String {
 
 /// The suffix of a model's name if its long windows are sampled.
 const SAMPLED: &str = " sampled";
+/// Before the error of the figures that is asked of a model, at the end of its name.
+const WITHIN: &str = " within ";
 
 /// The name that means the machine Weir runs on.
 pub const HOST: &str = "host";
@@ -86,7 +88,11 @@ pub fn choose(on: &str) -> Result<Chosen> {
 pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
     let on = &without_spaces(on);
     if let Some(on) = on.strip_suffix(SAMPLED) {
-        return choose_sampled(on);
+        let (on, error) = split_error(on);
+        return choose_sampled(on, error);
+    }
+    if let (on, Some(error)) = split_error(on) {
+        return choose_model(on, Some(error), false);
     }
     if weir_linux::recording::is_recording(on).is_some() {
         return Err(Failure::request(format!(
@@ -153,23 +159,58 @@ pub fn simulate(on: &str) -> Result<Box<dyn Testbed>> {
     Ok(Box::new(testbed))
 }
 
-/// The model of a platform for long experiments, whose windows are sampled.
+/// The model of a platform for long experiments, whose windows are sampled; with an error, until half of each 95 %
+/// interval is this share of its figure.
 ///
 /// # Errors
 /// As [`simulate`], or this host was named.
-pub fn choose_sampled(on: &str) -> Result<Chosen> {
+pub fn choose_sampled(on: &str, error: Option<f64>) -> Result<Chosen> {
+    choose_model(on, error, true)
+}
+
+/// The machine of this name. If it is a model, with the error that is asked of its figures.
+///
+/// # Errors
+/// As [`choose`], or an error is asked of a real machine.
+pub fn choose_within(on: &str, error: Option<f64>) -> Result<Chosen> {
+    match error {
+        Some(_) => choose_model(on, error, false),
+        None => choose(on),
+    }
+}
+
+/// Whether a name is that of a machine which is measured and not simulated.
+pub fn is_real(on: &str) -> bool {
+    HOST_PAGES.iter().any(|(name, _)| *name == on)
+        || weir_linux::recording::is_recording(on).is_some()
+}
+
+/// A name without the error at its end, and that error.
+fn split_error(on: &str) -> (&str, Option<f64>) {
+    let parts = on.split_once(WITHIN);
+    let error = parts.and_then(|(on, share)| Some((on, share.parse().ok()?)));
+    error.map_or((on, None), |(on, error)| (on, Some(error)))
+}
+
+fn choose_model(on: &str, error: Option<f64>, sampled: bool) -> Result<Chosen> {
     let platform = compose(on)?;
-    let sampling = Sampling::of(&platform);
     let testbed = SimTestbed::new(&platform).map_err(|error| {
         Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))
     })?;
+    let testbed = testbed.to_error(error);
+    let testbed = match sampled {
+        true => testbed.sampled(Sampling::of(&platform)),
+        false => testbed,
+    };
     let machine = testbed.open(0)?;
+    let within = error.map(|error| format!("{WITHIN}{error}"));
+    let suffix = if sampled { SAMPLED } else { "" };
     Ok(Chosen {
-        named: format!("{on}{SAMPLED}"),
+        named: format!("{on}{}{suffix}", within.unwrap_or_default()),
         identity: machine.identity(),
         topology: machine.topology().clone(),
         capabilities: machine.capabilities().to_vec(),
-        testbed: Box::new(testbed.sampled(sampling)),
+        testbed: Box::new(testbed),
         only_reads: None,
     })
 }

@@ -415,3 +415,48 @@ fn there_is_a_page_of_the_manual_for_every_verb() {
     assert!(run.out().contains("scenario"), "{}", run.out());
     assert_eq!(place.run("man stear").code(), 2);
 }
+
+#[test]
+fn a_run_on_a_model_says_its_sampling_error() {
+    let place = Place::new();
+    let usual = place.run([&play("run", "1 s")[..], &["--format", "json"]].concat());
+    let usual = usual.expect(0).json();
+    let window = &usual["windows"][0];
+    assert_eq!(window["sampled"]["parts"], 16);
+    assert!(window["sampled"]["error_pct"]["dram"].as_f64().unwrap() > 0.0);
+    assert!(window["tenants"][0]["error_pct"].as_f64().unwrap() > 0.0);
+
+    let loose = [&play("run", "1 s")[..], &["--error", "30%"]].concat();
+    let table = place.run(&loose).expect(0).out();
+    assert!(table.contains("sampling error"), "{table}");
+}
+
+#[test]
+fn an_error_that_makes_no_sense_is_refused_in_words() {
+    let place = Place::new();
+    for (error, told) in [
+        ("0%", "above 0 %"),
+        ("-1%", "above 0 %"),
+        ("100%", "below 100 %"),
+        ("nan%", "above 0 %"),
+        ("1", "its unit"),
+        ("few%", "not a number"),
+    ] {
+        let done = place.run([&play("run", "1 s")[..], &["--error", error]].concat());
+        assert_eq!(done.code(), 2, "{error}");
+        assert!(done.err().contains(told), "{error}: {}", done.err());
+    }
+    let host = place.run("bench latency --error 1%");
+    assert_eq!(host.code(), 2);
+    assert!(
+        host.err().contains("--error is of models"),
+        "{}",
+        host.err()
+    );
+    let other = place.run("topo --on emr2s --error 1%");
+    assert_eq!(other.code(), 2);
+    let close =
+        place.run("bench bandwidth --on emr2s --tier dram --op ld --threads 8 --error 0.0001%");
+    assert_eq!(close.code(), 1);
+    assert!(close.err().contains("did not reach"), "{}", close.err());
+}

@@ -70,6 +70,7 @@ impl Tagged {
 const DIRTY: u64 = 1 << 63;
 
 /// One level: sets of ways, most recent first. An empty way is zero; keys are never zero.
+#[derive(Clone)]
 pub struct Tags {
     ways: usize,
     sets: u64,

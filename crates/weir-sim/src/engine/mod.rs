@@ -8,6 +8,7 @@ mod mover;
 mod offload;
 mod program;
 mod shared;
+mod skip;
 mod storage;
 mod timed;
 mod work;
@@ -19,6 +20,7 @@ use weir_model::counters::CounterSet;
 use weir_model::stop;
 
 use self::offload::Accelerator;
+pub use self::skip::Chance;
 use crate::clock::Ps;
 use crate::core::{Private, Style, Tally, Thread, crossings, is_held_back, paced};
 use crate::line::{Kind, Level, Place};

@@ -94,6 +94,7 @@ mod tests {
             fast: Err(none()),
             slow: Err(none()),
             probe: Err(none()),
+            sampled: None,
             tenants: (cores.iter())
                 .map(|&cores| TenantReadings {
                     role: Role::Restrained,

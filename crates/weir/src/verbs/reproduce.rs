@@ -29,7 +29,7 @@ const MODELS: Models = Models {
 
 fn open(on: On, change: Option<(&Assumption, End)>) -> Result<Box<dyn Testbed>> {
     match change {
-        None if on.sampled => Ok(machine::choose_sampled(on.platform)?.testbed),
+        None if on.sampled => Ok(machine::choose_sampled(on.platform, None)?.testbed),
         None => machine::simulate(on.platform),
         Some((assumption, end)) => {
             let changes = assumption.ranges.iter().map(|range| machine::Change {

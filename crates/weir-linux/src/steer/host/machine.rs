@@ -61,6 +61,7 @@ impl Machine for Host {
             window: seen.window,
             counters: seen.counters,
             probe: seen.probe,
+            sampled: None,
         })
     }
 

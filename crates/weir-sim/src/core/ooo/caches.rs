@@ -5,6 +5,7 @@ use super::tags::Tags;
 use crate::params::PrivateConfig;
 
 /// The tags of both.
+#[derive(Clone)]
 pub struct Caches {
     l1: Tags,
     l2: Tags,

@@ -21,6 +21,7 @@
 //! | `che_approximation` | which lines the last-level cache has |
 //! | `agenda` | events at a known time |
 //! | `tally` | counters |
+//! | `skip` | time in which the program goes on and is not simulated |
 
 mod agenda;
 mod caches;
@@ -31,6 +32,7 @@ mod loads;
 mod parts;
 mod prefetch;
 mod script;
+mod skip;
 mod stores;
 mod streamer;
 mod super_queue;
@@ -47,6 +49,7 @@ use self::caches::{Caches, Victim};
 use self::in_order::InOrder;
 use self::loads::Load;
 use self::script::Visit;
+use self::skip::Kept;
 use self::stores::Store;
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
@@ -179,6 +182,7 @@ pub struct Ooo {
     /// Tiers whose prefetches are throttled, one bit each.
     pub held_back: u32,
     tally: Tally,
+    kept: Kept,
 }
 
 impl Ooo {
@@ -221,6 +225,7 @@ impl Ooo {
             write_backs: 0,
             held_back: 0,
             tally: Tally::default(),
+            kept: Kept::default(),
             params,
             script,
         };

@@ -7,6 +7,7 @@ use weir_model::workload::{Region, Workload};
 
 use super::super::walk::Walk;
 use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts};
+use crate::clock::Ps;
 use crate::line::Place;
 use crate::rng;
 
@@ -113,6 +114,41 @@ impl Script {
     /// Its phases.
     pub fn phases(&self) -> &[PhaseParts] {
         &self.phases
+    }
+
+    /// The phase of the next access, as a position in [`Script::phases`].
+    pub fn phase(&self) -> usize {
+        self.now
+    }
+
+    /// Goes on to where the program is after this time, with these instructions a picosecond in each phase. Returns
+    /// whether that is another phase.
+    pub fn skip(&mut self, time: Ps, rates: &[f64]) -> bool {
+        let (before, lasts) = (self.now, |phase: usize| {
+            self.phases[phase].instructions / rates[phase]
+        });
+        let cycle: f64 = (0..self.phases.len()).map(lasts).sum();
+        let mut time = time as f64 % cycle;
+        for _ in 0..=self.phases.len() {
+            let to_end = self.left.max(0.0) / rates[self.now];
+            if time < to_end {
+                self.left -= time * rates[self.now];
+                break;
+            }
+            time -= to_end;
+            self.now = (self.now + 1) % self.phases.len();
+            self.left = self.phases[self.now].instructions;
+        }
+        let changed = self.now != before;
+        if changed {
+            self.rest = None;
+        }
+        changed
+    }
+
+    /// Instructions left in the current phase.
+    pub fn left_mut(&mut self) -> &mut f64 {
+        &mut self.left
     }
 
     /// The place of a line.

@@ -15,6 +15,7 @@ const NIBBLES: u64 = 0x1111_1111_1111_1111;
 const NIBBLE_TOPS: u64 = NIBBLES << 3;
 
 /// One level.
+#[derive(Clone)]
 pub enum Tags {
     Packed(Packed),
     Listed(private::Tags),
@@ -128,6 +129,7 @@ impl Set {
 }
 
 /// Sets of at most [`WAYS`] ways.
+#[derive(Clone)]
 pub struct Packed {
     ways: u32,
     set_bits: u32,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use weir_lab::studies::POINT_STUDIES;
 use weir_lab::{AnyStudy, Lab, LabError, Points, Study};
-use weir_model::document::Document;
+use weir_model::document::{Document, Point};
 use weir_model::machine::MachineKind;
 
 use crate::context::{Context, Format};
@@ -121,6 +121,27 @@ impl Args {
     }
 }
 
+/// What is said of figures that are less exact than was asked for.
+fn inexact(points: &[Point], error: f64) -> Option<String> {
+    let reached = points.iter().filter_map(|point| {
+        let figure = match (point.gbps, &point.ns) {
+            (Some(gbps), _) => gbps.get(),
+            (None, Some(ns)) => ns.mean.get(),
+            (None, None) => return None,
+        };
+        Some(point.ci95? / figure)
+    });
+    let missed: Vec<f64> = reached.filter(|&reached| reached > error).collect();
+    let largest = missed.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} of {} figures did not reach an error of {:.3} %; the largest is {:.3} %",
+        missed.len(),
+        points.len(),
+        error * 100.0,
+        largest * 100.0
+    ))
+}
+
 /// Measures, keeps and prints.
 ///
 /// # Errors
@@ -128,11 +149,17 @@ impl Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match (&args.what, &args.file) {
         (Some(study), None) => {
-            let chosen = machine::choose(&context.global.on)?;
+            let chosen = machine::choose_within(&context.global.on, context.global.error)?;
             let done = args.job(context, &chosen, study.0.verb()).run(study)?;
             show(context, &done)?;
-            done.verdict()
+            let inexact = (context.global.error)
+                .and_then(|error| inexact(&done.document.output.points, error));
+            done.verdict()?;
+            inexact.map_or(Ok(()), |text| Err(Failure::work(text)))
         }
+        (None, Some(_)) if context.global.error.is_some() => Err(Failure::request(
+            "--error is of one experiment; a file of sweeps says itself what is measured",
+        )),
         (None, Some(path)) => {
             let earlier = match &args.resume {
                 None => Earlier::Leave,

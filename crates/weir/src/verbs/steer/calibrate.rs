@@ -80,7 +80,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 /// A model has counters, and its tenants can be limited.
 fn model(args: &Args, context: &Context) -> Result<Known> {
-    let chosen = machine::choose_sampled(&context.global.on)?;
+    let chosen = machine::choose_sampled(&context.global.on, context.global.error)?;
     let step = Actuators::of_model(&chosen.topology).allocation;
     let testbed = chosen.testbed.as_ref();
     let calibration = calibrate(testbed, context.global.seed, args.window, step)?;

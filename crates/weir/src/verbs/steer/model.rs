@@ -40,7 +40,7 @@ impl From<CalibrateError> for Failure {
 
 /// The model, and the scenario with its controller.
 pub(super) fn study(args: &RunArgs, context: &Context, dry: bool) -> Result<(Chosen, Regulate)> {
-    let chosen = machine::choose_sampled(&context.global.on)?;
+    let chosen = machine::choose_sampled(&context.global.on, context.global.error)?;
     let study = study_on(args, context, &chosen, dry)?;
     Ok((chosen, study))
 }

@@ -226,6 +226,7 @@ pub(super) mod tests {
             actions: Vec::new(),
             tenants,
             unseen: Vec::new(),
+            sampled: None,
         }
     }
 
@@ -236,6 +237,7 @@ pub(super) mod tests {
             cores: 16,
             busy: true,
             gbps: Some(GbPerSec(24.1)),
+            error_pct: None,
             held,
         }
     }
