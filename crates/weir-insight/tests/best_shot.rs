@@ -96,5 +96,5 @@ fn emerald_rapids_with_a_card() {
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 97);
+    assert!(near(&shots) * 100 >= shots.len() * 94);
 }

@@ -22,7 +22,7 @@ use weir_model::units::{LINE_BYTES, Nanos};
 pub struct Sampling {
     /// Simulated after every change, and not counted.
     pub warm_up: Nanos,
-    /// Simulated and counted of every window, in [`PARTS`] parts.
+    /// Simulated and counted of every window, in 16 parts.
     pub detail: Nanos,
 }
 
