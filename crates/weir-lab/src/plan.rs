@@ -261,8 +261,9 @@ impl PointSpec {
 
     /// The seed of this point in a sweep of seed `seed`. It depends on what the point is and on nothing
     /// else, so that a point gives one result alone, in any sweep, and at any place in it. A bandwidth beside
-    /// another load has the seed of the same load alone, since the two are compared: its memory lies alike,
-    /// and chance that moves both figures does not move their ratio (common random numbers).
+    /// another load has the seed of the same load alone, since the two are compared: its memory is at the
+    /// same addresses, and chance that changes both figures does not change their ratio (common random
+    /// numbers).
     pub fn seed(&self, seed: u64) -> u64 {
         // FNV-1a over the text, then the finaliser of SplitMix64 to spread every bit. Both are fixed for
         // ever, which the standard library's hasher is not.

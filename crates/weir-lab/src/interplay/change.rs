@@ -26,10 +26,10 @@ impl Change {
 
     /// From the means of repetitions alone and beside, two at least of either.
     ///
-    /// Each repetition beside is set against the one alone of the same round: in it the memory of a model's
-    /// tenant lies alike, and a real machine is in the same state, so what moves both does not change the
-    /// ratio. Of few rounds the mean change tells, with Student's interval; of enough the median, which
-    /// a round that somebody else disturbed does not move.
+    /// Each repetition with an aggressor is divided by the one without it of the same round. In one round a
+    /// model places the tenant's memory at the same addresses, and a real machine is in the same state, so
+    /// what changes both figures does not change the ratio. The change of few rounds is their mean, with
+    /// Student's interval; that of enough rounds is their median, which one disturbed round does not move.
     pub fn of_repetitions(alone: &[f64], beside: &[f64]) -> Option<Self> {
         if alone.iter().any(|gbps| *gbps <= 0.0) {
             return None;

@@ -507,7 +507,7 @@ impl Tier {
         let waiting = &mut self.buffers[number];
         let channel = &mut self.channels[number];
         if waiting.is_empty() && channel.has_room(now) {
-            let _ = channel.enter(within, now);
+            channel.enter(within, now);
         } else {
             if waiting.is_empty() {
                 self.due.push((number as u32, channel.next_room()));
@@ -535,8 +535,7 @@ impl Tier {
             let is_turn = self.channels[channel].enter(next.within, now);
             // Events of one bucket of the wheel come in any order.
             self.counts.device_time += now.saturating_sub(next.since);
-            let d = &mut self.devices[way];
-            d.buffered -= 1;
+            self.devices[way].buffered -= 1;
             if is_turn {
                 self.go_on_writing(channel, way, now);
             }
@@ -559,13 +558,7 @@ impl Tier {
             let Some(next) = self.buffers[number].pop_front() else {
                 return;
             };
-            let channel = &mut self.channels[number];
-            let at = match channel.has_room(now) {
-                true => now,
-                false => channel.next_room().max(now),
-            };
-            channel.has_room(at);
-            let _ = channel.enter(next.within, at);
+            let at = self.channels[number].write(next.within, now);
             self.counts.device_time += at.saturating_sub(next.since);
             self.devices[way].buffered -= 1;
         }
