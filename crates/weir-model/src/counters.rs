@@ -113,6 +113,9 @@ counters! {
     HwpfL1dL3Hit = "ocr.hwpf_l1d.l3_hit",
     /// Lines fetched by the L2 prefetchers beyond L2 (OCR.HWPF_L2.ANY_RESPONSE).
     HwpfL2 = "ocr.hwpf_l2.any_response",
+    /// Of those, lines found in the last-level cache (OFFCORE_RESPONSE.PF_L2_DATA_RD and PF_L2_RFO, L3_HIT; not
+    /// countable for one process since Sapphire Rapids).
+    HwpfL2L3Hit = "ocr.hwpf_l2.l3_hit",
     /// Full lines written past the caches (OCR.STREAMING_WR.ANY_RESPONSE).
     StreamingWr = "ocr.streaming_wr.any_response",
     /// Requests that entered an ingress queue (UNC_CHA_RxC_INSERTS.IRQ).

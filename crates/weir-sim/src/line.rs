@@ -42,6 +42,8 @@ pub enum Kind {
     Rfo,
     /// Read for ownership by the L2 prefetcher (RFO_Pref).
     RfoPref,
+    /// Data read by the L2 prefetcher into the last-level cache alone (LLCPrefData, LLCPrefRFO).
+    LlcPref,
     /// Read for ownership of a line that another core has modified: that core's L2 is snooped. The last of
     /// the kinds that bring a line to a core.
     RfoSnoop,

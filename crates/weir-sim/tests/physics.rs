@@ -3,20 +3,23 @@
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::machine::Testbed as _;
 use weir_model::platform::Library;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_model::workload::Workloads;
 use weir_sim::{PHYSICS, SimTestbed};
 
-/// Bytes and accesses of a few tenants on two platforms, hashed.
+/// Bytes and accesses of a few tenants on two platforms, each alone, hashed.
 fn figures() -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for (name, tier) in [("emr2s+cxl-a", "cxl0"), ("skx2s", "remote")] {
         let platform = Library::builtin().compose(name).unwrap();
         let testbed = SimTestbed::new(&platform).unwrap();
+        let tier = TierName::named(tier);
         let chase = Pattern::Chase {
             locality: Locality::Random,
         };
+        let mut tenants = Vec::new();
         for (op, pattern, threads) in [
             (Op::Ld, Pattern::Sequential, 4),
             (Op::NtSt, Pattern::Sequential, 2),
@@ -29,9 +32,21 @@ fn figures() -> u64 {
             ),
             (Op::Ld, chase, 1),
         ] {
+            tenants.push(Tenant::on_first_cores(
+                op,
+                pattern,
+                &tier,
+                threads,
+                Bytes::mib(64),
+            ));
+        }
+        for name in ["bwaves-like", "gcc-like"] {
+            let work = Workloads::builtin().get(name).unwrap().clone();
+            let at = Placement::Bind(tier.clone());
+            tenants.push(Tenant::running(work, vec![0], at));
+        }
+        for tenant in tenants {
             let mut machine = testbed.open(7).unwrap();
-            let tier = TierName::named(tier);
-            let tenant = Tenant::on_first_cores(op, pattern, &tier, threads, Bytes::mib(64));
             machine.start(&[tenant]).unwrap();
             let seen = machine.observe(Nanos(20_000.0)).unwrap();
             for progress in seen.tenants {
@@ -46,7 +61,7 @@ fn figures() -> u64 {
 
 #[test]
 fn figures_change_only_with_the_version_of_the_physics() {
-    let known = [(4, 4_990_534_353_232_441_347_u64)];
+    let known = [(5, 17_894_807_422_408_989_575_u64)];
     let expected = known
         .iter()
         .find(|(version, _)| *version == PHYSICS)

@@ -245,16 +245,25 @@ fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
 }
 
 #[test]
-fn late_prefetches_show_where_the_processor_counts_them() {
-    // Skylake: L2. Emerald Rapids: the last-level cache (SupMario section 4.4). At this pace loads in the
-    // reorder buffer do not reach lines before the prefetchers do.
-    let mut work = preset("llama-decode");
-    work.phases[0].apki = 20.0;
+fn late_prefetches_show_in_l2_or_in_the_last_level_cache() {
+    // Skylake: L2. Emerald Rapids, whose streamer goes on into the last-level cache: there (SupMario section
+    // 4.4). No parameter says so.
     for (machine, tier, part) in [("skx2s", "remote", 2), (MACHINE, "cxl0", 3)] {
-        let at = |tier| counts_of(machine, &work, tier, true, 10_000).stalls();
-        let (local, far) = (at("dram"), at(tier));
-        let grown: Vec<f64> = (1..4).map(|i| far[i] - local[i]).collect();
-        let most = (1..4).max_by(|&a, &b| grown[a - 1].total_cmp(&grown[b - 1]));
+        let mut grown = [0.0; 5];
+        for name in ["scan", "scan-column", "llama-decode", "gpt2-decode"] {
+            let at = |tier| {
+                let work = Workload {
+                    threads: 1,
+                    ..preset(name)
+                };
+                counts_of(machine, &work, tier, true, 10_000)
+            };
+            let (local, far) = (at("dram"), at(tier));
+            for (part, grown) in grown.iter_mut().enumerate() {
+                *grown += (far.stalls()[part] - local.stalls()[part]) / local.cpi();
+            }
+        }
+        let most = (1..4).max_by(|&a, &b| grown[a].total_cmp(&grown[b]));
         assert_eq!(most, Some(part), "{machine}: {grown:?}");
     }
 }
@@ -283,21 +292,23 @@ fn prefetched(machine: &str, work: &Workload, tier: &str) -> [f64; 3] {
 proptest! {
     #![proptest_config(config())]
 
-    /// SupMario section 4.3.
+    /// A line comes once, by whichever prefetcher or by demand.
     #[test]
-    fn late_l2_prefetches_become_l1_prefetches(
-        (machine, tier) in prop::sample::select(&[("skx2s", "remote"), (MACHINE, "cxl0")][..]),
-        name in prop::sample::select(&["scan", "scan-column", "llama-decode"][..]),
-        apki in 2f64..40.0,
+    fn what_one_prefetcher_omits_another_brings(
+        (machine, tier) in prop::sample::select(&[("skx2s", "remote"), ("skx2s", "dram"), (MACHINE, "cxl0")][..]),
+        name in prop::sample::select(&["scan", "bwaves-like", "llama-decode"][..]),
+        apki in 2f64..240.0,
     ) {
         let mut work = preset(name);
         (work.threads, work.phases[0].apki) = (1, apki);
-        let [l1, l2, waits] = prefetched(machine, &work, "dram");
-        let [far_l1, far_l2, far_waits] = prefetched(machine, &work, tier);
-        prop_assert!(l1 > 0.03 && far_l1 > l1 - 0.01, "L1: {l1} {far_l1}");
-        prop_assert!(far_l2 < l2 + 0.01, "L2: {l2} {far_l2}");
-        prop_assert!((far_l1 + far_l2 - l1 - l2).abs() < 0.02, "{l1} + {l2}, {far_l1} + {far_l2}");
-        prop_assert!(far_waits > waits - 0.01, "fill buffers: {waits} {far_waits}");
+        let seen = counts_of(machine, &work, tier, true, 20_000);
+        let lines: f64 = [Counter::HwpfL1d, Counter::HwpfL2, Counter::OffcoreDemandDataRd, Counter::OffcoreDemandRfo]
+            .map(|counter| seen.of(counter))
+            .iter()
+            .sum();
+        // With its page tables: one line for 512.
+        let wanted = apki / 1e3 / (LINE_BYTES / work.phases[0].regions[0].element.get().min(LINE_BYTES)) as f64;
+        prop_assert!((lines / wanted - 1.0).abs() < 0.05, "{lines} of {wanted}");
     }
 }
 
@@ -341,15 +352,18 @@ fn stalls_are_counted_during_a_miss_that_costs_no_time() {
     let missing = seen.of(Counter::CyclesL3Miss);
     let share = stalled / missing;
     assert!((share - quiet(&work)).abs() < 0.02, "{share}");
-    // Every load of it misses the last-level cache, so the cycles with a miss are the cycles with a read.
+    // Every load of it misses the last-level cache, so the cycles with a miss are the cycles with a read, but for
+    // the reads of page tables, which that cache has.
     let busy = seen.of(Counter::OffcoreCyclesDemandDataRd);
-    assert!((missing / busy - 1.0).abs() < 0.02, "{missing} of {busy}");
+    assert!(
+        missing < busy && missing > 0.7 * busy,
+        "{missing} of {busy}"
+    );
 }
 
 #[test]
 fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
-    let mut work = preset("scan-column");
-    (work.threads, work.phases[0].apki) = (1, 50.0);
+    let work = preset("bwaves-like");
     let [l1, l2, waits] = prefetched("skx2s", &work, "dram");
     let [far_l1, far_l2, far_waits] = prefetched("skx2s", &work, "remote");
     assert!(

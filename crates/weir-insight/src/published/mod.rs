@@ -15,7 +15,7 @@ use weir_model::topology::TierName;
 
 use crate::two_tiers::Tiers;
 use interleave::{Climbs, Shots};
-use slowdown::{NoPrefetch, Population, Preset, PresetRun, Study};
+use slowdown::{NoPrefetch, Population, PrefetchShift, Preset, PresetRun, Study, handed_over};
 
 /// A platform, and the slower tier that local DRAM is compared with.
 type Pair = (&'static str, &'static str);
@@ -41,6 +41,7 @@ const AS_PUBLISHED: &str = "the model as published, over a population of ours (`
 const SHAPED: &str = "over a population of ours whose density of accesses was chosen so that about as many are slowed by \
                       more than half as in the paper; the parts were not";
 const OF_PRESETS: &str = "of a preset that resembles it, on one core";
+const OF_LIBRARY: &str = "over the presets, on one core each, not over the paper's programs";
 const CROWDS: &str =
     "of presets that resemble the paper's four codes of SPEC, its Llama and STREAM, on all cores";
 const OF_FOUR: &str = "of presets that resemble the paper's four codes, 16 instances each, without its mixes; the tuner goes by \
@@ -206,7 +207,10 @@ pub fn rules() -> Vec<Rule> {
     let slowed = |id: &str, read: ReadStudy| slow(id, population("%", all, least, read), SHAPED);
     let (platform, to) = CXL_A;
     let no_prefetch = Figure::read("fraction", platform, NoPrefetch { to }, |&worst| Ok(worst));
+    let (platform, to) = ZNUMA;
+    let shift = Figure::read("r", platform, PrefetchShift { to }, handed_over);
     let mut rules = vec![
+        slow("SUP-146", shift, OF_LIBRARY),
         slowdowns("SUP-108", numa, &["lbm-like", "fotonik-like"]),
         slowdowns("SUP-114", numa, GCC),
         slowdowns("SUP-115", a, GCC),

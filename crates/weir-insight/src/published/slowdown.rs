@@ -5,7 +5,7 @@ use weir_lab::{Ask, Lab, LabError, WorkloadOptions};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::Components;
-use weir_model::workload::{Workloads, population};
+use weir_model::workload::{Workload, Workloads, population};
 
 use super::tiers;
 use crate::breakdown::Difference;
@@ -253,4 +253,65 @@ impl Ask for NoPrefetch {
         }
         worst.ok_or_else(|| failed("stalls by level were not counted"))
     }
+}
+
+/// How the presets' prefetches from memory change from local memory to a slower tier.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct PrefetchShift {
+    pub to: &'static str,
+}
+
+/// Of each preset that prefetches, for 1000 instructions: the lines that the L2 prefetchers bring less from
+/// memory, and those that the L1 prefetchers bring more.
+pub(super) type Shifts = Vec<(f64, f64)>;
+
+impl Ask for PrefetchShift {
+    type Got = Shifts;
+    const KIND: &'static str = "prefetches of presets on two tiers";
+    const ALL_THREADS: bool = true;
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<Shifts, LabError> {
+        let presets: Vec<Workload> = (Workloads::builtin().list().iter())
+            .map(|preset| Workload {
+                threads: 1,
+                ..preset.clone()
+            })
+            .collect();
+        let ran = on_both(lab, &presets, &tiers(lab, self.to)?, &options(lab.seed()))?;
+        if ran.len() < presets.len() {
+            return Err(LabError::Stopped);
+        }
+        let shift = |OnBoth { local, target }: &OnBoth| {
+            let (near, far) = (
+                from_memory(&local.counters)?,
+                from_memory(&target.counters)?,
+            );
+            Ok((near.1 - far.1, far.0 - near.0))
+        };
+        ran.iter().map(shift).collect()
+    }
+}
+
+/// Lines that the prefetchers of L1 and of L2 bring from memory, for 1000 instructions.
+fn from_memory(counters: &CounterSet) -> Result<(f64, f64), LabError> {
+    let run = Run::of(counters)?;
+    let missed = |all, hits| -> Result<f64, LabError> {
+        let of = |counter| run.count(counter).map_err(lacking);
+        Ok((of(all)? - of(hits)?) * 1e3 / run.instructions().map_err(lacking)?)
+    };
+    Ok((
+        missed(Counter::HwpfL1d, Counter::HwpfL1dL3Hit)?,
+        missed(Counter::HwpfL2, Counter::HwpfL2L3Hit)?,
+    ))
+}
+
+/// Pearson's correlation of what the L2 prefetchers bring less with what those of L1 bring more.
+pub(super) fn handed_over(shifts: &Shifts) -> Result<f64, String> {
+    let judged: Vec<Judged> = (shifts.iter())
+        .map(|&(predicted, measured)| Judged {
+            predicted,
+            measured,
+        })
+        .collect();
+    pearson(&judged).ok_or_else(|| "no prefetches change".into())
 }

@@ -124,8 +124,9 @@ keys! {
         l2_degree: defaulted u32 = "prefetch.l2_degree", "2", 1 to 16;
         /// Lines that a core has under way when its L2 streamer stops asking for more.
         l2_outstanding: defaulted u32 = "prefetch.l2_outstanding", "33", 1 to 256;
-        /// The last cache as whose miss a load counts that finds its line under way for the L2 prefetcher.
-        late_level: defaulted u32 = "prefetch.late_level", "2", 1 to 3;
+        /// 1 if the L2 streamer brings lines into the last-level cache alone once `l2_outstanding` are under way
+        /// (the firmware setting "LLC prefetch"), 0 if it then waits.
+        llc: defaulted u32 = "prefetch.llc", "1", 0 to 1;
     }
 
     /// Bandwidth allocation (Intel MBA, AMD QoS): a controller between a core's L2 and the mesh that limits the

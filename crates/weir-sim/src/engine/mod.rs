@@ -322,7 +322,12 @@ impl Engine {
     fn answered(&mut self, request: &Request, now: Ps, at: Ps) {
         let t = request.thread as usize;
         match request.kind {
-            Kind::Drd | Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::Rfo | Kind::RfoPref => {
+            Kind::Drd
+            | Kind::DrdL1Pref
+            | Kind::DrdL2Pref
+            | Kind::Rfo
+            | Kind::RfoPref
+            | Kind::LlcPref => {
                 self.filled(t, request, at);
             }
             Kind::WbMtoI | Kind::LlcEvict => {}

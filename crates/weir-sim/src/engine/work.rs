@@ -64,6 +64,11 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     core.write_backs = thread.write_backs + core.throttle.write_backs();
     core.held_back = uncore.distressed();
     let wake = core.advance(until);
+    for request in core.joined.drain(..) {
+        // The prefetch has an entry of the Table of Requests; only the core's counters see this one.
+        let (from, to) = (request.from, request.to);
+        uncore.pmu.cores[t].filled(request.kind, false, from, to);
+    }
     let from = Sender {
         thread: t as u16,
         core: thread.core,

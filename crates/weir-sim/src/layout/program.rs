@@ -71,6 +71,7 @@ fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
         l2: params.core.private.l2.0 as f64,
         llc: (llc.lines / complexes) as f64 * ways,
         tlb: params.core.tlb_reach,
+        page_bits: params.core.page.lines().max(1).ilog2(),
     }
 }
 
@@ -104,12 +105,11 @@ pub fn ooo_params(params: &Params) -> OooParams {
         l1_hit: c.l1_hit,
         l2_hit: c.l2_hit,
         redirect: c.mispredict,
-        walk: c.walk,
         fault: c.fault,
-        late_level: c.late_level,
         training: c.training,
         degree: c.l2_degree,
         streamer_yields: c.l2_outstanding.min(c.super_queue),
+        llc_prefetch: c.llc_prefetch,
         private: c.private,
     }
 }

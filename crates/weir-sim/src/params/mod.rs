@@ -102,7 +102,7 @@ pub struct CoreParams {
     /// Lines that the streamer requests at once, and how its late lines are counted.
     pub l2_degree: u32,
     pub l2_outstanding: u32,
-    pub late_level: u8,
+    pub llc_prefetch: bool,
     /// Limits the rate of requests from its L2 to the mesh.
     pub allocation: BandwidthAllocation,
     /// The extra time for the coherence of a line that was just flushed.
@@ -365,7 +365,7 @@ fn core_params(host: &Host) -> CoreParams {
         fault: ps(*host.tlb.fault),
         l2_degree: *host.prefetch.l2_degree,
         l2_outstanding: *host.prefetch.l2_outstanding,
-        late_level: *host.prefetch.late_level as u8,
+        llc_prefetch: *host.prefetch.llc == 1,
         allocation: host.allocation.clone(),
         flushed: ps(*host.uncore.flushed_line),
     }

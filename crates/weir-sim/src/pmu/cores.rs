@@ -196,10 +196,17 @@ impl CoreCounts {
             (C::OffcoreOutstandingDemandRfo, cycles(self.time(&OWNED))),
             (C::L1dPendMiss, cycles(missed.time + l1_pref.ended[0].time)),
             (C::LfbOccupancy, cycles(self.time(&Kind::OF_CORES))),
-            (C::OffcoreAllRequests, self.left(&Kind::OF_CORES)),
+            (
+                C::OffcoreAllRequests,
+                self.left(&Kind::OF_CORES) + self.left(&[Kind::LlcPref]),
+            ),
             (C::HwpfL1d, self.left(&[Kind::DrdL1Pref])),
             (C::HwpfL1dL3Hit, l1_pref.l3_hits.number),
             (C::HwpfL2, self.left(&[Kind::DrdL2Pref, Kind::RfoPref])),
+            (
+                C::HwpfL2L3Hit,
+                l2_pref.l3_hits.number + self.of(Kind::RfoPref).l3_hits.number,
+            ),
             (C::StreamingWr, self.left(&[Kind::Wcilf])),
         ];
         let mut set = CounterSet::default();

@@ -17,8 +17,6 @@ const THEIR_PROGRAMS: &str =
 const PARAMETER: &str = "is a parameter of the model's cores, not a result";
 const CONTROLLER: &str =
     "needs a controller that regulates tenants, beyond the points of an experiment";
-const L2_PREFETCHES: &str = "needs the L2 prefetches that missed the last-level cache, which the cores of Skylake do not tell from \
-     those that hit";
 const BEYOND: &str = "needs to know what counters mean, beyond the points of an experiment";
 const STATED_TWICE: &str =
     "the text repeats another column of its table; the table's own rows are answered";
@@ -64,7 +62,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("SUP", 135..=136, POPULATION),
         ("SUP", 108..=141, THEIR_PROGRAMS),
         ("SUP", 144..=145, PARAMETER),
-        ("SUP", 146..=146, L2_PREFETCHES),
         ("SUP", 185..=190, STATED_TWICE),
         ("SUP", 214..=243, PAGES),
         ("SUP", 248..=249, PHASES),

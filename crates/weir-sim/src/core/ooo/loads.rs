@@ -22,8 +22,9 @@ pub struct Load {
     cached: u32,
     /// Time between two of its accesses.
     between: f64,
-    /// The time of its address translation.
-    walk: Ps,
+    /// The line of the page tables that it needs first; zero if it needs none any more.
+    table: u64,
+    table_cached: u32,
     /// When it was sent.
     issued: Ps,
     /// The next load in the list of loads that wait for the same line.
@@ -52,7 +53,11 @@ impl Ooo {
             stride: visit.stride,
             cached: visit.cached,
             between: visit.gap * self.pace / f64::from(visit.accesses),
-            walk: if visit.walks { self.params.walk } else { 0 },
+            table: match visit.walks {
+                true => self.script.table(visit.line),
+                false => 0,
+            },
+            table_cached: visit.table_cached,
             issued: 0,
             next_for_line: NONE,
             waiter: NONE,
@@ -63,7 +68,6 @@ impl Ooo {
         }
         let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
         self.chains[visit.chain as usize] = number;
-        let walk = if visit.walks { self.params.walk } else { 0 };
         let is_here = after >= self.loads.numbers().0;
         match is_here.then(|| self.loads.get_mut(after)) {
             Some(producer) if producer.done == Ps::MAX => {
@@ -71,11 +75,7 @@ impl Ooo {
                 self.load_mut(number).before = before;
             }
             Some(producer) => {
-                let ready = producer.done.max(self.clock) + walk;
-                self.events.add(ready, Event::Starts(number));
-            }
-            None if walk > 0 => {
-                let ready = self.clock + walk;
+                let ready = producer.done.max(self.clock);
                 self.events.add(ready, Event::Starts(number));
             }
             None => self.start_load(number),
@@ -92,9 +92,37 @@ impl Ooo {
         oldest + u64::from(number.wrapping_sub(oldest as u32))
     }
 
+    /// A load needs the entry of its page: the walk is a load of the line that has it. The upper levels of the
+    /// tables are in the caches of the walker.
+    fn walk(&mut self, number: u64, load: &Load) {
+        let table = load.table;
+        let here = if self.caches.find_l1(table, false) {
+            self.params.l1_hit
+        } else if let Some(slot) = self.flights.find(table) {
+            self.wait_for(number, slot, 2);
+            return;
+        } else if self.caches.find_l2(table) {
+            self.fill_l1(table, false);
+            self.params.l2_hit
+        } else if self.has_fill_buffer() && self.has_super_queue() {
+            if let Some(slot) = self.send(table, Kind::Drd, load.table_cached, true) {
+                self.wait_for(number, slot, missed(self.flights[slot].cached));
+            }
+            return;
+        } else {
+            self.starved.push_back(number);
+            return;
+        };
+        self.load_mut(number).table = 0;
+        self.events.add(self.clock + here, Event::Starts(number));
+    }
+
     /// A load has its address and looks up the caches.
     pub(super) fn start_load(&mut self, number: u64) {
         let load = *self.load_mut(number);
+        if load.table != 0 {
+            return self.walk(number, &load);
+        }
         let line = load.line;
         if self.caches.find_l1(line, false) {
             self.tally.l1_hits += u64::from(load.accesses);
@@ -135,7 +163,8 @@ impl Ooo {
         let flight = &self.flights[slot];
         if flight.fill_buffer {
             let level = match flight.kind {
-                Kind::DrdL1Pref | Kind::DrdL2Pref | Kind::RfoPref => self.params.late_level,
+                Kind::DrdL2Pref | Kind::RfoPref => 1,
+                Kind::DrdL1Pref => 2,
                 _ => missed(flight.cached),
             };
             self.tally.fill_buffer_hits += 1;
@@ -143,13 +172,17 @@ impl Ooo {
             return true;
         }
         // It is the L2 prefetcher's line, and late.
-        if !self.has_fill_buffer() {
+        if !self.has_fill_buffer() || !self.may_join(slot) {
             self.starved.push_back(number);
             return false;
         }
-        self.flights.join(slot);
+        let level = match self.flights[slot].kind {
+            Kind::LlcPref => 2,
+            _ => 1,
+        };
+        self.join(slot, Kind::Drd);
         self.tally.l1_misses += 1;
-        self.wait_for(number, slot, self.params.late_level);
+        self.wait_for(number, slot, level);
         self.stream(load.line, load.end, load.cached, Kind::DrdL2Pref);
         true
     }
@@ -174,6 +207,12 @@ impl Ooo {
             let number = self.whole(last);
             let load = *self.load_mut(number);
             last = load.next_for_line;
+            if load.table != 0 {
+                // It waited for its translation.
+                self.load_mut(number).table = 0;
+                self.events.add(self.clock, Event::Starts(number));
+                continue;
+            }
             // Accesses before the line arrived found it in its fill buffer.
             let others = load.accesses - 1;
             let waited = (self.clock - load.issued) as f64;
@@ -191,10 +230,8 @@ impl Ooo {
         let mut waiter = std::mem::replace(&mut load.waiter, NONE);
         while waiter != NONE {
             let next = self.whole(waiter);
-            let load = *self.load_mut(next);
-            let ready = done + load.walk;
-            self.events.add(ready, Event::Starts(next));
-            waiter = load.before;
+            self.events.add(done, Event::Starts(next));
+            waiter = self.load_mut(next).before;
         }
         if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
             self.known = done;

@@ -84,16 +84,14 @@ pub struct OooParams {
     pub l2_hit: Ps,
     /// Time from a mispredicted branch to the first instruction after it.
     pub redirect: Ps,
-    /// The time of a page walk, and of the fault at the first access to a page.
-    pub walk: Ps,
+    /// The time of the fault at the first access to a page.
     pub fault: Ps,
-    /// The level of the miss by which a load counts that waits for a line of the L2 prefetcher.
-    pub late_level: u8,
-    /// Accesses before the L2 streamer is trained, the lines that it requests at once, and the number of
-    /// outstanding lines at which it stops.
+    /// Accesses before the L2 streamer is trained, the lines that it requests at once, the number of
+    /// outstanding lines up to which they enter L2, and whether more enter the last-level cache alone.
     pub training: u32,
     pub degree: u32,
     pub streamer_yields: u32,
+    pub llc_prefetch: bool,
     pub private: PrivateConfig,
 }
 
@@ -115,6 +113,14 @@ pub struct Ask {
     pub at: Ps,
     /// Whether the last-level cache has the line, or keeps it if it is written back.
     pub cached: bool,
+}
+
+/// A request that waited at its slice for a line that was on its way there already.
+#[derive(Debug, Clone, Copy)]
+pub struct Joined {
+    pub kind: Kind,
+    pub from: Ps,
+    pub to: Ps,
 }
 
 impl Ask {
@@ -175,6 +181,8 @@ pub struct Ooo {
     events: Agenda,
     /// Requests to send.
     pub asks: Vec<Ask>,
+    /// Requests that have ended and waited at the slice for a line that was on its way there already.
+    pub joined: Vec<Joined>,
     /// Requests that wait to leave the core.
     pub throttle: Throttle,
     /// Write-backs that the uncore has not accepted yet.
@@ -194,7 +202,7 @@ impl Ooo {
             .collect();
         let mut core = Self {
             caches: Caches::new(params.private, script.end()),
-            flights: SuperQueue::new(params.super_queue),
+            flights: SuperQueue::new(2 * params.super_queue),
             streamer: Streamer::new(params.training, ahead.l2, params.degree),
             ahead,
             clock: 0,
@@ -221,6 +229,7 @@ impl Ooo {
             l2_hit_until: 0,
             events: Agenda::default(),
             asks: Vec::new(),
+            joined: Vec::new(),
             throttle: Throttle::default(),
             write_backs: 0,
             held_back: 0,
@@ -317,13 +326,15 @@ impl Ooo {
 
     /// Requests a line from the uncore. Returns its slot.
     fn send(&mut self, line: u64, kind: Kind, cached: u32, fill_buffer: bool) -> Option<usize> {
-        let cached = self.script.draw() < f64::from(cached) / f64::from(u32::MAX);
+        let cached = self.script.draw() < f64::from(cached) / f64::from(u32::MAX)
+            || kind != Kind::LlcPref && self.streamer.take_from_llc(line);
         let flight = SuperQueueEntry {
             kind,
             cached,
             fill_buffer,
             level: 0,
             loads: super_queue::NONE,
+            after_llc: 0,
         };
         let slot = self.flights.insert(line, flight)?;
         self.asks.push(Ask {
@@ -339,11 +350,17 @@ impl Ooo {
     /// A line has arrived.
     fn arrive(&mut self, slot: usize) {
         let (line, flight) = self.flights.remove(slot);
-        if flight.kind == Kind::Wcilf {
-            return self.after_free();
+        match flight.kind {
+            Kind::Wcilf => return self.after_free(),
+            Kind::LlcPref => return self.streamer.fill_llc(line),
+            _ => {}
         }
         for missing in &mut self.missing[1..=flight.level.into()] {
             *missing -= 1;
+        }
+        if flight.after_llc > 0 {
+            let (kind, from, to) = (flight.kind, flight.after_llc, self.clock);
+            self.joined.push(Joined { kind, from, to });
         }
         let victim = self.caches.fill_l2(line);
         self.drive_out(victim);

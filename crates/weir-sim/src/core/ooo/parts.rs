@@ -4,7 +4,7 @@ use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region};
 
 use super::che_approximation::{Flow, Law, characteristic_time};
-use super::script::Visit;
+use super::script::{ENTRIES, Visit};
 use super::zipf::Zipf;
 use crate::rng;
 
@@ -20,6 +20,8 @@ pub struct CacheCapacity {
     pub llc: f64,
     /// Bytes that the TLBs reach.
     pub tlb: Bytes,
+    /// log2 of the lines of a page of the machine.
+    pub page_bits: u32,
 }
 
 /// A region as one thread sees it.
@@ -51,6 +53,8 @@ pub struct Part {
     pub turn: usize,
     /// Share of pages that the TLBs do not cover.
     pub walks: f64,
+    /// Share of 2^32 of the lines of their page tables that the last-level cache has and L2 has not.
+    pub table_cached: u32,
     /// For the probability that the last-level cache has a line.
     flow: Flow,
     own: Flow,
@@ -129,6 +133,27 @@ impl Part {
         share(conditional(
             self.flow.hits_of(popularity, times.0),
             self.own.hits_of(popularity, times.1),
+        ))
+    }
+
+    /// Share of 2^32 of the page walks whose line of the page tables the last-level cache has and L2 has not.
+    /// The tables are too small to change the characteristic times.
+    fn cached_tables(&self, times: (f64, f64), page_bits: u32) -> u32 {
+        if self.order.is_run() {
+            // Such a line is used as long after its last use as the lines of its pages.
+            return self.cached_share;
+        }
+        let hits = |flow: &Flow, time| {
+            let tables = Flow {
+                lines: (flow.lines / (ENTRIES << page_bits) as f64).max(1.0),
+                rate: flow.rate * self.walks,
+                law: flow.law,
+            };
+            tables.hits(time)
+        };
+        share(conditional(
+            hits(&self.flow, times.0),
+            hits(&self.own, times.1),
         ))
     }
 
@@ -212,6 +237,7 @@ pub fn phase_parts(
     );
     for part in &mut parts {
         part.set_times(times);
+        part.table_cached = part.cached_tables(times, caches.page_bits);
     }
     PhaseParts {
         instructions: phase.instructions as f64,
@@ -306,6 +332,7 @@ fn part(
         cursors: (0..streams).map(cursor).collect(),
         turn: 0,
         walks: 0.0,
+        table_cached: 0,
         flow: Flow {
             lines: touched,
             rate: 0.0,

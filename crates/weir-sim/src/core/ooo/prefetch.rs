@@ -14,11 +14,17 @@ impl Ooo {
             if wanted >= end || self.caches.has_l1(wanted) {
                 continue;
             }
+            if !self.script.share_page(line, wanted) && !self.knows_page(wanted, cached) {
+                return;
+            }
             if let Some(slot) = self.flights.find(wanted) {
-                if self.flights[slot].fill_buffer || !self.spares_fill_buffer() {
+                if self.flights[slot].fill_buffer
+                    || !self.spares_fill_buffer()
+                    || !self.may_join(slot)
+                {
                     continue;
                 }
-                self.flights.join(slot);
+                self.join(slot, Kind::DrdL1Pref);
             } else if self.caches.find_l2(wanted) {
                 self.fill_l1(wanted, false);
             } else {
@@ -31,20 +37,62 @@ impl Ooo {
         }
     }
 
-    /// The L2 streamer sees a request for a line and runs ahead. Lines that it cannot request at once it
-    /// never requests: L1's prefetchers or demand request them later.
+    /// The L2 streamer sees a request for a line and runs ahead. While many lines are outstanding, it brings
+    /// further ones into the last-level cache alone (Intel Optimization Reference Manual 248966). A line that
+    /// it cannot request now it requests later, unless L1's prefetchers or demand request it before.
     pub(super) fn stream(&mut self, line: u64, end: u64, cached: u32, kind: Kind) {
         let Some(wanted) = self.streamer.see(line) else {
             return;
         };
-        for ahead in wanted.from..wanted.to.min(end) {
+        let mut ahead = wanted.from;
+        while ahead < wanted.to.min(end) {
             if self.flights.find(ahead).is_none() && !self.caches.has_l2(ahead) {
-                if !self.spares_super_queue() || self.is_held(ahead) {
+                let Some(kind) = self.streamed_as(kind).filter(|_| !self.is_held(ahead)) else {
                     break;
-                }
+                };
                 self.send(ahead, kind, cached, false);
             }
+            ahead += 1;
         }
+        self.streamer.requested(wanted, ahead);
+    }
+
+    /// The kind of the request by which the streamer brings a line now; `None` if it has to wait.
+    fn streamed_as(&self, kind: Kind) -> Option<Kind> {
+        let entries = self.flights.count + self.write_backs;
+        let any = entries + self.flights.to_llc < self.params.super_queue;
+        match entries < self.params.streamer_yields {
+            true => Some(kind),
+            false => (any && self.params.llc_prefetch).then_some(Kind::LlcPref),
+        }
+    }
+
+    /// Whether a request may wait for an outstanding line: one that goes to the last-level cache alone needs
+    /// an entry then.
+    pub(super) fn may_join(&self, slot: usize) -> bool {
+        self.flights[slot].kind != Kind::LlcPref || self.has_super_queue()
+    }
+
+    /// A request of this kind, which has a fill buffer, waits for an outstanding line from now on.
+    pub(super) fn join(&mut self, slot: usize, kind: Kind) {
+        let clock = self.clock;
+        self.flights.join(slot, kind, clock);
+    }
+
+    /// Whether the core has the entry of a line's page; if not, the next-page prefetcher requests it.
+    fn knows_page(&mut self, line: u64, cached: u32) -> bool {
+        let table = self.script.table(line);
+        if self.caches.has_l1(table) || self.caches.has_l2(table) {
+            return true;
+        }
+        if self.flights.find(table).is_none()
+            && self.spares_fill_buffer()
+            && self.has_super_queue()
+            && !self.is_held(table)
+        {
+            self.send(table, Kind::DrdL1Pref, cached, true);
+        }
+        false
     }
 
     /// Whether prefetches from a line's tier are throttled.
@@ -56,11 +104,5 @@ impl Ooo {
     fn spares_fill_buffer(&self) -> bool {
         let buffers = self.params.fill_buffers - self.params.spared_buffers;
         self.flights.fill_buffers + self.write_backs < buffers
-    }
-
-    /// Whether so few lines are outstanding that the streamer may add to them. Demand and L1's prefetchers
-    /// may add while the super queue has any free entry.
-    fn spares_super_queue(&self) -> bool {
-        self.flights.count + self.write_backs < self.params.streamer_yields
     }
 }

@@ -14,6 +14,9 @@ use crate::rng;
 /// The first line of a region that has no memory.
 const NO_MEMORY: u64 = 1 << 20;
 
+/// Entries of a page table in one line.
+pub const ENTRIES: u64 = 8;
+
 /// An access to one line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Visit {
@@ -39,8 +42,11 @@ pub struct Visit {
     pub mispredicted: bool,
     /// Lines from one access of its instruction to the next, if the stride is constant; else zero.
     pub stride: u64,
-    /// Whether its translation is not in the TLBs.
+    /// Whether its translation is not in the TLBs, and the share of lines of the region's page tables that the
+    /// last-level cache has and L2 has not, of 2^32.
     pub walks: bool,
+    /// See `walks`.
+    pub table_cached: u32,
     /// Whether it is the first touch of its page.
     pub faults: bool,
     /// Share of such lines that the last-level cache has and L2 has not, of 2^32.
@@ -65,6 +71,9 @@ pub struct Script {
     /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
     chains: u16,
+    /// The first line of its page tables, and log2 of the lines for whose pages one of them has the entries.
+    tables: u64,
+    table_bits: u32,
 }
 
 impl Script {
@@ -95,7 +104,11 @@ impl Script {
             })
             .collect();
         let left = phases.first().map_or(0.0, |s| s.instructions);
+        let ends = memory.iter().map(|(base, walk)| base + walk.lines());
+        let tables = ends.max().unwrap_or(0).max(NO_MEMORY) + PAGE;
         Self {
+            tables,
+            table_bits: caches.page_bits + ENTRIES.ilog2(),
             phases,
             now: 0,
             left,
@@ -151,16 +164,33 @@ impl Script {
         &mut self.left
     }
 
-    /// The place of a line.
+    /// The place of a line. Page tables have no memory of their own here: a line of theirs is where a line of
+    /// the pages is whose entries it has, since the kernel takes both from the same nodes.
     pub fn place(&self, line: u64) -> Place {
+        let line = match line.checked_sub(self.tables) {
+            Some(table) => table << self.table_bits | rng::mix(table) >> (64 - self.table_bits),
+            None => line,
+        };
         let (base, walk) = self.region(line);
-        walk.place_of_offset((line - base).min(walk.lines() - 1))
+        walk.place_of_offset(line.saturating_sub(*base).min(walk.lines() - 1))
     }
 
-    /// No line is at or after this one: the last page of a region may be cleared beyond the region.
+    /// The line of the page tables that has the entry of a line's page.
+    #[inline]
+    pub fn table(&self, line: u64) -> u64 {
+        self.tables + (line >> self.table_bits)
+    }
+
+    /// Whether both lines are in the same page.
+    #[inline]
+    pub fn share_page(&self, a: u64, b: u64) -> bool {
+        (a ^ b) >> (self.table_bits - ENTRIES.ilog2()) == 0
+    }
+
+    /// No line is at or after this one: the last page of a region may be cleared beyond the region, and the page
+    /// tables come last.
     pub fn end(&self) -> u64 {
-        let ends = self.memory.iter().map(|(base, walk)| base + walk.lines());
-        ends.max().unwrap_or(0).max(NO_MEMORY) + PAGE
+        self.table(self.tables) + 1
     }
 
     fn region(&self, line: u64) -> &(u64, Walk) {
@@ -214,6 +244,7 @@ impl Script {
 
     /// The first line of the next element.
     fn start(&mut self, [which, what, how]: [u64; 3]) -> Visit {
+        let page_bits = self.table_bits - ENTRIES.ilog2();
         let phase_parts = &mut self.phases[self.now];
         let unit = |bits: u64, shift: u32| f64::from((bits >> shift) as u32) / 4_294_967_296.0;
         let choice = unit(which, 32);
@@ -242,7 +273,15 @@ impl Script {
             None => dependent.then_some(visit.chain),
         };
         part.find_line(&mut visit, rng::mix(what ^ how), phase_parts.times);
-        visit.walks = !part.order.is_run() && unit(rng::mix(how), 0) < part.walks;
+        visit.walks = match part.order.is_run() {
+            // A run enters a page, and has none of its former pages in the TLBs.
+            true => {
+                let before = visit.line.wrapping_sub(part.step);
+                part.walks > 0.0 && (visit.line ^ before) >> page_bits > 0
+            }
+            false => unit(rng::mix(how), 0) < part.walks,
+        };
+        visit.table_cached = part.table_cached;
         let streams = part.cursors.len();
         part.turn += 1;
         if part.turn == streams {

@@ -91,7 +91,9 @@ impl Ooo {
             if !there {
                 match self.flights.find(store.line) {
                     Some(slot) if self.flights[slot].fill_buffer => {}
-                    Some(slot) if self.has_fill_buffer() => self.flights.join(slot),
+                    Some(slot) if self.has_fill_buffer() && self.may_join(slot) => {
+                        self.join(slot, Kind::Rfo);
+                    }
                     None if self.has_fill_buffer() && self.has_super_queue() => {
                         self.send(store.line, Kind::Rfo, store.cached, true);
                         self.stream(store.line, store.end, store.cached, Kind::RfoPref);

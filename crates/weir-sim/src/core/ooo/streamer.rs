@@ -21,6 +21,8 @@ struct Run {
     ahead: u64,
     /// When it was used last, counted in requests.
     used: u64,
+    /// Lines of the page that it brought into the last-level cache alone, one bit each.
+    llc: u64,
 }
 
 /// The streamer of a core.
@@ -33,11 +35,15 @@ pub struct Streamer {
     training: u32,
     distance: u64,
     degree: u32,
+    /// Whether it ever brought a line into the last-level cache alone.
+    any_llc: bool,
 }
 
 /// The lines that the streamer requests: from one up to before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
+    /// Its run.
+    slot: usize,
     /// The first line.
     pub from: u64,
     /// The line after the last.
@@ -55,6 +61,7 @@ impl Streamer {
             training,
             distance,
             degree,
+            any_llc: false,
         }
     }
 
@@ -83,7 +90,8 @@ impl Streamer {
         None
     }
 
-    /// Sees a request for a line, and returns the lines that it requests, each line once.
+    /// Sees a request for a line, and returns the lines that it may request now. What it did request, it must
+    /// be told by [`Streamer::requested`]; the others it offers again.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         self.now += 1;
         let page = line >> PAGE_BITS;
@@ -97,6 +105,7 @@ impl Streamer {
                 seen: 1,
                 ahead: line + 1,
                 used: self.now,
+                llc: 0,
             };
             return None;
         };
@@ -119,6 +128,7 @@ impl Streamer {
                 seen: 1,
                 ahead: line + 1,
                 used: self.now,
+                llc: run.llc,
             };
         }
         if run.seen < self.training || self.distance == 0 {
@@ -131,8 +141,35 @@ impl Streamer {
         if from >= to {
             return None;
         }
-        run.ahead = to;
-        Some(Wanted { from, to })
+        run.ahead = from;
+        Some(Wanted { slot, from, to })
+    }
+
+    /// It requested the wanted lines before `ahead`.
+    pub fn requested(&mut self, wanted: Wanted, ahead: u64) {
+        self.runs[wanted.slot].ahead = ahead;
+    }
+
+    /// A line that it requested is in the last-level cache now.
+    pub fn fill_llc(&mut self, line: u64) {
+        if let Some(slot) = self.run_of(line >> PAGE_BITS) {
+            self.runs[slot].llc |= 1 << (line % (1 << PAGE_BITS));
+            self.any_llc = true;
+        }
+    }
+
+    /// Whether it brought a line into the last-level cache alone. The line goes to L2 then.
+    pub fn take_from_llc(&mut self, line: u64) -> bool {
+        if !self.any_llc {
+            return false;
+        }
+        let Some(slot) = self.run_of(line >> PAGE_BITS) else {
+            return false;
+        };
+        let bit = 1 << (line % (1 << PAGE_BITS));
+        let has = self.runs[slot].llc & bit != 0;
+        self.runs[slot].llc &= !bit;
+        has
     }
 }
 
@@ -145,9 +182,11 @@ mod tests {
         let mut streamer = Streamer::new(3, 20, 2);
         let mut wanted = Vec::new();
         for line in 1024..1024 + 3 * 64u64 {
-            let Some(Wanted { from, to }) = streamer.see(line) else {
+            let Some(lines) = streamer.see(line) else {
                 continue;
             };
+            let Wanted { from, to, .. } = lines;
+            streamer.requested(lines, to);
             assert!(from > line && to - from <= 2 && to <= line + 21);
             assert_eq!(from >> PAGE_BITS, line >> PAGE_BITS);
             wanted.extend(from..to);

@@ -1,5 +1,6 @@
 //! The super queue: the outstanding lines of a core, and which of them hold a line-fill buffer too.
 
+use crate::clock::Ps;
 use crate::line::Kind;
 
 /// No load.
@@ -22,6 +23,8 @@ pub struct SuperQueueEntry {
     pub level: u8,
     /// The last load that waits for it; each waiting load knows the one before.
     pub loads: u32,
+    /// When it was requested, if it was on its way to the last-level cache alone before; else zero.
+    pub after_llc: Ps,
 }
 
 /// All outstanding lines.
@@ -34,8 +37,10 @@ pub struct SuperQueue {
     after: Vec<u16>,
     /// One bit for each free slot.
     free: Vec<u64>,
-    /// Their number.
+    /// Their number, without those that go to the last-level cache alone.
     pub count: u32,
+    /// Those that do.
+    pub to_llc: u32,
     /// How many of them hold a line-fill buffer.
     pub fill_buffers: u32,
 }
@@ -49,6 +54,7 @@ impl SuperQueue {
             fill_buffer: false,
             level: 0,
             loads: NONE,
+            after_llc: 0,
         };
         let room = room as usize;
         Self {
@@ -60,6 +66,7 @@ impl SuperQueue {
                 .map(|word| u64::MAX >> (64 - (room - word * 64).min(64)))
                 .collect(),
             count: 0,
+            to_llc: 0,
             fill_buffers: 0,
         }
     }
@@ -91,7 +98,10 @@ impl SuperQueue {
         self.after[slot] = std::mem::replace(first, slot as u16);
         self.lines[slot] = line;
         self.flights[slot] = flight;
-        self.count += 1;
+        match flight.kind {
+            Kind::LlcPref => self.to_llc += 1,
+            _ => self.count += 1,
+        }
         self.fill_buffers += u32::from(flight.fill_buffer);
         Some(slot)
     }
@@ -110,14 +120,24 @@ impl SuperQueue {
             self.after[before] = after;
         }
         self.free[slot / 64] |= 1 << (slot % 64);
-        self.count -= 1;
+        match flight.kind {
+            Kind::LlcPref => self.to_llc -= 1,
+            _ => self.count -= 1,
+        }
         self.fill_buffers -= u32::from(flight.fill_buffer);
         (line, flight)
     }
 
-    /// Lets a line fill L1 too.
-    pub fn join(&mut self, slot: usize) {
+    /// Lets a line fill L1 too, for a request of this kind at `now`. A line on its way to the last-level cache
+    /// alone comes to L2 as well, and has an entry from now on: the request for it waits at the slice.
+    pub fn join(&mut self, slot: usize, kind: Kind, now: Ps) {
         let flight = &mut self.flights[slot];
+        if flight.kind == Kind::LlcPref {
+            flight.kind = kind;
+            flight.after_llc = now;
+            self.to_llc -= 1;
+            self.count += 1;
+        }
         self.fill_buffers += u32::from(!flight.fill_buffer);
         flight.fill_buffer = true;
     }
