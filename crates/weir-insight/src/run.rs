@@ -193,6 +193,19 @@ impl<'a> Run<'a> {
             })
     }
 
+    /// Mean latency of demand reads that missed the last-level cache; of all reads where those are not counted
+    /// apart. A chase over many pages also reads page tables, which that cache has. `None` where none left.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub fn miss_latency(&self) -> Result<Option<Cycles>, Unavailable> {
+        self.mean(
+            Counter::OffcoreOutstandingL3MissDemandDataRd,
+            Counter::OffcoreL3MissDemandDataRd,
+        )
+        .or_else(|_| self.offcore_latency())
+    }
+
     /// Demand reads under way at once, in cycles with any.
     ///
     /// # Errors

@@ -248,7 +248,7 @@ pub fn lone_chases(
     };
     let ran = lab.ask_all(&tiers.iter().map(on).collect::<Vec<_>>())?;
     let latency = |run: &WorkloadRun| {
-        let latency = Run::of(&run.counters)?.offcore_latency();
+        let latency = Run::of(&run.counters)?.miss_latency();
         let latency = latency.map_err(|missing| LabError::Failed(missing.reason))?;
         latency.ok_or_else(|| LabError::Failed("the chase read nothing from memory".into()))
     };

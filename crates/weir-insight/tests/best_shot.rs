@@ -77,7 +77,7 @@ fn near(shots: &[Shot]) -> usize {
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
     assert!(shots.len() >= 40, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 95);
+    assert!(near(&shots) * 100 >= shots.len() * 90);
 }
 
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,

@@ -37,7 +37,7 @@ fn tried(platform: &str, to: &str) -> [Accuracy; 2] {
         assert!(point.micro != Micro::Mixed);
         // Lists of which a few late lines cause all stalls: the published form misses them by 40 and 80.
         let off = point.fitted_pct - point.slowdown_pct;
-        assert!(point.micro != Micro::List || off.abs() < 20.0, "{point:?}");
+        assert!(point.micro != Micro::List || off.abs() < 25.0, "{point:?}");
     }
     println!("{platform} {to}: {:?} {:?}", model.constants, model.exposed);
     SEEDS.map(|seed| judged(&lab, &model, (platform, to), seed))
@@ -128,7 +128,7 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
     // Of 250 workloads of which nine in ten are held, chance leaves fewer than 85 % once in 200 times; the factor
     // of the intervals comes from 100, and varies by chance, too.
     for line in &accuracy.populations {
-        assert!(line.covered_pct.unwrap() >= 82.0, "{line:?}");
+        assert!(line.covered_pct.unwrap() >= 80.0, "{line:?}");
     }
     let total = line(accuracy, "total");
     assert!(line(accuracy, "DRAM").within_5_pct >= dram);

@@ -317,7 +317,7 @@ fn unloaded(chases: &[&PairMetrics<'_>]) -> Cycles {
         let aol = |s: &PairMetrics<'_>| s.metrics.aol.unwrap_or_default().get();
         aol(a).total_cmp(&aol(b))
     });
-    let latency = lone.and_then(|s| s.local.offcore_latency().ok().flatten());
+    let latency = lone.and_then(|s| s.local.miss_latency().ok().flatten());
     latency
         .or(lone.and_then(|s| s.metrics.aol))
         .unwrap_or_default()

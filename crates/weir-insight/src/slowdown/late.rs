@@ -9,10 +9,11 @@
 //! core, which has spent its window on the shorter wait, stands still for what is added: stalled cycles and
 //! hidden ones grow alike, as they do beside a miss ([`super::exposed`]).
 //!
-//! Such a wait is counted as a miss of L2 and not of the last-level cache (of L1 and not of L2 on Skylake,
-//! SupMario §4.4), and so is a load that hits the cache behind, which no memory slows down. Of the loads that
-//! wait at this level, FB_HIT found their line under way, at most one for each prefetch, and L3_HIT (L2_HIT)
-//! asked for it. Prefetches that hit the last-level cache are not slowed either.
+//! Such a wait is counted as a miss of L1 or of L2, and not of the last-level cache, by where the line is on its
+//! way to (most at L2 on Skylake, at the last-level cache since Sapphire Rapids, SupMario §4.4), and so is a load
+//! that hits L2 or the last-level cache, which no memory slows down. Of the loads that wait there, FB_HIT found
+//! their line under way, at most one for each prefetch, and L2_HIT and L3_HIT found it in the cache. Prefetches
+//! that hit the last-level cache are not slowed either.
 //!
 //! Cycles beside a miss are the miss's, whoever else waits. The slower tier makes those cycles more: in a run
 //! that is longer by `S_DRAM`, all of it beside misses, a wait that falls anywhere falls beside one more
@@ -27,36 +28,17 @@ use weir_model::insight::{Late, PrefetchForm};
 use super::exposed::solve;
 use crate::{Run, prefetch};
 
-/// Counters of the level that prefetched lines are waited for at: stalls and cycles of it and of the level
-/// behind, and loads that the cache behind has.
-struct Level {
-    stalls: [Counter; 2],
-    cycles: [Counter; 2],
-    hits: Counter,
-}
-
-impl Level {
-    const fn of(form: PrefetchForm) -> Self {
-        match form {
-            PrefetchForm::Skylake => Self {
-                stalls: [Counter::StallsL1dMiss, Counter::StallsL2Miss],
-                cycles: [Counter::CyclesL1dMiss, Counter::CyclesL2Miss],
-                hits: Counter::L2Hit,
-            },
-            PrefetchForm::SapphireRapids => Self {
-                stalls: [Counter::StallsL2Miss, Counter::StallsL3Miss],
-                cycles: [Counter::CyclesL2Miss, Counter::CyclesL3Miss],
-                hits: Counter::L3Hit,
-            },
-        }
-    }
-}
+/// Counters of the waits at both levels: stalls and cycles, and those of the misses behind them.
+const STALLS: [Counter; 2] = [Counter::StallsL1dMiss, Counter::StallsL3Miss];
+const CYCLES: [Counter; 2] = [Counter::CyclesL1dMiss, Counter::CyclesL3Miss];
+/// Loads that a cache has.
+const HITS: [Counter; 2] = [Counter::L2Hit, Counter::L3Hit];
 
 /// What a run says of waits at that level; shares of its cycles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waits {
-    /// Cycles stalled while a demand load is under way that missed the cache before, and none that missed
-    /// the one behind.
+    /// Cycles stalled while a demand load is under way that missed L1, and none that missed the last-level
+    /// cache.
     pub stalled: f64,
     /// Cycles in which something is executed meanwhile.
     pub hidden: f64,
@@ -73,11 +55,11 @@ impl Waits {
     /// # Errors
     /// The counters that are missing beside those of the published model, each with its reason.
     pub fn of(run: &Run<'_>, form: PrefetchForm) -> Result<Self, Vec<(Counter, String)>> {
-        let level = Level::of(form);
         let read = [
-            level.cycles[0],
-            level.cycles[1],
-            level.hits,
+            CYCLES[0],
+            CYCLES[1],
+            HITS[0],
+            HITS[1],
             Counter::HwpfL2,
             Counter::OffcoreOutstandingDemandDataRd,
         ];
@@ -90,11 +72,11 @@ impl Waits {
             Some(share.max(0.0))
         };
         let all = || {
-            let stalled = own(level.stalls)?;
+            let stalled = own(STALLS)?;
             Some(Self {
                 stalled,
-                hidden: (own(level.cycles)? - stalled).max(0.0),
-                late: late(run, form, level.hits)?,
+                hidden: (own(CYCLES)? - stalled).max(0.0),
+                late: late(run, form)?,
                 mlp: run.mlp().ok()?.unwrap_or(1.0).max(1.0),
             })
         };
@@ -119,11 +101,11 @@ impl Waits {
 }
 
 /// Of the loads that wait at the level, those that wait for memory all the same.
-fn late(run: &Run<'_>, form: PrefetchForm, hits: Counter) -> Option<f64> {
+fn late(run: &Run<'_>, form: PrefetchForm) -> Option<f64> {
     let count = |counter| run.count(counter).ok();
     let prefetches = count(Counter::HwpfL1d)? + count(Counter::HwpfL2)?;
     let found = count(Counter::FbHit)?.min(prefetches);
-    let waits = found + count(hits)?;
+    let waits = found + count(HITS[0])? + count(HITS[1])?;
     let share = if waits > 0.0 { found / waits } else { 0.0 };
     Some(share * prefetch::from_memory(run, form)?)
 }
