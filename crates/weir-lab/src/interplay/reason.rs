@@ -9,6 +9,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
 use weir_model::interplay::{Cause, CellLatency, ChangeClass, Reason, TierOp};
 use weir_model::topology::{Tier, TierKind, Topology};
+use weir_model::units::Bytes;
 
 use super::side_by_side::{Quantity, RunCounters};
 
@@ -168,7 +169,17 @@ fn llc_capacity(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
             hits.corun * 100.0,
             if own.is_some() { "them" } else { "all" }
         );
-        (Cause::LlcCapacity, vec![said])
+        let held = e
+            .pair(|s| s.llc_bytes())
+            .filter(|held| held.corun < held.solo);
+        let held = held.map(|held| {
+            let [solo, corun] = [held.solo, held.corun].map(|bytes| Bytes(bytes as u64));
+            format!("its lines fill {corun} of the cache, and {solo} alone")
+        });
+        (
+            Cause::LlcCapacity,
+            [Some(said), held].into_iter().flatten().collect(),
+        )
     })
 }
 

@@ -496,7 +496,7 @@ fn together(reasons: &CounterSet, tenants: &[TenantProgress]) -> CounterSet {
     // Requests to storage are not made by threads of this program.
     let counted = |set: &&CounterSet| **set != CounterSet::default();
     for counters in tenants.iter().map(|t| &t.counters).filter(counted) {
-        sum.accumulate(counters);
+        sum.add_up(counters);
     }
     let mut all = reasons.clone();
     for (counter, value) in sum.iter().filter(|(counter, _)| !counter.is_software()) {
@@ -520,7 +520,11 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
     let uncore = why(Feature::UncorePmu, "uncore");
     let mut set = CounterSet::default();
     for &counter in Counter::ALL {
-        let reason = if counter.is_software() {
+        let reason = if counter.is_level() {
+            Unavailable::because(
+                "resctrl shows it for a tenant that has a group there, not for the machine",
+            )
+        } else if counter.is_software() {
             Unavailable::because("the kernel counts it for each tenant, not for the machine")
         } else if counter.name().starts_with("unc_") {
             uncore.clone()

@@ -10,6 +10,37 @@ use crate::params::LlcConfig;
 /// The mask of a class that may fill every way.
 pub const ALL_WAYS: u32 = u32::MAX;
 
+/// Who fills the cache: the ways that may be filled (CAT), and for whom lines are counted (CMT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// One bit for each way.
+    pub mask: u32,
+    owner: u8,
+}
+
+impl Class {
+    /// Of a tenant, in every way.
+    pub fn of(tenant: u16) -> Self {
+        Self {
+            mask: ALL_WAYS,
+            owner: u8::try_from(tenant).map_or(NOBODY, |tenant| tenant.min(NOBODY)),
+        }
+    }
+
+    /// The same in some ways.
+    pub fn within(self, mask: u32) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// Of devices, whose lines belong to no tenant.
+    pub fn of_devices(mask: u32) -> Self {
+        Self {
+            mask,
+            owner: NOBODY,
+        }
+    }
+}
+
 /// A line that left the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
@@ -24,6 +55,10 @@ pub struct Victim {
 const VALID: u64 = 1 << 63;
 const DIRTY: u64 = 1 << 62;
 const USED: u64 = 1 << 61;
+/// The owner of lines that are counted for no tenant: there are five bits.
+const NOBODY: u8 = 31;
+const OWNER_SHIFT: u32 = 56;
+const OWNER: u64 = (NOBODY as u64) << OWNER_SHIFT;
 const TIER_SHIFT: u32 = 48;
 const LINE: u64 = (1 << TIER_SHIFT) - 1;
 
@@ -37,6 +72,8 @@ pub struct LastLevel {
     stride: usize,
     tags: Vec<u64>,
     hands: Vec<u8>,
+    /// Lines of each owner.
+    held: [u64; NOBODY as usize + 1],
 }
 
 impl LastLevel {
@@ -52,6 +89,7 @@ impl LastLevel {
             stride: if complexes > 1 { sets as usize } else { 0 },
             tags: vec![0; all * config.ways as usize],
             hands: vec![0; all],
+            held: [0; NOBODY as usize + 1],
         }
     }
 
@@ -77,6 +115,12 @@ impl LastLevel {
         VALID | (u64::from(tier) << TIER_SHIFT) | (line & LINE)
     }
 
+    /// Lines that were filled for a tenant and are still there, if this tenant's are counted.
+    pub fn held_by(&self, tenant: u16) -> Option<u64> {
+        let own = self.held.get(usize::from(tenant)).copied();
+        own.filter(|_| tenant < u16::from(NOBODY))
+    }
+
     /// Looks up a line for a core that takes it. `own` removes it, since the copy with its dirty bit moves
     /// into the private cache. With core complexes, only the part of the core's complex, `slice`, is
     /// searched. Returns whether the line was there, and whether it was dirty.
@@ -85,9 +129,12 @@ impl LastLevel {
         let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
-        let way = tags.iter().position(|&t| t & !(DIRTY | USED) == key)?;
+        let way = tags
+            .iter()
+            .position(|&t| t & !(DIRTY | USED | OWNER) == key)?;
         let dirty = tags[way] & DIRTY != 0;
         if own {
+            self.held[owner(tags[way])] -= 1;
             tags[way] = 0;
         } else {
             tags[way] |= USED;
@@ -95,22 +142,26 @@ impl LastLevel {
         Some(dirty)
     }
 
-    /// Inserts a line that left a private cache; returns the line that is evicted. Only ways in `mask` are
-    /// filled; a hit may be in any way. `slice` as for [`LastLevel::take`].
+    /// Inserts a line that left a private cache; returns the line that is evicted. Only ways of the class are
+    /// filled; a hit may be in any way, and the line then stays its owner's. `slice` as for [`LastLevel::take`].
     pub fn put(
         &mut self,
         line: u64,
         tier: u8,
         dirty: bool,
-        mask: u32,
+        class: Class,
         slice: u16,
     ) -> Option<Victim> {
+        let mask = class.mask;
         let ways = self.config.ways as usize;
         let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
         let flags = if dirty { DIRTY } else { 0 };
-        if let Some(tag) = tags.iter_mut().find(|t| **t & !(DIRTY | USED) == key) {
+        if let Some(tag) = tags
+            .iter_mut()
+            .find(|t| **t & !(DIRTY | USED | OWNER) == key)
+        {
             *tag |= flags;
             return None;
         }
@@ -143,13 +194,23 @@ impl LastLevel {
         if all {
             *hand = ((way + 1) % ways) as u8;
         }
-        let old = std::mem::replace(&mut tags[way], key | flags);
-        (old & VALID != 0).then_some(Victim {
-            line: old & LINE,
-            tier: ((old & !(VALID | DIRTY | USED)) >> TIER_SHIFT) as u8,
-            dirty: old & DIRTY != 0,
+        let new = key | flags | u64::from(class.owner) << OWNER_SHIFT;
+        let old = std::mem::replace(&mut tags[way], new);
+        self.held[usize::from(class.owner)] += 1;
+        (old & VALID != 0).then(|| {
+            self.held[owner(old)] -= 1;
+            Victim {
+                line: old & LINE,
+                tier: (old >> TIER_SHIFT) as u8,
+                dirty: old & DIRTY != 0,
+            }
         })
     }
+}
+
+#[inline]
+fn owner(tag: u64) -> usize {
+    ((tag & OWNER) >> OWNER_SHIFT) as usize
 }
 
 #[cfg(test)]
@@ -166,7 +227,38 @@ mod tests {
         slices: 1,
     };
 
+    const ALL: Class = Class {
+        mask: ALL_WAYS,
+        owner: 0,
+    };
+
     proptest! {
+        #[test]
+        fn every_line_is_counted_for_who_filled_it(
+            puts in prop::collection::vec((0u64..3000, 0u16..40, any::<bool>()), 1..3000),
+        ) {
+            let mut llc = LastLevel::new(SMALL);
+            let mut owners = std::collections::HashMap::new();
+            for (line, tenant, takes) in puts {
+                if takes {
+                    llc.take(line, 1, true, 0);
+                    owners.remove(&line);
+                    continue;
+                }
+                let victim = llc.put(line, 1, false, Class::of(tenant), 0);
+                owners.entry(line).or_insert(tenant);
+                if let Some(victim) = victim {
+                    owners.remove(&victim.line);
+                }
+            }
+            for tenant in 0..31 {
+                let held = owners.values().filter(|&&of| of == tenant).count() as u64;
+                prop_assert_eq!(llc.held_by(tenant), Some(held));
+            }
+            prop_assert_eq!(llc.held_by(31), None);
+            prop_assert_eq!(llc.held.iter().sum::<u64>(), owners.len() as u64);
+        }
+
         #[test]
         fn what_goes_in_comes_out_once_or_stays(
             lines in prop::collection::vec(0u64..4000, 1..3000),
@@ -175,7 +267,7 @@ mod tests {
             let mut llc = LastLevel::new(SMALL);
             let mut inside = std::collections::HashSet::new();
             for line in lines {
-                let victim = llc.put(line, 1, line % 2 == 0, mask, 0);
+                let victim = llc.put(line, 1, line % 2 == 0, ALL.within(mask), 0);
                 inside.insert(line);
                 if let Some(v) = victim {
                     prop_assert!(inside.remove(&v.line));
@@ -194,8 +286,9 @@ mod tests {
     fn a_masked_class_holds_no_more_than_its_ways() {
         let mut llc = LastLevel::new(SMALL);
         for line in 0..10_000 {
-            llc.put(line, 0, false, 0b11, 0);
+            llc.put(line, 0, false, ALL.within(0b11), 0);
         }
+        assert_eq!(llc.held_by(0), Some(1024 / 8 * 2));
         let held = (0..10_000)
             .filter(|&line| llc.take(line, 0, false, 0).is_some())
             .count();
@@ -210,7 +303,7 @@ mod tests {
         };
         let mut llc = LastLevel::new(config);
         for line in 0..100 {
-            llc.put(line, 1, false, ALL_WAYS, 2);
+            llc.put(line, 1, false, ALL, 2);
         }
         for line in 0..100 {
             assert_eq!(llc.take(line, 1, false, 1), None);
@@ -218,7 +311,7 @@ mod tests {
         }
         // Each complex has a quarter of the cache.
         for line in 0..10_000 {
-            llc.put(line, 1, false, ALL_WAYS, 0);
+            llc.put(line, 1, false, ALL, 0);
         }
         let held = (0..10_000).filter(|&line| llc.take(line, 1, false, 0).is_some());
         assert_eq!(held.count(), 1024 / 4);

@@ -75,7 +75,10 @@ fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersL
             }
             Some(Rule::Missing(why)) => line.missing = Some(why.clone()),
             None => {
-                line.is = Some(format!("{counter}, which the kernel keeps"));
+                line.is = Some(match counter.is_level() {
+                    true => format!("{counter} of a monitoring group of resctrl, no event of perf"),
+                    false => format!("{counter}, which the kernel keeps"),
+                });
                 line.confidence = Some(Confidence::High.name().to_owned());
             }
         }
