@@ -169,8 +169,15 @@ fn lost_hits_are_lost_room_in_the_last_level_cache() {
     let cell = cause(-30.0, &hitting, &missing);
     assert_eq!(cell.verdict.cause, Cause::LlcCapacity);
     let said = cell.verdict.evidence.join("; ");
-    assert!(said.contains("fill 8 MiB of the cache, and 60 MiB alone"), "{said}");
-    let ratio = |cell: &Cell| (cell.ratios.iter()).find(|r| r.name == "victim.llc_occupancy").cloned();
+    assert!(
+        said.contains("fill 8 MiB of the cache, and 60 MiB alone"),
+        "{said}"
+    );
+    let ratio = |cell: &Cell| {
+        (cell.ratios.iter())
+            .find(|r| r.name == "victim.llc_occupancy")
+            .cloned()
+    };
     assert_eq!(ratio(&cell).unwrap().unit, "B");
     // What one of the runs does not know is no zero.
     missing.set_unavailable(Counter::LlcOccupancy, Unavailable::because("no tags"));
