@@ -97,11 +97,10 @@ fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 /// The victim's own requests are served more slowly, and the DRAM of this socket carries nearly all it
 /// can.
 fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let dram = e.dram()?;
     if e.kind(e.victim)? != TierKind::Dram {
         return None;
     }
-    let (carried, limit) = (e.dram_gbps().ok()?, dram.limits.as_ref()?.total.get());
+    let (carried, limit) = (e.dram_gbps().ok()?, e.dram_limit()?);
     if carried < FULL * limit {
         return None;
     }
@@ -233,9 +232,11 @@ impl Evidence<'_> {
         Some(tier.kind.seen_from(tier_op.socket))
     }
 
-    fn dram(&self) -> Option<&Tier> {
-        let mut tiers = self.topology.tiers.iter();
-        tiers.find(|t| t.kind == TierKind::Dram)
+    /// What the buses of this socket's DRAM allow, in GB/s, of all its clusters.
+    fn dram_limit(&self) -> Option<f64> {
+        let dram = (self.topology.tiers.iter()).filter(|t| t.kind == TierKind::Dram);
+        dram.map(|tier| Some(tier.limits.as_ref()?.total.get()))
+            .sum()
     }
 
     fn pair(&self, of: impl Fn(&RunCounters<'_>) -> Quantity) -> Option<Pair> {

@@ -35,8 +35,9 @@ struct Target {
     tier: Tier,
     /// The ToR class of misses with this destination.
     class: TorClass,
-    /// Slices over which its lines are spread.
+    /// Slices over which its lines are spread, and the first of them.
     spread: u32,
+    first_slice: u16,
     /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
     waiting: u32,
     holds: u32,
@@ -93,6 +94,7 @@ impl Uncore {
             tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
             class: TorClass::miss(t.class),
             spread: t.slices,
+            first_slice: t.first_slice as u16,
             waiting: 0,
             holds: t.holds,
         };
@@ -234,11 +236,10 @@ impl Uncore {
         residence: Residence,
     ) -> Taken {
         let slice = match self.is_whole {
-            true => slice_of(
-                place.line,
-                place.tier,
-                self.targets[place.tier as usize].spread,
-            ),
+            true => {
+                let target = &self.targets[place.tier as usize];
+                target.first_slice + slice_of(place.line, place.tier, target.spread)
+            }
             false => self.slice_among(from.core, place),
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);

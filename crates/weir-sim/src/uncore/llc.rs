@@ -66,7 +66,7 @@ const LINE: u64 = (1 << TIER_SHIFT) - 1;
 pub struct LastLevel {
     config: LlcConfig,
     sets: u64,
-    /// Sets in which lines of the first tier may be.
+    /// Sets in which lines of a cluster's own DRAM may be.
     cluster_sets: u64,
     /// Sets from one complex's part to the next; zero if all cores share the cache.
     stride: usize,
@@ -98,15 +98,18 @@ impl LastLevel {
         // Slice and set both come from hashed bits, so that one index serves for the pair.
         let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let sets = if tier == 0 {
-            self.cluster_sets
-        } else {
-            self.sets
+        let (cluster, sets) = match u32::from(tier) < self.config.cluster_tiers {
+            true => (
+                tier as usize * self.cluster_sets as usize,
+                self.cluster_sets,
+            ),
+            false => (0, self.sets),
         };
-        let part = match self.stride {
-            0 => 0,
-            stride => slice as usize / self.config.slices as usize * stride,
-        };
+        let part = cluster
+            + match self.stride {
+                0 => 0,
+                stride => slice as usize / self.config.slices as usize * stride,
+            };
         part + ((u128::from(h) * u128::from(sets)) >> 64) as usize
     }
 
@@ -223,6 +226,7 @@ mod tests {
         lines: 1024,
         ways: 8,
         clusters: 1,
+        cluster_tiers: 1,
         complexes: 1,
         slices: 1,
     };
@@ -293,6 +297,24 @@ mod tests {
             .filter(|&line| llc.take(line, 0, false, 0).is_some())
             .count();
         assert_eq!(held, 1024 / 8 * 2);
+    }
+
+    #[test]
+    fn lines_of_a_clusters_dram_stay_in_its_part() {
+        let config = LlcConfig {
+            clusters: 4,
+            cluster_tiers: 3,
+            ..SMALL
+        };
+        let mut llc = LastLevel::new(config);
+        for line in 0..10_000 {
+            for tier in 0..3 {
+                llc.put(line, tier, false, Class::of(tier.into()), 0);
+            }
+        }
+        for tenant in 0..3 {
+            assert_eq!(llc.held_by(tenant), Some(1024 / 4));
+        }
     }
 
     #[test]
