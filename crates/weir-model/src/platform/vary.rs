@@ -29,7 +29,7 @@ pub enum VaryError {
     )]
     Twice(String),
     /// The value is not possible for the key, or contradicts others.
-    #[error("{0}")]
+    #[error(transparent)]
     Value(#[from] Mistakes),
 }
 
