@@ -93,9 +93,18 @@ fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, 
         gbps: Some(GbPerSec(100.0)),
         ..blank.clone()
     };
+    // Of its own the victim knows only what it fills of the last-level cache.
+    let own = |counters: &CounterSet| {
+        let mut own = CounterSet::default();
+        if let Ok(bytes) = counters.get(Counter::LlcOccupancy) {
+            own.set(Counter::LlcOccupancy, bytes);
+        }
+        own
+    };
     let record = |counters: &CounterSet| Record {
         samples: vec![(Nanos(1_000.0), 1.0)],
         counters: counters.clone(),
+        tenants: vec![own(counters)],
         ..Record::default()
     };
     let (mut points, mut records) = (Vec::new(), Vec::new());
