@@ -93,9 +93,18 @@ fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, 
         gbps: Some(GbPerSec(100.0)),
         ..blank.clone()
     };
+    // Of its own the victim knows only what it fills of the last-level cache.
+    let own = |counters: &CounterSet| {
+        let mut own = CounterSet::default();
+        if let Ok(bytes) = counters.get(Counter::LlcOccupancy) {
+            own.set(Counter::LlcOccupancy, bytes);
+        }
+        own
+    };
     let record = |counters: &CounterSet| Record {
         samples: vec![(Nanos(1_000.0), 1.0)],
         counters: counters.clone(),
+        tenants: vec![own(counters)],
         ..Record::default()
     };
     let (mut points, mut records) = (Vec::new(), Vec::new());
@@ -163,8 +172,27 @@ fn a_longer_time_in_the_tables_is_no_congestion_before_them() {
 fn lost_hits_are_lost_room_in_the_last_level_cache() {
     let mut hitting = counters(1.0, 0.0);
     hitting.set(Counter::TorInsertsIaHit, 900);
-    let cell = cause(-30.0, &hitting, &counters(1.0, 0.0));
+    hitting.set(Counter::LlcOccupancy, 60 << 20);
+    let mut missing = counters(1.0, 0.0);
+    missing.set(Counter::LlcOccupancy, 8 << 20);
+    let cell = cause(-30.0, &hitting, &missing);
     assert_eq!(cell.verdict.cause, Cause::LlcCapacity);
+    let said = cell.verdict.evidence.join("; ");
+    assert!(
+        said.contains("fill 8 MiB of the cache, and 60 MiB alone"),
+        "{said}"
+    );
+    let ratio = |cell: &Cell| {
+        (cell.ratios.iter())
+            .find(|r| r.name == "victim.llc_occupancy")
+            .cloned()
+    };
+    assert_eq!(ratio(&cell).unwrap().unit, "B");
+    // What one of the runs does not know is no zero.
+    missing.set_unavailable(Counter::LlcOccupancy, Unavailable::because("no tags"));
+    let cell = cause(-30.0, &hitting, &missing);
+    assert_eq!(cell.verdict.cause, Cause::LlcCapacity);
+    assert!(ratio(&cell).is_none() && !cell.verdict.evidence.join("; ").contains("fill"));
 }
 
 #[test]

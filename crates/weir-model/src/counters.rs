@@ -187,6 +187,9 @@ counters! {
     UpiRxData = "unc_upi_rxl.data",
     /// Data lines that crossed the socket link away from this socket (UNC_UPI_TxL_FLITS.ALL_DATA / 9).
     UpiTxData = "unc_upi_txl.data",
+    /// Bytes of the last-level cache that are filled with lines of a tenant when the window ends (Intel CMT,
+    /// AMD QoS monitoring). A level and no count: see [`Counter::is_level`].
+    LlcOccupancy = "llc_occupancy",
     /// Nanoseconds that tasks were on a processor, which the kernel keeps
     /// (PERF_COUNT_SW_TASK_CLOCK).
     TaskClock = "task-clock",
@@ -205,6 +208,17 @@ impl Counter {
             self,
             Self::TaskClock | Self::PageFaults | Self::ContextSwitches | Self::CpuMigrations
         )
+    }
+
+    /// Whether it is what there is when a window ends, and not what came together during it: of two windows
+    /// one after the other the later one's holds, and a longer window has no more of it.
+    pub const fn is_level(self) -> bool {
+        matches!(self, Self::LlcOccupancy)
+    }
+
+    /// Whether a processor counts it by events, for which each table of events has a formula or a reason.
+    pub const fn is_event(self) -> bool {
+        !self.is_software() && !self.is_level()
     }
 }
 
@@ -329,15 +343,26 @@ impl CounterSet {
     /// The counts of a window so many times as long that went on like this one.
     pub fn scaled(&self, factor: f64) -> Self {
         let mut set = self.clone();
-        for value in set.values.values_mut() {
+        for (_, value) in set.values.iter_mut().filter(|(c, _)| !c.is_level()) {
             *value = (*value as f64 * factor).round() as u64;
         }
         set
     }
 
-    /// Adds another window's counts; a counter missing from either is missing from the sum. A sum
-    /// is no better than its worse part: of two running shares the smaller stays.
-    pub fn accumulate(&mut self, other: &Self) {
+    /// Adds the counts of the next window, whose levels hold from now on; a counter missing from either is
+    /// missing from the sum. A sum is no better than its worse part: of two running shares the smaller stays.
+    pub fn accumulate(&mut self, next: &Self) {
+        self.add_up(next);
+        for (counter, value) in next.iter().filter(|(c, _)| c.is_level()) {
+            if self.values.contains_key(&counter) {
+                self.set(counter, value);
+            }
+        }
+    }
+
+    /// Adds what others counted in the same window, their levels as well; otherwise as
+    /// [`accumulate`](Self::accumulate).
+    pub fn add_up(&mut self, other: &Self) {
         if self.values.is_empty() && self.unavailable.is_empty() {
             self.clone_from(other);
             return;
@@ -377,6 +402,30 @@ mod tests {
         sum.accumulate(&set);
         assert_eq!(sum.get(Counter::CasRd), Ok(14));
         assert!(sum.get(Counter::CasWr).is_err());
+    }
+
+    #[test]
+    fn a_level_is_the_latest_and_no_sum_over_time() {
+        let of = |value| {
+            let mut set = CounterSet::default();
+            set.set(Counter::LlcOccupancy, value);
+            set.set(Counter::CasRd, value);
+            set
+        };
+        let mut windows = of(700);
+        windows.accumulate(&of(300));
+        assert_eq!(windows.get(Counter::LlcOccupancy), Ok(300));
+        assert_eq!(windows.get(Counter::CasRd), Ok(1000));
+        let longer = windows.scaled(2.0);
+        assert_eq!(longer.get(Counter::LlcOccupancy), Ok(300));
+        assert_eq!(longer.get(Counter::CasRd), Ok(2000));
+        let mut tenants = of(700);
+        tenants.add_up(&of(300));
+        assert_eq!(tenants.get(Counter::LlcOccupancy), Ok(1000));
+        let mut blind = of(5);
+        blind.set_unavailable(Counter::LlcOccupancy, Unavailable::because("no file"));
+        windows.accumulate(&blind);
+        assert!(windows.get(Counter::LlcOccupancy).is_err());
     }
 
     #[test]

@@ -335,7 +335,7 @@ pub struct Ratio {
     /// corun / solo; absent where solo is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// `1/us`, `ns`, `GB/s`, `share`.
+    /// `1/us`, `ns`, `GB/s`, `share`, `B` of the last-level cache.
     pub unit: String,
 }
 

@@ -25,6 +25,11 @@ impl TierName {
         Self("remote".into())
     }
 
+    /// DRAM of the `n`th sub-NUMA cluster of the socket; the first one's is `dram`.
+    pub fn cluster(n: u32) -> Self {
+        Self(format!("dram{n}"))
+    }
+
     /// The `n`th CXL device.
     pub fn cxl(n: usize) -> Self {
         Self(format!("cxl{n}"))

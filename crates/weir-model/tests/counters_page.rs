@@ -21,7 +21,7 @@ fn the_table_on_the_page_is_that_of_the_events() {
     table += "\n|---|";
     table += &"---|".repeat(library.tables().len());
     table.push('\n');
-    for &counter in Counter::ALL.iter().filter(|counter| !counter.is_software()) {
+    for &counter in Counter::ALL.iter().filter(|counter| counter.is_event()) {
         let _ = write!(table, "| `{counter}` |");
         for events in library.tables() {
             let mark = match &events.rules[&counter] {

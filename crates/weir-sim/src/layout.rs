@@ -173,7 +173,10 @@ impl TierAllocator<'_> {
         size: Bytes,
         of: &WalkOf<'_>,
     ) -> Result<Walk, MachineError> {
-        let local = self.topology.local_tier(core);
+        let local = match self.params.own_cluster(core) {
+            Some(tier) => self.topology.tiers[tier].name.clone(),
+            None => self.topology.local_tier(core),
+        };
         let placement = tenant.placement_of(of.region);
         let weights = placement.weights(&local);
         let page = self.params.core.page;

@@ -663,10 +663,10 @@ fn bytes_of_access(pattern: Pattern) -> u64 {
     }
 }
 
-/// Counters of a window: the later ones minus the earlier ones.
+/// Counters of a window: the later ones minus the earlier ones, but levels as they are.
 fn since(later: &CounterSet, earlier: &CounterSet) -> CounterSet {
     let mut window = later.clone();
-    for (counter, value) in later.iter() {
+    for (counter, value) in later.iter().filter(|(counter, _)| !counter.is_level()) {
         window.set(
             counter,
             value.saturating_sub(earlier.get(counter).unwrap_or(0)),

@@ -5,7 +5,7 @@ use weir_model::access::Pattern;
 use crate::core::{Private, Thread};
 use crate::line::Place;
 use crate::params::Params;
-use crate::uncore::LastLevel;
+use crate::uncore::{Class, LastLevel};
 
 /// The last-level cache, if lines of any thread can survive in it. Lines of a tenant that accesses its memory
 /// in a fixed order survive if they fit. Of a tenant that accesses lines at random, a share survives, as long
@@ -115,6 +115,7 @@ fn touch(
         }
     };
     if let (Some(llc), Some((out, dirty))) = (llc, leaves) {
-        llc.put(out.line, out.tier, dirty, mask, complex);
+        let class = Class::of(thread.tenant).within(mask);
+        llc.put(out.line, out.tier, dirty, class, complex);
     }
 }

@@ -56,6 +56,8 @@ pub const MACHINES: &str = "\
   emr2s+cxl-a           a server with a device behind its CXL ports
   emr2s+2xcxl-a         the same with two of the device
   emr2s+cxl-a@remote    the same with the device on the other socket
+  emr2s,uncore.tor=40+cxl-a
+                        with another value of a key of the part before the comma
   ./my.toml+cxl-a       a part from a file (docs/platforms.md)
   FILE.machine          a recording from `weir doctor --record`, to look at";
 

@@ -247,7 +247,7 @@ pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Test
     Ok(Box::new(testbed))
 }
 
-/// A platform from an expression whose parts are names or paths of TOML files.
+/// A platform from an expression whose parts are names or paths of TOML files, some with changes behind a comma.
 ///
 /// # Errors
 /// A part is unknown, or its file cannot be read or has mistakes.
@@ -263,7 +263,8 @@ pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
     let on = without_spaces(on);
     let mut library = Library::builtin();
     let mut terms = Vec::new();
-    for term in on.split('+') {
+    for whole in on.split('+') {
+        let (term, changes) = whole.split_at(whole.find(',').unwrap_or(whole.len()));
         let (count, rest) = match term.split_once('x') {
             Some((n, rest)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
                 (&term[..=n.len()], rest)
@@ -277,14 +278,19 @@ pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
         if is_path(part) {
             let text = read_platform_file(Path::new(part))?;
             let name = add(&mut library, part, &text)?;
-            terms.push(format!("{count}{name}{place}"));
+            terms.push(format!("{count}{name}{place}{changes}"));
         } else {
-            terms.push(term.to_owned());
+            terms.push(whole.to_owned());
         }
     }
-    let platform = library
-        .compose(&terms.join("+"))
+    let named = terms.join("+");
+    let plain = library.change(&named);
+    let plain = plain.map_err(|error| Failure::Request(anyhow!(error).context("--on")))?;
+    let mut platform = library
+        .compose(&plain)
         .map_err(|error| Failure::Request(anyhow!(error).context("--on")))?;
+    // Figures of a changed machine must not pass for those of the machine.
+    platform.name = named.trim().to_owned();
     Ok((library, platform))
 }
 

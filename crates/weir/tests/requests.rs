@@ -64,6 +64,26 @@ fn completions_know_every_verb() {
 }
 
 #[test]
+fn a_machine_with_other_values_says_so_and_a_wrong_value_says_where() {
+    let place = Place::new();
+    let on = "micro23-snc4,uncore.cluster_tiers=2+cxl-a@remote,channels=1";
+    let seen = place.run(["topo", "--on", on]).expect(0).out();
+    assert!(
+        seen.contains("dram1") && seen.contains("uncore.cluster_tiers=2"),
+        "{seen}"
+    );
+    for (on, said) in [
+        ("emr2s,uncore.clok=1GHz", "no key `uncore.clok`"),
+        ("emr2s,uncore.tor", "no KEY=VALUE"),
+        ("emr2s,uncore.clock=99GHz", "emr2s:1:20"),
+        ("emr2s+cxl-a,media=ddr3-1333", "ddr3-1600"),
+    ] {
+        let done = place.run(["topo", "--on", on]);
+        done.refuses(2, &[said]);
+    }
+}
+
+#[test]
 fn an_unknown_verb_or_option_is_refused() {
     let place = Place::new();
     place.run("measure").refuses(2, &["measure"]);

@@ -9,6 +9,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
 use weir_model::interplay::{Cause, CellLatency, ChangeClass, Reason, TierOp};
 use weir_model::topology::{Tier, TierKind, Topology};
+use weir_model::units::Bytes;
 
 use super::side_by_side::{Quantity, RunCounters};
 
@@ -96,11 +97,10 @@ fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
 /// The victim's own requests are served more slowly, and the DRAM of this socket carries nearly all it
 /// can.
 fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
-    let dram = e.dram()?;
     if e.kind(e.victim)? != TierKind::Dram {
         return None;
     }
-    let (carried, limit) = (e.dram_gbps().ok()?, dram.limits.as_ref()?.total.get());
+    let (carried, limit) = (e.dram_gbps().ok()?, e.dram_limit()?);
     if carried < FULL * limit {
         return None;
     }
@@ -168,7 +168,17 @@ fn llc_capacity(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
             hits.corun * 100.0,
             if own.is_some() { "them" } else { "all" }
         );
-        (Cause::LlcCapacity, vec![said])
+        let held = e
+            .pair(|s| s.llc_bytes())
+            .filter(|held| held.corun < held.solo);
+        let held = held.map(|held| {
+            let [solo, corun] = [held.solo, held.corun].map(|bytes| Bytes(bytes as u64));
+            format!("its lines fill {corun} of the cache, and {solo} alone")
+        });
+        (
+            Cause::LlcCapacity,
+            [Some(said), held].into_iter().flatten().collect(),
+        )
     })
 }
 
@@ -222,9 +232,11 @@ impl Evidence<'_> {
         Some(tier.kind.seen_from(tier_op.socket))
     }
 
-    fn dram(&self) -> Option<&Tier> {
-        let mut tiers = self.topology.tiers.iter();
-        tiers.find(|t| t.kind == TierKind::Dram)
+    /// What the buses of this socket's DRAM allow, in GB/s, of all its clusters.
+    fn dram_limit(&self) -> Option<f64> {
+        let dram = (self.topology.tiers.iter()).filter(|t| t.kind == TierKind::Dram);
+        dram.map(|tier| Some(tier.limits.as_ref()?.total.get()))
+            .sum()
     }
 
     fn pair(&self, of: impl Fn(&RunCounters<'_>) -> Quantity) -> Option<Pair> {

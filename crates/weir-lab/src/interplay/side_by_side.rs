@@ -89,6 +89,12 @@ impl<'r> RunCounters<'r> {
         own.ratio(Counter::L3Hit, Counter::OffcoreDemandDataRd)
     }
 
+    /// Bytes of the last-level cache that the victim's lines fill.
+    pub fn llc_bytes(&self) -> Quantity {
+        let (own, _) = self.tenant(0)?;
+        Ok(own.get(Counter::LlcOccupancy)? as f64)
+    }
+
     /// Events a microsecond.
     pub fn rate(&self, counter: Counter) -> Quantity {
         let count = self.counters.get(counter)?;
@@ -190,12 +196,15 @@ pub fn ratios(solo: &RunCounters<'_>, corun: &RunCounters<'_>) -> Vec<Ratio> {
             after.unwrap_or(0.0),
         ))
     });
-    let counted = Counter::ALL.iter().filter_map(|&counter| {
+    let levels = solo.llc_bytes().ok().zip(corun.llc_bytes().ok());
+    let levels = levels.map(|(before, after)| pair("victim.llc_occupancy", "B", before, after));
+    let events = Counter::ALL.iter().filter(|counter| !counter.is_level());
+    let counted = events.filter_map(|&counter| {
         let (before, after) = (solo.rate(counter).ok()?, corun.rate(counter).ok()?);
         let either = before != 0.0 || after != 0.0;
         either.then(|| pair(counter.name(), "1/us", before, after))
     });
-    derived.chain(counted).collect()
+    derived.chain(levels).chain(counted).collect()
 }
 
 /// A place where requests are, and how many are there.

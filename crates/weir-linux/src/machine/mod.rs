@@ -493,10 +493,10 @@ impl Drop for LinuxMachine {
 /// The cores' counters summed over tenants, if all of them have a value; the others with their reasons.
 fn together(reasons: &CounterSet, tenants: &[TenantProgress]) -> CounterSet {
     let mut sum = CounterSet::default();
-    // Requests to storage are not made by threads of this program.
-    let counted = |set: &&CounterSet| **set != CounterSet::default();
-    for counters in tenants.iter().map(|t| &t.counters).filter(counted) {
-        sum.accumulate(counters);
+    // Requests to storage and processes are not threads of this program.
+    let counted = |t: &&TenantProgress| t.process.is_none() && t.counters != CounterSet::default();
+    for tenant in tenants.iter().filter(counted) {
+        sum.add_up(&tenant.counters);
     }
     let mut all = reasons.clone();
     for (counter, value) in sum.iter().filter(|(counter, _)| !counter.is_software()) {
@@ -520,7 +520,11 @@ fn no_counters(capabilities: &[Capability]) -> CounterSet {
     let uncore = why(Feature::UncorePmu, "uncore");
     let mut set = CounterSet::default();
     for &counter in Counter::ALL {
-        let reason = if counter.is_software() {
+        let reason = if counter.is_level() {
+            Unavailable::because(
+                "resctrl shows it for a tenant that has a group there, not for the machine",
+            )
+        } else if counter.is_software() {
             Unavailable::because("the kernel counts it for each tenant, not for the machine")
         } else if counter.name().starts_with("unc_") {
             uncore.clone()

@@ -337,7 +337,7 @@ impl WorkerPool {
             let accesses = lines.saturating_sub(member.began_at);
             tenant.accesses += accesses;
             tenant.bytes = tenant.bytes + Bytes(accesses * LINE_BYTES);
-            tenant.counters.accumulate(&member.counts.end());
+            tenant.counters.add_up(&member.counts.end());
             if facts.timed {
                 let latencies = member.progress.take_latencies();
                 match &mut tenant.latency {

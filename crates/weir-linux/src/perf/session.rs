@@ -283,6 +283,10 @@ impl Session {
             Some(table) => Meaning { table, of_all }.of(amounts),
             None => CounterSet::default(),
         };
+        for &level in Counter::ALL.iter().filter(|c| of_all && c.is_level()) {
+            let why = "it is no event: resctrl has it for a monitoring group";
+            set.set_unavailable(level, Unavailable::because(why));
+        }
         for (counter, ..) in SOFTWARE {
             match amounts.get(counter.name()).map(|a| (&a.value, a.running)) {
                 Some((Ok(value), running)) => set.set_scaled(counter, *value, running),

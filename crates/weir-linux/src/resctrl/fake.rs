@@ -193,7 +193,9 @@ impl Kernel {
         for domain in ["mon_L3_00", "mon_L3_01"] {
             let folder = self.file(group, "mon_data").join(domain);
             fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("mbm_total_bytes"), "0\n").unwrap();
+            for file in ["mbm_total_bytes", "llc_occupancy"] {
+                fs::write(folder.join(file), "0\n").unwrap();
+            }
         }
     }
 

@@ -273,6 +273,7 @@ impl Host {
                 tenant.busy = true;
                 tenant.ran = Err(why.clone());
                 tenant.drew = Err(why.clone());
+                tenant.held = Err(why.clone());
                 tenant.touched = Err(why.clone());
             }
         }

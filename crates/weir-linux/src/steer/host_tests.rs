@@ -283,13 +283,16 @@ fn a_window_says_who_ran_where_their_pages_lie_and_what_is_not_seen() {
         "/sys/fs/cgroup/b/memory.numa_stat",
         "anon N0=4096 N1=12288\n",
     );
-    let count = |bytes: &str| {
+    let in_groups = |act: &dyn Fn(&std::path::Path)| {
         let monitors = std::fs::read_dir(machine.real("/sys/fs/resctrl/mon_groups")).unwrap();
         for group in monitors.flatten() {
-            let file = group.path().join("mon_data/mon_L3_01/mbm_total_bytes");
-            std::fs::write(file, bytes).unwrap();
+            act(&group.path().join("mon_data/mon_L3_01"));
         }
     };
+    let write = |file: &str, bytes: &str| {
+        in_groups(&|domain| std::fs::write(domain.join(file), bytes).unwrap());
+    };
+    let count = |bytes: &str| write("mbm_total_bytes", bytes);
     let config = HostConfig {
         look_at_pages: 1,
         ..config(&["cgroup:/a.slice/a", "=cgroup:/shared"])
@@ -309,6 +312,12 @@ fn a_window_says_who_ran_where_their_pages_lie_and_what_is_not_seen() {
     let drew = seen.tenants[0].drew.as_ref().unwrap();
     let expected = 1e6 / seen.window.get();
     assert!((drew.get() / expected - 1.0).abs() < 1e-9, "{drew:?}");
+    assert_eq!(seen.tenants[0].held, Ok(Bytes(0)));
+    write("llc_occupancy", "3145728\n");
+    assert_eq!(host.observe(Nanos(0.0)).tenants[0].held, Ok(Bytes::mib(3)));
+    let seen = weir_model::machine::Machine::observe(&mut host, Nanos(1e3)).unwrap();
+    let own = &seen.tenants[0].counters;
+    assert_eq!(own.get(Counter::LlcOccupancy), Ok(3 << 20));
     let odd = "Unavailable\n";
     count(odd);
     let why = host.observe(Nanos(0.0)).tenants[0]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_model::action::Action;
 use weir_model::capability::Unavailable;
 use weir_model::counters::CounterSet;
-use weir_model::units::{GbPerSec, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use super::sensors::busy::Ran;
 use super::sensors::residency::Residency;
@@ -21,6 +21,8 @@ pub struct TenantObservation {
     pub busy: bool,
     /// Bytes to and from memory, of all tiers.
     pub drew: Result<GbPerSec, Unavailable>,
+    /// Bytes of the last-level cache that its lines filled at the end.
+    pub held: Result<Bytes, Unavailable>,
     /// The nodes of the lines that samples saw it access, 64 bytes for each.
     pub touched: Result<Residency, Unavailable>,
     /// The nodes of its pages, when they were last read.

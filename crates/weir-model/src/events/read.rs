@@ -133,7 +133,7 @@ fn read_rules(section: &Field<'_>, events: &BTreeMap<String, Event>) -> BTreeMap
     let Some(table) = section.table() else {
         return rules;
     };
-    let is_hardware = |counter: &Counter| !counter.is_software();
+    let is_hardware = |counter: &Counter| counter.is_event();
     for (name, field) in table.fields() {
         let Some(counter) = Counter::named(name).filter(is_hardware) else {
             let names = Counter::ALL.iter().map(|counter| counter.name());

@@ -153,6 +153,16 @@ pub(crate) fn host(host: &Host, values: &Values<'_>, mistakes: &Collector<'_>) {
             "see `llc.slices`",
         );
     }
+    if host.uncore.cluster_tiers() > clusters {
+        report(
+            "uncore.cluster_tiers",
+            format!(
+                "{} clusters have tiers, but the socket has {clusters}",
+                host.uncore.cluster_tiers()
+            ),
+            "see `uncore.clusters`",
+        );
+    }
     complexes(host, &check);
     check.ranks("dram.ranks", host.dram.ranks.value);
     check.drain("dram.drain_to", *host.dram.drain_at, *host.dram.drain_to);

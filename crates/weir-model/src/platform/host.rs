@@ -176,6 +176,8 @@ keys! {
     Uncore {
         /// Clock of mesh and slices.
         clock: defaulted Gigahertz = "uncore.clock", "2.5 GHz", 0.1 to 10.0;
+        /// The clock to which mesh and slices are set, where it is not the `clock` at which latencies were measured: they then take as many cycles as there.
+        set_clock: optional Gigahertz = "uncore.set_clock", "1.6 GHz", 0.1 to 10.0;
         /// Mesh cycles of one hop.
         hop: defaulted Cycles = "uncore.hop", "1.5 clk", 0 to 64;
         /// Table-of-Requests entries of one slice.
@@ -190,6 +192,8 @@ keys! {
         directory_write: defaulted f64 = "uncore.directory_write", "1", 0.0 to 1.0;
         /// Sub-NUMA clusters of a socket (SNC): with more than one, `dram` is that of one cluster, whose slices alone keep its lines.
         clusters: defaulted u32 = "uncore.clusters", "1", 1 to 8;
+        /// Clusters whose DRAM is a tier of its own, `dram`, `dram1` and so on, each like `dram` but for the way over the mesh; only `dram` where it is left out.
+        cluster_tiers: optional u32 = "uncore.cluster_tiers", "4", 1 to 8;
         /// Core complexes, where cores do not share one cache.
         complexes: maybe Complexes;
     }
@@ -311,6 +315,18 @@ keys! {
         rate: defaulted GigaTransfers = "switch.rate", "32 GT/s", 8.0 to 32.0, when Switch;
         /// Share of that link's slots that carry something when it is busy.
         efficiency: defaulted f64 = "switch.efficiency", "0.95", 0.3 to 1.0, when Switch;
+    }
+}
+
+impl Uncore {
+    /// The clock at which mesh and slices run.
+    pub fn running_clock(&self) -> Gigahertz {
+        (self.set_clock.as_ref()).map_or(self.clock.value, |set| set.value)
+    }
+
+    /// Sub-NUMA clusters whose DRAM is a tier.
+    pub fn cluster_tiers(&self) -> u32 {
+        self.cluster_tiers.as_ref().map_or(1, |tiers| tiers.value)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
 
 impl Platform {
-    /// Cores, caches and tiers: `dram`, then `cxl0`, `cxl1` …, then `remote` where the host has
+    /// Cores, caches and tiers: `dram` (and `dram1` … of other sub-NUMA clusters), then `cxl0`, `cxl1` …, then `remote` where the host has
     /// another socket that was measured, and storage last: `ssd0`, `ssd1` …
     pub fn topology(&self) -> Topology {
         let host = &self.host;
@@ -35,6 +35,15 @@ impl Platform {
             limits: Some(self.host.dram.limits()),
         }];
         let host = &self.host;
+        tiers.extend(
+            (1..host.uncore.cluster_tiers())
+                .map(|n| Tier {
+                    name: TierName::cluster(n),
+                    description: format!("{}, sub-NUMA cluster {n}", tiers[0].description),
+                    ..tiers[0].clone()
+                })
+                .collect::<Vec<_>>(),
+        );
         tiers.extend((self.devices.iter().enumerate()).map(|(n, a)| cxl_tier(n, a, host)));
         if let Some(remote) = &host.remote {
             let far = self.host.remote_dram();
@@ -49,7 +58,7 @@ impl Platform {
         }
         tiers.extend(self.storage.iter().enumerate().map(storage_tier));
         if let Some(complexes) = &host.uncore.complexes {
-            let links = complexes.limits(host.uncore.clock.value);
+            let links = complexes.limits(host.uncore.running_clock());
             for tier in tiers.iter_mut().filter(|t| t.kind != TierKind::Ssd) {
                 tier.limits = tier.limits.take().map(|limits| limits.behind(&links));
             }

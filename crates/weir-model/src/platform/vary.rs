@@ -2,6 +2,7 @@
 
 use super::Library;
 use super::assemble::assemble;
+use super::compose::split_count;
 use crate::diagnostic::{Mistakes, quote};
 use crate::toml;
 
@@ -19,12 +20,59 @@ pub enum VaryError {
         /// What was asked for.
         key: String,
     },
+    /// What follows a comma in an expression is no change.
+    #[error("`{0}` is no KEY=VALUE; write for example `emr2s,uncore.clock=1.6GHz`")]
+    Form(String),
+    /// One definition with different changes.
+    #[error(
+        "`{0}` is named twice and not changed alike; copy its file under another name to change one of them"
+    )]
+    Twice(String),
     /// The value is not possible for the key, or contradicts others.
-    #[error("{0}")]
+    #[error(transparent)]
     Value(#[from] Mistakes),
 }
 
+/// The key of an expression that sets a clock of mesh and slices, and the key that keeps what was measured.
+const CLOCK: (&str, &str) = ("uncore.clock", "uncore.set_clock");
+
 impl Library {
+    /// Makes the changes in an expression such as `emr2s,uncore.clock=1.6GHz+cxl-a,channels=1`, and returns the
+    /// expression without them. The value of a key is as in a file, but `uncore.clock` is what the clock is set to:
+    /// latencies were measured at the file's.
+    ///
+    /// # Errors
+    /// A change is malformed, or as [`vary`](Self::vary).
+    pub fn change(&mut self, expression: &str) -> Result<String, VaryError> {
+        let mut plain = Vec::new();
+        let mut changed: Vec<(&str, &str)> = Vec::new();
+        for term in expression.split('+') {
+            let (term, changes) = term.split_once(',').unwrap_or((term, ""));
+            plain.push(term);
+            let name = term.split('@').next().unwrap_or_default();
+            let name = split_count(name).map_or(name, |(_, name)| name).trim();
+            let before = changed.iter().find(|(other, _)| *other == name);
+            if before.is_some_and(|(_, other)| *other != changes) {
+                return Err(VaryError::Twice(quote(name)));
+            }
+            if before.is_none() {
+                changed.push((name, changes));
+            }
+        }
+        for (name, changes) in changed {
+            for change in changes.split(',').filter(|_| !changes.is_empty()) {
+                let (key, value) =
+                    (change.split_once('=')).ok_or_else(|| VaryError::Form(quote(change)))?;
+                let key = match key.trim() {
+                    key if key == CLOCK.0 => CLOCK.1,
+                    key => key,
+                };
+                self.vary(name, key, value)?;
+            }
+        }
+        Ok(plain.join("+"))
+    }
+
     /// Gives a key of a host or device another value, as it would be written in its file (`16`,
     /// `30 ns`), in place of its own or its default value.
     ///
@@ -96,6 +144,46 @@ mod tests {
             .zip(new.describe())
             .filter(|(a, b)| a.value != b.value);
         assert_eq!(changed.count(), 1);
+    }
+
+    #[test]
+    fn an_expression_changes_the_parts_that_it_names() {
+        let mut library = Library::builtin();
+        let plain =
+            library.change("emr2s,uncore.tor=40,uncore.clock=1.6GHz+2xcxl-a@remote,idle=300 ns");
+        assert_eq!(plain.as_deref(), Ok("emr2s+2xcxl-a@remote"));
+        let platform = library.compose("emr2s+2xcxl-a@remote").unwrap();
+        assert_eq!(value(&platform, "uncore.tor"), "40");
+        assert_eq!(platform.host.uncore.clock.value.get(), 2.5);
+        assert_eq!(platform.host.uncore.running_clock().get(), 1.6);
+        assert_eq!(platform.devices[1].device.measured.idle.value.get(), 300.0);
+        assert_eq!(
+            Library::builtin().change("emr2s+cxl-a").as_deref(),
+            Ok("emr2s+cxl-a")
+        );
+        for (expression, said) in [
+            ("emr2s,uncore.tor", "no KEY=VALUE"),
+            ("emr2s,", ""),
+            ("emr2s,,", "no KEY=VALUE"),
+            ("emr2s,uncore.no=1", "no key `uncore.no`"),
+            (
+                "nothing,uncore.tor=1",
+                "no platform or device is called `nothing`",
+            ),
+            ("emr2s,uncore.tor=many", "uncore.tor"),
+            ("emr2s,uncore.clock=0 GHz", "uncore.set_clock"),
+            ("emr2s,uncore.cluster_tiers=2", "cluster_tiers"),
+            ("emr2s+cxl-a,channels=1+cxl-a", "named twice"),
+        ] {
+            let told = Library::builtin()
+                .change(expression)
+                .map_err(|e| e.to_string());
+            let told = told.err().unwrap_or_default();
+            assert!(
+                told.contains(said) && (told.is_empty() == said.is_empty()),
+                "{expression}: {told}"
+            );
+        }
     }
 
     #[test]

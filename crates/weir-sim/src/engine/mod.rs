@@ -5,6 +5,7 @@
 
 mod burst;
 mod mover;
+mod occupancy;
 mod offload;
 mod program;
 mod shared;
@@ -29,7 +30,7 @@ use crate::params::Params;
 use crate::pmu::CoreCounts;
 use crate::rng;
 use crate::storage::Attached;
-use crate::uncore::{Data, LastLevel, Request, Sender, Stage, Uncore};
+use crate::uncore::{Class, Data, LastLevel, Request, Sender, Stage, Uncore};
 
 /// Accesses that hit private caches are handled in batches of this size, so that other cores are served in
 /// between.
@@ -60,7 +61,8 @@ impl Engine {
         seed: u64,
     ) -> Self {
         let spans = threads.iter().any(|t| params.is_beyond(t.core));
-        let uncore = Uncore::new(Arc::clone(&params), threads.len(), llc, seed, spans);
+        let classes = threads.iter().map(|t| Class::of(t.tenant)).collect();
+        let uncore = Uncore::new(Arc::clone(&params), classes, llc, seed, spans);
         let mut threads = threads;
         for thread in &mut threads {
             thread.is_plain = thread.style == Style::Stream
@@ -227,6 +229,7 @@ impl Engine {
         let mut of_tenants: Vec<CounterSet> = sums.iter().map(read).collect();
         let mut all = self.uncore.counters(self.now, &counts);
         self.count_work(&mut all, &mut of_tenants);
+        self.count_occupancy(&mut all, &mut of_tenants);
         (all, of_tenants)
     }
 

@@ -16,10 +16,19 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// A mesh of `slices` tiles with `cores` cores on them, `hop` per vertical hop.
-    pub fn new(cores: u32, slices: u32, hop: Ps) -> Self {
-        let columns = (f64::from(slices).sqrt().ceil() as u32).max(1);
-        let place = |tile: u32| (tile % columns, tile / columns);
+    /// A mesh of `slices` tiles with `cores` cores on them, `hop` per vertical hop. The tiles of each of several
+    /// `clusters` are side by side, two clusters in a row, like the chiplets of a processor.
+    pub fn new(cores: u32, slices: u32, hop: Ps, clusters: u32) -> Self {
+        let each = (slices / clusters.max(1)).max(1);
+        let columns = (f64::from(each).sqrt().ceil() as u32).max(1);
+        let place = |tile: u32| {
+            let (cluster, tile) = (tile / each, tile % each);
+            let (x, y) = (tile % columns, tile / columns);
+            (
+                x + cluster % 2 * columns,
+                y + cluster / 2 * each.div_ceil(columns),
+            )
+        };
         let mut delays = Vec::with_capacity((cores * slices) as usize);
         for core in 0..cores {
             let (cx, cy) = place(core * slices / cores.max(1));

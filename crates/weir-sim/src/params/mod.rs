@@ -6,7 +6,7 @@
 //! the standard's peak. No result with two tenants is an input.
 
 use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Gigahertz, LINE_BYTES, Nanos};
 
 mod mesh;
 mod path;
@@ -136,8 +136,10 @@ pub struct LlcConfig {
     pub lines: u64,
     /// Ways of a set.
     pub ways: u32,
-    /// Sub-NUMA clusters: lines of the first tier, the cluster's own DRAM, are in the part of one cluster.
+    /// Sub-NUMA clusters: lines of a cluster's own DRAM are in the part of that cluster.
     pub clusters: u32,
+    /// Tiers, from the first on, that are the DRAM of one cluster each.
+    pub cluster_tiers: u32,
     /// Core complexes, or sockets: each has its own part. 1 if all cores share the cache.
     pub complexes: u32,
     /// Slices of one such part.
@@ -145,6 +147,15 @@ pub struct LlcConfig {
 }
 
 impl LlcConfig {
+    /// Clusters whose places on the mesh matter: one if no other cluster's DRAM is used.
+    fn places(&self) -> u32 {
+        if self.cluster_tiers > 1 {
+            self.clusters
+        } else {
+            1
+        }
+    }
+
     /// The cache of two sockets, each of which has its own.
     pub fn twice(self) -> Self {
         Self {
@@ -190,8 +201,29 @@ impl UncoreParams {
     pub fn mesh(&self, cores: u32) -> Mesh {
         match &self.complex {
             Some(complex) => Mesh::of_complexes(cores, self.slices, self.hop, complex.crossing),
-            None => Mesh::new(cores, self.slices, self.hop),
+            None => Mesh::new(cores, self.slices, self.hop, self.llc.places()),
         }
+    }
+
+    /// The same with mesh and slices at another clock: what was derived from latencies at one clock takes as many
+    /// cycles at the other.
+    fn at(mut self, clock: Gigahertz) -> Self {
+        let slower = self.clock_ghz / clock.get();
+        if slower == 1.0 {
+            return self;
+        }
+        let scale = |time: &mut Ps| *time = (*time as f64 * slower).round() as Ps;
+        for time in [&mut self.hop, &mut self.hit, &mut self.lookup] {
+            scale(time);
+        }
+        if let Some(complex) = &mut self.complex {
+            let link = &mut complex.link;
+            for time in [&mut link.line_in, &mut link.line_out, &mut complex.crossing] {
+                scale(time);
+            }
+        }
+        self.clock_ghz = clock.get();
+        self
     }
 
     /// The complex of a core; 0 if there are none.
@@ -225,8 +257,9 @@ pub enum TierClass {
 #[derive(Debug, Clone)]
 pub struct TierParams {
     pub class: TierClass,
-    /// Slices over which its lines are spread, counted from the first slice.
+    /// Slices over which its lines are spread, and the first of them.
     pub slices: u32,
+    pub first_slice: u32,
     pub capacity: Bytes,
     /// Requests that its queues and the path to them hold; while this many requests wait, nothing is
     /// prefetched from it. Devices have no such limit: only their credits limit them.
@@ -275,7 +308,14 @@ impl Params {
         let cluster = (uncore.slices / uncore.llc.clusters).max(1);
         let path = way(uncore.slices);
 
-        let mut tiers = vec![way(cluster).dram(host)?];
+        // The DRAM of other clusters differs by its slices alone: what is known of the path from a slice to its
+        // memory is that of the first cluster.
+        let dram = way(cluster).dram(host)?;
+        let of_cluster = |n| TierParams {
+            first_slice: n * cluster,
+            ..dram.clone()
+        };
+        let mut tiers: Vec<TierParams> = (0..uncore.llc.cluster_tiers).map(of_cluster).collect();
         for device in &platform.devices {
             tiers.push(path.device(device, host)?);
         }
@@ -294,7 +334,7 @@ impl Params {
             io: storage::io_params(host, &uncore),
             drives,
             core,
-            uncore,
+            uncore: uncore.at(host.uncore.running_clock()),
             accelerator: accelerator_params(host),
             tiers,
             sockets,
@@ -307,6 +347,16 @@ impl Params {
     /// Whether a core is on the other socket.
     pub fn is_beyond(&self, core: u16) -> bool {
         self.sockets.is_some() && u32::from(core) >= self.core.count
+    }
+
+    /// The tier of the DRAM of a core's own sub-NUMA cluster, if it is another than the first.
+    pub fn own_cluster(&self, core: u32) -> Option<usize> {
+        let llc = &self.uncore.llc;
+        let tile = core * self.uncore.slices / self.core.count.max(1);
+        let cluster = tile / (self.uncore.slices / llc.clusters).max(1);
+        (1..llc.cluster_tiers)
+            .contains(&cluster)
+            .then_some(cluster as usize)
     }
 
     /// The first slice that requests of a core may use: the first of its socket, or the only one of its
@@ -388,9 +438,20 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
     let slices = *host.llc.slices;
     let hop = ps(host.uncore.clock.time(*host.uncore.hop));
     let complex = complex_params(host);
+    let llc = LlcConfig {
+        lines: host.llc.size.lines(),
+        ways: *host.llc.ways,
+        clusters: *host.uncore.clusters,
+        cluster_tiers: host.uncore.cluster_tiers(),
+        complexes: host.uncore.complexes.as_ref().map_or(1, |c| *c.count),
+        slices: match complex {
+            Some(_) => 1,
+            None => slices,
+        },
+    };
     let mesh = match complex {
         Some(_) => hop as f64,
-        None => Mesh::new(core.count, slices, hop).mean_from(0, slices),
+        None => Mesh::new(core.count, slices, hop, llc.places()).mean_from(0, slices),
     };
     let side = Nanos((core.l2_hit as f64 + 2.0 * mesh) / 1e3);
     let hit = left_over(
@@ -410,16 +471,7 @@ fn uncore_params(host: &Host, core: &CoreParams) -> Result<UncoreParams, SimErro
         // Tags are read before data: after half of a hit's time a miss is known.
         lookup: ps(hit * 0.5),
         clock_ghz: host.uncore.clock.get(),
-        llc: LlcConfig {
-            lines: host.llc.size.lines(),
-            ways: *host.llc.ways,
-            clusters: *host.uncore.clusters,
-            complexes: host.uncore.complexes.as_ref().map_or(1, |c| *c.count),
-            slices: match complex {
-                Some(_) => 1,
-                None => slices,
-            },
-        },
+        llc,
         complex,
     })
 }

@@ -81,6 +81,7 @@ impl Path {
         Ok(TierParams {
             class: TierClass::Ddr,
             slices: self.slices,
+            first_slice: 0,
             capacity: *d.capacity,
             holds: *d.read_queue * channels
                 + on_the_way(self.near + rest, read_slot * (1.0 / f64::from(channels))),
@@ -189,6 +190,7 @@ impl Path {
         Ok(TierParams {
             class: TierClass::Cxl,
             slices: self.slices,
+            first_slice: 0,
             capacity: Bytes(d.capacity.get() * u64::from(attached.ways)),
             holds: u32::MAX,
             config: TierConfig {

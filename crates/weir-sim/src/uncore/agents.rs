@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use weir_model::counters::CounterSet;
 
-use super::llc::{ALL_WAYS, LastLevel};
+use super::llc::{Class, LastLevel};
 use super::request::{Credit, Data, Pool, Request, RequestId, Residence, Sender, Stage};
 use super::tor::Slice;
 use crate::clock::Ps;
@@ -35,8 +35,9 @@ struct Target {
     tier: Tier,
     /// The ToR class of misses with this destination.
     class: TorClass,
-    /// Slices over which its lines are spread.
+    /// Slices over which its lines are spread, and the first of them.
     spread: u32,
+    first_slice: u16,
     /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
     waiting: u32,
     holds: u32,
@@ -60,8 +61,8 @@ pub struct Uncore {
     shared: Shared,
     /// `None` while no lines of any tenant can survive in it.
     llc: Option<LastLevel>,
-    /// Ways of the last-level cache that each thread fills.
-    masks: Vec<u32>,
+    /// As what each thread fills the last-level cache.
+    classes: Vec<Class>,
     /// Devices on ports, if any thread sends requests to them.
     io: Option<Box<Io>>,
     /// Lines that cores requested.
@@ -71,11 +72,10 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// An idle uncore for `threads` threads, each of which may fill every way of the cache; of both sockets
-    /// if it `spans` them.
+    /// An idle uncore for threads that fill the cache as these classes; of both sockets if it `spans` them.
     pub fn new(
         params: Arc<Params>,
-        threads: usize,
+        classes: Vec<Class>,
         llc: Option<LastLevel>,
         seed: u64,
         spans: bool,
@@ -94,6 +94,7 @@ impl Uncore {
             tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
             class: TorClass::miss(t.class),
             spread: t.slices,
+            first_slice: t.first_slice as u16,
             waiting: 0,
             holds: t.holds,
         };
@@ -113,8 +114,8 @@ impl Uncore {
             sockets: sockets.map(|params| Box::new(Sockets::new(params))),
             shared: Shared::of(tiers.iter().map(|t| &t.config)),
             llc,
-            masks: vec![ALL_WAYS; threads],
-            pmu: Pmu::new(threads),
+            pmu: Pmu::new(classes.len()),
+            classes,
             io: None,
             filled: 0,
             params,
@@ -123,7 +124,12 @@ impl Uncore {
 
     /// Restricts the ways of the last-level cache that a thread fills.
     pub fn set_mask(&mut self, thread: usize, mask: u32) {
-        self.masks[thread] = mask;
+        self.classes[thread].mask = mask;
+    }
+
+    /// Lines of a tenant in the last-level cache, if they are counted there.
+    pub fn held_by(&self, tenant: u16) -> Option<u64> {
+        self.llc.as_ref()?.held_by(tenant)
     }
 
     /// Whether the last-level cache keeps lines.
@@ -230,11 +236,10 @@ impl Uncore {
         residence: Residence,
     ) -> Taken {
         let slice = match self.is_whole {
-            true => slice_of(
-                place.line,
-                place.tier,
-                self.targets[place.tier as usize].spread,
-            ),
+            true => {
+                let target = &self.targets[place.tier as usize];
+                target.first_slice + slice_of(place.line, place.tier, target.spread)
+            }
             false => self.slice_among(from.core, place),
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
@@ -305,7 +310,7 @@ impl Uncore {
     pub fn put_clean(&mut self, thread: usize, core: u16, line: Place) -> Option<Place> {
         let llc = self.llc.as_mut()?;
         let slice = self.params.first_slice(core);
-        let out = llc.put(line.line, line.tier, false, self.masks[thread], slice)?;
+        let out = llc.put(line.line, line.tier, false, self.classes[thread], slice)?;
         out.dirty.then_some(Place {
             tier: out.tier,
             line: out.line,
@@ -483,7 +488,7 @@ impl Uncore {
                     request.line,
                     request.tier,
                     true,
-                    self.masks[request.thread as usize],
+                    self.classes[request.thread as usize],
                     request.slice,
                 )
                 .filter(|victim| victim.dirty)

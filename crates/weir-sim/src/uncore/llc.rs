@@ -10,6 +10,37 @@ use crate::params::LlcConfig;
 /// The mask of a class that may fill every way.
 pub const ALL_WAYS: u32 = u32::MAX;
 
+/// Who fills the cache: the ways that may be filled (CAT), and for whom lines are counted (CMT).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// One bit for each way.
+    pub mask: u32,
+    owner: u8,
+}
+
+impl Class {
+    /// Of a tenant, in every way.
+    pub fn of(tenant: u16) -> Self {
+        Self {
+            mask: ALL_WAYS,
+            owner: u8::try_from(tenant).map_or(NOBODY, |tenant| tenant.min(NOBODY)),
+        }
+    }
+
+    /// The same in some ways.
+    pub fn within(self, mask: u32) -> Self {
+        Self { mask, ..self }
+    }
+
+    /// Of devices, whose lines belong to no tenant.
+    pub fn of_devices(mask: u32) -> Self {
+        Self {
+            mask,
+            owner: NOBODY,
+        }
+    }
+}
+
 /// A line that left the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Victim {
@@ -24,6 +55,10 @@ pub struct Victim {
 const VALID: u64 = 1 << 63;
 const DIRTY: u64 = 1 << 62;
 const USED: u64 = 1 << 61;
+/// The owner of lines that are counted for no tenant: there are five bits.
+const NOBODY: u8 = 31;
+const OWNER_SHIFT: u32 = 56;
+const OWNER: u64 = (NOBODY as u64) << OWNER_SHIFT;
 const TIER_SHIFT: u32 = 48;
 const LINE: u64 = (1 << TIER_SHIFT) - 1;
 
@@ -31,12 +66,14 @@ const LINE: u64 = (1 << TIER_SHIFT) - 1;
 pub struct LastLevel {
     config: LlcConfig,
     sets: u64,
-    /// Sets in which lines of the first tier may be.
+    /// Sets in which lines of a cluster's own DRAM may be.
     cluster_sets: u64,
     /// Sets from one complex's part to the next; zero if all cores share the cache.
     stride: usize,
     tags: Vec<u64>,
     hands: Vec<u8>,
+    /// Lines of each owner.
+    held: [u64; NOBODY as usize + 1],
 }
 
 impl LastLevel {
@@ -52,6 +89,7 @@ impl LastLevel {
             stride: if complexes > 1 { sets as usize } else { 0 },
             tags: vec![0; all * config.ways as usize],
             hands: vec![0; all],
+            held: [0; NOBODY as usize + 1],
         }
     }
 
@@ -60,21 +98,30 @@ impl LastLevel {
         // Slice and set both come from hashed bits, so that one index serves for the pair.
         let h = (line ^ (u64::from(tier) << 40)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let sets = if tier == 0 {
-            self.cluster_sets
-        } else {
-            self.sets
+        let (cluster, sets) = match u32::from(tier) < self.config.cluster_tiers {
+            true => (
+                tier as usize * self.cluster_sets as usize,
+                self.cluster_sets,
+            ),
+            false => (0, self.sets),
         };
-        let part = match self.stride {
-            0 => 0,
-            stride => slice as usize / self.config.slices as usize * stride,
-        };
+        let part = cluster
+            + match self.stride {
+                0 => 0,
+                stride => slice as usize / self.config.slices as usize * stride,
+            };
         part + ((u128::from(h) * u128::from(sets)) >> 64) as usize
     }
 
     #[inline]
     fn key(line: u64, tier: u8) -> u64 {
         VALID | (u64::from(tier) << TIER_SHIFT) | (line & LINE)
+    }
+
+    /// Lines that were filled for a tenant and are still there, if this tenant's are counted.
+    pub fn held_by(&self, tenant: u16) -> Option<u64> {
+        let own = self.held.get(usize::from(tenant)).copied();
+        own.filter(|_| tenant < u16::from(NOBODY))
     }
 
     /// Looks up a line for a core that takes it. `own` removes it, since the copy with its dirty bit moves
@@ -85,9 +132,12 @@ impl LastLevel {
         let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
-        let way = tags.iter().position(|&t| t & !(DIRTY | USED) == key)?;
+        let way = tags
+            .iter()
+            .position(|&t| t & !(DIRTY | USED | OWNER) == key)?;
         let dirty = tags[way] & DIRTY != 0;
         if own {
+            self.held[owner(tags[way])] -= 1;
             tags[way] = 0;
         } else {
             tags[way] |= USED;
@@ -95,22 +145,26 @@ impl LastLevel {
         Some(dirty)
     }
 
-    /// Inserts a line that left a private cache; returns the line that is evicted. Only ways in `mask` are
-    /// filled; a hit may be in any way. `slice` as for [`LastLevel::take`].
+    /// Inserts a line that left a private cache; returns the line that is evicted. Only ways of the class are
+    /// filled; a hit may be in any way, and the line then stays its owner's. `slice` as for [`LastLevel::take`].
     pub fn put(
         &mut self,
         line: u64,
         tier: u8,
         dirty: bool,
-        mask: u32,
+        class: Class,
         slice: u16,
     ) -> Option<Victim> {
+        let mask = class.mask;
         let ways = self.config.ways as usize;
         let set = self.set_of(line, tier, slice);
         let key = Self::key(line, tier);
         let tags = &mut self.tags[set * ways..(set + 1) * ways];
         let flags = if dirty { DIRTY } else { 0 };
-        if let Some(tag) = tags.iter_mut().find(|t| **t & !(DIRTY | USED) == key) {
+        if let Some(tag) = tags
+            .iter_mut()
+            .find(|t| **t & !(DIRTY | USED | OWNER) == key)
+        {
             *tag |= flags;
             return None;
         }
@@ -143,13 +197,23 @@ impl LastLevel {
         if all {
             *hand = ((way + 1) % ways) as u8;
         }
-        let old = std::mem::replace(&mut tags[way], key | flags);
-        (old & VALID != 0).then_some(Victim {
-            line: old & LINE,
-            tier: ((old & !(VALID | DIRTY | USED)) >> TIER_SHIFT) as u8,
-            dirty: old & DIRTY != 0,
+        let new = key | flags | u64::from(class.owner) << OWNER_SHIFT;
+        let old = std::mem::replace(&mut tags[way], new);
+        self.held[usize::from(class.owner)] += 1;
+        (old & VALID != 0).then(|| {
+            self.held[owner(old)] -= 1;
+            Victim {
+                line: old & LINE,
+                tier: (old >> TIER_SHIFT) as u8,
+                dirty: old & DIRTY != 0,
+            }
         })
     }
+}
+
+#[inline]
+fn owner(tag: u64) -> usize {
+    ((tag & OWNER) >> OWNER_SHIFT) as usize
 }
 
 #[cfg(test)]
@@ -162,11 +226,43 @@ mod tests {
         lines: 1024,
         ways: 8,
         clusters: 1,
+        cluster_tiers: 1,
         complexes: 1,
         slices: 1,
     };
 
+    const ALL: Class = Class {
+        mask: ALL_WAYS,
+        owner: 0,
+    };
+
     proptest! {
+        #[test]
+        fn every_line_is_counted_for_who_filled_it(
+            puts in prop::collection::vec((0u64..3000, 0u16..40, any::<bool>()), 1..3000),
+        ) {
+            let mut llc = LastLevel::new(SMALL);
+            let mut owners = std::collections::HashMap::new();
+            for (line, tenant, takes) in puts {
+                if takes {
+                    llc.take(line, 1, true, 0);
+                    owners.remove(&line);
+                    continue;
+                }
+                let victim = llc.put(line, 1, false, Class::of(tenant), 0);
+                owners.entry(line).or_insert(tenant);
+                if let Some(victim) = victim {
+                    owners.remove(&victim.line);
+                }
+            }
+            for tenant in 0..31 {
+                let held = owners.values().filter(|&&of| of == tenant).count() as u64;
+                prop_assert_eq!(llc.held_by(tenant), Some(held));
+            }
+            prop_assert_eq!(llc.held_by(31), None);
+            prop_assert_eq!(llc.held.iter().sum::<u64>(), owners.len() as u64);
+        }
+
         #[test]
         fn what_goes_in_comes_out_once_or_stays(
             lines in prop::collection::vec(0u64..4000, 1..3000),
@@ -175,7 +271,7 @@ mod tests {
             let mut llc = LastLevel::new(SMALL);
             let mut inside = std::collections::HashSet::new();
             for line in lines {
-                let victim = llc.put(line, 1, line % 2 == 0, mask, 0);
+                let victim = llc.put(line, 1, line % 2 == 0, ALL.within(mask), 0);
                 inside.insert(line);
                 if let Some(v) = victim {
                     prop_assert!(inside.remove(&v.line));
@@ -194,12 +290,31 @@ mod tests {
     fn a_masked_class_holds_no_more_than_its_ways() {
         let mut llc = LastLevel::new(SMALL);
         for line in 0..10_000 {
-            llc.put(line, 0, false, 0b11, 0);
+            llc.put(line, 0, false, ALL.within(0b11), 0);
         }
+        assert_eq!(llc.held_by(0), Some(1024 / 8 * 2));
         let held = (0..10_000)
             .filter(|&line| llc.take(line, 0, false, 0).is_some())
             .count();
         assert_eq!(held, 1024 / 8 * 2);
+    }
+
+    #[test]
+    fn lines_of_a_clusters_dram_stay_in_its_part() {
+        let config = LlcConfig {
+            clusters: 4,
+            cluster_tiers: 3,
+            ..SMALL
+        };
+        let mut llc = LastLevel::new(config);
+        for line in 0..10_000 {
+            for tier in 0..3 {
+                llc.put(line, tier, false, Class::of(tier.into()), 0);
+            }
+        }
+        for tenant in 0..3 {
+            assert_eq!(llc.held_by(tenant), Some(1024 / 4));
+        }
     }
 
     #[test]
@@ -210,7 +325,7 @@ mod tests {
         };
         let mut llc = LastLevel::new(config);
         for line in 0..100 {
-            llc.put(line, 1, false, ALL_WAYS, 2);
+            llc.put(line, 1, false, ALL, 2);
         }
         for line in 0..100 {
             assert_eq!(llc.take(line, 1, false, 1), None);
@@ -218,7 +333,7 @@ mod tests {
         }
         // Each complex has a quarter of the cache.
         for line in 0..10_000 {
-            llc.put(line, 1, false, ALL_WAYS, 0);
+            llc.put(line, 1, false, ALL, 0);
         }
         let held = (0..10_000).filter(|&line| llc.take(line, 1, false, 0).is_some());
         assert_eq!(held.count(), 1024 / 4);

@@ -6,5 +6,5 @@ mod request;
 mod tor;
 
 pub use agents::{Io, Taken, Uncore};
-pub use llc::{ALL_WAYS, LastLevel};
+pub use llc::{ALL_WAYS, Class, LastLevel};
 pub use request::{Data, Request, Residence, Sender, Stage};

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use weir_model::action::{Action, Actuators, Applied, Share};
 use weir_model::capability::Capability;
+use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{
     Goal, Identity, Machine, MachineError, Observation, Pacing, ProcessProgress, RunNotes,
     TenantChange, TenantProgress,
@@ -112,7 +113,13 @@ impl Host {
                 .map(|(tier, bytes)| (tier.name.clone(), bytes))
                 .collect::<Vec<(TierName, Bytes)>>()
         });
+        let mut counters = CounterSet::default();
+        match own.held {
+            Ok(held) => counters.set(Counter::LlcOccupancy, held.get()),
+            Err(why) => counters.set_unavailable(Counter::LlcOccupancy, why),
+        }
         TenantProgress {
+            counters,
             bytes: traffic.clone().unwrap_or(Bytes(0)),
             process: Some(ProcessProgress {
                 ran: own.ran.map(|ran| ran.time),

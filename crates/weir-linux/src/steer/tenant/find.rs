@@ -11,6 +11,7 @@ use crate::steer::group::{self, MOUNT, file};
 use crate::steer::host::HostError;
 use crate::steer::scope::{Scope, group_of};
 use crate::steer::sensors::busy::Busy;
+use crate::steer::sensors::traffic::Monitored;
 
 /// All mistakes of a request.
 #[derive(Debug, Default)]
@@ -139,7 +140,7 @@ impl Tenant {
             limit: ActiveLimit::default(),
             busy,
             monitor: None,
-            moved: Err(Unavailable::because("its bytes are not counted")),
+            monitored: Monitored::nothing(Unavailable::because("its bytes are not counted")),
             pages: Err(Unavailable::because("its pages were not read yet")),
             look: None,
             was_busy: true,

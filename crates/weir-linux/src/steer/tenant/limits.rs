@@ -14,7 +14,7 @@ use crate::steer::actuators::{Actuator, KernelAccess, allocation, clock, cores, 
 use crate::steer::config::HostConfig;
 use crate::steer::group;
 use crate::steer::scope::Scope;
-use crate::steer::sensors::traffic::Moved;
+use crate::steer::sensors::traffic::Monitored;
 use crate::topology::list;
 
 /// The limits of a tenant now.
@@ -295,7 +295,7 @@ impl Tenant {
             return Ok(own.clone());
         }
         let own = allocation::Own::make(access, allocation::Owner::Tenant, self.number)?;
-        self.moved = Ok(Moved::of(access.root, own.path()));
+        self.monitored = Monitored::of(access.root, || Ok(own.path().to_owned()));
         Ok(self.limit.own.insert(own).clone())
     }
 

@@ -16,7 +16,7 @@ use super::observation::TenantObservation;
 use super::scope::Scope;
 use super::sensors::busy::Busy;
 use super::sensors::residency::{self, Residency};
-use super::sensors::traffic::{self, Moved};
+use super::sensors::traffic::Monitored;
 use crate::process::started;
 use crate::root::Root;
 
@@ -44,7 +44,7 @@ pub struct Tenant {
     busy: Busy,
     /// Its monitoring group.
     monitor: Option<String>,
-    moved: Result<Moved, Unavailable>,
+    monitored: Monitored,
     pages: Result<Arc<Residency>, Unavailable>,
     look: Option<PageScan>,
     was_busy: bool,
@@ -128,17 +128,18 @@ impl Tenant {
             self.busy = Busy::of_process(process);
         }
         if config.monitor {
-            self.moved = self.monitor(&mut access);
+            self.monitored = self.monitor(&mut access);
         }
         self.incarnation = self.incarnation(root);
     }
 
     /// Counts its bytes in a monitoring group, if none of its threads is in a group of another program.
-    fn monitor(&mut self, access: &mut KernelAccess<'_>) -> Result<Moved, Unavailable> {
-        traffic::find(access.root)?;
-        let threads = self.threads(access.root);
-        let path = allocation::make_monitor(access, self.number, &threads)?;
-        Ok(Moved::of(access.root, self.monitor.insert(path)))
+    fn monitor(&mut self, access: &mut KernelAccess<'_>) -> Monitored {
+        Monitored::of(access.root, || {
+            let threads = self.threads(access.root);
+            let path = allocation::make_monitor(access, self.number, &threads)?;
+            Ok(self.monitor.insert(path).clone())
+        })
     }
 
     /// Counts the bytes of threads that began outside of its monitoring group, too.
@@ -204,16 +205,15 @@ impl Tenant {
                 busy: false,
                 ran: Err(gone()),
                 drew: Err(gone()),
+                held: Err(gone()),
                 touched: Err(gone()),
                 pages: Err(gone()),
                 limits: Vec::new(),
             };
         }
         let ran = self.busy.window(root, buffer);
-        let drew = match &mut self.moved {
-            Ok(moved) => moved.window(root, window, buffer),
-            Err(why) => Err(why.clone()),
-        };
+        let drew = self.monitored.moved(root, window, buffer);
+        let held = self.monitored.held(root, buffer);
         let busy = ran.as_ref().map_or(true, |ran| ran.is_busy(window));
         if busy && !self.was_busy {
             // A tenant that starts something may have its pages elsewhere.
@@ -225,6 +225,7 @@ impl Tenant {
             busy,
             ran,
             drew,
+            held,
             touched: Err(Unavailable::because("accesses are not sampled")),
             pages: self.pages.clone(),
             limits: Vec::new(),

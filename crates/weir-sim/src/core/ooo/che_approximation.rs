@@ -54,7 +54,7 @@ impl Flow {
     }
 
     /// Lines that are in the cache.
-    fn occupies(&self, time: f64) -> f64 {
+    pub fn occupies(&self, time: f64) -> f64 {
         match self.law {
             Law::Uniform => self.lines * self.hits(time),
             Law::Cyclic => self.lines.min(self.rate * time),

@@ -242,6 +242,11 @@ impl Ooo {
         core
     }
 
+    /// Lines of the program that the last-level cache holds in this phase, if that can be stated.
+    pub fn held(&self) -> Option<f64> {
+        self.script.phases()[self.script.phase()].held
+    }
+
     /// Accesses the caches without timing until they have forgotten their first state.
     fn warm(&mut self) {
         /// Hits say little about the other lines in the caches.

@@ -84,6 +84,18 @@ pub struct PhaseParts {
     pub upto: Vec<f64>,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
+    /// Lines that the last-level cache holds, if lines that may be in an L2 as well do not decide.
+    pub held: Option<f64>,
+}
+
+/// The widest range of the lines held, as a share of their most, whose middle is stated.
+const HELD_WITHIN: f64 = 0.1;
+
+/// Lines in the last-level cache: all that are in a cache, with or without those that are in an L2.
+fn held(all: f64, in_l2: f64, caches: CacheCapacity) -> Option<f64> {
+    let most = all.min(caches.llc);
+    let least = (all - in_l2).clamp(0.0, most);
+    (most - least <= HELD_WITHIN * most).then(|| f64::midpoint(least, most))
 }
 
 /// A share of 2^32.
@@ -239,7 +251,10 @@ pub fn phase_parts(
         part.set_times(times);
         part.table_cached = part.cached_tables(times, caches.page_bits);
     }
+    let occupied = |flows: &[Flow], time| flows.iter().map(|flow| flow.occupies(time)).sum::<f64>();
+    let in_l2 = f64::from(threads) * occupied(&own, times.1);
     PhaseParts {
+        held: held(occupied(&flows, times.0), in_l2, caches),
         instructions: phase.instructions as f64,
         cpi: phase.cpi,
         slice: phase.slice,

@@ -12,6 +12,7 @@ use crate::clock::Ps;
 use crate::line::Place;
 use crate::params::IoParams;
 use crate::pmu::TorClass;
+use crate::uncore::Class;
 use crate::uncore::request::{RequestId, Stage};
 
 /// The uncore's data of devices and of the threads that they serve.
@@ -136,7 +137,13 @@ impl Uncore {
         let to_memory = match &mut self.llc {
             _ if io.params.lines == 0 => Some(place),
             Some(llc) => llc
-                .put(place.line, place.tier, true, io.params.mask, request.slice)
+                .put(
+                    place.line,
+                    place.tier,
+                    true,
+                    Class::of_devices(io.params.mask),
+                    request.slice,
+                )
                 .filter(|victim| victim.dirty)
                 .map(|victim| Place {
                     tier: victim.tier,

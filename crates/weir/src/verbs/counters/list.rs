@@ -51,6 +51,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     })
 }
 
+/// Why `perf` has no event of a level.
+const LEVEL: &str = "it is no event: resctrl has it for a monitoring group, in mon_data";
+
 fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersListDocument {
     let lines = counters.iter().map(|&counter| {
         let mut line = CounterLine {
@@ -74,6 +77,9 @@ fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersL
                 line.note = rule.why.clone();
             }
             Some(Rule::Missing(why)) => line.missing = Some(why.clone()),
+            None if counter.is_level() => {
+                line.missing = Some(LEVEL.to_owned());
+            }
             None => {
                 line.is = Some(format!("{counter}, which the kernel keeps"));
                 line.confidence = Some(Confidence::High.name().to_owned());
