@@ -60,6 +60,7 @@ impl Ooo {
         });
         if visit.mispredicted {
             self.branch = Some((number, self.params.redirect));
+            self.hold();
         }
         let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
         self.chains[visit.chain as usize] = number;
@@ -109,7 +110,7 @@ impl Ooo {
             self.tally.l2_hits += 1;
             self.tally.l1_hits += u64::from(load.accesses - 1);
             let done = self.clock + self.params.l2_hit;
-            self.l2_hit_until = self.l2_hit_until.max(done);
+            self.misses.l2_hit_until = self.misses.l2_hit_until.max(done);
             self.finish(number, done);
             self.stream(line, load.end, load.cached, Kind::DrdL2Pref);
         } else if self.has_fill_buffer() && self.has_super_queue() {
@@ -157,10 +158,10 @@ impl Ooo {
     /// A load waits for an outstanding line, which now counts as a miss of `level` caches.
     fn wait_for(&mut self, number: u64, slot: usize, level: u8) {
         let flight = &mut self.flights[slot];
-        for missing in flight.level + 1..=level {
-            self.missing[missing as usize] += 1;
+        if level > flight.level {
+            self.misses.change(flight.level, level);
+            flight.level = level;
         }
-        flight.level = flight.level.max(level);
         let before = std::mem::replace(&mut flight.loads, number as u32);
         let now = self.clock;
         let load = self.load_mut(number);
@@ -189,6 +190,9 @@ impl Ooo {
         let load = self.load_mut(number);
         load.done = done;
         let mut waiter = std::mem::replace(&mut load.waiter, NONE);
+        if number == self.loads.numbers().0 {
+            self.back = done;
+        }
         while waiter != NONE {
             let next = self.whole(waiter);
             let load = *self.load_mut(next);
@@ -199,6 +203,7 @@ impl Ooo {
         if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
             self.known = done;
             self.resumes = self.resumes.max(done + redirect);
+            self.hold();
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that prefetchers request |
 //! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
+//! | `misses` | which misses are waited for, and the time of it |
 //! | `in_order` | loads that have not retired |
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
 //! | `tags` | the lines of one cache |
@@ -29,6 +30,7 @@ mod che_approximation;
 mod dispatch;
 mod in_order;
 mod loads;
+mod misses;
 mod parts;
 mod prefetch;
 mod script;
@@ -48,6 +50,7 @@ use self::agenda::{Agenda, Event};
 use self::caches::{Caches, Victim};
 use self::in_order::InOrder;
 use self::loads::Load;
+use self::misses::Misses;
 use self::script::Visit;
 use self::skip::Kept;
 use self::stores::Store;
@@ -168,10 +171,13 @@ pub struct Ooo {
     resumes: Ps,
     /// Until when the kernel handles a fault.
     kernel: Ps,
-    /// Lines of outstanding demand loads that missed L1, L2, and the last-level cache.
-    missing: [u32; 4],
-    /// Until when a load that hits L2 is outstanding.
-    l2_hit_until: Ps,
+    /// Until when dispatch is held by one of these.
+    held: Ps,
+    /// When the oldest load has its data; [`Ps::MAX`] if that is unknown, or there is none.
+    back: Ps,
+    /// The instruction up to which dispatch goes on.
+    goal: f64,
+    misses: Misses,
     events: Agenda,
     /// Requests to send.
     pub asks: Vec<Ask>,
@@ -217,8 +223,10 @@ impl Ooo {
             known: 0,
             resumes: 0,
             kernel: 0,
-            missing: [0; 4],
-            l2_hit_until: 0,
+            held: 0,
+            back: Ps::MAX,
+            goal: 0.0,
+            misses: Misses::default(),
             events: Agenda::default(),
             asks: Vec::new(),
             throttle: Throttle::default(),
@@ -287,11 +295,13 @@ impl Ooo {
 
     /// The counts so far.
     pub fn tally(&self) -> Tally {
-        Tally {
+        let mut tally = Tally {
             instructions: self.position,
             time: self.clock,
             ..self.tally
-        }
+        };
+        self.misses.put_into(&mut tally);
+        tally
     }
 
     /// The line in a slot arrives, or was read, at `at`.
@@ -342,8 +352,8 @@ impl Ooo {
         if flight.kind == Kind::Wcilf {
             return self.after_free();
         }
-        for missing in &mut self.missing[1..=flight.level.into()] {
-            *missing -= 1;
+        if flight.level > 0 {
+            self.misses.change(flight.level, 0);
         }
         let victim = self.caches.fill_l2(line);
         self.drive_out(victim);
