@@ -371,10 +371,15 @@ impl Ooo {
     }
 
     /// A line leaves L2: a modified one goes back to the uncore.
+    #[inline(always)]
     fn drive_out(&mut self, victim: Victim) {
-        let Some((line, true)) = victim else {
-            return;
-        };
+        if let Some((line, true)) = victim {
+            self.write_back(line);
+        }
+    }
+
+    #[inline(never)]
+    fn write_back(&mut self, line: u64) {
         let cached = self.script.keeps(line);
         self.asks.push(Ask {
             slot: u64::MAX,
@@ -386,8 +391,13 @@ impl Ooo {
     }
 
     /// A buffer is free: loads use it first, then stores.
+    #[inline(always)]
     fn after_free(&mut self) {
-        self.feed_starved();
-        self.drain_stores();
+        if !self.starved.is_empty() {
+            self.feed_starved();
+        }
+        if !self.stores.is_empty() {
+            self.drain_stores();
+        }
     }
 }

@@ -164,8 +164,9 @@ impl Script {
     }
 
     fn region(&self, line: u64) -> &(u64, Walk) {
-        let after = self.memory.partition_point(|(base, _)| *base <= line);
-        &self.memory[after.saturating_sub(1)]
+        // A program has few regions.
+        let before = self.memory.iter().rposition(|(base, _)| *base <= line);
+        &self.memory[before.unwrap_or(0)]
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if

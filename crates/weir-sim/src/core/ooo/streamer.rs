@@ -19,8 +19,6 @@ struct Run {
     seen: u32,
     /// The line that is prefetched next.
     ahead: u64,
-    /// When it was used last, counted in requests.
-    used: u64,
 }
 
 /// The streamer of a core.
@@ -29,7 +27,8 @@ pub struct Streamer {
     runs: [Run; PAGES],
     /// A byte of each run's page, so that a look-up reads few runs.
     prints: [u64; PAGES / 8],
-    now: u64,
+    /// The runs from the one that was used last to the one that was not used for the longest time.
+    order: [u8; PAGES],
     training: u32,
     distance: u64,
     degree: u32,
@@ -51,7 +50,7 @@ impl Streamer {
         Self {
             runs: [Run::default(); PAGES],
             prints: [0; PAGES / 8],
-            now: 0,
+            order: std::array::from_fn(|i| (PAGES - 1 - i) as u8),
             training,
             distance,
             degree,
@@ -83,12 +82,25 @@ impl Streamer {
         None
     }
 
+    /// Makes a run the one that was used last.
+    #[inline]
+    fn renew(&mut self, slot: usize) {
+        let mut moved = slot as u8;
+        for place in &mut self.order {
+            moved = std::mem::replace(place, moved);
+            if usize::from(moved) == slot {
+                break;
+            }
+        }
+    }
+
     /// Sees a request for a line, and returns the lines that it requests, each line once.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
-        self.now += 1;
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
-            let oldest = (0..PAGES).min_by_key(|&i| self.runs[i].used).unwrap_or(0);
+            let oldest = usize::from(self.order[PAGES - 1]);
+            self.order.copy_within(..PAGES - 1, 1);
+            self.order[0] = oldest as u8;
             let shift = oldest % 8 * 8;
             let prints = &mut self.prints[oldest / 8];
             *prints = (*prints & !(0xff << shift)) | (page & 0xff) << shift;
@@ -96,12 +108,11 @@ impl Streamer {
                 last: line,
                 seen: 1,
                 ahead: line + 1,
-                used: self.now,
             };
             return None;
         };
+        self.renew(slot);
         let run = &mut self.runs[slot];
-        run.used = self.now;
         if line > run.last {
             run.seen = if line <= run.last + REACH || line < run.ahead {
                 run.seen + 1
@@ -118,7 +129,6 @@ impl Streamer {
                 last: line,
                 seen: 1,
                 ahead: line + 1,
-                used: self.now,
             };
         }
         if run.seen < self.training || self.distance == 0 {

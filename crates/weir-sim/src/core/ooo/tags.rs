@@ -8,9 +8,9 @@ use super::super::private;
 /// The most ways, and the bits of a tag. A tag is never zero.
 const WAYS: usize = 16;
 const TAG_BITS: u32 = 24;
-/// One in every byte, and the highest bit of every byte; the same for nibbles.
+/// One in every byte.
 const BYTES: u64 = 0x0101_0101_0101_0101;
-const BYTE_TOPS: u64 = BYTES << 7;
+/// One in every nibble, and the highest bit of every nibble.
 const NIBBLES: u64 = 0x1111_1111_1111_1111;
 const NIBBLE_TOPS: u64 = NIBBLES << 3;
 
@@ -28,8 +28,9 @@ impl Tags {
         let fits = ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS;
         match fits && sets.is_power_of_two() {
             true => Tags::Packed(Packed {
-                ways: ways.max(1),
+                oldest: 4 * (ways.max(1) - 1),
                 set_bits: sets.ilog2(),
+                set_mask: sets - 1,
                 all: vec![Set::EMPTY; sets as usize],
             }),
             false => Tags::Listed(private::Tags::new((lines, ways))),
@@ -68,7 +69,7 @@ impl Tags {
 #[repr(align(64))]
 struct Set {
     /// The low byte of each way's tag; zero tags are empty ways.
-    low: [u64; 2],
+    low: [u8; WAYS],
     high: [u16; WAYS],
     /// The ways, the most recent in the lowest nibble.
     order: u64,
@@ -78,7 +79,7 @@ struct Set {
 
 impl Set {
     const EMPTY: Self = Self {
-        low: [0; 2],
+        low: [0; WAYS],
         high: [0; WAYS],
         order: 0xfedc_ba98_7654_3210,
         dirty: 0,
@@ -87,19 +88,20 @@ impl Set {
     #[inline(always)]
     fn find(&self, tag: u32) -> Option<usize> {
         let pattern = BYTES * u64::from(tag & 0xff);
-        let high = (tag >> 8) as u16;
-        for (half, low) in self.low.iter().enumerate() {
-            let differs = low ^ pattern;
-            // The lowest bit is right; higher ones may be wrong.
-            let mut alike = differs.wrapping_sub(BYTES) & !differs & BYTE_TOPS;
-            while alike != 0 {
-                let byte = alike.trailing_zeros() / 8;
-                let way = (half * 8 + byte as usize) % WAYS;
-                if self.high[way] == high && (low >> (8 * byte)) as u8 == tag as u8 {
-                    return Some(way);
-                }
-                alike &= alike - 1;
+        let low = u128::from_le_bytes(self.low);
+        let alike = |ways: u64| {
+            let differs = ways ^ pattern;
+            differs.wrapping_sub(BYTES) & !differs & (BYTES << 7)
+        };
+        // One bit for each way that may be it, the lowest of a byte for the first eight, the highest for the others.
+        let mut alike = alike(low as u64) >> 7 | alike((low >> 64) as u64);
+        while alike != 0 {
+            let bit = alike.trailing_zeros() as usize;
+            let way = (bit / 8 | bit % 2 * 8) % WAYS;
+            if self.high[way] == (tag >> 8) as u16 && self.low[way] == tag as u8 {
+                return Some(way);
             }
+            alike &= alike - 1;
         }
         None
     }
@@ -114,25 +116,28 @@ impl Set {
         self.order = (self.order & !through) | newer | way as u64;
     }
 
+    /// Replaces the least recent way, whose place in the order begins at the bit `oldest`, and makes it the most
+    /// recent. Returns the old tag, and whether its line is modified.
     #[inline(always)]
-    fn tag(&self, way: usize) -> u32 {
-        let low = (self.low[way / 8 % 2] >> (way % 8 * 8)) as u8;
-        u32::from(self.high[way % WAYS]) << 8 | u32::from(low)
-    }
-
-    #[inline(always)]
-    fn put(&mut self, way: usize, tag: u32) {
-        let (word, shift) = (&mut self.low[way / 8 % 2], way % 8 * 8);
-        *word = (*word & !(0xff << shift)) | (u64::from(tag & 0xff) << shift);
-        self.high[way % WAYS] = (tag >> 8) as u16;
+    fn replace(&mut self, oldest: u32, tag: u32, write: bool) -> (u32, bool) {
+        let way = (self.order >> oldest & 0xf) as usize;
+        let used = u64::MAX >> (60 - oldest);
+        self.order = (self.order & !used) | (self.order << 4 & used) | way as u64;
+        let old = u32::from(self.high[way]) << 8 | u32::from(self.low[way]);
+        (self.low[way], self.high[way]) = (tag as u8, (tag >> 8) as u16);
+        let was_dirty = self.dirty >> way & 1 != 0;
+        self.dirty = (self.dirty & !(1 << way)) | (u16::from(write) << way);
+        (old, was_dirty)
     }
 }
 
 /// Sets of at most [`WAYS`] ways.
 #[derive(Clone)]
 pub struct Packed {
-    ways: u32,
+    /// The bit at which the least recent way is in the order of a set.
+    oldest: u32,
     set_bits: u32,
+    set_mask: u64,
     all: Vec<Set>,
 }
 
@@ -140,7 +145,7 @@ impl Packed {
     /// The set of a line, and its tag there.
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u32) {
-        let (above, set) = (line >> self.set_bits, line & ((1 << self.set_bits) - 1));
+        let (above, set) = (line >> self.set_bits, line & self.set_mask);
         debug_assert!(above + 1 < 1 << TAG_BITS, "line {line} has no tag");
         (set as usize, above as u32 + 1)
     }
@@ -172,11 +177,7 @@ impl Packed {
             set.dirty |= u16::from(write) << way;
             return None;
         }
-        let way = (set.order >> (4 * (self.ways - 1)) & 0xf) as usize;
-        let (old, was_dirty) = (set.tag(way), set.dirty >> way & 1 != 0);
-        set.renew(way);
-        set.put(way, tag);
-        set.dirty = (set.dirty & !(1 << way)) | (u16::from(write) << way);
+        let (old, was_dirty) = set.replace(self.oldest, tag, write);
         let line = || u64::from(old - 1) << self.set_bits | at as u64;
         (old != 0).then(|| (line(), was_dirty))
     }
