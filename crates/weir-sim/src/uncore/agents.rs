@@ -40,6 +40,28 @@ struct Target {
     /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
     waiting: u32,
     holds: u32,
+    /// Its bit in [`Uncore::distressed`].
+    bit: u32,
+}
+
+impl Target {
+    /// One more request waits for it.
+    #[inline(always)]
+    fn begin(&mut self, distressed: &mut u32) {
+        self.waiting += 1;
+        if self.waiting == self.holds {
+            *distressed |= self.bit;
+        }
+    }
+
+    /// One request less waits for it.
+    #[inline(always)]
+    fn end(&mut self, distressed: &mut u32) {
+        if self.waiting == self.holds {
+            *distressed &= !self.bit;
+        }
+        self.waiting -= 1;
+    }
 }
 
 /// Everything between the cores and the DRAM.
@@ -52,6 +74,8 @@ pub struct Uncore {
     /// The links of core complexes to memory, one for each slice; empty without complexes.
     links: Vec<Link>,
     targets: Vec<Target>,
+    /// The first 32 tiers of which prefetches are throttled, one bit each.
+    distressed: u32,
     /// Whether every core reaches every slice, and every slice reaches all of memory directly.
     is_whole: bool,
     /// The other socket, if its cores have work too.
@@ -96,6 +120,7 @@ impl Uncore {
             spread: t.slices,
             waiting: 0,
             holds: t.holds,
+            bit: 1_u32.checked_shl(i as u32).unwrap_or(0),
         };
         Self {
             wheel: Wheel::new(),
@@ -108,6 +133,8 @@ impl Uncore {
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
                 .collect(),
+            distressed: (tiers.iter().take(32).enumerate())
+                .fold(0, |bits, (i, t)| bits | u32::from(t.holds == 0) << i),
             targets: tiers.iter().enumerate().map(target).collect(),
             is_whole: u.complex.is_none() && sockets.is_none(),
             sockets: sockets.map(|params| Box::new(Sockets::new(params))),
@@ -149,11 +176,9 @@ impl Uncore {
     }
 
     /// The tiers whose prefetches are throttled, one bit each.
+    #[inline]
     pub fn distressed(&self) -> u32 {
-        let tiers = self.targets.iter().take(32).enumerate();
-        tiers.fold(0, |tiers, (i, target)| {
-            tiers | u32::from(target.waiting >= target.holds) << i
-        })
+        self.distressed
     }
 
     /// The counts of each thread's core up to `now`.
@@ -271,7 +296,9 @@ impl Uncore {
     pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
         let request = self.pool[id];
         self.pmu.tor(request.class).down(now);
-        self.targets[request.tier as usize].waiting -= u32::from(request.waits_for_tier());
+        if request.waits_for_tier() {
+            self.targets[request.tier as usize].end(&mut self.distressed);
+        }
         self.pool.remove(id);
         if request.credit != Credit::None {
             self.credit_back(&request, now);
@@ -394,7 +421,7 @@ impl Uncore {
             let (line, class) = (request.line, target.class);
             let data = (target.tier).read(id, line, own, after, &mut self.shared);
             request.class = class;
-            target.waiting += 1;
+            target.begin(&mut self.distressed);
             self.pmu.tor(class).up(now);
             let Some(data) = data else {
                 return;
@@ -410,7 +437,9 @@ impl Uncore {
             return self.read_among(id, now);
         };
         request.class = class;
-        self.targets[request.tier as usize].waiting += u32::from(request.waits_for_tier());
+        if request.waits_for_tier() {
+            self.targets[request.tier as usize].begin(&mut self.distressed);
+        }
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
@@ -463,7 +492,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         let target = &mut self.targets[request.tier as usize];
         request.class = target.class;
-        target.waiting += 1;
+        target.begin(&mut self.distressed);
         request.stage = Stage::Pulled;
         self.pmu.tor(request.class).up(now);
         self.wheel.push(free, id, &mut self.pool);
@@ -505,7 +534,7 @@ impl Uncore {
         }
         let request = &mut self.pool[id];
         let target = &mut self.targets[tier as usize];
-        target.waiting += 1;
+        target.begin(&mut self.distressed);
         request.tier = tier;
         request.class = match request.kind {
             Kind::LlcEvict => TorClass::Evict,

@@ -182,10 +182,11 @@ impl Ooo {
     }
 
     /// Counts the time up to `stop`, in which dispatch stalls and nothing is executed.
+    #[inline(always)]
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
-        let share = f64::from(why != Why::Kernel);
-        let missing = self.misses.count(self.clock, stop, share);
+        let kernel = why == Why::Kernel;
+        let missing = self.misses.count_stall(self.clock, stop, kernel);
         match why {
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
             // An instruction that waits for a load which hits L1 also waits for the caches.

@@ -31,18 +31,35 @@ impl Misses {
         self.deepest = level(1).max(level(2)).max(level(3));
     }
 
+    /// The time from `now` to `stop` in which a demand load that missed L1 is outstanding, and where it counts.
+    #[inline(always)]
+    fn time(&self, now: Ps, stop: Ps) -> Option<(usize, Ps)> {
+        match self.deepest {
+            0 if self.l2_hit_until <= now => None,
+            0 => Some((1, self.l2_hit_until.min(stop) - now)),
+            level => Some((level % 4, stop - now)),
+        }
+    }
+
     /// Counts, of the time from `now` to `stop`, the share in which nothing is executed while a demand load that
     /// missed L1 is outstanding, whatever the reason is: the events of the hardware do the same. Also counts
-    /// all of that time, with or without execution, and returns it.
+    /// all of that time, with or without execution.
     #[inline(always)]
-    pub fn count(&mut self, now: Ps, stop: Ps, share: f64) -> Ps {
-        let (level, time) = match self.deepest {
-            0 if self.l2_hit_until <= now => return 0,
-            0 => (1, self.l2_hit_until.min(stop) - now),
-            level => (level % 4, stop - now),
+    pub fn count(&mut self, now: Ps, stop: Ps, share: f64) {
+        if let Some((level, time)) = self.time(now, stop) {
+            // Signed numbers are converted by one instruction.
+            self.stalled[level] += (time as i64 as f64 * share) as i64 as Ps;
+            self.all[level] += time;
+        }
+    }
+
+    /// The same if nothing is executed, or, in the kernel, everything. Returns the time.
+    #[inline(always)]
+    pub fn count_stall(&mut self, now: Ps, stop: Ps, kernel: bool) -> Ps {
+        let Some((level, time)) = self.time(now, stop) else {
+            return 0;
         };
-        // Signed numbers are converted by one instruction.
-        self.stalled[level] += (time as i64 as f64 * share) as i64 as Ps;
+        self.stalled[level] += if kernel { 0 } else { time };
         self.all[level] += time;
         time
     }
