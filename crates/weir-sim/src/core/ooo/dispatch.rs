@@ -133,24 +133,24 @@ impl Ooo {
 
     /// Dispatches the next visit.
     fn dispatch(&mut self) {
-        let visit = self.next;
+        let visit = &self.next;
         self.tally.touched += 1;
         let pace = &self.paces[visit.phase as usize];
         self.pace = pace.cpi * self.params.cycle;
         self.quiet = pace.quiet;
         self.window = pace.window;
-        self.next_at += visit.gap;
-        let mispredicts = pace.mispredicts;
-        self.branch_at = self.next_mispredict(visit.gap, mispredicts);
-        self.next = self.script.next();
+        let (gap, mispredicts) = (visit.gap, pace.mispredicts);
+        self.next_at += gap;
+        let store = visit.store;
         if visit.faults {
             self.kernel = self.clock + self.params.fault;
             self.hold();
         }
-        if visit.store {
-            self.dispatch_store(&visit);
+        self.branch_at = self.next_mispredict(gap, mispredicts);
+        if store {
+            self.dispatch_store();
         } else {
-            self.dispatch_load(&visit);
+            self.dispatch_load();
         }
         self.aim();
     }

@@ -2,7 +2,6 @@
 
 use super::Ooo;
 use super::agenda::Event;
-use super::script::Visit;
 use super::super_queue::NONE;
 use crate::clock::Ps;
 use crate::line::Kind;
@@ -40,7 +39,10 @@ fn missed(cached: bool) -> u8 {
 }
 
 impl Ooo {
-    pub(super) fn dispatch_load(&mut self, visit: &Visit) {
+    /// Dispatches the next visit, a load, and finds the one after it.
+    pub(super) fn dispatch_load(&mut self) {
+        let visit = &self.next;
+        let walk = if visit.walks { self.params.walk } else { 0 };
         let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
         self.loads.push(Load {
@@ -52,19 +54,19 @@ impl Ooo {
             stride: visit.stride,
             cached: visit.cached,
             between: visit.gap * self.pace / f64::from(visit.accesses),
-            walk: if visit.walks { self.params.walk } else { 0 },
+            walk,
             issued: 0,
             next_for_line: NONE,
             waiter: NONE,
             before: NONE,
         });
+        let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
+        self.chains[visit.chain as usize] = number;
         if visit.mispredicted {
             self.branch = Some((number, self.params.redirect));
             self.hold();
         }
-        let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
-        self.chains[visit.chain as usize] = number;
-        let walk = if visit.walks { self.params.walk } else { 0 };
+        self.script.next(&mut self.next);
         let is_here = after >= self.loads.numbers().0;
         match is_here.then(|| self.loads.get_mut(after)) {
             Some(producer) if producer.done == Ps::MAX => {

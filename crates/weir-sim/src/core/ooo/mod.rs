@@ -194,7 +194,8 @@ pub struct Ooo {
 impl Ooo {
     /// A core that starts its program, with caches as after a long run.
     pub fn new(params: OooParams, mut script: Script, ahead: Ahead) -> Self {
-        let next = script.next();
+        let mut next = Visit::default();
+        script.next(&mut next);
         let paces: Vec<Pace> = (script.phases().iter())
             .map(|phase| Pace::new(&params, phase))
             .collect();
@@ -246,12 +247,12 @@ impl Ooo {
         /// Hits say little about the other lines in the caches.
         const MOST_VISITS: u64 = 100_000;
         let wanted = self.params.private.l2.0 + self.params.private.l2.0 / 4;
-        let mut missed = 0;
+        let (mut missed, mut visit) = (0, Visit::default());
         for _ in 0..MOST_VISITS {
             if missed >= wanted {
                 break;
             }
-            let visit = self.script.next();
+            self.script.next(&mut visit);
             if visit.non_temporal {
                 continue;
             }

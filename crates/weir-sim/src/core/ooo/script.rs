@@ -191,30 +191,30 @@ impl Script {
         rng::mix(self.chance)
     }
 
-    /// The next access.
-    pub fn next(&mut self) -> Visit {
+    /// Writes the next access into `visit`.
+    pub fn next(&mut self, visit: &mut Visit) {
         if let Some(rest) = &mut self.rest {
-            let visit = rest.next;
+            *visit = rest.next;
             rest.lines -= 1;
             rest.next.line += 1;
             if rest.lines == 0 {
                 self.rest = None;
             }
             self.left -= visit.gap;
-            return visit;
+            return;
         }
         if self.left <= 0.0 {
             self.now = (self.now + 1) % self.phases.len();
             self.left += self.phases[self.now].instructions;
         }
         let draws = [self.bits(), self.bits(), self.bits()];
-        let visit = self.start(draws);
+        self.start(draws, visit);
         self.left -= visit.gap;
-        visit
     }
 
     /// The first line of the next element.
-    fn start(&mut self, [which, what, how]: [u64; 3]) -> Visit {
+    #[inline(always)]
+    fn start(&mut self, [which, what, how]: [u64; 3], visit: &mut Visit) {
         let phase_parts = &mut self.phases[self.now];
         let unit = |bits: u64, shift: u32| f64::from((bits >> shift) as u32) / 4_294_967_296.0;
         let choice = unit(which, 32);
@@ -225,7 +225,7 @@ impl Script {
         // The distance varies, so that nothing falls into step with anything else.
         let gap = phase_parts.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
         let store = unit(what, 0) < part.stores;
-        let mut visit = Visit {
+        *visit = Visit {
             end: part.base + part.lines,
             accesses: part.accesses,
             gap,
@@ -242,7 +242,7 @@ impl Script {
             Some(chain) => Some(chain),
             None => dependent.then_some(visit.chain),
         };
-        part.find_line(&mut visit, rng::mix(what ^ how), phase_parts.times);
+        part.find_line(visit, rng::mix(what ^ how), phase_parts.times);
         visit.walks = !part.order.is_run() && unit(rng::mix(how), 0) < part.walks;
         let streams = part.cursors.len();
         part.turn += 1;
@@ -263,17 +263,18 @@ impl Script {
                     mispredicted: false,
                     walks: false,
                     stride: 1,
-                    ..visit
+                    ..*visit
                 },
             })
             .filter(|rest| rest.lines > 0);
         }
-        visit
     }
 
     /// The kernel clears a page before its first access: a store to each of its lines, in place of that
     /// access.
-    fn clear_page(&mut self, first: Visit) -> Visit {
+    #[cold]
+    fn clear_page(&mut self, visit: &mut Visit) {
+        let first = *visit;
         let clearing = Visit {
             accesses: 1,
             gap: 1.0,
@@ -292,6 +293,6 @@ impl Script {
                 ..clearing
             },
         });
-        clearing
+        *visit = clearing;
     }
 }

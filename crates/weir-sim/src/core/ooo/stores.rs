@@ -4,7 +4,6 @@
 //! are requested earlier, also in order.
 
 use super::Ooo;
-use super::script::Visit;
 use crate::line::Kind;
 
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
@@ -22,7 +21,9 @@ pub struct Store {
 }
 
 impl Ooo {
-    pub(super) fn dispatch_store(&mut self, visit: &Visit) {
+    /// Dispatches the next visit, a store, and finds the one after it.
+    pub(super) fn dispatch_store(&mut self) {
+        let visit = &self.next;
         self.store_entries += visit.accesses;
         self.stores.push_back(Store {
             at: self.position,
@@ -32,6 +33,7 @@ impl Ooo {
             cached: visit.cached,
             non_temporal: visit.non_temporal,
         });
+        self.script.next(&mut self.next);
         self.drain_stores();
     }
 
