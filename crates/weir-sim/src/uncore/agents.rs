@@ -290,18 +290,23 @@ impl Uncore {
         request.issued + miss + request.way
     }
 
-    /// A tier has answered: the ToR entry goes to a waiting request, if there is one. Returns the request,
-    /// and when its core gets the answer.
-    #[inline]
-    pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
-        let request = self.pool[id];
+    /// A request.
+    #[inline(always)]
+    pub fn request(&self, id: RequestId) -> Request {
+        self.pool[id]
+    }
+
+    /// A tier has answered: the ToR entry goes to a waiting request, if there is one. Returns when the core
+    /// gets the answer.
+    #[inline(always)]
+    pub fn release(&mut self, id: RequestId, request: &Request, now: Ps) -> (Ps, Taken) {
         self.pmu.tor(request.class).down(now);
         if request.waits_for_tier() {
             self.targets[request.tier as usize].end(&mut self.distressed);
         }
         self.pool.remove(id);
         if request.credit != Credit::None {
-            self.credit_back(&request, now);
+            self.credit_back(request, now);
         }
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
@@ -309,7 +314,7 @@ impl Uncore {
         } else {
             None
         };
-        (request, now + request.way, taken)
+        (now + request.way, taken)
     }
 
     /// A slice has read a streaming write's data, and passes it on to memory: its buffer at the core is free.
