@@ -32,10 +32,11 @@ pub struct Part {
     pub lines_per_element: u64,
     /// Lines from one element to the next in a sequential order.
     pub step: u64,
-    pub stores: f64,
-    pub non_temporal: f64,
-    pub dependent: f64,
-    pub mispredicted: f64,
+    /// Chances, each as the number of 32 random bits below which it comes true.
+    pub stores: u64,
+    pub non_temporal: u64,
+    pub dependent: u64,
+    pub mispredicted: u64,
     /// Its elements.
     elements: u64,
     /// Which element is next, if that follows Zipf's law.
@@ -49,8 +50,8 @@ pub struct Part {
     /// The position of each stream.
     pub cursors: Vec<Cursor>,
     pub turn: usize,
-    /// Share of pages that the TLBs do not cover.
-    pub walks: f64,
+    /// Pages that the TLBs do not cover, as a chance.
+    pub walks: u64,
     /// For the probability that the last-level cache has a line.
     flow: Flow,
     own: Flow,
@@ -76,10 +77,16 @@ pub struct PhaseParts {
     pub mispredicts: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
-    /// For each part, the probability that this part or an earlier one is next.
-    pub upto: Vec<f64>,
+    /// For each part, the chance that this part or an earlier one is next.
+    pub upto: Vec<u64>,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
+}
+
+/// The number of 32 random bits below which a chance comes true: the smallest that is not below its share of
+/// 2^32.
+fn chance(p: f64) -> u64 {
+    (p * 4_294_967_296.0).ceil() as u64
 }
 
 /// A share of 2^32.
@@ -185,7 +192,7 @@ pub fn phase_parts(
     let mut parts = Vec::new();
     for region in &phase.regions {
         upto += weight(region) / picks;
-        ups.push(upto);
+        ups.push(chance(upto));
         let indexed_by = region.indexed_by.as_deref().and_then(chain_of);
         let mut part = part(
             region,
@@ -200,7 +207,7 @@ pub fn phase_parts(
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
         let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
-        part.walks = (1.0 - reach).max(0.0);
+        part.walks = chance((1.0 - reach).max(0.0));
         parts.push(part);
     }
     let flows: Vec<Flow> = parts.iter().map(|p| p.flow).collect();
@@ -294,10 +301,10 @@ fn part(
         accesses: region.accesses_per_line() as u32,
         lines_per_element,
         step,
-        stores: region.stores,
-        non_temporal: region.non_temporal,
-        dependent: region.dependent,
-        mispredicted: region.mispredicted,
+        stores: chance(region.stores),
+        non_temporal: chance(region.non_temporal),
+        dependent: chance(region.dependent),
+        mispredicted: chance(region.mispredicted),
         elements,
         zipf: (region.order == Order::Zipf).then(|| Zipf::new(elements, region.skew)),
         scatter: coprime(elements),
@@ -305,7 +312,7 @@ fn part(
         indexed_by,
         cursors: (0..streams).map(cursor).collect(),
         turn: 0,
-        walks: 0.0,
+        walks: 0,
         flow: Flow {
             lines: touched,
             rate: 0.0,

@@ -216,34 +216,36 @@ impl Script {
     #[inline(always)]
     fn start(&mut self, [which, what, how]: [u64; 3], visit: &mut Visit) {
         let phase_parts = &mut self.phases[self.now];
-        let unit = |bits: u64, shift: u32| f64::from((bits >> shift) as u32) / 4_294_967_296.0;
-        let choice = unit(which, 32);
+        let half = |bits: u64, shift: u32| u64::from((bits >> shift) as u32);
+        let choice = half(which, 32);
         let p = (phase_parts.upto.iter())
             .position(|&upto| choice < upto)
             .unwrap_or(phase_parts.parts.len() - 1);
         let part = &mut phase_parts.parts[p];
         // The distance varies, so that nothing falls into step with anything else.
-        let gap = phase_parts.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
-        let store = unit(what, 0) < part.stores;
+        let gap = phase_parts.gap
+            * f64::from(part.accesses)
+            * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
+        let store = half(what, 0) < part.stores;
         *visit = Visit {
             end: part.base + part.lines,
             accesses: part.accesses,
             gap,
             phase: self.now as u16,
             store,
-            non_temporal: store && unit(how, 0) < part.non_temporal,
-            mispredicted: !store && unit(how, 32) < part.mispredicted,
+            non_temporal: store && half(how, 0) < part.non_temporal,
+            mispredicted: !store && half(how, 32) < part.mispredicted,
             chain: part.chain + part.turn as u16,
             cached: part.cached_share,
             ..Visit::default()
         };
-        let dependent = unit(what, 32) < part.dependent;
+        let dependent = half(what, 32) < part.dependent;
         visit.after = match part.indexed_by {
             Some(chain) => Some(chain),
             None => dependent.then_some(visit.chain),
         };
         part.find_line(visit, rng::mix(what ^ how), phase_parts.times);
-        visit.walks = !part.order.is_run() && unit(rng::mix(how), 0) < part.walks;
+        visit.walks = !part.order.is_run() && half(rng::mix(how), 0) < part.walks;
         let streams = part.cursors.len();
         part.turn += 1;
         if part.turn == streams {

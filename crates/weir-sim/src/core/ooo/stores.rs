@@ -87,9 +87,7 @@ impl Ooo {
         while let Some(&store) = self.stores.get(self.asked)
             && self.is_senior(&store)
         {
-            let there = store.non_temporal
-                || self.caches.has_l1(store.line)
-                || self.caches.has_l2(store.line);
+            let there = store.non_temporal || self.caches.has(store.line);
             if !there {
                 match self.flights.find(store.line) {
                     Some(slot) if self.flights[slot].fill_buffer => {}
@@ -110,7 +108,6 @@ impl Ooo {
         !store.non_temporal
             && self.is_senior(store)
             && self.flights.find(store.line).is_none()
-            && !self.caches.has_l1(store.line)
-            && !self.caches.has_l2(store.line)
+            && !self.caches.has(store.line)
     }
 }

@@ -25,8 +25,8 @@ struct Run {
 #[derive(Debug)]
 pub struct Streamer {
     runs: [Run; PAGES],
-    /// A byte of each run's page, so that a look-up reads few runs.
-    prints: [u64; PAGES / 8],
+    /// Half a number of each run's page, so that most look-ups read no run.
+    prints: [u16; PAGES],
     /// The runs from the one that was used last to the one that was not used for the longest time.
     order: [u8; PAGES],
     training: u32,
@@ -49,7 +49,7 @@ impl Streamer {
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
             runs: [Run::default(); PAGES],
-            prints: [0; PAGES / 8],
+            prints: [0; PAGES],
             order: std::array::from_fn(|i| (PAGES - 1 - i) as u8),
             training,
             distance,
@@ -62,36 +62,22 @@ impl Streamer {
         self.distance = distance;
     }
 
-    /// The run in a page.
+    /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
-    fn run_of(&self, page: u64) -> Option<usize> {
-        const BYTES: u64 = 0x0101_0101_0101_0101;
-        for (group, prints) in self.prints.iter().enumerate() {
-            let differs = prints ^ (BYTES * (page & 0xff));
-            // Of each byte, the highest bit; the lowest of them is right, and the others may be wrong.
-            let mut alike = differs.wrapping_sub(BYTES) & !differs & (BYTES << 7);
-            while alike != 0 {
-                let slot = group * 8 + alike.trailing_zeros() as usize / 8;
-                let run = &self.runs[slot];
-                if run.seen > 0 && run.last >> PAGE_BITS == page {
-                    return Some(slot);
-                }
-                alike &= alike - 1;
-            }
+    fn run_of(&mut self, page: u64) -> Option<usize> {
+        // The compiler makes one comparison of it.
+        if !(self.prints.iter()).fold(false, |found, &print| found | (print == page as u16)) {
+            return None;
         }
-        None
-    }
-
-    /// Makes a run the one that was used last.
-    #[inline]
-    fn renew(&mut self, slot: usize) {
-        let mut moved = slot as u8;
-        for place in &mut self.order {
-            moved = std::mem::replace(place, moved);
-            if usize::from(moved) == slot {
-                break;
-            }
+        let is_it = |run: &Run| run.seen > 0 && run.last >> PAGE_BITS == page;
+        let runs = &self.runs;
+        let place = (self.order.iter()).position(|&slot| is_it(&runs[slot as usize % PAGES]))?;
+        let slot = self.order[place];
+        for later in (0..place).rev() {
+            self.order[later + 1] = self.order[later];
         }
+        self.order[0] = slot;
+        Some(slot.into())
     }
 
     /// Sees a request for a line, and returns the lines that it requests, each line once.
@@ -101,9 +87,7 @@ impl Streamer {
             let oldest = usize::from(self.order[PAGES - 1]);
             self.order.copy_within(..PAGES - 1, 1);
             self.order[0] = oldest as u8;
-            let shift = oldest % 8 * 8;
-            let prints = &mut self.prints[oldest / 8];
-            *prints = (*prints & !(0xff << shift)) | (page & 0xff) << shift;
+            self.prints[oldest] = page as u16;
             self.runs[oldest] = Run {
                 last: line,
                 seen: 1,
@@ -111,7 +95,6 @@ impl Streamer {
             };
             return None;
         };
-        self.renew(slot);
         let run = &mut self.runs[slot];
         if line > run.last {
             run.seen = if line <= run.last + REACH || line < run.ahead {
