@@ -64,6 +64,8 @@ pub struct Script {
     chance: u64,
     /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
+    /// The first lines again, but for that of the first region.
+    bases: Vec<u64>,
     chains: u16,
 }
 
@@ -101,6 +103,7 @@ impl Script {
             left,
             rest: None,
             chance: rng::mix(seed ^ (u64::from(number) << 32)),
+            bases: memory.iter().skip(1).map(|(base, _)| *base).collect(),
             memory,
             chains,
         }
@@ -165,8 +168,8 @@ impl Script {
 
     fn region(&self, line: u64) -> &(u64, Walk) {
         // A program has few regions.
-        let before = self.memory.iter().rposition(|(base, _)| *base <= line);
-        &self.memory[before.unwrap_or(0)]
+        let before = self.bases.iter().take_while(|&&base| base <= line);
+        &self.memory[before.count()]
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if
