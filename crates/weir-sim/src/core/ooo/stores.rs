@@ -44,6 +44,7 @@ impl Ooo {
 
     /// Lets stores leave whose line has arrived, and requests the lines of the others.
     pub(super) fn drain_stores(&mut self) {
+        let mut lost = false;
         while let Some(&store) = self.stores.front()
             && self.is_senior(&store)
         {
@@ -54,7 +55,7 @@ impl Ooo {
                         .send(store.line | PAST_CACHES, Kind::Wcilf, 0, true)
                         .is_some()
             } else {
-                self.write(store.line)
+                self.write(store.line, &mut lost)
             };
             if !leaves {
                 break;
@@ -63,15 +64,23 @@ impl Ooo {
             self.store_entries -= store.accesses;
             self.asked = self.asked.saturating_sub(1);
         }
+        if lost {
+            // Its line came and was evicted again: it is requested once more.
+            self.asked = 0;
+        }
         self.ask_ahead();
     }
 
-    /// Writes to a line if the core has it.
-    fn write(&mut self, line: u64) -> bool {
+    /// Writes to a line if the core has it. If the core does not wait for it either, the line is lost.
+    fn write(&mut self, line: u64, lost: &mut bool) -> bool {
         if self.caches.find_l1(line, true) {
             return true;
         }
-        if self.flights.find(line).is_some() || !self.caches.find_l2(line) {
+        if self.flights.find(line).is_some() {
+            return false;
+        }
+        if !self.caches.find_l2(line) {
+            *lost = true;
             return false;
         }
         self.fill_l1(line, true);
@@ -80,10 +89,6 @@ impl Ooo {
 
     /// Requests the lines of stores that may leave next.
     fn ask_ahead(&mut self) {
-        if self.asked > 0 && self.stores.front().is_some_and(|s| self.lost(s)) {
-            // Its line came and was evicted again: it is requested once more.
-            self.asked = 0;
-        }
         while let Some(&store) = self.stores.get(self.asked)
             && self.is_senior(&store)
         {
@@ -101,13 +106,5 @@ impl Ooo {
             }
             self.asked += 1;
         }
-    }
-
-    /// Whether a store that may leave neither has its line nor waits for it.
-    fn lost(&self, store: &Store) -> bool {
-        !store.non_temporal
-            && self.is_senior(store)
-            && self.flights.find(store.line).is_none()
-            && !self.caches.has(store.line)
     }
 }
