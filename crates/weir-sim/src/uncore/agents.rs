@@ -37,8 +37,9 @@ struct Target {
     class: TorClass,
     /// Slices over which its lines are spread.
     spread: u32,
-    /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
-    waiting: u32,
+    /// How many more requests in the tables may wait for it before prefetches from it are throttled; below
+    /// zero, they are.
+    slack: i64,
     holds: u32,
     /// Its bit in [`Uncore::distressed`].
     bit: u32,
@@ -48,8 +49,8 @@ impl Target {
     /// One more request waits for it.
     #[inline(always)]
     fn begin(&mut self, distressed: &mut u32) {
-        self.waiting += 1;
-        if self.waiting == self.holds {
+        self.slack -= 1;
+        if self.slack < 0 {
             *distressed |= self.bit;
         }
     }
@@ -57,10 +58,10 @@ impl Target {
     /// One request less waits for it.
     #[inline(always)]
     fn end(&mut self, distressed: &mut u32) {
-        if self.waiting == self.holds {
+        self.slack += 1;
+        if self.slack == 0 {
             *distressed &= !self.bit;
         }
-        self.waiting -= 1;
     }
 }
 
@@ -118,7 +119,7 @@ impl Uncore {
             tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
             class: TorClass::miss(t.class),
             spread: t.slices,
-            waiting: 0,
+            slack: i64::from(t.holds) - 1,
             holds: t.holds,
             bit: 1_u32.checked_shl(i as u32).unwrap_or(0),
         };
@@ -164,15 +165,16 @@ impl Uncore {
     /// Intel's event lists). Requests on the path to it count as if they had arrived.
     #[inline]
     pub fn is_distressed(&self, tier: u8) -> bool {
-        let target = &self.targets[tier as usize];
-        target.waiting >= target.holds
+        self.targets[tier as usize].slack < 0
     }
 
     /// Whether so many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
     /// Reference Manual 248966: the streamer prefetches further ahead while few requests are outstanding).
     #[inline]
     pub fn is_busy(&self, tier: u8) -> bool {
-        self.targets[tier as usize].waiting >= self.params.uncore.busy
+        let target = &self.targets[tier as usize];
+        let waiting = i64::from(target.holds) - 1 - target.slack;
+        waiting >= i64::from(self.params.uncore.busy)
     }
 
     /// The tiers whose prefetches are throttled, one bit each.
