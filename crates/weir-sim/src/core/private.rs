@@ -95,6 +95,7 @@ impl Tags {
     }
 
     /// Looks up a line and makes it most recent. A write marks it modified.
+    #[inline(never)]
     pub fn touch(&mut self, line: u64, write: bool) -> bool {
         let set = self.set(line);
         let Some(way) = set.iter().position(|&k| k & !DIRTY == line + 1) else {
@@ -108,6 +109,7 @@ impl Tags {
     }
 
     /// Whether a line is there.
+    #[inline(never)]
     pub fn has(&self, line: u64) -> bool {
         let set = (line % self.sets) as usize;
         let keys = &self.keys[set * self.ways..(set + 1) * self.ways];
@@ -115,6 +117,7 @@ impl Tags {
     }
 
     /// Inserts a line; returns the line that is evicted, and whether it is modified.
+    #[inline(never)]
     pub fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
         if self.touch(line, write) {
             return None;

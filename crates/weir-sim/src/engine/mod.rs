@@ -109,7 +109,8 @@ impl Engine {
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
                 match stage {
                     Stage::Answered => {
-                        let (request, at, taken) = self.uncore.release(id, time);
+                        let request = self.uncore.request(id);
+                        let (at, taken) = self.uncore.release(id, &request, time);
                         if request.data != Data::Passed
                             && let Some(t) = self.uncore.evicted(id, &request, time)
                         {
@@ -324,15 +325,16 @@ impl Engine {
     #[inline]
     fn answered(&mut self, request: &Request, now: Ps, at: Ps) {
         let t = request.thread as usize;
+        if request.kind.fills() {
+            return self.filled(t, request, at);
+        }
         match request.kind {
             Kind::Drd
             | Kind::DrdL1Pref
             | Kind::DrdL2Pref
             | Kind::Rfo
             | Kind::RfoPref
-            | Kind::LlcPref => {
-                self.filled(t, request, at);
-            }
+            | Kind::LlcPref => {}
             Kind::WbMtoI | Kind::LlcEvict => {}
             Kind::Clwb | Kind::Wcilf => {
                 let thread = &mut self.threads[t];

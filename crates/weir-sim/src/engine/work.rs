@@ -8,16 +8,11 @@ use crate::uncore::{Residence, Sender, Taken, Uncore};
 
 impl Engine {
     /// Lets a core run until something that it does not know yet can affect it.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn pump_work(&mut self, t: usize, time: Ps) {
-        let thread = &mut self.threads[t];
-        if thread.wakes <= time {
-            thread.wakes = Ps::MAX;
-        }
         // Events of other cores within the time of a hit in L2 cannot reach this core in that time.
         let until = time + self.params.core.l2_hit;
-        let wake = advance(thread, t, &mut self.uncore, until);
-        self.wake_work(t, wake);
+        self.run_work(t, time, until);
     }
 
     /// The line in a slot will arrive at the core at `at`.
@@ -49,14 +44,28 @@ impl Engine {
     pub(super) fn settle_work(&mut self) {
         for t in 0..self.threads.len() {
             if self.threads[t].ooo.is_some() {
-                let wake = advance(&mut self.threads[t], t, &mut self.uncore, self.now);
-                self.wake_work(t, wake);
+                self.run_work(t, 0, self.now);
             }
+        }
+    }
+
+    /// Lets a core that was woken at `time` run up to `until`.
+    #[inline(never)]
+    fn run_work(&mut self, t: usize, time: Ps, until: Ps) {
+        let thread = &mut self.threads[t];
+        if thread.wakes <= time {
+            thread.wakes = Ps::MAX;
+        }
+        let wake = advance(thread, t, &mut self.uncore, until);
+        if wake < thread.wakes {
+            thread.wakes = wake;
+            self.uncore.wake_at(t as u16, wake);
         }
     }
 }
 
-/// Lets a core run up to `until` and sends its requests.
+/// Lets a core run up to `until` and sends its requests. Returns when it goes on.
+#[inline(always)]
 fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps {
     let Some(core) = &mut thread.ooo else {
         return Ps::MAX;

@@ -38,9 +38,32 @@ struct Target {
     /// Slices over which its lines are spread, and the first of them.
     spread: u32,
     first_slice: u16,
-    /// Requests in the tables that wait for it, and the number at which prefetches from it are throttled.
-    waiting: u32,
+    /// How many more requests in the tables may wait for it before prefetches from it are throttled; below
+    /// zero, they are.
+    slack: i64,
     holds: u32,
+    /// Its bit in [`Uncore::distressed`].
+    bit: u32,
+}
+
+impl Target {
+    /// One more request waits for it.
+    #[inline(always)]
+    fn begin(&mut self, distressed: &mut u32) {
+        self.slack -= 1;
+        if self.slack < 0 {
+            *distressed |= self.bit;
+        }
+    }
+
+    /// One request less waits for it.
+    #[inline(always)]
+    fn end(&mut self, distressed: &mut u32) {
+        self.slack += 1;
+        if self.slack == 0 {
+            *distressed &= !self.bit;
+        }
+    }
 }
 
 /// Everything between the cores and the DRAM.
@@ -53,6 +76,8 @@ pub struct Uncore {
     /// The links of core complexes to memory, one for each slice; empty without complexes.
     links: Vec<Link>,
     targets: Vec<Target>,
+    /// The first 32 tiers of which prefetches are throttled, one bit each.
+    distressed: u32,
     /// Whether every core reaches every slice, and every slice reaches all of memory directly.
     is_whole: bool,
     /// The other socket, if its cores have work too.
@@ -95,8 +120,9 @@ impl Uncore {
             class: TorClass::miss(t.class),
             spread: t.slices,
             first_slice: t.first_slice as u16,
-            waiting: 0,
+            slack: i64::from(t.holds) - 1,
             holds: t.holds,
+            bit: 1_u32.checked_shl(i as u32).unwrap_or(0),
         };
         Self {
             wheel: Wheel::new(),
@@ -109,6 +135,8 @@ impl Uncore {
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
                 .collect(),
+            distressed: (tiers.iter().take(32).enumerate())
+                .fold(0, |bits, (i, t)| bits | u32::from(t.holds == 0) << i),
             targets: tiers.iter().enumerate().map(target).collect(),
             is_whole: u.complex.is_none() && sockets.is_none(),
             sockets: sockets.map(|params| Box::new(Sockets::new(params))),
@@ -143,23 +171,22 @@ impl Uncore {
     /// Intel's event lists). Requests on the path to it count as if they had arrived.
     #[inline]
     pub fn is_distressed(&self, tier: u8) -> bool {
-        let target = &self.targets[tier as usize];
-        target.waiting >= target.holds
+        self.targets[tier as usize].slack < 0
     }
 
     /// Whether so many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
     /// Reference Manual 248966: the streamer prefetches further ahead while few requests are outstanding).
     #[inline]
     pub fn is_busy(&self, tier: u8) -> bool {
-        self.targets[tier as usize].waiting >= self.params.uncore.busy
+        let target = &self.targets[tier as usize];
+        let waiting = i64::from(target.holds) - 1 - target.slack;
+        waiting >= i64::from(self.params.uncore.busy)
     }
 
     /// The tiers whose prefetches are throttled, one bit each.
+    #[inline]
     pub fn distressed(&self) -> u32 {
-        let tiers = self.targets.iter().take(32).enumerate();
-        tiers.fold(0, |tiers, (i, target)| {
-            tiers | u32::from(target.waiting >= target.holds) << i
-        })
+        self.distressed
     }
 
     /// The counts of each thread's core up to `now`.
@@ -270,16 +297,23 @@ impl Uncore {
         request.issued + miss + request.way
     }
 
-    /// A tier has answered: the ToR entry goes to a waiting request, if there is one. Returns the request,
-    /// and when its core gets the answer.
-    #[inline]
-    pub fn release(&mut self, id: RequestId, now: Ps) -> (Request, Ps, Taken) {
-        let request = self.pool[id];
+    /// A request.
+    #[inline(always)]
+    pub fn request(&self, id: RequestId) -> Request {
+        self.pool[id]
+    }
+
+    /// A tier has answered: the ToR entry goes to a waiting request, if there is one. Returns when the core
+    /// gets the answer.
+    #[inline(always)]
+    pub fn release(&mut self, id: RequestId, request: &Request, now: Ps) -> (Ps, Taken) {
         self.pmu.tor(request.class).down(now);
-        self.targets[request.tier as usize].waiting -= u32::from(request.waits_for_tier());
+        if request.waits_for_tier() {
+            self.targets[request.tier as usize].end(&mut self.distressed);
+        }
         self.pool.remove(id);
         if request.credit != Credit::None {
-            self.credit_back(&request, now);
+            self.credit_back(request, now);
         }
         let waits = self.slices[request.slice as usize].release();
         let taken = if waits {
@@ -287,7 +321,7 @@ impl Uncore {
         } else {
             None
         };
-        (request, now + request.way, taken)
+        (now + request.way, taken)
     }
 
     /// A slice has read a streaming write's data, and passes it on to memory: its buffer at the core is free.
@@ -399,7 +433,7 @@ impl Uncore {
             let (line, class) = (request.line, target.class);
             let data = (target.tier).read(id, line, own, after, &mut self.shared);
             request.class = class;
-            target.waiting += 1;
+            target.begin(&mut self.distressed);
             self.pmu.tor(class).up(now);
             let Some(data) = data else {
                 return;
@@ -415,7 +449,9 @@ impl Uncore {
             return self.read_among(id, now);
         };
         request.class = class;
-        self.targets[request.tier as usize].waiting += u32::from(request.waits_for_tier());
+        if request.waits_for_tier() {
+            self.targets[request.tier as usize].begin(&mut self.distressed);
+        }
         self.pmu.tor(class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
@@ -468,7 +504,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         let target = &mut self.targets[request.tier as usize];
         request.class = target.class;
-        target.waiting += 1;
+        target.begin(&mut self.distressed);
         request.stage = Stage::Pulled;
         self.pmu.tor(request.class).up(now);
         self.wheel.push(free, id, &mut self.pool);
@@ -510,7 +546,7 @@ impl Uncore {
         }
         let request = &mut self.pool[id];
         let target = &mut self.targets[tier as usize];
-        target.waiting += 1;
+        target.begin(&mut self.distressed);
         request.tier = tier;
         request.class = match request.kind {
             Kind::LlcEvict => TorClass::Evict,

@@ -4,7 +4,7 @@
 use crate::clock::Ps;
 
 /// An event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 pub enum Event {
     /// The line in a slot has arrived, or its data was read.
     Arrives(u32),
@@ -14,11 +14,36 @@ pub enum Event {
     Starts(u64),
 }
 
+/// The two highest bits of an event's number.
+const FREED: u64 = 1 << 62;
+const STARTS: u64 = 1 << 63;
+
+impl Event {
+    /// Its number: events of one time come in the order of their numbers.
+    #[inline(always)]
+    fn number(self) -> u64 {
+        match self {
+            Event::Arrives(slot) => slot.into(),
+            Event::Freed => FREED,
+            Event::Starts(load) => STARTS | load,
+        }
+    }
+
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        match number {
+            FREED => Event::Freed,
+            number if number < FREED => Event::Arrives(number as u32),
+            number => Event::Starts(number ^ STARTS),
+        }
+    }
+}
+
 /// The events to come.
 #[derive(Debug)]
 pub struct Agenda {
-    /// The next one is the last.
-    events: Vec<(Ps, Event)>,
+    /// Their times and numbers; the next one is the last.
+    events: Vec<(Ps, u64)>,
     /// When it is.
     next: Ps,
 }
@@ -36,13 +61,14 @@ impl Agenda {
     /// Adds an event.
     #[inline]
     pub fn add(&mut self, at: Ps, event: Event) {
+        let event = (at, event.number());
         let mut place = self.events.len();
-        self.events.push((at, event));
-        while place > 0 && self.events[place - 1] < (at, event) {
+        self.events.push(event);
+        while place > 0 && self.events[place - 1] < event {
             self.events[place] = self.events[place - 1];
             place -= 1;
         }
-        self.events[place] = (at, event);
+        self.events[place] = event;
         self.next = self.next.min(at);
     }
 
@@ -58,8 +84,8 @@ impl Agenda {
         if self.next > now {
             return None;
         }
-        let (_, event) = self.events.pop()?;
+        let (_, number) = self.events.pop()?;
         self.next = self.events.last().map_or(Ps::MAX, |&(at, _)| at);
-        Some(event)
+        Some(Event::of(number))
     }
 }

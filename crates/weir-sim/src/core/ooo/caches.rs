@@ -43,6 +43,11 @@ impl Caches {
         self.l2.has(line)
     }
 
+    /// Whether one of them has it.
+    pub fn has(&self, line: u64) -> bool {
+        self.l1.has(line) || self.l2.has(line)
+    }
+
     /// Brings a line into L1. A modified line that is evicted goes back into L2, whether L2 still has it or
     /// not.
     pub fn fill_l1(&mut self, line: u64, write: bool) -> Victim {

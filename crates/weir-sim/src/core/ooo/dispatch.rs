@@ -5,18 +5,6 @@ use super::Ooo;
 use super::agenda::Event;
 use crate::clock::Ps;
 
-/// The next step of dispatch.
-enum NextStep {
-    /// Dispatch the next visit.
-    Dispatch,
-    /// Reach a mispredicted branch.
-    Branch,
-    /// Dispatch up to this instruction.
-    Run(f64),
-    /// Stall, until a time if that is known.
-    Stands(Why, Ps),
-}
-
 /// Why dispatch stalls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
@@ -42,7 +30,9 @@ impl Ooo {
     /// arrive first.
     pub fn advance(&mut self, until: Ps) -> Ps {
         loop {
-            self.retire();
+            if self.back <= self.clock {
+                self.retire();
+            }
             if let Some(event) = self.events.take(self.clock) {
                 match event {
                     Event::Arrives(slot) => self.arrive(slot as usize),
@@ -52,95 +42,117 @@ impl Ooo {
                 continue;
             }
             let due = self.events.next();
-            match self.next_step() {
-                NextStep::Dispatch => self.dispatch(),
-                NextStep::Branch => self.mispredict(),
-                NextStep::Run(to) => {
-                    let end = self.clock + rounded((to - self.position) * self.pace);
+            let (why, wake) = if self.clock < self.held {
+                self.holds()
+            } else {
+                if self.position < self.goal {
+                    let end = self.clock + rounded((self.goal - self.position) * self.pace);
                     let stop = end.min(due).min(until.max(self.clock));
-                    self.count_missed(stop, self.quiet);
-                    if stop == end {
-                        self.position = to;
-                    } else {
-                        self.position += (stop - self.clock) as i64 as f64 / self.pace;
+                    self.misses.count(self.clock, stop, self.quiet);
+                    let from = std::mem::replace(&mut self.clock, stop);
+                    if stop < end {
+                        self.position += (stop - from) as i64 as f64 / self.pace;
+                        if stop >= until {
+                            return end.min(due);
+                        }
+                        continue;
                     }
-                    self.clock = stop;
-                    if stop >= until && stop < end {
-                        return end.min(due);
-                    }
-                }
-                NextStep::Stands(why, wake) => {
-                    let wake = wake.min(due);
-                    let stop = wake.min(until.max(self.clock));
-                    self.stall(why, stop);
-                    self.clock = stop;
-                    if stop < wake {
-                        return wake;
+                    self.position = self.goal;
+                    if self.back.min(due) <= stop {
+                        continue;
                     }
                 }
+                match self.reach() {
+                    Some(why) => (why, self.back),
+                    None => continue,
+                }
+            };
+            let wake = wake.min(due);
+            let stop = wake.min(until.max(self.clock));
+            self.stall(why, stop);
+            self.clock = stop;
+            if stop < wake {
+                return wake;
             }
         }
     }
 
-    fn next_step(&self) -> NextStep {
+    /// Why dispatch is held whatever the next instruction is, and until when.
+    fn holds(&self) -> (Why, Ps) {
         if self.branch.is_some() {
-            return NextStep::Stands(Why::Load, Ps::MAX);
+            (Why::Load, Ps::MAX)
+        } else if self.clock < self.known {
+            (Why::Load, self.known)
+        } else if self.clock < self.resumes {
+            (Why::Fetch, self.resumes)
+        } else {
+            (Why::Kernel, self.kernel)
         }
-        if self.clock < self.known {
-            return NextStep::Stands(Why::Load, self.known);
-        }
-        if self.clock < self.resumes {
-            return NextStep::Stands(Why::Fetch, self.resumes);
-        }
-        if self.clock < self.kernel {
-            return NextStep::Stands(Why::Kernel, self.kernel);
-        }
-        let (limit, back) = match self.loads.front() {
-            Some(load) => (load.at + self.window, load.done),
-            None => (f64::INFINITY, Ps::MAX),
+    }
+
+    /// Computes until when dispatch is held, after a change.
+    pub(super) fn hold(&mut self) {
+        self.held = match self.branch {
+            Some(_) => Ps::MAX,
+            None => self.known.max(self.resumes).max(self.kernel),
+        };
+    }
+
+    /// Computes how far instructions may be dispatched, after a change.
+    #[inline(always)]
+    fn aim(&mut self) {
+        let limit = match self.loads.front() {
+            Some(load) => load.at + self.window,
+            None => f64::INFINITY,
         };
         let least = |a: f64, b: f64| if a < b { a } else { b };
-        let to = least(least(self.next_at, limit), self.branch_at);
-        if self.position < to {
-            return NextStep::Run(to);
-        }
+        self.goal = least(least(self.next_at, limit), self.branch_at);
+    }
+
+    /// Every instruction is dispatched that may be: a branch or a visit is next, or dispatch stalls.
+    #[inline(always)]
+    fn reach(&mut self) -> Option<Why> {
         if self.position >= self.branch_at {
-            return NextStep::Branch;
+            self.mispredict();
+            return None;
         }
         if self.position < self.next_at {
-            return NextStep::Stands(Why::Load, back);
+            return Some(Why::Load);
         }
         let full = |used: u32, size: u32| used > 0 && used + self.next.accesses > size;
         if self.next.store {
             if full(self.store_entries, self.params.store_buffer) {
-                return NextStep::Stands(Why::Stores, back);
+                return Some(Why::Stores);
             }
         } else if full(self.load_entries, self.params.load_buffer) {
-            return NextStep::Stands(Why::Load, back);
+            return Some(Why::Load);
         }
-        NextStep::Dispatch
+        self.dispatch();
+        None
     }
 
     /// Dispatches the next visit.
     fn dispatch(&mut self) {
-        let visit = self.next;
+        let visit = &self.next;
         self.tally.touched += 1;
         let pace = &self.paces[visit.phase as usize];
         self.pace = pace.cpi * self.params.cycle;
         self.quiet = pace.quiet;
         self.window = pace.window;
-        self.next_at += visit.gap;
-        let mispredicts = pace.mispredicts;
-        self.branch_at = self.next_mispredict(visit.gap, mispredicts);
-        self.next = self.script.next();
+        let (gap, mispredicts) = (visit.gap, pace.mispredicts);
+        self.next_at += gap;
+        let store = visit.store;
         if visit.faults {
             self.kernel = self.clock + self.params.fault;
+            self.hold();
         }
-        if visit.store {
-            self.dispatch_store(&visit);
+        self.branch_at = self.next_mispredict(gap, mispredicts);
+        if store {
+            self.dispatch_store();
         } else {
-            self.dispatch_load(&visit);
+            self.dispatch_load();
         }
+        self.aim();
     }
 
     /// The position of the next mispredicted branch, if it is before the next visit.
@@ -165,68 +177,35 @@ impl Ooo {
             Some(load) => self.known = self.known.max(load.done),
             None => {}
         }
+        self.hold();
+        self.aim();
     }
 
     /// Counts the time up to `stop`, in which dispatch stalls and nothing is executed.
+    #[inline(always)]
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
+        let kernel = why == Why::Kernel;
+        let missing = self.misses.count_stall(self.clock, stop, kernel);
         match why {
-            Why::Kernel => return self.count_missed(stop, 0.0),
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
             // An instruction that waits for a load which hits L1 also waits for the caches.
-            Why::Load | Why::Stores => self.tally.stalls[0] += time - self.time_of_misses(stop),
-            Why::Fetch => {}
-        }
-        self.count_missed(stop, 1.0);
-    }
-
-    /// Counts, of the time up to `stop`, the share in which nothing is executed while a demand load that
-    /// missed L1 is outstanding, whatever the reason is: the events of the hardware do the same. Also counts
-    /// all of that time, with or without execution.
-    #[inline(always)]
-    fn count_missed(&mut self, stop: Ps, share: f64) {
-        // Signed numbers are converted by one instruction.
-        let idle = |time: Ps| (time as i64 as f64 * share) as i64 as Ps;
-        let l1 = self.time_of_misses(stop);
-        let (stalls, missing) = (&mut self.tally.stalls, &mut self.tally.missing);
-        if self.missing[1] > 0 {
-            // A load that missed one cache missed those before it.
-            let stalled = idle(l1);
-            missing[0] += l1;
-            stalls[0] += stalled;
-            stalls[1] += stalled;
-            for level in [2, 3] {
-                let counts = Ps::from(self.missing[level] > 0);
-                missing[level - 1] += l1 * counts;
-                stalls[level] += stalled * counts;
-            }
-        } else if self.l2_hit_until > self.clock {
-            missing[0] += l1;
-            stalls[0] += idle(l1);
-            stalls[1] += idle(l1);
-        }
-    }
-
-    /// How long, up to `stop`, a demand load that missed L1 is outstanding.
-    fn time_of_misses(&self, stop: Ps) -> Ps {
-        if self.missing[1] > 0 {
-            stop - self.clock
-        } else {
-            self.l2_hit_until.clamp(self.clock, stop) - self.clock
+            Why::Load | Why::Stores => self.misses.stalled[0] += time - missing,
+            Why::Fetch | Why::Kernel => {}
         }
     }
 
     /// Loads with data retire in order, and stores behind them may leave.
     fn retire(&mut self) {
-        let mut any = false;
-        while let Some(load) = self.loads.front()
-            && load.done <= self.clock
-        {
-            self.load_entries -= load.accesses;
-            self.loads.pop();
-            any = true;
+        loop {
+            self.load_entries -= self.loads.pop().accesses;
+            self.back = self.loads.front().map_or(Ps::MAX, |load| load.done);
+            if self.back > self.clock {
+                break;
+            }
         }
-        if any && !self.stores.is_empty() {
+        self.aim();
+        if !self.stores.is_empty() {
             self.drain_stores();
         }
     }

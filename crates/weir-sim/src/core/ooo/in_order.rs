@@ -60,11 +60,13 @@ impl<T: Copy + Default> InOrder<T> {
         self.next += 1;
     }
 
-    /// Removes the oldest.
+    /// Removes the oldest, which must be there.
     #[inline(always)]
-    pub fn pop(&mut self) {
+    pub fn pop(&mut self) -> &T {
         debug_assert!(!self.is_empty());
+        let place = self.place(self.oldest);
         self.oldest += 1;
+        &self.slots[place]
     }
 
     #[cold]

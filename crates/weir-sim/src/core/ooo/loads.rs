@@ -2,7 +2,6 @@
 
 use super::Ooo;
 use super::agenda::Event;
-use super::script::Visit;
 use super::super_queue::NONE;
 use crate::clock::Ps;
 use crate::line::Kind;
@@ -41,7 +40,9 @@ fn missed(cached: bool) -> u8 {
 }
 
 impl Ooo {
-    pub(super) fn dispatch_load(&mut self, visit: &Visit) {
+    /// Dispatches the next visit, a load, and finds the one after it.
+    pub(super) fn dispatch_load(&mut self) {
+        let visit = &self.next;
         let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
         self.loads.push(Load {
@@ -63,11 +64,13 @@ impl Ooo {
             waiter: NONE,
             before: NONE,
         });
-        if visit.mispredicted {
-            self.branch = Some((number, self.params.redirect));
-        }
         let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
         self.chains[visit.chain as usize] = number;
+        if visit.mispredicted {
+            self.branch = Some((number, self.params.redirect));
+            self.hold();
+        }
+        self.script.next(&mut self.next);
         let is_here = after >= self.loads.numbers().0;
         match is_here.then(|| self.loads.get_mut(after)) {
             Some(producer) if producer.done == Ps::MAX => {
@@ -137,7 +140,7 @@ impl Ooo {
             self.tally.l2_hits += 1;
             self.tally.l1_hits += u64::from(load.accesses - 1);
             let done = self.clock + self.params.l2_hit;
-            self.l2_hit_until = self.l2_hit_until.max(done);
+            self.misses.l2_hit_until = self.misses.l2_hit_until.max(done);
             self.finish(number, done);
             self.stream(line, load.end, load.cached, Kind::DrdL2Pref);
         } else if self.has_fill_buffer() && self.has_super_queue() {
@@ -190,10 +193,10 @@ impl Ooo {
     /// A load waits for an outstanding line, which now counts as a miss of `level` caches.
     fn wait_for(&mut self, number: u64, slot: usize, level: u8) {
         let flight = &mut self.flights[slot];
-        for missing in flight.level + 1..=level {
-            self.missing[missing as usize] += 1;
+        if level > flight.level {
+            self.misses.change(flight.level, level);
+            flight.level = level;
         }
-        flight.level = flight.level.max(level);
         let before = std::mem::replace(&mut flight.loads, number as u32);
         let now = self.clock;
         let load = self.load_mut(number);
@@ -228,6 +231,9 @@ impl Ooo {
         let load = self.load_mut(number);
         load.done = done;
         let mut waiter = std::mem::replace(&mut load.waiter, NONE);
+        if number == self.loads.numbers().0 {
+            self.back = done;
+        }
         while waiter != NONE {
             let next = self.whole(waiter);
             self.events.add(done, Event::Starts(next));
@@ -236,6 +242,7 @@ impl Ooo {
         if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
             self.known = done;
             self.resumes = self.resumes.max(done + redirect);
+            self.hold();
         }
     }
 

@@ -15,6 +15,7 @@
 //! | `loads`, `stores` | from dispatch through the caches to the line |
 //! | `prefetch`, `streamer` | lines that prefetchers request |
 //! | `throttle` | the rate of requests to the mesh under a bandwidth allocation |
+//! | `misses` | which misses are waited for, and the time of it |
 //! | `in_order` | loads that have not retired |
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
 //! | `tags` | the lines of one cache |
@@ -29,6 +30,7 @@ mod che_approximation;
 mod dispatch;
 mod in_order;
 mod loads;
+mod misses;
 mod parts;
 mod prefetch;
 mod script;
@@ -48,6 +50,7 @@ use self::agenda::{Agenda, Event};
 use self::caches::{Caches, Victim};
 use self::in_order::InOrder;
 use self::loads::Load;
+use self::misses::Misses;
 use self::script::Visit;
 use self::skip::Kept;
 use self::stores::Store;
@@ -174,10 +177,13 @@ pub struct Ooo {
     resumes: Ps,
     /// Until when the kernel handles a fault.
     kernel: Ps,
-    /// Lines of outstanding demand loads that missed L1, L2, and the last-level cache.
-    missing: [u32; 4],
-    /// Until when a load that hits L2 is outstanding.
-    l2_hit_until: Ps,
+    /// Until when dispatch is held by one of these.
+    held: Ps,
+    /// When the oldest load has its data; [`Ps::MAX`] if that is unknown, or there is none.
+    back: Ps,
+    /// The instruction up to which dispatch goes on.
+    goal: f64,
+    misses: Misses,
     events: Agenda,
     /// Requests to send.
     pub asks: Vec<Ask>,
@@ -196,7 +202,8 @@ pub struct Ooo {
 impl Ooo {
     /// A core that starts its program, with caches as after a long run.
     pub fn new(params: OooParams, mut script: Script, ahead: Ahead) -> Self {
-        let next = script.next();
+        let mut next = Visit::default();
+        script.next(&mut next);
         let paces: Vec<Pace> = (script.phases().iter())
             .map(|phase| Pace::new(&params, phase))
             .collect();
@@ -225,8 +232,10 @@ impl Ooo {
             known: 0,
             resumes: 0,
             kernel: 0,
-            missing: [0; 4],
-            l2_hit_until: 0,
+            held: 0,
+            back: Ps::MAX,
+            goal: 0.0,
+            misses: Misses::default(),
             events: Agenda::default(),
             asks: Vec::new(),
             joined: Vec::new(),
@@ -252,12 +261,12 @@ impl Ooo {
         /// Hits say little about the other lines in the caches.
         const MOST_VISITS: u64 = 100_000;
         let wanted = self.params.private.l2.0 + self.params.private.l2.0 / 4;
-        let mut missed = 0;
+        let (mut missed, mut visit) = (0, Visit::default());
         for _ in 0..MOST_VISITS {
             if missed >= wanted {
                 break;
             }
-            let visit = self.script.next();
+            self.script.next(&mut visit);
             if visit.non_temporal {
                 continue;
             }
@@ -301,11 +310,13 @@ impl Ooo {
 
     /// The counts so far.
     pub fn tally(&self) -> Tally {
-        Tally {
+        let mut tally = Tally {
             instructions: self.position,
             time: self.clock,
             ..self.tally
-        }
+        };
+        self.misses.put_into(&mut tally);
+        tally
     }
 
     /// The line in a slot arrives, or was read, at `at`.
@@ -360,8 +371,8 @@ impl Ooo {
             Kind::LlcPref => return self.streamer.fill_llc(line),
             _ => {}
         }
-        for missing in &mut self.missing[1..=flight.level.into()] {
-            *missing -= 1;
+        if flight.level > 0 {
+            self.misses.change(flight.level, 0);
         }
         if flight.after_llc > 0 {
             let (kind, from, to) = (flight.kind, flight.after_llc, self.clock);
@@ -383,10 +394,15 @@ impl Ooo {
     }
 
     /// A line leaves L2: a modified one goes back to the uncore.
+    #[inline(always)]
     fn drive_out(&mut self, victim: Victim) {
-        let Some((line, true)) = victim else {
-            return;
-        };
+        if let Some((line, true)) = victim {
+            self.write_back(line);
+        }
+    }
+
+    #[inline(never)]
+    fn write_back(&mut self, line: u64) {
         let cached = self.script.keeps(line);
         self.asks.push(Ask {
             slot: u64::MAX,
@@ -398,8 +414,13 @@ impl Ooo {
     }
 
     /// A buffer is free: loads use it first, then stores.
+    #[inline(always)]
     fn after_free(&mut self) {
-        self.feed_starved();
-        self.drain_stores();
+        if !self.starved.is_empty() {
+            self.feed_starved();
+        }
+        if !self.stores.is_empty() {
+            self.drain_stores();
+        }
     }
 }

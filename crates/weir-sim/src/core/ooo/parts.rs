@@ -34,10 +34,11 @@ pub struct Part {
     pub lines_per_element: u64,
     /// Lines from one element to the next in a sequential order.
     pub step: u64,
-    pub stores: f64,
-    pub non_temporal: f64,
-    pub dependent: f64,
-    pub mispredicted: f64,
+    /// Chances, each as the number of 32 random bits below which it comes true.
+    pub stores: u64,
+    pub non_temporal: u64,
+    pub dependent: u64,
+    pub mispredicted: u64,
     /// Its elements.
     elements: u64,
     /// Which element is next, if that follows Zipf's law.
@@ -51,8 +52,8 @@ pub struct Part {
     /// The position of each stream.
     pub cursors: Vec<Cursor>,
     pub turn: usize,
-    /// Share of pages that the TLBs do not cover.
-    pub walks: f64,
+    /// Pages that the TLBs do not cover, as a chance.
+    pub walks: u64,
     /// Share of 2^32 of the lines of their page tables that the last-level cache has and L2 has not.
     pub table_cached: u32,
     /// For the probability that the last-level cache has a line.
@@ -80,8 +81,8 @@ pub struct PhaseParts {
     pub mispredicts: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
-    /// For each part, the probability that this part or an earlier one is next.
-    pub upto: Vec<f64>,
+    /// For each part, the chance that this part or an earlier one is next.
+    pub upto: Vec<u64>,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
     /// Lines that the last-level cache holds, if lines that may be in an L2 as well do not decide.
@@ -96,6 +97,12 @@ fn held(all: f64, in_l2: f64, caches: CacheCapacity) -> Option<f64> {
     let most = all.min(caches.llc);
     let least = (all - in_l2).clamp(0.0, most);
     (most - least <= HELD_WITHIN * most).then(|| f64::midpoint(least, most))
+}
+
+/// The number of 32 random bits below which a chance comes true: the smallest that is not below its share of
+/// 2^32.
+fn chance(p: f64) -> u64 {
+    (p * 4_294_967_296.0).ceil() as u64
 }
 
 /// A share of 2^32.
@@ -158,7 +165,7 @@ impl Part {
         let hits = |flow: &Flow, time| {
             let tables = Flow {
                 lines: (flow.lines / (ENTRIES << page_bits) as f64).max(1.0),
-                rate: flow.rate * self.walks,
+                rate: flow.rate * self.walks as f64 / 4_294_967_296.0,
                 law: flow.law,
             };
             tables.hits(time)
@@ -222,7 +229,7 @@ pub fn phase_parts(
     let mut parts = Vec::new();
     for region in &phase.regions {
         upto += weight(region) / picks;
-        ups.push(upto);
+        ups.push(chance(upto));
         let indexed_by = region.indexed_by.as_deref().and_then(chain_of);
         let mut part = part(
             region,
@@ -237,7 +244,7 @@ pub fn phase_parts(
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
         let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
-        part.walks = (1.0 - reach).max(0.0);
+        part.walks = chance((1.0 - reach).max(0.0));
         parts.push(part);
     }
     let flows: Vec<Flow> = parts.iter().map(|p| p.flow).collect();
@@ -335,10 +342,10 @@ fn part(
         accesses: region.accesses_per_line() as u32,
         lines_per_element,
         step,
-        stores: region.stores,
-        non_temporal: region.non_temporal,
-        dependent: region.dependent,
-        mispredicted: region.mispredicted,
+        stores: chance(region.stores),
+        non_temporal: chance(region.non_temporal),
+        dependent: chance(region.dependent),
+        mispredicted: chance(region.mispredicted),
         elements,
         zipf: (region.order == Order::Zipf).then(|| Zipf::new(elements, region.skew)),
         scatter: coprime(elements),
@@ -346,7 +353,7 @@ fn part(
         indexed_by,
         cursors: (0..streams).map(cursor).collect(),
         turn: 0,
-        walks: 0.0,
+        walks: 0,
         table_cached: 0,
         flow: Flow {
             lines: touched,

@@ -70,6 +70,8 @@ pub struct Script {
     chance: u64,
     /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
+    /// The first lines again, but for that of the first region.
+    bases: Vec<u64>,
     chains: u16,
     /// The first line of its page tables, and log2 of the lines for whose pages one of them has the entries.
     tables: u64,
@@ -114,6 +116,7 @@ impl Script {
             left,
             rest: None,
             chance: rng::mix(seed ^ (u64::from(number) << 32)),
+            bases: memory.iter().skip(1).map(|(base, _)| *base).collect(),
             memory,
             chains,
         }
@@ -194,8 +197,9 @@ impl Script {
     }
 
     fn region(&self, line: u64) -> &(u64, Walk) {
-        let after = self.memory.partition_point(|(base, _)| *base <= line);
-        &self.memory[after.saturating_sub(1)]
+        // A program has few regions.
+        let before = self.bases.iter().take_while(|&&base| base <= line);
+        &self.memory[before.count()]
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if
@@ -220,66 +224,68 @@ impl Script {
         rng::mix(self.chance)
     }
 
-    /// The next access.
-    pub fn next(&mut self) -> Visit {
+    /// Writes the next access into `visit`.
+    pub fn next(&mut self, visit: &mut Visit) {
         if let Some(rest) = &mut self.rest {
-            let visit = rest.next;
+            *visit = rest.next;
             rest.lines -= 1;
             rest.next.line += 1;
             if rest.lines == 0 {
                 self.rest = None;
             }
             self.left -= visit.gap;
-            return visit;
+            return;
         }
         if self.left <= 0.0 {
             self.now = (self.now + 1) % self.phases.len();
             self.left += self.phases[self.now].instructions;
         }
         let draws = [self.bits(), self.bits(), self.bits()];
-        let visit = self.start(draws);
+        self.start(draws, visit);
         self.left -= visit.gap;
-        visit
     }
 
     /// The first line of the next element.
-    fn start(&mut self, [which, what, how]: [u64; 3]) -> Visit {
+    #[inline(always)]
+    fn start(&mut self, [which, what, how]: [u64; 3], visit: &mut Visit) {
         let page_bits = self.table_bits - ENTRIES.ilog2();
         let phase_parts = &mut self.phases[self.now];
-        let unit = |bits: u64, shift: u32| f64::from((bits >> shift) as u32) / 4_294_967_296.0;
-        let choice = unit(which, 32);
+        let half = |bits: u64, shift: u32| u64::from((bits >> shift) as u32);
+        let choice = half(which, 32);
         let p = (phase_parts.upto.iter())
             .position(|&upto| choice < upto)
             .unwrap_or(phase_parts.parts.len() - 1);
         let part = &mut phase_parts.parts[p];
         // The distance varies, so that nothing falls into step with anything else.
-        let gap = phase_parts.gap * f64::from(part.accesses) * (0.5 + unit(which, 0));
-        let store = unit(what, 0) < part.stores;
-        let mut visit = Visit {
+        let gap = phase_parts.gap
+            * f64::from(part.accesses)
+            * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
+        let store = half(what, 0) < part.stores;
+        *visit = Visit {
             end: part.base + part.lines,
             accesses: part.accesses,
             gap,
             phase: self.now as u16,
             store,
-            non_temporal: store && unit(how, 0) < part.non_temporal,
-            mispredicted: !store && unit(how, 32) < part.mispredicted,
+            non_temporal: store && half(how, 0) < part.non_temporal,
+            mispredicted: !store && half(how, 32) < part.mispredicted,
             chain: part.chain + part.turn as u16,
             cached: part.cached_share,
             ..Visit::default()
         };
-        let dependent = unit(what, 32) < part.dependent;
+        let dependent = half(what, 32) < part.dependent;
         visit.after = match part.indexed_by {
             Some(chain) => Some(chain),
             None => dependent.then_some(visit.chain),
         };
-        part.find_line(&mut visit, rng::mix(what ^ how), phase_parts.times);
+        part.find_line(visit, rng::mix(what ^ how), phase_parts.times);
         visit.walks = match part.order.is_run() {
             // A run enters a page, and has none of its former pages in the TLBs.
             true => {
                 let before = visit.line.wrapping_sub(part.step);
-                part.walks > 0.0 && (visit.line ^ before) >> page_bits > 0
+                part.walks > 0 && (visit.line ^ before) >> page_bits > 0
             }
-            false => unit(rng::mix(how), 0) < part.walks,
+            false => half(rng::mix(how), 0) < part.walks,
         };
         visit.table_cached = part.table_cached;
         let streams = part.cursors.len();
@@ -301,17 +307,18 @@ impl Script {
                     mispredicted: false,
                     walks: false,
                     stride: 1,
-                    ..visit
+                    ..*visit
                 },
             })
             .filter(|rest| rest.lines > 0);
         }
-        visit
     }
 
     /// The kernel clears a page before its first access: a store to each of its lines, in place of that
     /// access.
-    fn clear_page(&mut self, first: Visit) -> Visit {
+    #[cold]
+    fn clear_page(&mut self, visit: &mut Visit) {
+        let first = *visit;
         let clearing = Visit {
             accesses: 1,
             gap: 1.0,
@@ -330,6 +337,6 @@ impl Script {
                 ..clearing
             },
         });
-        clearing
+        *visit = clearing;
     }
 }

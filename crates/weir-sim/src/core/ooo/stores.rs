@@ -4,7 +4,6 @@
 //! are requested earlier, also in order.
 
 use super::Ooo;
-use super::script::Visit;
 use crate::line::Kind;
 
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
@@ -22,7 +21,9 @@ pub struct Store {
 }
 
 impl Ooo {
-    pub(super) fn dispatch_store(&mut self, visit: &Visit) {
+    /// Dispatches the next visit, a store, and finds the one after it.
+    pub(super) fn dispatch_store(&mut self) {
+        let visit = &self.next;
         self.store_entries += visit.accesses;
         self.stores.push_back(Store {
             at: self.position,
@@ -32,6 +33,7 @@ impl Ooo {
             cached: visit.cached,
             non_temporal: visit.non_temporal,
         });
+        self.script.next(&mut self.next);
         self.drain_stores();
     }
 
@@ -42,6 +44,7 @@ impl Ooo {
 
     /// Lets stores leave whose line has arrived, and requests the lines of the others.
     pub(super) fn drain_stores(&mut self) {
+        let mut lost = false;
         while let Some(&store) = self.stores.front()
             && self.is_senior(&store)
         {
@@ -52,7 +55,7 @@ impl Ooo {
                         .send(store.line | PAST_CACHES, Kind::Wcilf, 0, true)
                         .is_some()
             } else {
-                self.write(store.line)
+                self.write(store.line, &mut lost)
             };
             if !leaves {
                 break;
@@ -61,15 +64,23 @@ impl Ooo {
             self.store_entries -= store.accesses;
             self.asked = self.asked.saturating_sub(1);
         }
+        if lost {
+            // Its line came and was evicted again: it is requested once more.
+            self.asked = 0;
+        }
         self.ask_ahead();
     }
 
-    /// Writes to a line if the core has it.
-    fn write(&mut self, line: u64) -> bool {
+    /// Writes to a line if the core has it. If the core does not wait for it either, the line is lost.
+    fn write(&mut self, line: u64, lost: &mut bool) -> bool {
         if self.caches.find_l1(line, true) {
             return true;
         }
-        if self.flights.find(line).is_some() || !self.caches.find_l2(line) {
+        if self.flights.find(line).is_some() {
+            return false;
+        }
+        if !self.caches.find_l2(line) {
+            *lost = true;
             return false;
         }
         self.fill_l1(line, true);
@@ -78,16 +89,10 @@ impl Ooo {
 
     /// Requests the lines of stores that may leave next.
     fn ask_ahead(&mut self) {
-        if self.asked > 0 && self.stores.front().is_some_and(|s| self.lost(s)) {
-            // Its line came and was evicted again: it is requested once more.
-            self.asked = 0;
-        }
         while let Some(&store) = self.stores.get(self.asked)
             && self.is_senior(&store)
         {
-            let there = store.non_temporal
-                || self.caches.has_l1(store.line)
-                || self.caches.has_l2(store.line);
+            let there = store.non_temporal || self.caches.has(store.line);
             if !there {
                 match self.flights.find(store.line) {
                     Some(slot) if self.flights[slot].fill_buffer => {}
@@ -103,14 +108,5 @@ impl Ooo {
             }
             self.asked += 1;
         }
-    }
-
-    /// Whether a store that may leave neither has its line nor waits for it.
-    fn lost(&self, store: &Store) -> bool {
-        !store.non_temporal
-            && self.is_senior(store)
-            && self.flights.find(store.line).is_none()
-            && !self.caches.has_l1(store.line)
-            && !self.caches.has_l2(store.line)
     }
 }

@@ -19,8 +19,6 @@ struct Run {
     seen: u32,
     /// The line that is prefetched next.
     ahead: u64,
-    /// When it was used last, counted in requests.
-    used: u64,
     /// Lines of the page that it brought into the last-level cache alone, one bit each.
     llc: u64,
 }
@@ -29,9 +27,10 @@ struct Run {
 #[derive(Debug)]
 pub struct Streamer {
     runs: [Run; PAGES],
-    /// A byte of each run's page, so that a look-up reads few runs.
-    prints: [u64; PAGES / 8],
-    now: u64,
+    /// Half a number of each run's page, so that most look-ups read no run.
+    prints: [u16; PAGES],
+    /// The runs from the one that was used last to the one that was not used for the longest time.
+    order: [u8; PAGES],
     training: u32,
     distance: u64,
     degree: u32,
@@ -56,8 +55,8 @@ impl Streamer {
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
             runs: [Run::default(); PAGES],
-            prints: [0; PAGES / 8],
-            now: 0,
+            prints: [0; PAGES],
+            order: std::array::from_fn(|i| (PAGES - 1 - i) as u8),
             training,
             distance,
             degree,
@@ -70,47 +69,42 @@ impl Streamer {
         self.distance = distance;
     }
 
-    /// The run in a page.
+    /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
-    fn run_of(&self, page: u64) -> Option<usize> {
-        const BYTES: u64 = 0x0101_0101_0101_0101;
-        for (group, prints) in self.prints.iter().enumerate() {
-            let differs = prints ^ (BYTES * (page & 0xff));
-            // Of each byte, the highest bit; the lowest of them is right, and the others may be wrong.
-            let mut alike = differs.wrapping_sub(BYTES) & !differs & (BYTES << 7);
-            while alike != 0 {
-                let slot = group * 8 + alike.trailing_zeros() as usize / 8;
-                let run = &self.runs[slot];
-                if run.seen > 0 && run.last >> PAGE_BITS == page {
-                    return Some(slot);
-                }
-                alike &= alike - 1;
-            }
+    fn run_of(&mut self, page: u64) -> Option<usize> {
+        // The compiler makes one comparison of it.
+        if !(self.prints.iter()).fold(false, |found, &print| found | (print == page as u16)) {
+            return None;
         }
-        None
+        let is_it = |run: &Run| run.seen > 0 && run.last >> PAGE_BITS == page;
+        let runs = &self.runs;
+        let place = (self.order.iter()).position(|&slot| is_it(&runs[slot as usize % PAGES]))?;
+        let slot = self.order[place];
+        for later in (0..place).rev() {
+            self.order[later + 1] = self.order[later];
+        }
+        self.order[0] = slot;
+        Some(slot.into())
     }
 
     /// Sees a request for a line, and returns the lines that it may request now. What it did request, it must
     /// be told by [`Streamer::requested`]; the others it offers again.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
-        self.now += 1;
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
-            let oldest = (0..PAGES).min_by_key(|&i| self.runs[i].used).unwrap_or(0);
-            let shift = oldest % 8 * 8;
-            let prints = &mut self.prints[oldest / 8];
-            *prints = (*prints & !(0xff << shift)) | (page & 0xff) << shift;
+            let oldest = usize::from(self.order[PAGES - 1]);
+            self.order.copy_within(..PAGES - 1, 1);
+            self.order[0] = oldest as u8;
+            self.prints[oldest] = page as u16;
             self.runs[oldest] = Run {
                 last: line,
                 seen: 1,
                 ahead: line + 1,
-                used: self.now,
                 llc: 0,
             };
             return None;
         };
         let run = &mut self.runs[slot];
-        run.used = self.now;
         if line > run.last {
             run.seen = if line <= run.last + REACH || line < run.ahead {
                 run.seen + 1
@@ -127,7 +121,6 @@ impl Streamer {
                 last: line,
                 seen: 1,
                 ahead: line + 1,
-                used: self.now,
                 llc: run.llc,
             };
         }
@@ -150,10 +143,22 @@ impl Streamer {
         self.runs[wanted.slot].ahead = ahead;
     }
 
+    /// The lines of a line's page that it brought into the last-level cache alone, if it follows a run there.
+    fn in_llc(&mut self, line: u64) -> Option<&mut u64> {
+        let page = line >> PAGE_BITS;
+        let is_there = |&slot: &usize| {
+            let run = &self.runs[slot];
+            run.seen > 0 && run.last >> PAGE_BITS == page
+        };
+        let mut alike = (0..PAGES).filter(|&slot| self.prints[slot] == page as u16);
+        let slot = alike.find(is_there)?;
+        Some(&mut self.runs[slot].llc)
+    }
+
     /// A line that it requested is in the last-level cache now.
     pub fn fill_llc(&mut self, line: u64) {
-        if let Some(slot) = self.run_of(line >> PAGE_BITS) {
-            self.runs[slot].llc |= 1 << (line % (1 << PAGE_BITS));
+        if let Some(lines) = self.in_llc(line) {
+            *lines |= 1 << (line % (1 << PAGE_BITS));
             self.any_llc = true;
         }
     }
@@ -163,13 +168,12 @@ impl Streamer {
         if !self.any_llc {
             return false;
         }
-        let Some(slot) = self.run_of(line >> PAGE_BITS) else {
-            return false;
-        };
         let bit = 1 << (line % (1 << PAGE_BITS));
-        let has = self.runs[slot].llc & bit != 0;
-        self.runs[slot].llc &= !bit;
-        has
+        self.in_llc(line).is_some_and(|lines| {
+            let has = *lines & bit != 0;
+            *lines &= !bit;
+            has
+        })
     }
 }
 

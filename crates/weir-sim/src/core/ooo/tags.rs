@@ -1,18 +1,15 @@
 //! The tags of one cache, each set in one line of the processor's cache.
 //!
-//! A set has a byte of each tag, compared eight at a time, the rest of the tags, and its order in nibbles. This
-//! takes at most 16 ways, a power of two of sets, and tags of 24 bits; other caches are kept as lists.
+//! A set has at most 16 tags of 24 bits, the most recent first; it is searched by comparing all of them at once.
+//! The number of sets is a power of two. Other caches are kept as lists.
 
 use super::super::private;
 
 /// The most ways, and the bits of a tag. A tag is never zero.
 const WAYS: usize = 16;
 const TAG_BITS: u32 = 24;
-/// One in every byte, and the highest bit of every byte; the same for nibbles.
-const BYTES: u64 = 0x0101_0101_0101_0101;
-const BYTE_TOPS: u64 = BYTES << 7;
-const NIBBLES: u64 = 0x1111_1111_1111_1111;
-const NIBBLE_TOPS: u64 = NIBBLES << 3;
+/// Marks the tag of a modified line.
+const DIRTY: u32 = 1 << 31;
 
 /// One level.
 #[derive(Clone)]
@@ -28,9 +25,10 @@ impl Tags {
         let fits = ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS;
         match fits && sets.is_power_of_two() {
             true => Tags::Packed(Packed {
-                ways: ways.max(1),
+                ways: ways.max(1) as usize,
                 set_bits: sets.ilog2(),
-                all: vec![Set::EMPTY; sets as usize],
+                set_mask: sets - 1,
+                all: vec![Set([0; WAYS]); sets as usize],
             }),
             false => Tags::Listed(private::Tags::new((lines, ways))),
         }
@@ -64,75 +62,42 @@ impl Tags {
     }
 }
 
+/// The tags of a set, the most recent first; the rest is zero.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Set {
-    /// The low byte of each way's tag; zero tags are empty ways.
-    low: [u64; 2],
-    high: [u16; WAYS],
-    /// The ways, the most recent in the lowest nibble.
-    order: u64,
-    /// One bit for each way.
-    dirty: u16,
-}
+struct Set([u32; WAYS]);
 
 impl Set {
-    const EMPTY: Self = Self {
-        low: [0; 2],
-        high: [0; WAYS],
-        order: 0xfedc_ba98_7654_3210,
-        dirty: 0,
-    };
-
+    /// Whether a tag is there. The compiler makes one comparison of it.
     #[inline(always)]
-    fn find(&self, tag: u32) -> Option<usize> {
-        let pattern = BYTES * u64::from(tag & 0xff);
-        let high = (tag >> 8) as u16;
-        for (half, low) in self.low.iter().enumerate() {
-            let differs = low ^ pattern;
-            // The lowest bit is right; higher ones may be wrong.
-            let mut alike = differs.wrapping_sub(BYTES) & !differs & BYTE_TOPS;
-            while alike != 0 {
-                let byte = alike.trailing_zeros() / 8;
-                let way = (half * 8 + byte as usize) % WAYS;
-                if self.high[way] == high && (low >> (8 * byte)) as u8 == tag as u8 {
-                    return Some(way);
-                }
-                alike &= alike - 1;
-            }
+    fn has(&self, tag: u32) -> bool {
+        (self.0.iter()).fold(false, |found, &other| found | (other & !DIRTY == tag))
+    }
+
+    /// Makes a tag the most recent, if it is there.
+    #[inline(always)]
+    fn touch(&mut self, tag: u32, write: bool) -> bool {
+        if !self.has(tag) {
+            return false;
         }
-        None
-    }
-
-    /// Makes a way the most recent.
-    #[inline(always)]
-    fn renew(&mut self, way: usize) {
-        let differs = self.order ^ (NIBBLES * way as u64);
-        let found = differs.wrapping_sub(NIBBLES) & !differs & NIBBLE_TOPS;
-        let through = found ^ found.wrapping_sub(1);
-        let newer = (self.order & (through >> 4)) << 4;
-        self.order = (self.order & !through) | newer | way as u64;
-    }
-
-    #[inline(always)]
-    fn tag(&self, way: usize) -> u32 {
-        let low = (self.low[way / 8 % 2] >> (way % 8 * 8)) as u8;
-        u32::from(self.high[way % WAYS]) << 8 | u32::from(low)
-    }
-
-    #[inline(always)]
-    fn put(&mut self, way: usize, tag: u32) {
-        let (word, shift) = (&mut self.low[way / 8 % 2], way % 8 * 8);
-        *word = (*word & !(0xff << shift)) | (u64::from(tag & 0xff) << shift);
-        self.high[way % WAYS] = (tag >> 8) as u16;
+        let mut moved = self.0[0];
+        for place in 1..WAYS {
+            if moved & !DIRTY == tag {
+                break;
+            }
+            moved = std::mem::replace(&mut self.0[place], moved);
+        }
+        self.0[0] = moved | if write { DIRTY } else { 0 };
+        true
     }
 }
 
 /// Sets of at most [`WAYS`] ways.
 #[derive(Clone)]
 pub struct Packed {
-    ways: u32,
+    ways: usize,
     set_bits: u32,
+    set_mask: u64,
     all: Vec<Set>,
 }
 
@@ -140,7 +105,7 @@ impl Packed {
     /// The set of a line, and its tag there.
     #[inline(always)]
     fn place(&self, line: u64) -> (usize, u32) {
-        let (above, set) = (line >> self.set_bits, line & ((1 << self.set_bits) - 1));
+        let (above, set) = (line >> self.set_bits, line & self.set_mask);
         debug_assert!(above + 1 < 1 << TAG_BITS, "line {line} has no tag");
         (set as usize, above as u32 + 1)
     }
@@ -148,37 +113,30 @@ impl Packed {
     #[inline(always)]
     fn touch(&mut self, line: u64, write: bool) -> bool {
         let (set, tag) = self.place(line);
-        let set = &mut self.all[set];
-        let Some(way) = set.find(tag) else {
-            return false;
-        };
-        set.renew(way);
-        set.dirty |= u16::from(write) << way;
-        true
+        self.all[set].touch(tag, write)
     }
 
     #[inline(always)]
     fn has(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
-        self.all[set].find(tag).is_some()
+        self.all[set].has(tag)
     }
 
     #[inline(always)]
     fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
         let (at, tag) = self.place(line);
         let set = &mut self.all[at];
-        if let Some(way) = set.find(tag) {
-            set.renew(way);
-            set.dirty |= u16::from(write) << way;
+        if set.touch(tag, write) {
             return None;
         }
-        let way = (set.order >> (4 * (self.ways - 1)) & 0xf) as usize;
-        let (old, was_dirty) = (set.tag(way), set.dirty >> way & 1 != 0);
-        set.renew(way);
-        set.put(way, tag);
-        set.dirty = (set.dirty & !(1 << way)) | (u16::from(write) << way);
-        let line = || u64::from(old - 1) << self.set_bits | at as u64;
-        (old != 0).then(|| (line(), was_dirty))
+        let old = set.0[(self.ways - 1) % WAYS];
+        set.0.copy_within(..WAYS - 1, 1);
+        set.0[0] = tag | if write { DIRTY } else { 0 };
+        if self.ways < WAYS {
+            set.0[self.ways] = 0;
+        }
+        let line = || u64::from((old & !DIRTY) - 1) << self.set_bits | at as u64;
+        (old != 0).then(|| (line(), old & DIRTY != 0))
     }
 }
 

@@ -156,7 +156,7 @@ impl Uncore {
         let (class, answered) = match to_memory {
             None => (TorClass::Io, now + self.params.uncore.hit),
             Some(out) => {
-                self.targets[out.tier as usize].waiting += 1;
+                self.targets[out.tier as usize].begin(&mut self.distressed);
                 request.tier = out.tier;
                 request.class = TorClass::Evict;
                 self.pmu.tor(TorClass::Evict).up(now);
@@ -196,7 +196,7 @@ impl Uncore {
             _ if cached => (TorClass::Io, now + u.hit),
             _ => {
                 let target = &mut self.targets[request.tier as usize];
-                target.waiting += 1;
+                target.begin(&mut self.distressed);
                 let (line, after) = (request.line, now + u.lookup);
                 request.class = target.class;
                 self.pmu.tor(target.class).up(now);

@@ -104,7 +104,9 @@ impl Uncore {
         let class = self.class_from(slice, tier);
         let after = now + self.params.uncore.lookup;
         self.pool[id].class = class;
-        self.targets[tier as usize].waiting += u32::from(self.pool[id].waits_for_tier());
+        if self.pool[id].waits_for_tier() {
+            self.targets[tier as usize].begin(&mut self.distressed);
+        }
         self.pmu.tor(class).up(now);
         if self.is_far(slice, tier) {
             self.cross(id, Place { tier, line }, after);
@@ -139,7 +141,7 @@ impl Uncore {
         request.issued = Ps::MAX;
         let class = self.class_from(self.pool[id].slice, place.tier);
         self.pool[id].class = class;
-        self.targets[place.tier as usize].waiting += 1;
+        self.targets[place.tier as usize].begin(&mut self.distressed);
         self.pmu.tor(class).up(now);
         self.wheel.push(free, id, &mut self.pool);
         self.cross(id, place, after);
@@ -157,7 +159,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         request.tier = place.tier;
         request.class = class;
-        self.targets[place.tier as usize].waiting += 1;
+        self.targets[place.tier as usize].begin(&mut self.distressed);
         self.pmu.tor(class).up(now);
         let after = now + self.params.uncore.lookup;
         self.cross(id, place, after)
