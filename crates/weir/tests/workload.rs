@@ -46,7 +46,9 @@ fn a_run_says_what_slower_memory_costs() {
     assert!(far.output.whole.cpi > 1.5 * local.output.whole.cpi);
     assert!(far.output.whole.dram > local.output.whole.dram && far.output.whole.dram <= 1.0);
     let latency = |run: &Document<WorkloadCost>| run.output.whole.latency_ns.unwrap();
-    assert!((latency(&far) - latency(&local) - 103.0).abs() < 8.0);
+    // Half of its reads are of page tables, which the last-level cache has.
+    let longer = 2.0 * (latency(&far) - latency(&local));
+    assert!((longer - 103.0).abs() < 8.0, "{longer}");
     let table = place
         .run("workload run bfs-road --on emr2s+cxl-a --accesses 1000")
         .expect(0)
