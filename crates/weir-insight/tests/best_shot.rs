@@ -88,7 +88,7 @@ fn skylake_with_its_other_socket() {
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 94);
+    assert!(near(&shots) * 100 >= shots.len() * 90);
 }
 
 #[test]
@@ -96,5 +96,5 @@ fn emerald_rapids_with_a_card() {
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
     assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 94);
+    assert!(near(&shots) * 100 >= shots.len() * 90);
 }
