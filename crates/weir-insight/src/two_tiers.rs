@@ -1,7 +1,6 @@
 //! Workloads on two tiers of a machine, and what calibration and validation make of them.
 
 use weir_lab::{Lab, LabError, Placed, WorkloadOptions, WorkloadRun};
-use weir_model::capability::Unavailable;
 use weir_model::insight::{ExposedModel, FitPoint, HeldOut, Micro, PrefetchForm, SlowdownModel};
 use weir_model::machine::Identity;
 use weir_model::tenant::Placement;
@@ -231,11 +230,7 @@ fn interval(mut groups: Vec<Vec<Tried>>, coverage: f64) -> Option<HeldOut> {
     hold_out(&groups, coverage)
 }
 
-/// The mean latency of some of a run's reads.
-type Latency = fn(&Run<'_>) -> Result<Option<Cycles>, Unavailable>;
-
-/// Latency of a lone chase on each of these tiers, in cycles of the core: what a read of memory takes that meets
-/// no other.
+/// Latency of a lone chase on each of these tiers, in cycles of the core: what a read takes that meets no other.
 ///
 /// # Errors
 /// The machine refuses, or counts no reads.
@@ -243,15 +238,6 @@ pub fn lone_chases(
     lab: &Lab<'_>,
     tiers: &[&TierName],
     options: &WorkloadOptions,
-) -> Result<Vec<Cycles>, LabError> {
-    chases(lab, tiers, options, |run| run.miss_latency())
-}
-
-fn chases(
-    lab: &Lab<'_>,
-    tiers: &[&TierName],
-    options: &WorkloadOptions,
-    of: Latency,
 ) -> Result<Vec<Cycles>, LabError> {
     let (_, chase) = (micro::micros().into_iter().next())
         .ok_or_else(|| LabError::Failed("there is no chase to run".into()))?;
@@ -262,15 +248,14 @@ fn chases(
     };
     let ran = lab.ask_all(&tiers.iter().map(on).collect::<Vec<_>>())?;
     let latency = |run: &WorkloadRun| {
-        let latency = of(&Run::of(&run.counters)?);
+        let latency = Run::of(&run.counters)?.miss_latency();
         let latency = latency.map_err(|missing| LabError::Failed(missing.reason))?;
         latency.ok_or_else(|| LabError::Failed("the chase read nothing from memory".into()))
     };
     ran.iter().map(latency).collect()
 }
 
-/// Mean latency of all reads of a lone chase on local memory and on the slower tier, those of page tables among
-/// them: what the mean of a program's reads is compared with.
+/// Latency of a lone chase on local memory and on the slower tier.
 ///
 /// # Errors
 /// As [`lone_chases`].
@@ -279,8 +264,6 @@ pub fn unloaded(
     tiers: &Tiers,
     options: &WorkloadOptions,
 ) -> Result<[Cycles; 2], LabError> {
-    let found = chases(lab, &[&tiers.from, &tiers.to], options, |run| {
-        run.offcore_latency()
-    })?;
+    let found = lone_chases(lab, &[&tiers.from, &tiers.to], options)?;
     found.try_into().map_err(|_| LabError::Stopped)
 }

@@ -76,7 +76,7 @@ fn near(shots: &[Shot]) -> usize {
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
-    assert!(shots.len() >= 40, "{}", shots.len());
+    assert!(shots.len() >= 30, "{}", shots.len());
     assert!(near(&shots) * 100 >= shots.len() * 90);
 }
 
@@ -87,14 +87,14 @@ fn skylake_with_its_other_socket() {
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
-    assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 90);
+    assert!(shots.len() >= 20, "{}", shots.len());
+    assert!(near(&shots) * 100 >= shots.len() * 85);
 }
 
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs it optimised"]
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
-    assert!(shots.len() >= 30, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 90);
+    assert!(shots.len() >= 20, "{}", shots.len());
+    assert!(near(&shots) * 100 >= shots.len() * 85);
 }
