@@ -5,8 +5,8 @@ use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
 
 impl Platform {
-    /// Cores, caches and tiers: `dram` (and `dram1` … of other sub-NUMA clusters), then `cxl0`, `cxl1` …, then `remote` where the host has
-    /// another socket that was measured, and storage last: `ssd0`, `ssd1` …
+    /// Cores, caches and tiers: `dram` (and `dram1` … of other sub-NUMA clusters), then `cxl0`, `cxl1` …, then
+    /// `remote` where the host has another socket that was measured, and storage last: `ssd0`, `ssd1` …
     pub fn topology(&self) -> Topology {
         let host = &self.host;
         Topology {

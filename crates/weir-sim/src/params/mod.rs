@@ -99,7 +99,8 @@ pub struct CoreParams {
     pub mispredict: Ps,
     /// The cost of the first access to a page.
     pub fault: Ps,
-    /// Lines that the streamer requests at once, and how its late lines are counted.
+    /// Lines that the streamer requests at once, outstanding lines up to which they enter L2, and whether
+    /// further ones enter the last-level cache alone.
     pub l2_degree: u32,
     pub l2_outstanding: u32,
     pub llc_prefetch: bool,

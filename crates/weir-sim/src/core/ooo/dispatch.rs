@@ -77,7 +77,7 @@ impl Ooo {
         }
     }
 
-    /// Why dispatch is held whatever the next instruction is, and until when.
+    /// Why dispatch stalls whatever the next instruction is, and until when.
     fn holds(&self) -> (Why, Ps) {
         if self.branch.is_some() {
             (Why::Load, Ps::MAX)
@@ -90,7 +90,7 @@ impl Ooo {
         }
     }
 
-    /// Computes until when dispatch is held, after a change.
+    /// Computes until when dispatch stalls for these reasons, after a change.
     pub(super) fn hold(&mut self) {
         self.held = match self.branch {
             Some(_) => Ps::MAX,

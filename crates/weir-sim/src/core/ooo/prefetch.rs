@@ -75,8 +75,7 @@ impl Ooo {
 
     /// A request of this kind, which has a fill buffer, waits for an outstanding line from now on.
     pub(super) fn join(&mut self, slot: usize, kind: Kind) {
-        let clock = self.clock;
-        self.flights.join(slot, kind, clock);
+        self.flights.join(slot, kind, self.clock);
     }
 
     /// Whether the core has the entry of a line's page; if not, the next-page prefetcher requests it.

@@ -87,8 +87,8 @@ impl Streamer {
         Some(slot.into())
     }
 
-    /// Sees a request for a line, and returns the lines that it may request now. What it did request, it must
-    /// be told by [`Streamer::requested`]; the others it offers again.
+    /// Sees a request for a line, and returns the lines that it may request now. The caller reports which of them
+    /// it requested by [`Streamer::requested`]; the next call returns the others again.
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
