@@ -21,6 +21,8 @@ use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
 use weir_steer::document::ScenarioOutcome;
+
+use crate::verbs::tier::Tiered;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
 
@@ -442,6 +444,7 @@ kinds! {
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
+    Of<Tiered> => "weir tier run",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",
