@@ -5,7 +5,7 @@ use weir_pages::{Costs, Host, Memory, Options, Simulation, TierCurve, by_name, p
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let workload = presets::by_name(&args[0]).expect("a preset");
+    let workload = presets::by_name(&args[0], Bytes::gib(16)).expect("a preset");
     let (fast, slow) = args[1].split_once(':').expect("FAST:SLOW");
     let (fast, slow): (f64, f64) = (
         fast.parse().expect("a number"),

@@ -68,4 +68,38 @@ impl Vmstat {
         let all = self.pgpromote_candidate;
         (all > 0).then(|| self.pgpromote_candidate_demoted as f64 / all as f64)
     }
+
+    /// What was counted since an earlier reading.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            pgdemote_anon: self.pgdemote_anon - before.pgdemote_anon,
+            pgdemote_file: self.pgdemote_file - before.pgdemote_file,
+            pgdemote_kswapd: self.pgdemote_kswapd - before.pgdemote_kswapd,
+            pgdemote_direct: self.pgdemote_direct - before.pgdemote_direct,
+            pgpromote_candidate: self.pgpromote_candidate - before.pgpromote_candidate,
+            pgpromote_candidate_demoted: self.pgpromote_candidate_demoted
+                - before.pgpromote_candidate_demoted,
+            pgpromote_candidate_anon: self.pgpromote_candidate_anon
+                - before.pgpromote_candidate_anon,
+            pgpromote_candidate_file: self.pgpromote_candidate_file
+                - before.pgpromote_candidate_file,
+            pgpromote_tried: self.pgpromote_tried - before.pgpromote_tried,
+            pgpromote_anon: self.pgpromote_anon - before.pgpromote_anon,
+            pgpromote_file: self.pgpromote_file - before.pgpromote_file,
+            pgmigrate_fail_dst_node_full: self.pgmigrate_fail_dst_node_full
+                - before.pgmigrate_fail_dst_node_full,
+            promote_rate_limited: self.promote_rate_limited - before.promote_rate_limited,
+            numa_pte_updates: self.numa_pte_updates - before.numa_pte_updates,
+            numa_hint_faults: self.numa_hint_faults - before.numa_hint_faults,
+            numa_hint_faults_toptier: self.numa_hint_faults_toptier
+                - before.numa_hint_faults_toptier,
+            pgalloc_fast: self.pgalloc_fast - before.pgalloc_fast,
+            pgalloc_slow: self.pgalloc_slow - before.pgalloc_slow,
+            allocstall: self.allocstall - before.allocstall,
+            pswpout: self.pswpout - before.pswpout,
+            pswpin: self.pswpin - before.pswpin,
+            alloc_failed: self.alloc_failed - before.alloc_failed,
+        }
+    }
 }

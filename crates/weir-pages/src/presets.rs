@@ -8,13 +8,11 @@ use weir_model::units::Bytes;
 use crate::workload::{Band, Growth, PageKind, PagedWorkload, Region, zipf};
 
 /// What is assumed of every preset.
-pub const ASSUMED: &str = "64 GiB; 28 threads that wait for memory in 25 % of their time (10 to 40) with 2 accesses at \
+pub const ASSUMED: &str = "28 threads that wait for memory in 25 % of their time (10 to 40) with 2 accesses at \
                            once (1.5 to 4); 30 % of accesses write; hot pages by a Zipf law of exponent 0.9 (0.7 to \
                            0.99), equally hot in files and in anonymous memory; a fifth of pages is warm; hot sets drift by a quarter \
                            of a region in an hour (0 to 1); a start-up of minutes in place of hours";
 
-const GIB: f64 = (1u64 << 30) as f64;
-const TOTAL_GIB: f64 = 64.0;
 const THREADS: u32 = 28;
 const MLP: f64 = 2.0;
 const STALLED: f64 = 0.25;
@@ -48,8 +46,8 @@ impl Part {
         (self.hot - warm * touched).max(0.01)
     }
 
-    fn region(&self, all_hot: f64) -> Region {
-        let pages = self.memory * TOTAL_GIB * GIB / 4096.0;
+    fn region(&self, all_hot: f64, total: f64) -> Region {
+        let pages = self.memory * total / 4096.0;
         let (hot, warm) = (self.always_hot(), WARM.min(1.0 - self.hot));
         let cold = 1.0 - hot - warm;
         let accesses = self.memory * hot / all_hot;
@@ -69,7 +67,7 @@ impl Part {
         Region {
             name: self.name.into(),
             kind: self.kind,
-            bytes: Bytes((self.memory * TOTAL_GIB * GIB) as u64),
+            bytes: Bytes((self.memory * total) as u64),
             page: Bytes::kib(4),
             accesses,
             writes: WRITES,
@@ -81,7 +79,7 @@ impl Part {
     }
 }
 
-fn workload(name: &str, about: &str, parts: &[Part]) -> PagedWorkload {
+fn workload(name: &str, about: &str, total: f64, parts: &[Part]) -> PagedWorkload {
     let all_hot = parts.iter().map(|p| p.memory * p.always_hot()).sum();
     PagedWorkload {
         name: name.into(),
@@ -89,7 +87,7 @@ fn workload(name: &str, about: &str, parts: &[Part]) -> PagedWorkload {
         threads: THREADS,
         mlp: MLP,
         stalled: STALLED,
-        regions: parts.iter().map(|p| p.region(all_hot)).collect(),
+        regions: parts.iter().map(|p| p.region(all_hot, total)).collect(),
     }
 }
 
@@ -129,8 +127,9 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A preset by its name.
-pub fn by_name(name: &str) -> Option<PagedWorkload> {
+/// A preset by its name, with so much memory.
+pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
+    let total = size.get() as f64;
     use PageKind::{Anon, File};
     let about = NAMES.iter().find(|(known, _)| *known == name)?.1;
     let short = Part {
@@ -143,6 +142,7 @@ pub fn by_name(name: &str) -> Option<PagedWorkload> {
         "web1" => workload(
             name,
             about,
+            total,
             &[
                 Part {
                     growth: Growth {
@@ -171,6 +171,7 @@ pub fn by_name(name: &str) -> Option<PagedWorkload> {
         "cache1" => workload(
             name,
             about,
+            total,
             &[
                 steady("tmpfs", File, 0.74, 0.25, 120.0),
                 steady("anonymous", Anon, 0.2, 0.40, 120.0),
@@ -181,6 +182,7 @@ pub fn by_name(name: &str) -> Option<PagedWorkload> {
         "cache2" => workload(
             name,
             about,
+            total,
             &[
                 steady("tmpfs", File, 0.74, 0.30, 60.0),
                 steady("anonymous", Anon, 0.2, 0.43, 60.0),
@@ -192,6 +194,7 @@ pub fn by_name(name: &str) -> Option<PagedWorkload> {
         "data-warehouse" => workload(
             name,
             about,
+            total,
             &[
                 steady("anonymous", Anon, 0.83, 1.0 / 3.0, 120.0),
                 steady("spilled", File, 0.15, 0.05, 120.0),
@@ -207,9 +210,9 @@ pub fn by_name(name: &str) -> Option<PagedWorkload> {
                 }],
                 accesses: 1.0,
                 drift_per_hour: 0.0,
-                ..steady("array", Anon, 1.0, 0.5, 120.0).region(1.0)
+                ..steady("array", Anon, 1.0, 0.5, 120.0).region(1.0, total)
             }],
-            ..workload(name, about, &[])
+            ..workload(name, about, total, &[])
         },
         _ => return None,
     })

@@ -322,7 +322,10 @@ fn a_page_takes_seven_bytes_at_most() {
 #[test]
 fn every_preset_and_every_policy_is_in_order() {
     for (name, _) in presets::NAMES {
-        presets::by_name(name).unwrap().check().unwrap();
+        presets::by_name(name, Bytes::gib(16))
+            .unwrap()
+            .check()
+            .unwrap();
     }
     for (name, _) in policy::NAMES {
         by_name(name).unwrap();

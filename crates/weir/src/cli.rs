@@ -90,6 +90,8 @@ pub enum Verb {
     Tune(verbs::tune::Args),
     /// Protect the fast tier: limit the tenants that use the slow one.
     Steer(verbs::steer::Args),
+    /// Compare policies that place and move pages between tiers.
+    Tier(verbs::tier::Args),
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

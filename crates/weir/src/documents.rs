@@ -23,6 +23,7 @@ use weir_model::insight::SlowdownModel;
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
+use weir_steer::tier::Simulated;
 
 use crate::store::{RunId, RunLine};
 
@@ -442,6 +443,7 @@ kinds! {
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
+    Of<Simulated> => "weir tier simulate",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",

@@ -4,7 +4,8 @@ use super::{Decision, Fault, Marks, Policy, Scan, Seen};
 use crate::tier::{BASE, Tier, Watermarks};
 
 /// A slow page is hot if its hint fault comes soon after it was unmapped; the threshold is tuned so that candidates
-/// stay within the rate limit. Promotion needs room up to a mark above high, and wakes demotion if there is none.
+/// stay within the rate limit. A promotion that would take
+/// the node below high wakes demotion instead, which makes room up to a mark above high (`WMARK_PROMO`).
 #[derive(Debug, Clone, Copy)]
 pub struct Tiering {
     /// `numa_balancing_promote_rate_limit_MBps`: base pages in a second.
@@ -58,7 +59,6 @@ impl Policy for Tiering {
         let promo = marks.high + (marks.high - marks.low);
         Marks {
             stop: promo,
-            promote: promo,
             wake_when_full: true,
             ..Marks::linux(marks)
         }

@@ -8,6 +8,8 @@ use crate::workload::PageKind;
 /// Parts of an interval: allocation and background reclaim take turns, so that reclaim has as long to react as on a
 /// machine where both run at the same time.
 const PARTS: u32 = 16;
+/// Turns in which regions that grow at the same time are allocated.
+const TURNS: u64 = 64;
 
 impl Simulation<'_> {
     pub(super) fn allocate_and_reclaim(&mut self) {
@@ -17,23 +19,36 @@ impl Simulation<'_> {
             let along = f64::from(part) / f64::from(PARTS);
             for extent in 0..self.pages.extents.len() {
                 self.drift(extent, dt / f64::from(PARTS));
-                self.resize(extent, from + dt * along);
                 self.renew(extent, dt / f64::from(PARTS));
             }
+            self.resize(from + dt * along);
             self.background(dt * 1e9 / f64::from(PARTS));
         }
     }
 
-    /// Allocates or frees pages until the region has the size of the time.
-    fn resize(&mut self, extent: usize, t: f64) {
-        let share = self.workload.regions[extent].growth.share_at(t);
-        let wanted = (share * self.pages.extents[extent].pages as f64).round() as u64;
-        while self.pages.extents[extent].allocated > wanted {
-            self.free_oldest(extent);
+    /// Allocates and frees pages until each region has the size of the time. Regions that grow take turns, so that none
+    /// has the fast node first.
+    fn resize(&mut self, t: f64) {
+        let extents = self.pages.extents.len();
+        let mut wanted = vec![0; extents];
+        let mut turn = vec![0; extents];
+        for extent in 0..extents {
+            let share = self.workload.regions[extent].growth.share_at(t);
+            wanted[extent] = (share * self.pages.extents[extent].pages as f64).round() as u64;
+            while self.pages.extents[extent].allocated > wanted[extent] {
+                self.free_oldest(extent);
+            }
+            let more = wanted[extent] - self.pages.extents[extent].allocated;
+            turn[extent] = more.div_ceil(TURNS);
         }
-        while self.pages.extents[extent].allocated < wanted {
-            if !self.allocate_next(extent) {
-                break;
+        for _ in 0..TURNS {
+            for extent in 0..extents {
+                let allocated = self.pages.extents[extent].allocated;
+                for _ in 0..turn[extent].min(wanted[extent] - allocated) {
+                    if !self.allocate_next(extent) {
+                        break;
+                    }
+                }
             }
         }
     }

@@ -71,6 +71,9 @@ struct Kswapd {
     lru: Lru,
     /// Time that it has left, or has used too much.
     budget_ns: f64,
+    /// Runs in a row that freed next to nothing, and the interval until which it has given up.
+    failures: u32,
+    rests_until: usize,
 }
 
 /// A workload on a host under a policy.

@@ -8,6 +8,12 @@ use crate::workload::PageKind;
 
 /// Pages that a thread reclaims before it allocates (`SWAP_CLUSTER_MAX`).
 const DIRECT: u64 = 32;
+/// After so many runs without success kswapd gives up (`MAX_RECLAIM_RETRIES`), ...
+const MOST_FAILURES: u32 = 16;
+/// ... and TPP's patches let it try again after 10 s. Linux would wait for a thread to reclaim first.
+const RETRY_S: f64 = 10.0;
+/// A run has no success if it frees less than one of so many pages that it looks at. Linux: if it frees none.
+const FEW: u64 = 256;
 
 impl Simulation<'_> {
     /// Lets each node's kswapd run for a while.
@@ -20,7 +26,11 @@ impl Simulation<'_> {
             let kswapd = &mut self.kswapd[tier as usize];
             kswapd.budget_ns = (kswapd.budget_ns + ns).min(ns);
             kswapd.lru.begin();
-            while self.kswapd[tier as usize].awake && self.kswapd[tier as usize].budget_ns > 0.0 {
+            if !kswapd.awake || kswapd.rests_until > self.pages.now {
+                continue;
+            }
+            let (mut looked, before) = (0_u64, self.free(tier));
+            while self.kswapd[tier as usize].budget_ns > 0.0 {
                 if self.free(tier) >= stop {
                     self.kswapd[tier as usize].awake = false;
                     break;
@@ -28,8 +38,26 @@ impl Simulation<'_> {
                 let Some(ns) = self.reclaim_one(tier, true) else {
                     break;
                 };
+                looked += 1;
                 self.kswapd[tier as usize].budget_ns -= ns;
             }
+            let freed = self.free(tier).saturating_sub(before);
+            self.rest_after(tier, freed, looked);
+        }
+    }
+
+    /// Gives up for a while where almost every page is hot.
+    fn rest_after(&mut self, tier: Tier, freed: u64, looked: u64) {
+        let wait = (RETRY_S / self.options.interval_s).ceil() as usize;
+        let (awake, now) = (self.kswapd[tier as usize].awake, self.pages.now);
+        let kswapd = &mut self.kswapd[tier as usize];
+        if !awake || freed * FEW > looked {
+            kswapd.failures = 0;
+            return;
+        }
+        kswapd.failures += 1;
+        if kswapd.failures == MOST_FAILURES {
+            (kswapd.failures, kswapd.rests_until) = (0, now + wait);
         }
     }
 
