@@ -41,6 +41,7 @@ use weir_lab::fit::Fit;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
+use weir_steer::tier::Simulate;
 
 use cli::{Cli, Verb};
 use context::{Context, say};
@@ -141,6 +142,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
         (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
         (Ok(Verb::Steer(args)), _) => verbs::steer::resume(&args, context, run),
+        (Ok(Verb::Tier(args)), _) => verbs::tier::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Interplay(args)), _) => {
             verbs::interplay::resume(&args, context, run, storage.wish())
@@ -156,7 +158,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Reproduce::VERB
             | Vary::VERB
             | Fit::VERB
-            | Regulate::VERB,
+            | Regulate::VERB
+            | Simulate::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

@@ -21,6 +21,7 @@ use weir_model::frame::{Frame, with_prefix};
 
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::study::Regulate;
+use weir_steer::tier::{Simulate, Simulated};
 
 use crate::context::{Context, Format};
 use crate::driver::Job;
@@ -71,6 +72,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
+    Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
