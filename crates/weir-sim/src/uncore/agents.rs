@@ -232,10 +232,7 @@ impl Uncore {
 
     /// Wakes a thread at `time`.
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
-        let from = Sender { thread, core: 0 };
-        let place = Place { tier: 0, line: 0 };
-        let request = Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, time);
-        let id = self.pool.insert(request);
+        let id = self.pool.insert_wake(thread);
         self.wheel.push(time, id, &mut self.pool);
     }
 
