@@ -44,6 +44,10 @@ impl Ooo {
 
     /// Lets stores leave whose line has arrived, and requests the lines of the others.
     pub(super) fn drain_stores(&mut self) {
+        // An outstanding line enters no cache before it arrives, so the oldest store still waits.
+        if self.awaited.is_some() {
+            return self.ask_ahead();
+        }
         let mut lost = false;
         while let Some(&store) = self.stores.front()
             && self.is_senior(&store)
@@ -77,6 +81,7 @@ impl Ooo {
             return true;
         }
         if self.flights.find(line).is_some() {
+            self.awaited = Some(line);
             return false;
         }
         if !self.caches.find_l2(line) {
