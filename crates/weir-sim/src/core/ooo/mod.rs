@@ -170,6 +170,8 @@ pub struct Ooo {
     asked: usize,
     /// The line that the oldest of them waits for, if it is outstanding.
     awaited: Option<u64>,
+    /// A line that a store needs and that is neither in a cache nor outstanding.
+    absent: Option<u64>,
     /// The number of the instruction that is the next mispredicted branch in a load's slice.
     branch_at: f64,
     /// The load for which a mispredicted branch waits, and the extra time after it.
@@ -230,6 +232,7 @@ impl Ooo {
             store_entries: 0,
             asked: 0,
             awaited: None,
+            absent: None,
             branch_at: f64::INFINITY,
             branch: None,
             known: 0,
@@ -356,6 +359,9 @@ impl Ooo {
             after_llc: 0,
         };
         let slot = self.flights.insert(line, flight)?;
+        if self.absent == Some(line) {
+            self.absent = None;
+        }
         self.asks.push(Ask {
             slot: slot as u64,
             place: self.script.place(line & !stores::PAST_CACHES),
