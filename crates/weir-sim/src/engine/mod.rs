@@ -148,7 +148,7 @@ impl Engine {
 
     /// The event wakes a thread; numbers after the threads are the accelerator, then the storage devices, and
     /// last the page copies.
-    #[inline(never)]
+    #[inline(always)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
             Some(thread) => {

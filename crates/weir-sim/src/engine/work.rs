@@ -16,6 +16,7 @@ impl Engine {
     }
 
     /// The line in a slot will arrive at the core at `at`.
+    #[inline(always)]
     pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
         let thread = &mut self.threads[t];
         if let Some(core) = &mut thread.ooo {
@@ -119,7 +120,7 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
 }
 
 /// Sends a request of a core.
-#[inline]
+#[inline(always)]
 fn send(uncore: &mut Uncore, from: Sender, ask: &Ask) -> Taken {
     let residence = if ask.cached {
         Residence::Cached

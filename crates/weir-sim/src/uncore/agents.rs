@@ -231,6 +231,7 @@ impl Uncore {
     }
 
     /// Wakes a thread at `time`.
+    #[inline]
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
         let id = self.pool.insert_wake(thread);
         self.wheel.push(time, id, &mut self.pool);
