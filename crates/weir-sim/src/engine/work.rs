@@ -15,8 +15,9 @@ impl Engine {
         self.run_work(t, time, until);
     }
 
-    /// The line in a slot will arrive at the core at `at`.
-    #[inline(always)]
+    /// The line in a slot will arrive at the core at `at`. Not inlined, so that the loop of events keeps its values
+    /// in registers.
+    #[inline(never)]
     pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
         let thread = &mut self.threads[t];
         if let Some(core) = &mut thread.ooo {

@@ -231,7 +231,7 @@ impl Uncore {
     }
 
     /// Wakes a thread at `time`.
-    #[inline]
+    #[inline(always)]
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
         let id = self.pool.insert_wake(thread);
         self.wheel.push(time, id, &mut self.pool);
@@ -350,7 +350,7 @@ impl Uncore {
     }
 
     /// The request that has waited longest gets the entry that became free.
-    #[inline]
+    #[inline(always)]
     fn admit_next(&mut self, slice: u16, now: Ps) -> Taken {
         let slice = &mut self.slices[slice as usize];
         let queued = slice.queued();
@@ -360,7 +360,7 @@ impl Uncore {
     }
 
     /// A waiting request gets its entry; the ingress queue has `fewer` requests than before.
-    #[inline]
+    #[inline(always)]
     fn admit_from_line(&mut self, next: RequestId, fewer: bool, now: Ps) -> Taken {
         let request = &self.pool[next];
         let kind = request.kind;
