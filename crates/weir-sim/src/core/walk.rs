@@ -302,6 +302,18 @@ impl Walk {
     /// The place of the line `offset` of the working set.
     #[inline]
     pub fn place_of_offset(&self, offset: u64) -> Place {
+        if let (None, [only]) = (self.moved.get(), self.regions.as_slice()) {
+            return Place {
+                tier: only.tier,
+                line: only.first + offset,
+            };
+        }
+        self.place_among(offset)
+    }
+
+    /// The same if there are several regions, or pages have moved.
+    #[inline(never)]
+    fn place_among(&self, offset: u64) -> Place {
         if let Some(moved) = self.moved.get()
             && let Some(page) = moved.place(offset >> self.page_shift)
         {

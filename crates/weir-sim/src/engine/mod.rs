@@ -148,7 +148,7 @@ impl Engine {
 
     /// The event wakes a thread; numbers after the threads are the accelerator, then the storage devices, and
     /// last the page copies.
-    #[inline(never)]
+    #[inline(always)]
     fn wake(&mut self, t: usize, time: Ps) {
         match self.threads.get_mut(t) {
             Some(thread) => {
@@ -371,22 +371,34 @@ impl Engine {
     /// A line arrived in the core's caches.
     #[inline]
     fn filled(&mut self, t: usize, request: &Request, at: Ps) {
-        let thread = &self.threads[t];
+        let thread = &mut self.threads[t];
+        let counts = &mut self.uncore.pmu.cores[t];
         // A prefetched line: an early one is found in L2, a late one in a fill buffer.
+        if thread.is_plain {
+            let early = request.index >= thread.reach();
+            counts.filled(request.kind, early, request.issued, at);
+            thread.outstanding -= 1;
+            thread.window.complete(request.index);
+            thread.progress.accesses += 1;
+            return pump_stream(thread, t, &mut self.uncore, &self.params, at);
+        }
         let reached = match &thread.program {
-            Some(program) if !thread.is_plain => program.reached(),
-            _ => thread.reach(),
+            Some(program) => program.reached(),
+            None => thread.reach(),
         };
         let early = request.index >= reached;
-        self.uncore.pmu.cores[t].filled(request.kind, early, request.issued, at);
-        if !thread.is_plain {
-            match thread.style {
-                Style::Stream => {}
-                Style::Work => return self.filled_work(t, request.index, at),
-                _ => return self.filled_other(t, request.index, request.place(), at),
-            }
-            self.displace(t, request.index, request.place(), at);
+        counts.filled(request.kind, early, request.issued, at);
+        match thread.style {
+            Style::Stream => self.filled_stream(t, request, at),
+            Style::Work => self.filled_work(t, request.index, at),
+            _ => self.filled_other(t, request.index, request.place(), at),
         }
+    }
+
+    /// The same for a stream whose lines displace others, or which the last-level cache may answer.
+    #[inline(never)]
+    fn filled_stream(&mut self, t: usize, request: &Request, at: Ps) {
+        self.displace(t, request.index, request.place(), at);
         let thread = &mut self.threads[t];
         if self.uncore.keeps_lines() && thread.allocated == 0 && request.waits_for_tier() {
             // It was issued as soon as a line that the last-level cache has.
@@ -399,7 +411,7 @@ impl Engine {
     }
 
     /// The effects in the caches when a line of a stream arrives.
-    #[inline(never)]
+    #[inline(always)]
     fn displace(&mut self, t: usize, index: u64, place: Place, at: Ps) {
         match self.threads[t].op {
             Op::Ld => self.leave_private(t, index, place, false, at),

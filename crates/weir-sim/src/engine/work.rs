@@ -15,28 +15,29 @@ impl Engine {
         self.run_work(t, time, until);
     }
 
-    /// The line in a slot will arrive at the core at `at`.
+    /// The line in a slot will arrive at the core at `at`. Not inlined, so that the loop of events keeps its values
+    /// in registers.
+    #[inline(never)]
     pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
-        if let Some(core) = &mut self.threads[t].ooo {
+        let thread = &mut self.threads[t];
+        if let Some(core) = &mut thread.ooo {
             core.arrives(slot, at);
         }
-        self.wake_work(t, at);
+        if at < thread.wakes {
+            thread.wakes = at;
+            self.uncore.wake_at(t as u16, at);
+        }
     }
 
     /// The uncore has accepted a write-back.
     pub(super) fn write_back_taken_work(&mut self, t: usize, at: Ps) {
-        if let Some(core) = &mut self.threads[t].ooo {
+        let thread = &mut self.threads[t];
+        if let Some(core) = &mut thread.ooo {
             core.freed(at);
         }
-        self.wake_work(t, at);
-    }
-
-    /// Schedules a core to continue at `time`.
-    fn wake_work(&mut self, t: usize, time: Ps) {
-        let thread = &mut self.threads[t];
-        if time < thread.wakes {
-            thread.wakes = time;
-            self.uncore.wake_at(t as u16, time);
+        if at < thread.wakes {
+            thread.wakes = at;
+            self.uncore.wake_at(t as u16, at);
         }
     }
 
@@ -73,10 +74,13 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     core.write_backs = thread.write_backs + core.throttle.write_backs();
     core.held_back = uncore.distressed();
     let wake = core.advance(until);
-    for request in core.joined.drain(..) {
-        // The prefetch has an entry of the Table of Requests; only the core's counters see this one.
-        let (from, to) = (request.from, request.to);
-        uncore.pmu.cores[t].filled(request.kind, false, from, to);
+    // There rarely is one, and a look whether there is costs less than to drain nothing.
+    if !core.joined.is_empty() {
+        for request in core.joined.drain(..) {
+            // The prefetch has an entry of the Table of Requests; only the core's counters see this one.
+            let (from, to) = (request.from, request.to);
+            uncore.pmu.cores[t].filled(request.kind, false, from, to);
+        }
     }
     let from = Sender {
         thread: t as u16,
@@ -85,10 +89,11 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     let allocated = thread.allocated;
     if allocated == 0 && core.throttle.is_empty() {
         // No allocation limits them, so they need no queue.
-        for n in 0..core.asks.len() {
-            let ask = core.asks[n];
-            core.throttle.pass(&ask);
-            let taken = send(uncore, from, &ask);
+        if let Some(last) = core.asks.last() {
+            core.throttle.pass(last);
+        }
+        for ask in &core.asks {
+            let taken = send(uncore, from, ask);
             count(
                 &mut thread.unobserved,
                 &mut thread.write_backs,
@@ -116,7 +121,7 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
 }
 
 /// Sends a request of a core.
-#[inline]
+#[inline(always)]
 fn send(uncore: &mut Uncore, from: Sender, ask: &Ask) -> Taken {
     let residence = if ask.cached {
         Residence::Cached

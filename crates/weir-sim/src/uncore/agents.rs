@@ -231,11 +231,9 @@ impl Uncore {
     }
 
     /// Wakes a thread at `time`.
+    #[inline(always)]
     pub fn wake_at(&mut self, thread: u16, time: Ps) {
-        let from = Sender { thread, core: 0 };
-        let place = Place { tier: 0, line: 0 };
-        let request = Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, time);
-        let id = self.pool.insert(request);
+        let id = self.pool.insert_wake(thread);
         self.wheel.push(time, id, &mut self.pool);
     }
 
@@ -352,7 +350,7 @@ impl Uncore {
     }
 
     /// The request that has waited longest gets the entry that became free.
-    #[inline]
+    #[inline(always)]
     fn admit_next(&mut self, slice: u16, now: Ps) -> Taken {
         let slice = &mut self.slices[slice as usize];
         let queued = slice.queued();
@@ -362,7 +360,7 @@ impl Uncore {
     }
 
     /// A waiting request gets its entry; the ingress queue has `fewer` requests than before.
-    #[inline]
+    #[inline(always)]
     fn admit_from_line(&mut self, next: RequestId, fewer: bool, now: Ps) -> Taken {
         let request = &self.pool[next];
         let kind = request.kind;

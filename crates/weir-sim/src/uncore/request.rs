@@ -204,6 +204,26 @@ impl Pool {
         }
     }
 
+    /// Adds an event that wakes a thread. Of a place that held a request before, only what such an event needs is
+    /// written.
+    #[inline]
+    pub fn insert_wake(&mut self, thread: u16) -> RequestId {
+        let id = self.free;
+        match self.requests.get_mut(id as usize) {
+            Some(place) => {
+                self.free = place.next;
+                place.thread = thread;
+                place.stage = Stage::Wakes;
+                id
+            }
+            None => {
+                let from = Sender { thread, core: 0 };
+                let place = Place { tier: 0, line: 0 };
+                self.insert(Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, 0))
+            }
+        }
+    }
+
     /// Every outstanding request.
     pub fn iter(&self) -> impl Iterator<Item = &Request> {
         let mut in_flight = vec![true; self.requests.len()];

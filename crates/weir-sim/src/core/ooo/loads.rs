@@ -97,8 +97,7 @@ impl Ooo {
 
     /// A load needs the entry of its page: the walk is a load of the line that has it. The upper levels of the
     /// tables are in the caches of the walker.
-    fn walk(&mut self, number: u64, load: &Load) {
-        let table = load.table;
+    fn walk(&mut self, number: u64, table: u64, cached: u32) {
         let here = if self.caches.find_l1(table, false) {
             self.params.l1_hit
         } else if let Some(slot) = self.flights.find(table) {
@@ -108,7 +107,7 @@ impl Ooo {
             self.fill_l1(table, false);
             self.params.l2_hit
         } else if self.has_fill_buffer() && self.has_super_queue() {
-            if let Some(slot) = self.send(table, Kind::Drd, load.table_cached, true) {
+            if let Some(slot) = self.send(table, Kind::Drd, cached, true) {
                 self.wait_for(number, slot, missed(self.flights[slot].cached));
             }
             return;
@@ -124,7 +123,7 @@ impl Ooo {
     pub(super) fn start_load(&mut self, number: u64) {
         let load = *self.load_mut(number);
         if load.table != 0 {
-            return self.walk(number, &load);
+            return self.walk(number, load.table, load.table_cached);
         }
         let line = load.line;
         if self.caches.find_l1(line, false) {

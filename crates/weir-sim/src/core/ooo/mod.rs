@@ -168,6 +168,10 @@ pub struct Ooo {
     stores: VecDeque<Store>,
     store_entries: u32,
     asked: usize,
+    /// The line that the oldest of them waits for, if it is outstanding.
+    awaited: Option<u64>,
+    /// A line that a store needs and that is neither in a cache nor outstanding.
+    absent: Option<u64>,
     /// The number of the instruction that is the next mispredicted branch in a load's slice.
     branch_at: f64,
     /// The load for which a mispredicted branch waits, and the extra time after it.
@@ -227,6 +231,8 @@ impl Ooo {
             stores: VecDeque::new(),
             store_entries: 0,
             asked: 0,
+            awaited: None,
+            absent: None,
             branch_at: f64::INFINITY,
             branch: None,
             known: 0,
@@ -353,6 +359,9 @@ impl Ooo {
             after_llc: 0,
         };
         let slot = self.flights.insert(line, flight)?;
+        if self.absent == Some(line) {
+            self.absent = None;
+        }
         self.asks.push(Ask {
             slot: slot as u64,
             place: self.script.place(line & !stores::PAST_CACHES),
@@ -366,6 +375,9 @@ impl Ooo {
     /// A line has arrived.
     fn arrive(&mut self, slot: usize) {
         let (line, flight) = self.flights.remove(slot);
+        if self.awaited == Some(line) {
+            self.awaited = None;
+        }
         match flight.kind {
             Kind::Wcilf => return self.after_free(),
             Kind::LlcPref => return self.streamer.fill_llc(line),

@@ -169,6 +169,7 @@ impl Script {
 
     /// The place of a line. Page tables have no memory of their own here: a line of theirs is where a line of
     /// the pages is whose entries it has, since the kernel takes both from the same nodes.
+    #[inline(always)]
     pub fn place(&self, line: u64) -> Place {
         let line = match line.checked_sub(self.tables) {
             Some(table) => table << self.table_bits | rng::mix(table) >> (64 - self.table_bits),

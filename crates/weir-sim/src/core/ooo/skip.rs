@@ -60,6 +60,8 @@ impl Ooo {
             return false;
         }
         let after = self.script.phase();
+        // The other caches may have these lines.
+        (self.awaited, self.absent) = (None, None);
         self.kept.caches.resize_with(rates.len(), || None);
         match self.kept.caches[after].take() {
             Some(caches) => {

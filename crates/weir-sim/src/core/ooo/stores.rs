@@ -44,6 +44,16 @@ impl Ooo {
 
     /// Lets stores leave whose line has arrived, and requests the lines of the others.
     pub(super) fn drain_stores(&mut self) {
+        // An outstanding line enters no cache before it arrives, so the oldest store still waits.
+        if self.awaited.is_none() {
+            self.let_leave();
+        }
+        self.ask_ahead();
+    }
+
+    /// Lets stores leave whose line has arrived.
+    #[inline(always)]
+    fn let_leave(&mut self) {
         let mut lost = false;
         while let Some(&store) = self.stores.front()
             && self.is_senior(&store)
@@ -68,7 +78,6 @@ impl Ooo {
             // Its line came and was evicted again: it is requested once more.
             self.asked = 0;
         }
-        self.ask_ahead();
     }
 
     /// Writes to a line if the core has it. If the core does not wait for it either, the line is lost.
@@ -77,6 +86,7 @@ impl Ooo {
             return true;
         }
         if self.flights.find(line).is_some() {
+            self.awaited = Some(line);
             return false;
         }
         if !self.caches.find_l2(line) {
@@ -88,10 +98,15 @@ impl Ooo {
     }
 
     /// Requests the lines of stores that may leave next.
+    #[inline(always)]
     fn ask_ahead(&mut self) {
         while let Some(&store) = self.stores.get(self.asked)
             && self.is_senior(&store)
         {
+            let is_free = self.has_fill_buffer() && self.has_super_queue();
+            if self.absent == Some(store.line) && !is_free && !store.non_temporal {
+                return;
+            }
             let there = store.non_temporal || self.caches.has(store.line);
             if !there {
                 match self.flights.find(store.line) {
@@ -99,11 +114,15 @@ impl Ooo {
                     Some(slot) if self.has_fill_buffer() && self.may_join(slot) => {
                         self.join(slot, Kind::Rfo);
                     }
-                    None if self.has_fill_buffer() && self.has_super_queue() => {
+                    None if is_free => {
                         self.send(store.line, Kind::Rfo, store.cached, true);
                         self.stream(store.line, store.end, store.cached, Kind::RfoPref);
                     }
-                    _ => return,
+                    None => {
+                        self.absent = Some(store.line);
+                        return;
+                    }
+                    Some(_) => return,
                 }
             }
             self.asked += 1;

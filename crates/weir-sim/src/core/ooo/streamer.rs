@@ -69,11 +69,16 @@ impl Streamer {
         self.distance = distance;
     }
 
+    /// Whether it may follow a run in a page. The compiler makes one comparison of it.
+    #[inline(always)]
+    fn may_follow(&self, page: u64) -> bool {
+        (self.prints.iter()).fold(false, |found, &print| found | (print == page as u16))
+    }
+
     /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
     fn run_of(&mut self, page: u64) -> Option<usize> {
-        // The compiler makes one comparison of it.
-        if !(self.prints.iter()).fold(false, |found, &print| found | (print == page as u16)) {
+        if !self.may_follow(page) {
             return None;
         }
         let is_it = |run: &Run| run.seen > 0 && run.last >> PAGE_BITS == page;
@@ -146,6 +151,9 @@ impl Streamer {
     /// The lines of a line's page that it brought into the last-level cache alone, if it follows a run there.
     fn in_llc(&mut self, line: u64) -> Option<&mut u64> {
         let page = line >> PAGE_BITS;
+        if !self.may_follow(page) {
+            return None;
+        }
         let is_there = |&slot: &usize| {
             let run = &self.runs[slot];
             run.seen > 0 && run.last >> PAGE_BITS == page

@@ -27,14 +27,21 @@ pub struct SuperQueueEntry {
     pub after_llc: Ps,
 }
 
+/// A slot of the queue.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    line: u64,
+    flight: SuperQueueEntry,
+    /// The next slot of its list.
+    after: u16,
+}
+
 /// All outstanding lines.
 #[derive(Debug)]
 pub struct SuperQueue {
-    lines: Vec<u64>,
-    flights: Vec<SuperQueueEntry>,
-    /// The first slot of each list, and the one after each slot.
+    slots: Vec<Slot>,
+    /// The first slot of each list.
     first: [u16; LISTS],
-    after: Vec<u16>,
     /// One bit for each free slot.
     free: Vec<u64>,
     /// Their number, without those that go to the last-level cache alone.
@@ -48,20 +55,22 @@ pub struct SuperQueue {
 impl SuperQueue {
     /// An empty queue with `room` entries.
     pub fn new(room: u32) -> Self {
-        let idle = SuperQueueEntry {
-            kind: Kind::Drd,
-            cached: false,
-            fill_buffer: false,
-            level: 0,
-            loads: NONE,
-            after_llc: 0,
+        let idle = Slot {
+            line: 0,
+            flight: SuperQueueEntry {
+                kind: Kind::Drd,
+                cached: false,
+                fill_buffer: false,
+                level: 0,
+                loads: NONE,
+                after_llc: 0,
+            },
+            after: END,
         };
         let room = room as usize;
         Self {
-            lines: vec![0; room],
-            flights: vec![idle; room],
+            slots: vec![idle; room],
             first: [END; LISTS],
-            after: vec![END; room],
             free: (0..room.div_ceil(64))
                 .map(|word| u64::MAX >> (64 - (room - word * 64).min(64)))
                 .collect(),
@@ -81,10 +90,11 @@ impl SuperQueue {
     pub fn find(&self, line: u64) -> Option<usize> {
         let mut slot = self.first[Self::list(line)];
         while slot != END {
-            if self.lines[slot as usize] == line {
+            let here = &self.slots[slot as usize];
+            if here.line == line {
                 return Some(slot as usize);
             }
-            slot = self.after[slot as usize];
+            slot = here.after;
         }
         None
     }
@@ -95,9 +105,12 @@ impl SuperQueue {
         let slot = word * 64 + self.free[word].trailing_zeros() as usize;
         self.free[word] &= self.free[word] - 1;
         let first = &mut self.first[Self::list(line)];
-        self.after[slot] = std::mem::replace(first, slot as u16);
-        self.lines[slot] = line;
-        self.flights[slot] = flight;
+        let after = std::mem::replace(first, slot as u16);
+        self.slots[slot] = Slot {
+            line,
+            flight,
+            after,
+        };
         match flight.kind {
             Kind::LlcPref => self.to_llc += 1,
             _ => self.count += 1,
@@ -108,16 +121,20 @@ impl SuperQueue {
 
     /// The line in a slot has arrived.
     pub fn remove(&mut self, slot: usize) -> (u64, SuperQueueEntry) {
-        let (line, flight, after) = (self.lines[slot], self.flights[slot], self.after[slot]);
+        let Slot {
+            line,
+            flight,
+            after,
+        } = self.slots[slot];
         let first = &mut self.first[Self::list(line)];
         if usize::from(*first) == slot {
             *first = after;
         } else {
             let mut before = usize::from(*first);
-            while usize::from(self.after[before]) != slot {
-                before = usize::from(self.after[before]);
+            while usize::from(self.slots[before].after) != slot {
+                before = usize::from(self.slots[before].after);
             }
-            self.after[before] = after;
+            self.slots[before].after = after;
         }
         self.free[slot / 64] |= 1 << (slot % 64);
         match flight.kind {
@@ -131,7 +148,7 @@ impl SuperQueue {
     /// Lets a line fill L1 too, for a request of this kind at `now`. A line on its way to the last-level cache
     /// alone comes to L2 as well, and has an entry from now on: the request for it waits at the slice.
     pub fn join(&mut self, slot: usize, kind: Kind, now: Ps) {
-        let flight = &mut self.flights[slot];
+        let flight = &mut self.slots[slot].flight;
         if flight.kind == Kind::LlcPref {
             flight.kind = kind;
             flight.after_llc = now;
@@ -146,12 +163,12 @@ impl SuperQueue {
 impl std::ops::Index<usize> for SuperQueue {
     type Output = SuperQueueEntry;
     fn index(&self, slot: usize) -> &SuperQueueEntry {
-        &self.flights[slot]
+        &self.slots[slot].flight
     }
 }
 
 impl std::ops::IndexMut<usize> for SuperQueue {
     fn index_mut(&mut self, slot: usize) -> &mut SuperQueueEntry {
-        &mut self.flights[slot]
+        &mut self.slots[slot].flight
     }
 }
