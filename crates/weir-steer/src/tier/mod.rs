@@ -5,6 +5,7 @@
 mod curves;
 mod document;
 mod play;
+pub mod published;
 mod study;
 
 pub use curves::curves;

@@ -180,6 +180,8 @@ impl Outcome for Simulated {
                 all.push(Verdict::new(Severity::Doubt, policy.policy.as_str(), text));
             }
         }
+        let again = "candidates for promotion that had been demoted before";
+        all.push(note("again", again.into()));
         all.push(note("assumed", self.assumed.clone()));
         all
     }
@@ -202,13 +204,13 @@ impl Outcome for Simulated {
                 format!("Run time against all memory in {}: {what}", self.fast),
                 vec![
                     col("policy"),
-                    col("vs_all_local_pct").head("vs all-local").signed(),
+                    col("vs_all_local_pct").head("slower").signed(),
                     col("settled_vs_all_local_pct").head("settled").signed(),
                     col("settled_local_pct").head("local"),
                     col("promoted_pages").head("promoted"),
                     col("demoted_pages").head("demoted"),
-                    col("hint_faults").head("hint faults"),
-                    col("ping_pong_pct").head("ping-pong"),
+                    col("hint_faults").head("faults"),
+                    col("ping_pong_pct").head("again"),
                     col("swapped_pages").head("swapped"),
                 ],
             ),
