@@ -101,12 +101,14 @@ impl Lru {
     }
 
     /// Looks at a page of the inactive list: the page if it is to be evicted, and how many pages were looked at. None if
-    /// there is no page to look at. Without `anon` only file pages are.
+    /// there is no page to look at. Without `anon` only file pages are; a thread
+    /// that waits is `urgent`.
     pub(crate) fn look(
         &mut self,
         pages: &mut Pages,
         tier: Tier,
         anon: bool,
+        urgent: bool,
         draws: &mut Draws,
     ) -> Option<(Option<Found>, u32)> {
         let at = At::from(tier);
@@ -128,6 +130,10 @@ impl Lru {
         };
         looked += 1;
         let Found { extent, page } = found;
+        // Touches are known by interval: a page whose bit was cleared in this one had no time to be touched.
+        if pages.age(page) == 0 && !urgent {
+            return Some((None, looked));
+        }
         let evicted = match pages.test_and_clear(extent, page, draws) {
             // As `page_check_references`: touched once is remembered, touched again is active.
             true if pages.has(page, REFERENCED) => {

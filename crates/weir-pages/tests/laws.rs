@@ -289,6 +289,8 @@ fn an_interleaving_places_pages_by_its_weights() {
 #[test]
 fn a_hot_set_larger_than_the_fast_node_goes_back_and_forth() {
     let mut workload = cache(400, 400);
+    // Each page is touched every few seconds: all of them are hot, and not all at every look.
+    workload.stalled = 0.001;
     for region in &mut workload.regions {
         region.bands = vec![Band {
             pages: 1.0,

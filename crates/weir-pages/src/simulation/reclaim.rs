@@ -86,7 +86,8 @@ impl Simulation<'_> {
         let demotes = tier == Tier::Fast && self.policy.demotes();
         let anon = demotes || self.host.swap;
         let lru = &mut self.kswapd[tier as usize].lru;
-        let (found, looked) = lru.look(&mut self.pages, tier, anon, &mut self.draws)?;
+        let (found, looked) =
+            lru.look(&mut self.pages, tier, anon, !background, &mut self.draws)?;
         let costs = self.host.costs;
         let mut ns = costs.lru_scan.get() * f64::from(looked);
         if let Some(Found { extent, page }) = found {
