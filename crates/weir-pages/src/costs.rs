@@ -21,7 +21,7 @@ pub struct Costs {
     pub shootdown: Nanos,
     /// Copying 4 KiB in the thread that moves a page, at about 8 GB/s of a single core. Assumed, 300 to 800 ns.
     pub copy_4k: Nanos,
-    /// Looking at a page on an LRU list: reverse map, accessed bit. Assumed, 200 ns to 1 µs.
+    /// Looking at a page on an LRU list: reverse map, accessed bit. Assumed, 50 to 300 ns.
     pub lru_scan: Nanos,
     /// Writing a page of 4 KiB to swap: the write of an SSD (TPP Fig 2). Range 10 to 40 µs.
     pub swap_out: Nanos,
@@ -37,7 +37,7 @@ impl Default for Costs {
             migrate: Nanos(2500.0),
             shootdown: Nanos(60.0),
             copy_4k: Nanos(500.0),
-            lru_scan: Nanos(500.0),
+            lru_scan: Nanos(120.0),
             swap_out: Nanos(20_000.0),
             swap_in: Nanos(25_000.0),
         }

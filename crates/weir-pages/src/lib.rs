@@ -8,6 +8,9 @@
 //! process, so hint faults and accessed bits are drawn when they are needed; the cost is of pages that move or are looked
 //! at. A page takes three bytes.
 
+/// The version of what is simulated. It is raised when the same workload, machine and seed give another result.
+pub const VERSION: u32 = 1;
+
 pub mod costs;
 mod counters;
 mod error;

@@ -128,6 +128,9 @@ pub(crate) struct Pages {
     pub(crate) now: usize,
 }
 
+// A terabyte of pages of 4 KiB fits into 2 GB.
+const _: () = assert!(Pages::BYTES_A_PAGE <= 7);
+
 impl Pages {
     /// Pages of a workload, none of them allocated.
     pub(crate) fn new(workload: &PagedWorkload) -> Self {

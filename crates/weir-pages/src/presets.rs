@@ -9,9 +9,9 @@ use crate::workload::{Band, Growth, PageKind, PagedWorkload, Region, zipf};
 
 /// What is assumed of every preset.
 pub const ASSUMED: &str = "28 threads that wait for memory in 25 % of their time (10 to 40) with 2 accesses at \
-                           once (1.5 to 4); 30 % of accesses write; a quarter of pages that are hot in a minute or two always hot (0.1 to 0.5), the others by chance; always hot pages by a Zipf law of exponent 0.9 (0.7 to \
-                           0.99), equally hot in files and in anonymous memory; a fifth of pages is warm; hot sets drift by a quarter \
-                           of a region in an hour (0 to 1); a start-up of minutes in place of hours";
+                           once (1.5 to 4); 30 % of accesses write; hot pages by a Zipf law of exponent 0.9 (0.7 to \
+                           0.99), equally hot in files and in anonymous memory; a fifth of pages is warm; a quarter of a hot set is \
+                           replaced in an hour (0 to 1); a start-up of minutes in place of hours";
 
 const THREADS: u32 = 28;
 const MLP: f64 = 2.0;
@@ -19,9 +19,6 @@ const STALLED: f64 = 0.25;
 const WRITES: f64 = 0.3;
 const EXPONENT: f64 = 0.9;
 const WARM: f64 = 0.2;
-/// Of pages that are hot in a minute or two, those that are always hot. Of Cache2 nearly twice as much is hot within 2 min
-/// as within 1 min (TPP §3.3 and §6.1.1), so these are few.
-const CORE: f64 = 0.25;
 const DRIFT_PER_HOUR: f64 = 0.25;
 /// A warm page is touched again within 10 min with 80 % (TPP §3.6, of Web).
 const WARM_EVERY_S: f64 = 373.0;
@@ -42,38 +39,22 @@ struct Part {
 }
 
 impl Part {
-    /// The share of pages that is always hot.
+    /// The share of pages that is always hot: what warm pages add to those touched in the time is taken off.
     fn always_hot(&self) -> f64 {
-        CORE * self.hot
-    }
-
-    /// The share of pages of which some are touched in any such time: the part that is, is what else is hot.
-    fn sometimes_hot(&self) -> f64 {
-        let touched = 1.0 - (-1.0_f64).exp();
-        ((self.hot - self.always_hot()) / touched).min(1.0 - self.always_hot())
+        let warm = WARM.min(1.0 - self.hot);
+        let touched = 1.0 - (-self.within_s / WARM_EVERY_S).exp();
+        (self.hot - warm * touched).max(0.01)
     }
 
     fn region(&self, all_hot: f64, total: f64) -> Region {
         let pages = self.memory * total / 4096.0;
-        let (hot, sometimes) = (self.always_hot(), self.sometimes_hot());
-        let warm = WARM.min(1.0 - hot - sometimes);
-        let cold = 1.0 - hot - sometimes - warm;
+        let (hot, warm) = (self.always_hot(), WARM.min(1.0 - self.hot));
+        let cold = 1.0 - hot - warm;
         let accesses = self.memory * hot / all_hot;
         let rarely = |share: f64, every: f64| share * pages / every / (ACCESSES_PER_S * accesses);
         let of_warm = rarely(warm, WARM_EVERY_S);
         let of_cold = rarely(cold, COLD_EVERY_S);
-        let of_sometimes = rarely(sometimes, self.within_s);
-        let mut bands = zipf(
-            hot,
-            1.0 - of_sometimes - of_warm - of_cold,
-            hot * pages,
-            EXPONENT,
-            6,
-        );
-        bands.push(Band {
-            pages: sometimes,
-            accesses: of_sometimes,
-        });
+        let mut bands = zipf(hot, 1.0 - of_warm - of_cold, hot * pages, EXPONENT, 6);
         bands.push(Band {
             pages: warm,
             accesses: of_warm,

@@ -94,8 +94,17 @@ pub struct Region {
     pub growth: Growth,
     /// How long a page lives until it is freed and another is allocated, in seconds; none where pages stay.
     pub lifetime_s: Option<f64>,
-    /// How fast pages pass from band to band: shares of the region in an hour.
+    /// How fast the hot set changes: the share of it that is replaced in an hour. Hot pages are those of bands that are
+    /// touched more often than the region's mean.
     pub drift_per_hour: f64,
+}
+
+impl Region {
+    /// The share of its pages that are touched more often than the mean.
+    pub(crate) fn hot_share(&self) -> f64 {
+        let hot = self.bands.iter().filter(|band| band.accesses > band.pages);
+        hot.map(|band| band.pages).sum()
+    }
 }
 
 /// A program, or a service of several.

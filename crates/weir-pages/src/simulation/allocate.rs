@@ -1,7 +1,7 @@
 //! Allocation: regions that grow, pages that live for a while, hot sets that drift.
 
 use super::Simulation;
-use crate::page::{ACCESSED, At, HINTED};
+use crate::page::{ACCESSED, At, HINTED, PENDING};
 use crate::tier::Tier;
 use crate::workload::PageKind;
 
@@ -68,9 +68,9 @@ impl Simulation<'_> {
     }
 
     fn drift(&mut self, extent: usize, seconds: f64) {
-        let per_hour = self.workload.regions[extent].drift_per_hour;
-        self.drifting[extent] +=
-            per_hour * self.pages.extents[extent].pages as f64 * seconds / 3600.0;
+        let region = &self.workload.regions[extent];
+        let hot = region.hot_share() * self.pages.extents[extent].pages as f64;
+        self.drifting[extent] += region.drift_per_hour * hot * seconds / 3600.0;
         let mut crossed = Vec::new();
         while self.drifting[extent] >= 1.0 {
             self.drifting[extent] -= 1.0;
@@ -78,7 +78,7 @@ impl Simulation<'_> {
         }
         for page in crossed {
             // Its next touch comes at another rate now.
-            if self.pages.has(page, HINTED) || self.pages.at(page) == At::Out {
+            if self.pages.has(page, HINTED | PENDING) || self.pages.at(page) == At::Out {
                 self.draw_touch(extent, page);
             }
         }

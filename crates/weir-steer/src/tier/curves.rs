@@ -30,10 +30,8 @@ pub fn curves(lab: &Lab<'_>, tiers: &[TierName; 2]) -> Result<[TierCurve; 2], La
         quick: true,
         ..Study::default()
     };
-    let points = lab.measure(study.plan(lab.topology())?, &[])?;
-    if lab.stopped() {
-        return Err(LabError::Stopped);
-    }
+    let done = lab.ask_all(&study.plan(lab.topology())?)?;
+    let points: Vec<Point> = done.into_iter().map(|done| done.point).collect();
     let [fast, slow] = tiers.each_ref().map(|tier| of_tier(&points, tier));
     Ok([fast?, slow?])
 }

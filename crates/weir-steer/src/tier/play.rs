@@ -66,6 +66,8 @@ pub struct Play {
     pub interval_s: f64,
     /// Latency under load of the fast and the slow tier.
     pub curves: [TierCurve; 2],
+    /// The version of the model of pages ([`weir_pages::VERSION`]): results of another are not taken from the store.
+    pub version: u32,
 }
 
 /// What happened.

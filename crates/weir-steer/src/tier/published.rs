@@ -53,6 +53,7 @@ impl Ask for Compared {
                 seconds: self.seconds,
                 interval_s: INTERVAL_S,
                 curves: curves.clone(),
+                version: weir_pages::VERSION,
             };
             let played = play.play(lab.seed(), &mut || !lab.stopped())?;
             Ok((policy.unwrap_or(LOCAL).to_owned(), played))

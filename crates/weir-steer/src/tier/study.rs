@@ -102,6 +102,7 @@ impl Study for Simulate {
             seconds: f64::from(self.seconds),
             interval_s: INTERVAL_S,
             curves: curves.clone(),
+            version: weir_pages::VERSION,
         };
         let plays: Vec<Play> = std::iter::once(None)
             .chain(self.policies.iter().map(Some))
