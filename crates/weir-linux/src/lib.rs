@@ -11,8 +11,8 @@
 //!   [`clock`] keep them on a core and time them; [`prefetch`] switches the prefetchers while they run;
 //!   [`micro`] has the loops of calibration; [`storage`] sends requests to a device with `fio`; [`resctrl`]
 //!   divides the last-level cache between tenants.
-//! - **Steering.** [`steer`] measures which tenants load which tier, limits tenants of this host, and
-//!   restores everything.
+//! - **Steering.** [`tiering`] counts what the kernel promotes and demotes. [`steer`] measures which tenants load which
+//!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
 //!
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
@@ -37,6 +37,7 @@ pub mod resctrl;
 pub mod root;
 pub mod steer;
 pub mod storage;
+pub mod tiering;
 pub mod topology;
 
 pub use machine::{LinuxTestbed, Options};

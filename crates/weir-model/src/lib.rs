@@ -70,6 +70,7 @@ pub mod scope;
 pub mod statistics;
 pub mod stop;
 pub mod tenant;
+pub mod tiering;
 pub mod toml;
 pub mod topology;
 pub mod units;

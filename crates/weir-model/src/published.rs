@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
         "caption.toml",
         include_str!("../../../published/caption.toml"),
     ),
+    ("tpp.toml", include_str!("../../../published/tpp.toml")),
     (
         "supmario.toml",
         include_str!("../../../published/supmario.toml"),

@@ -19,6 +19,7 @@
 //! | [`published`] | published figures of regulation, from the same experiments |
 //! | [`daemon`] | the loop of the daemon, which restores everything however it ends |
 //! | [`config`] | the steering file |
+//! | [`tier`] | policies of page placement side by side, on pages that are simulated |
 //! | [`log`], [`status`] | the decision log, a decision in words, and the status document |
 //!
 //! Time passes in the machine, and this crate writes nothing: the caller of a controller turns a decision
@@ -44,6 +45,7 @@ pub mod scenario_run;
 pub mod status;
 pub mod steered;
 pub mod study;
+pub mod tier;
 mod tuning;
 
 pub use controller::{Controller, Decision, Why};

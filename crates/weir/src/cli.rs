@@ -90,6 +90,8 @@ pub enum Verb {
     Tune(verbs::tune::Args),
     /// Protect the fast tier: limit the tenants that use the slow one.
     Steer(verbs::steer::Args),
+    /// Place pages on fast and slow tiers: compare policies on a model, or set the kernel's own.
+    Tier(verbs::tier::Args),
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -23,8 +23,10 @@ use weir_model::insight::SlowdownModel;
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
+use weir_steer::tier::Simulated;
 
 use crate::store::{RunId, RunLine};
+use crate::verbs::tier::Tiered;
 
 /// Declares documents: their kind, and what they have besides their kind and version.
 macro_rules! documents {
@@ -442,6 +444,8 @@ kinds! {
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
+    Of<Simulated> => "weir tier simulate",
+    Of<Tiered> => "weir tier run",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",

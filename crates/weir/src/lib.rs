@@ -41,6 +41,7 @@ use weir_lab::fit::Fit;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
+use weir_steer::tier::Simulate;
 
 use cli::{Cli, Verb};
 use context::{Context, say};
@@ -102,6 +103,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Predict(args) => verbs::predict::run(&args, &context),
         Verb::Tune(args) => verbs::tune::run(args, &context),
         Verb::Steer(args) => verbs::steer::run(&args, &context),
+        Verb::Tier(args) => verbs::tier::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context, resume),
@@ -140,6 +142,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
         (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
         (Ok(Verb::Steer(args)), _) => verbs::steer::resume(&args, context, run),
+        (Ok(Verb::Tier(args)), _) => verbs::tier::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Interplay(args)), _) => {
             verbs::interplay::resume(&args, context, run, storage.wish())
@@ -155,7 +158,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Reproduce::VERB
             | Vary::VERB
             | Fit::VERB
-            | Regulate::VERB,
+            | Regulate::VERB
+            | Simulate::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

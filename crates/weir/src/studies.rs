@@ -21,6 +21,7 @@ use weir_model::frame::{Frame, with_prefix};
 
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::study::Regulate;
+use weir_steer::tier::{Simulate, Simulated};
 
 use crate::context::{Context, Format};
 use crate::driver::Job;
@@ -30,6 +31,7 @@ use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
+use crate::verbs::tier::{self, Tiered};
 
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
 #[derive(Debug, Clone)]
@@ -70,6 +72,8 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
+    Reader::of::<Simulated>(Simulate::VERB),
+    Reader::of::<Tiered>(tier::RUN),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),

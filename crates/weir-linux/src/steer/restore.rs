@@ -17,11 +17,13 @@ use crate::register::Register;
 use crate::root::{Reading, Root};
 
 /// The folders of what is steered. A journal that names anything else is not replayed.
-const OURS: [&str; 4] = [
+const OURS: [&str; 6] = [
     "/sys/fs/cgroup/",
     "/sys/fs/resctrl/",
     "/sys/devices/system/cpu/",
     "/sys/kernel/mm/mempolicy/weighted_interleave/",
+    "/sys/kernel/mm/numa/",
+    "/proc/sys/kernel/numa_balancing",
 ];
 
 /// How often a folder is emptied before the attempt is given up: threads start while others leave.
@@ -307,8 +309,9 @@ pub(crate) fn is_register(path: &str) -> bool {
 }
 
 /// The inode number of the folder that a file is in. A register is in none: the file of its processor may be made again.
+/// Nor is a sysctl: the kernel gives `/proc/sys` new numbers whenever it has forgotten the old ones.
 pub(crate) fn folder_number(root: &Root, path: &str) -> Option<u64> {
-    match is_register(path) {
+    match is_register(path) || path.starts_with("/proc/sys/") {
         true => None,
         false => root.number_of(folder_of(path)),
     }

@@ -1,14 +1,15 @@
-//! Settings that a measurement changes: of the whole system the weights of interleaving and the clock of processors; for
-//! its own threads registers and resctrl groups. They are written through journals as all of steering is, so that `weir
+//! Settings that are changed for a time: of the whole system the weights of interleaving, the kernel's tiering and the
+//! clock of processors; for a run's own threads registers and resctrl groups. They are written through journals as all of steering is, so that `weir
 //! steer restore` restores them if a measurement was killed.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use weir_model::capability::Unavailable;
+use weir_model::tiering::KernelTiering;
 use weir_model::units::Gigahertz;
 
-use super::actuators::{KernelAccess, clock, weights};
+use super::actuators::{KernelAccess, clock, tiering, weights};
 use super::journal::Extent;
 use super::journalled_writes::JournalledWrites;
 use super::not_put_back::NotPutBack;
@@ -107,6 +108,14 @@ impl SystemSettings {
         })
     }
 
+    /// Sets the kernel's tiering, and returns all of its settings in force.
+    ///
+    /// # Errors
+    /// The kernel lacks a setting, or does not let this user change it. Those before the refused one stay.
+    pub fn set_tiering(&mut self, wanted: &KernelTiering) -> Result<KernelTiering, Unavailable> {
+        self.write(|access| tiering::set(access, wanted))
+    }
+
     /// Makes a change by the journal.
     pub(crate) fn write<T>(
         &self,
@@ -142,21 +151,37 @@ impl Drop for SystemSettings {
 
 #[cfg(test)]
 mod tests {
+    use weir_model::tiering::Balancing;
+    use weir_model::units::GbPerSec;
+
     use super::super::fake::{Life, Machine, Paper, differences};
     use super::*;
 
     const FOLDER: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+    const TIERING: KernelTiering = KernelTiering {
+        demotion: Some(true),
+        balancing: Some(Balancing::Tiering),
+        promote_limit: Some(GbPerSec(0.05)),
+    };
     const CLOCK: &str = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq";
 
-    /// Both settings, changed twice and in part restored.
+    const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+
+    /// All settings, changed twice and in part restored.
     fn change(machine: &Machine, life: &Life, paper: &Paper) -> Option<SystemSettings> {
         let root = machine.root(life);
         let opened = JournalledWrites::on(&root, Box::new(paper.held_by(life)));
         let mut held = SystemSettings::on(&root, opened.ok()?.0);
         held.set_weights(&[(0, 3), (1, 7)]).ok()?;
         held.set_clock(&[1, 2], Some(Gigahertz(1.2))).ok()?;
+        held.set_tiering(&TIERING).ok()?;
         held.set_clock(&[2], None).ok()?;
         held.set_weights(&[(1, 9)]).ok()?;
+        let faster = KernelTiering {
+            promote_limit: Some(GbPerSec(0.1)),
+            ..KernelTiering::default()
+        };
+        held.set_tiering(&faster).ok()?;
         held.set_clock(&[1], Some(Gigahertz(1.0))).ok()?;
         Some(held)
     }
@@ -171,6 +196,15 @@ mod tests {
             assert_eq!(machine.text(&format!("{FOLDER}/node1")), "9\n");
             assert_eq!(machine.text(&format!("{FOLDER}/auto")), "false\n");
             assert_eq!(machine.text(CLOCK), "1000000\n");
+            assert_eq!(
+                machine.text("/sys/kernel/mm/numa/demotion_enabled"),
+                "true\n"
+            );
+            assert_eq!(machine.text(BALANCING), "2\n");
+            assert_eq!(
+                machine.text(&format!("{BALANCING}_promote_rate_limit_MBps")),
+                "95\n"
+            );
             held.restore().unwrap();
             assert_eq!(differences(&before, &machine.tree()), [""; 0]);
             // The second weight is refused, so the first must be restored.
@@ -201,6 +235,25 @@ mod tests {
             assert!(restored.is_whole(), "{step}: {:?}", restored.not);
             assert_eq!(differences(&before, &machine.tree()), [""; 0], "{step}");
         }
+    }
+
+    #[test]
+    fn a_sysctl_whose_folder_has_a_new_number_is_restored() {
+        // The kernel makes the folders of /proc/sys anew whenever it has forgotten them.
+        let machine = Machine::new();
+        let before = machine.tree();
+        let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+        let (folder, aside) = (
+            machine.real("/proc/sys/kernel"),
+            machine.real("/proc/sys/old"),
+        );
+        std::fs::rename(&folder, &aside).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        for file in std::fs::read_dir(&aside).unwrap().flatten() {
+            std::fs::rename(file.path(), folder.join(file.file_name())).unwrap();
+        }
+        held.restore().unwrap();
+        assert_eq!(differences(&before, &machine.tree()), [""; 0]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod report;
 pub mod reproduce;
 pub mod runs;
 pub mod steer;
+pub mod tier;
 pub mod topo;
 pub mod tour;
 pub mod tune;

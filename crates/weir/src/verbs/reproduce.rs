@@ -17,6 +17,7 @@ pub fn rules() -> Vec<Rule> {
     let mut rules = reproduce::rules();
     rules.extend(weir_insight::published::rules());
     rules.extend(weir_steer::published::rules());
+    rules.extend(weir_steer::tier::published::rules());
     rules.extend(reproduce::unanswered());
     rules
 }

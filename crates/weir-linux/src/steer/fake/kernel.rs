@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::WEIGHTS;
 use super::paper::{Life, Step, ended};
+use super::{BALANCING, WEIGHTS};
 use crate::control::Control;
 use crate::register::Register;
 use crate::steer::group::MOUNT;
@@ -248,6 +248,14 @@ impl Kernel {
             _ if path.starts_with(WEIGHTS) => match text.parse::<u8>() {
                 Ok(weight) if weight > 0 => self.keep(path, text),
                 _ => invalid(),
+            },
+            "demotion_enabled" => match text {
+                "true" | "false" => self.keep(path, text),
+                _ => invalid(),
+            },
+            _ if path.starts_with(BALANCING) => match text.parse::<u32>() {
+                Ok(_) => self.keep(path, text),
+                Err(_) => invalid(),
             },
             _ => Err(io::ErrorKind::PermissionDenied.into()),
         }

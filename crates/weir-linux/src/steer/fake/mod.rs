@@ -19,6 +19,7 @@ use crate::root::Root;
 pub(super) use paper::{Life, Paper};
 
 const CPU: &str = "/sys/devices/system/cpu";
+const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
 /// A machine with four processors, two groups of tenants, and groups of other programs.
@@ -44,6 +45,9 @@ impl Machine {
         for (node, weight) in [(0, 5), (1, 2)] {
             machine.put(&format!("{WEIGHTS}/node{node}"), &format!("{weight}\n"));
         }
+        machine.put("/sys/kernel/mm/numa/demotion_enabled", "false\n");
+        machine.put(BALANCING, "1\n");
+        machine.put(&format!("{BALANCING}_promote_rate_limit_MBps"), "65536\n");
         let kernel = machine.kernel(&Life::default());
         machine.put(&format!("{MOUNT}/cgroup.procs"), "");
         machine.put(&format!("{MOUNT}/cgroup.threads"), "");
@@ -171,6 +175,13 @@ impl Machine {
     /// Every file of the system, byte for byte.
     pub fn tree(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = BTreeMap::new();
+        for path in [
+            BALANCING.to_owned(),
+            format!("{BALANCING}_promote_rate_limit_MBps"),
+        ] {
+            let text = fs::read(self.real(&path)).unwrap();
+            all.insert(path, text);
+        }
         let mut open = vec![self.real("/sys"), self.real("/dev")];
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).unwrap().flatten() {

@@ -1,0 +1,178 @@
+//! What the kernel's tiering does: pages that it promoted and demoted, what found them, and the pressure of memory;
+//! and demotion of a control group's cold pages on request.
+//!
+//! Counts are those of `/proc/vmstat` (names as in `include/linux/vm_event_item.h` and `mmzone.h`); a count that a kernel lacks is
+//! `None`.
+
+use weir_model::capability::Unavailable;
+use weir_model::scope::Scope;
+use weir_model::tiering::TieringCounts;
+use weir_model::units::{Bytes, Nanos};
+
+use crate::root::{Reading, Root};
+pub use crate::steer::actuators::tiering::{check, in_force};
+use crate::steer::group::{may_have, version_2};
+use crate::steer::scope::group_of;
+
+/// The counts now.
+///
+/// # Errors
+/// `/proc/vmstat` cannot be read.
+pub fn counts(root: &Root) -> Result<TieringCounts, Unavailable> {
+    let text = root.text("/proc/vmstat");
+    Ok(counts_of(text.get()?))
+}
+
+fn counts_of(text: &str) -> TieringCounts {
+    let lines = || text.lines().filter_map(|line| line.split_once(' '));
+    let count = |name: &str| {
+        let (_, number) = lines().find(|(found, _)| *found == name)?;
+        number.trim().parse().ok()
+    };
+    // One count for each kind of reclaim; kernels differ in how many there are.
+    let demoted = lines().filter(|(name, _)| name.starts_with("pgdemote_"));
+    let demoted = demoted.filter_map(|(_, number)| number.trim().parse::<u64>().ok());
+    TieringCounts {
+        promoted: count("pgpromote_success"),
+        candidates: count("pgpromote_candidate"),
+        demoted: demoted.fold(None, |sum, n| Some(sum.unwrap_or(0) + n)),
+        hint_faults: count("numa_hint_faults"),
+        unmapped: count("numa_pte_updates"),
+        failed: count("pgmigrate_fail"),
+        swapped: count("pswpout"),
+    }
+}
+
+/// How long some task has waited for memory, of the whole machine or of a control group (kernel documentation,
+/// accounting/psi.rst).
+///
+/// # Errors
+/// The kernel does not count it, or the file cannot be read.
+pub fn pressure(root: &Root, group: Option<&DemotedGroup>) -> Result<Nanos, Unavailable> {
+    let path = match group {
+        None => "/proc/pressure/memory".to_owned(),
+        Some(group) => format!("{}/memory.pressure", group.path),
+    };
+    let total = |text: &str| {
+        let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+        let total = some
+            .split(' ')
+            .find_map(|word| word.strip_prefix("total="))?;
+        Some(Nanos(total.parse::<f64>().ok()? * 1e3))
+    };
+    match root.text(&path) {
+        Reading::Known(text) => total(&text)
+            .ok_or_else(|| Unavailable::because(format!("{path} has no total of `some`"))),
+        other => Err(Unavailable::because(format!(
+            "{}; pressure needs CONFIG_PSI, and psi=1 on some kernels' command line",
+            other.get().err().map_or_else(String::new, |why| why.reason)
+        ))),
+    }
+}
+
+/// A control group whose cold pages are demoted on request (`memory.reclaim`, Linux 5.19; kernel documentation,
+/// admin-guide/cgroup-v2.rst).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DemotedGroup {
+    path: String,
+}
+
+impl DemotedGroup {
+    /// The group of a scope.
+    ///
+    /// # Errors
+    /// There is no such group, or it cannot be reclaimed from; what to do.
+    pub fn of(root: &Root, scope: &Scope) -> Result<Self, Unavailable> {
+        version_2(root)?;
+        let path = group_of(root, scope)?;
+        if root.exists(&format!("{path}/memory.reclaim")) {
+            return Ok(Self { path });
+        }
+        may_have(root, &path, "memory")?;
+        Err(Unavailable::because(format!(
+            "there is no {path}/memory.reclaim: it needs Linux 5.19 or later, and the memory controller \
+             (`echo +memory` to cgroup.subtree_control of the group above)"
+        )))
+    }
+
+    /// Asks the kernel to reclaim so many bytes of the group, which demotes cold pages where demotion is on. Returns
+    /// whether it found as many.
+    ///
+    /// # Errors
+    /// The group is gone, or this user may not write to it.
+    pub fn demote(&self, root: &Root, bytes: Bytes) -> Result<bool, Unavailable> {
+        let path = format!("{}/memory.reclaim", self.path);
+        match root.write(&path, &format!("{}\n", bytes.get())) {
+            Ok(()) => Ok(true),
+            // Less than that was cold.
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(false),
+            Err(error) => Err(Unavailable::because(format!("{path}: {error}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VMSTAT: &str = "nr_free_pages 1\npgpromote_success 7\npgpromote_candidate 9\npgdemote_kswapd 4\n\
+                          pgdemote_direct 5\npgdemote_khugepaged 1\nnuma_hint_faults 20\nnuma_pte_updates 30\n";
+
+    #[test]
+    fn counts_are_those_of_the_kernel_and_missing_ones_are_missing() {
+        let counts = counts_of(VMSTAT);
+        assert_eq!(counts.promoted, Some(7));
+        assert_eq!(counts.candidates, Some(9));
+        assert_eq!(counts.demoted, Some(10));
+        assert_eq!((counts.hint_faults, counts.unmapped), (Some(20), Some(30)));
+        assert_eq!((counts.failed, counts.swapped), (None, None));
+        let none = counts_of("nr_free_pages 1\n");
+        assert_eq!(none, TieringCounts::default());
+        assert_eq!(counts.since(&none), TieringCounts::default());
+        assert_eq!(none.since(&counts), TieringCounts::default());
+    }
+
+    #[test]
+    fn pressure_is_the_total_of_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let why = pressure(&root, None).unwrap_err();
+        assert!(why.reason.contains("CONFIG_PSI"), "{why}");
+        let path = folder.path().join("proc/pressure");
+        std::fs::create_dir_all(&path).unwrap();
+        let some = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500\n";
+        let text = format!("{some}full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n");
+        std::fs::write(path.join("memory"), text).unwrap();
+        assert_eq!(pressure(&root, None), Ok(Nanos(1_500_000.0)));
+        std::fs::write(path.join("memory"), "some avg10=0.00\n").unwrap();
+        assert!(pressure(&root, None).is_err());
+    }
+
+    #[test]
+    fn a_group_without_reclaim_is_refused_with_what_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let scope: Scope = "cgroup:/cold".parse().unwrap();
+        let group = folder.path().join("sys/fs/cgroup/cold");
+        std::fs::create_dir_all(&group).unwrap();
+        for folder in [folder.path().join("sys/fs/cgroup"), group.clone()] {
+            std::fs::write(folder.join("cgroup.procs"), "").unwrap();
+            std::fs::write(folder.join("cgroup.controllers"), "memory\n").unwrap();
+        }
+        let why = DemotedGroup::of(&root, &scope).unwrap_err();
+        assert!(why.reason.contains("memory.reclaim"), "{why}");
+        std::fs::write(group.join("memory.reclaim"), "").unwrap();
+        let found = DemotedGroup::of(&root, &scope).unwrap();
+        // A folder is no kernel, and takes no writes.
+        assert!(found.demote(&root, Bytes(4096)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "\\PC{0,200}|(pg[a-z]{3,7}_[a-z]{1,9} [0-9-]{0,25}\n){0,9}") {
+            counts_of(&text);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The kernel's own tiering of pages: its settings, and what it counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::GbPerSec;
+
+crate::named! {
+    /// What NUMA balancing does (`kernel.numa_balancing`).
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Balancing {
+        /// Nothing: 0.
+        Off = "off",
+        /// It moves pages to the node whose processors use them: 1.
+        Nodes = "nodes",
+        /// It promotes hot pages of slow nodes: 2, since Linux 5.18.
+        Tiering = "tiering",
+        /// Both: 3.
+        Both = "both",
+    }
+}
+
+impl Balancing {
+    /// The kernel's number.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The mode of a number.
+    pub fn of_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.number() == number)
+    }
+}
+
+/// Settings of the kernel's tiering. A setting that is `None` is not to be changed, or the kernel lacks it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelTiering {
+    /// Whether reclaim demotes pages to slower nodes, in place of writing them to swap; since Linux 5.15.
+    pub demotion: Option<bool>,
+    /// What NUMA balancing does.
+    pub balancing: Option<Balancing>,
+    /// Most that is promoted to a node, in whole MiB a second; since Linux 6.1.
+    pub promote_limit: Option<GbPerSec>,
+}
+
+/// Counts of the whole machine since it was booted, in pages or events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TieringCounts {
+    /// Pages that were promoted (`pgpromote_success`; Linux 5.18).
+    pub promoted: Option<u64>,
+    /// Pages that were to be promoted (`pgpromote_candidate`; Linux 6.1).
+    pub candidates: Option<u64>,
+    /// Pages that were demoted by any reclaim (`pgdemote_*`; Linux 5.15).
+    pub demoted: Option<u64>,
+    /// Accesses that met a page which NUMA balancing had unmapped (`numa_hint_faults`).
+    pub hint_faults: Option<u64>,
+    /// Pages that NUMA balancing unmapped to find who uses them (`numa_pte_updates`).
+    pub unmapped: Option<u64>,
+    /// Pages whose migration failed, whatever wanted it (`pgmigrate_fail`).
+    pub failed: Option<u64>,
+    /// Pages that were written to swap (`pswpout`).
+    pub swapped: Option<u64>,
+}
+
+impl TieringCounts {
+    /// What was counted since `before`. A count that went back, or is missing on one side, is missing.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let less = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        Self {
+            promoted: less(self.promoted, before.promoted),
+            candidates: less(self.candidates, before.candidates),
+            demoted: less(self.demoted, before.demoted),
+            hint_faults: less(self.hint_faults, before.hint_faults),
+            unmapped: less(self.unmapped, before.unmapped),
+            failed: less(self.failed, before.failed),
+            swapped: less(self.swapped, before.swapped),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which pages a node gives up: Linux' active and inactive lists as a clock with two hands.
+//!
+//! A front hand takes pages from the active list and clears their accessed bit, a back hand follows and evicts pages
+//! that were not touched meanwhile. Both go by address. So a page has as long to be touched again as on Linux' lists,
+//! but pages leave in the order of addresses and not in that of arrival, and a page that arrives on the inactive list
+//! just before the back hand is looked at early.
+
+use crate::Tier;
+use crate::page::{ACTIVE, At, Pages, REFERENCED};
+use crate::random::Draws;
+use crate::workload::PageKind;
+
+/// What a hand finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) extent: usize,
+    pub(crate) page: u64,
+}
+
+/// A place among the pages of a kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hand {
+    extent: usize,
+    index: u64,
+}
+
+impl Hand {
+    /// The next page on this tier and list, at most once round.
+    fn next(&mut self, pages: &Pages, kind: PageKind, at: At, active: bool) -> Option<Found> {
+        if pages.lists[at as usize][kind as usize][usize::from(active)] == 0 {
+            return None;
+        }
+        let wanted = at as u8 | if active { ACTIVE } else { 0 };
+        // Once round ends in the extent where it began.
+        for _ in 0..=pages.extents.len() {
+            let extent = &pages.extents[self.extent];
+            if extent.kind == kind && self.index < extent.pages {
+                let from = (extent.start + self.index) as usize;
+                let to = (extent.start + extent.pages) as usize;
+                let mut rest = pages.flags()[from..to].iter();
+                if let Some(n) = rest.position(|flags| flags & (0b11 | ACTIVE) == wanted) {
+                    self.index += n as u64 + 1;
+                    return Some(Found {
+                        extent: self.extent,
+                        page: (from + n) as u64,
+                    });
+                }
+            }
+            self.index = 0;
+            self.extent = (self.extent + 1) % pages.extents.len();
+        }
+        None
+    }
+}
+
+/// The lists of a node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lru {
+    front: [Hand; 2],
+    back: [Hand; 2],
+    /// Pages that were looked at since the last pass began, by kind.
+    scanned: [u64; 2],
+}
+
+/// Linux' `swappiness` by default: anonymous to file pages are looked at as 60 to 140 (`get_scan_count`).
+const SCANNED_ANON: u64 = 60;
+const SCANNED_FILE: u64 = 140;
+/// Inactive file pages from which only they are looked at: a page at the first priority, 2^-12 of the list
+/// (`cache_trim_mode` in `mm/vmscan.c`).
+const CACHE_TRIM: u64 = 1 << 12;
+/// Pages that leave the active list at a time (`SWAP_CLUSTER_MAX`).
+const BATCH: u32 = 32;
+
+fn inactive_is_low(pages: &Pages, at: At, kind: PageKind) -> bool {
+    let [inactive, active] = pages.lists[at as usize][kind as usize];
+    let gib = (inactive + active) >> 18;
+    let ratio = ((10 * gib) as f64).sqrt().floor().max(1.0) as u64;
+    inactive * ratio < active
+}
+
+impl Lru {
+    /// Begins a pass of reclaim.
+    pub(crate) fn begin(&mut self) {
+        self.scanned = [0; 2];
+    }
+
+    fn choose(&self, pages: &Pages, at: At, anon: bool) -> Option<PageKind> {
+        let lists = &pages.lists[at as usize];
+        let file = lists[PageKind::File as usize];
+        if !anon || (file[0] >= CACHE_TRIM && !inactive_is_low(pages, at, PageKind::File)) {
+            return (file[0] + file[1] > 0).then_some(PageKind::File);
+        }
+        let weights = [SCANNED_ANON, SCANNED_FILE];
+        let size = |k: PageKind| lists[k as usize].iter().sum::<u64>();
+        let turn = |k: &PageKind| {
+            let of = *k as usize;
+            self.scanned[of] as f64 / (size(*k) * weights[of]) as f64
+        };
+        let there = PageKind::ALL.into_iter().filter(|k| size(*k) > 0);
+        there.min_by(|a, b| turn(a).total_cmp(&turn(b)))
+    }
+
+    /// Looks at a page of the inactive list: the page if it is to be evicted, and how many pages were looked at. None if
+    /// there is no page to look at. Without `anon` only file pages are; a thread
+    /// that waits is `urgent`.
+    pub(crate) fn look(
+        &mut self,
+        pages: &mut Pages,
+        tier: Tier,
+        anon: bool,
+        urgent: bool,
+        draws: &mut Draws,
+    ) -> Option<(Option<Found>, u32)> {
+        let at = At::from(tier);
+        let kind = self.choose(pages, at, anon)?;
+        let mut looked = 0;
+        if inactive_is_low(pages, at, kind) {
+            for _ in 0..BATCH {
+                let Some(found) = self.front[kind as usize].next(pages, kind, at, true) else {
+                    break;
+                };
+                pages.test_and_clear(found.extent, found.page, draws);
+                pages.change(found.extent, found.page, 0, ACTIVE | REFERENCED);
+                looked += 1;
+            }
+        }
+        self.scanned[kind as usize] += 1;
+        let Some(found) = self.back[kind as usize].next(pages, kind, at, false) else {
+            return (looked > 0).then_some((None, looked));
+        };
+        looked += 1;
+        let Found { extent, page } = found;
+        // Touches are known by interval: a page whose bit was cleared in this one had no time to be touched.
+        if pages.age(page) == 0 && !urgent {
+            return Some((None, looked));
+        }
+        let evicted = match pages.test_and_clear(extent, page, draws) {
+            // As `page_check_references`: touched once is remembered, touched again is active.
+            true if pages.has(page, REFERENCED) => {
+                pages.change(extent, page, ACTIVE, REFERENCED);
+                None
+            }
+            true => {
+                pages.change(extent, page, REFERENCED, 0);
+                None
+            }
+            false => Some(found),
+        };
+        Some((evicted, looked))
+    }
+}

@@ -1,0 +1,88 @@
+//! Policies by name.
+
+use super::{AutoTiering, FirstTouch, Interleave, NumaBalancing, Policy, Tiering, Tpp};
+use crate::PagesError;
+
+/// Names of policies, and what each is.
+pub const NAMES: &[(&str, &str)] = &[
+    (
+        "first-touch",
+        "plain Linux: pages stay where they are allocated",
+    ),
+    ("numa-balancing", "Linux' NUMA balancing"),
+    (
+        "tiering",
+        "NUMA-balancing tiering of mainline Linux, with demotion",
+    ),
+    (
+        "autotiering",
+        "AutoTiering: promotion into a reserve of fixed size",
+    ),
+    ("tpp", "TPP: Transparent Page Placement"),
+    ("tpp-coupled", "TPP, allocation waits for reclaim"),
+    ("tpp-unfiltered", "TPP, inactive pages are promoted as well"),
+    (
+        "tpp-all-sampled",
+        "TPP, pages of the fast tier are sampled as well",
+    ),
+    (
+        "tpp-cache-to-slow",
+        "TPP, file pages are allocated on the slow tier",
+    ),
+    ("interleave", "a page on each tier in turn"),
+];
+
+/// A policy by its name. `interleave` may have weights: `interleave:3:1` for three pages on the fast tier to one.
+///
+/// # Errors
+/// There is none of this name, or its weights are not two numbers from 1 to 255.
+pub fn by_name(name: &str) -> Result<Box<dyn Policy>, PagesError> {
+    let tpp = Tpp::default();
+    if let Some(weights) = name.strip_prefix("interleave:") {
+        let mut parts = weights
+            .split(':')
+            .map(|w| w.parse::<u8>().ok().filter(|w| *w > 0));
+        if let (Some(Some(fast)), Some(Some(slow)), None) =
+            (parts.next(), parts.next(), parts.next())
+        {
+            return Ok(Box::new(Interleave {
+                weights: [fast, slow],
+            }));
+        }
+        return Err(PagesError::Machine {
+            what: "weights of interleave",
+            why: format!("{weights} is not FAST:SLOW with numbers from 1 to 255"),
+        });
+    }
+    Ok(match name {
+        "first-touch" => Box::new(FirstTouch),
+        "numa-balancing" => Box::new(NumaBalancing),
+        "tiering" => Box::new(Tiering::default()),
+        "autotiering" => Box::new(AutoTiering::default()),
+        "tpp" => Box::new(tpp),
+        "tpp-coupled" => Box::new(Tpp {
+            decoupled: false,
+            ..tpp
+        }),
+        "tpp-unfiltered" => Box::new(Tpp {
+            active_filter: false,
+            ..tpp
+        }),
+        "tpp-all-sampled" => Box::new(Tpp {
+            slow_only: false,
+            ..tpp
+        }),
+        "tpp-cache-to-slow" => Box::new(Tpp {
+            cache_to_slow: true,
+            ..tpp
+        }),
+        "interleave" => Box::new(Interleave { weights: [1, 1] }),
+        _ => {
+            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            return Err(PagesError::Policy {
+                name: name.into(),
+                known: known.join(", "),
+            });
+        }
+    })
+}

@@ -1,0 +1,77 @@
+//! How many accesses an interval has: a fixed point of latency and traffic.
+
+use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+
+use crate::tier::TierCurve;
+
+/// What an interval's threads do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand {
+    /// Thread time that is left beside the kernel's work.
+    pub(crate) thread_ns: f64,
+    /// Computing before each access.
+    pub(crate) compute_ns: f64,
+    /// Accesses that a thread has outstanding.
+    pub(crate) mlp: f64,
+    /// The interval's length.
+    pub(crate) interval_ns: f64,
+    /// Share of accesses by tier.
+    pub(crate) shares: [f64; 2],
+    /// Share of accesses that write, by tier.
+    pub(crate) writes: [f64; 2],
+    /// Bytes that migration reads from and writes to each tier.
+    pub(crate) copied_from: [f64; 2],
+    pub(crate) copied_to: [f64; 2],
+}
+
+/// The solution.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Flow {
+    pub(crate) accesses: f64,
+    pub(crate) latency: [Nanos; 2],
+    pub(crate) gbps: [GbPerSec; 2],
+    /// By how much accesses at these latencies differ from those that cause them, relative.
+    pub(crate) error: f64,
+}
+
+/// Halvings of the range: enough for every bit of a float's mantissa.
+const STEPS: u32 = 60;
+
+impl Demand {
+    fn at(&self, curves: [&TierCurve; 2], accesses: f64) -> Flow {
+        let mut flow = Flow::default();
+        for (t, curve) in curves.into_iter().enumerate() {
+            let lines = accesses * self.shares[t] * LINE_BYTES as f64;
+            // A write reads its line, and writes it back.
+            let read = lines + self.copied_from[t];
+            let written = lines * self.writes[t] + self.copied_to[t];
+            let all = read + written;
+            flow.gbps[t] = GbPerSec(all / self.interval_ns);
+            let read_share = if all > 0.0 { read / all } else { 1.0 };
+            flow.latency[t] = curve.latency(flow.gbps[t], read_share);
+        }
+        let wait: f64 = (self.shares.iter().zip(flow.latency))
+            .map(|(share, latency)| share * latency.get() / self.mlp)
+            .sum();
+        flow.accesses = self.thread_ns / (self.compute_ns + wait).max(1e-9);
+        flow
+    }
+
+    /// Accesses at the latencies that they cause. More accesses never lower a latency, so halving a range finds them.
+    pub(crate) fn solve(&self, curves: [&TierCurve; 2]) -> Flow {
+        let (mut low, mut high) = (0.0, self.at(curves, 0.0).accesses);
+        for _ in 0..STEPS {
+            let middle = (low + high) / 2.0;
+            match self.at(curves, middle).accesses > middle {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        let flow = self.at(curves, high);
+        Flow {
+            error: (flow.accesses - high).abs() / high.max(1.0),
+            accesses: high,
+            ..flow
+        }
+    }
+}

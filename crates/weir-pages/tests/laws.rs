@@ -1,0 +1,349 @@
+//! Laws of the page model and of its policies.
+
+use proptest::prelude::*;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_pages::Host;
+use weir_pages::workload::{Band, Growth};
+use weir_pages::{
+    Costs, Memory, Options, PageKind, PagedWorkload, Region, Simulation, Tier, TierCurve, by_name,
+    policy, presets,
+};
+
+const POLICIES: [&str; 10] = [
+    "first-touch",
+    "numa-balancing",
+    "tiering",
+    "autotiering",
+    "tpp",
+    "tpp-coupled",
+    "tpp-unfiltered",
+    "tpp-all-sampled",
+    "tpp-cache-to-slow",
+    "interleave:3:1",
+];
+
+fn host(fast_mib: u64, slow_mib: u64) -> Host {
+    Host {
+        fast: Memory {
+            capacity: Bytes::mib(fast_mib),
+            curve: TierCurve::of_queue(Nanos(100.0), GbPerSec(200.0)),
+        },
+        slow: Memory {
+            capacity: Bytes::mib(slow_mib),
+            curve: TierCurve::of_queue(Nanos(250.0), GbPerSec(50.0)),
+        },
+        swap: true,
+        costs: Costs::default(),
+    }
+}
+
+fn region(name: &str, kind: PageKind, mib: u64, accesses: f64) -> Region {
+    Region {
+        name: name.into(),
+        kind,
+        bytes: Bytes::mib(mib),
+        page: Bytes::kib(4),
+        accesses,
+        writes: 0.3,
+        bands: vec![
+            Band {
+                pages: 0.2,
+                accesses: 0.9999,
+            },
+            Band {
+                pages: 0.8,
+                accesses: 0.0001,
+            },
+        ],
+        growth: Growth::NONE,
+        lifetime_s: None,
+        drift_per_hour: 0.0,
+    }
+}
+
+fn cache(file_mib: u64, anon_mib: u64) -> PagedWorkload {
+    PagedWorkload {
+        name: "cache".into(),
+        about: String::new(),
+        threads: 4,
+        mlp: 2.0,
+        stalled: 0.25,
+        regions: vec![
+            region("file", PageKind::File, file_mib, 0.5),
+            region("anon", PageKind::Anon, anon_mib, 0.5),
+        ],
+    }
+}
+
+fn options(seconds: f64) -> Options {
+    Options {
+        seconds,
+        interval_s: 0.25,
+        seed: 7,
+    }
+}
+
+fn start<'a>(
+    workload: &'a PagedWorkload,
+    host: &'a Host,
+    policy: &str,
+    options: Options,
+) -> Simulation<'a> {
+    Simulation::new(workload, host, by_name(policy).unwrap(), options).unwrap()
+}
+
+/// A workload with everything: growth, drift, renewal, large pages.
+fn busy(file_mib: u64, anon_mib: u64) -> PagedWorkload {
+    let mut workload = cache(file_mib, anon_mib);
+    workload.regions[0].growth = Growth {
+        initial: 0.1,
+        from_s: 1.0,
+        full_s: 5.0,
+        shrinks_from_s: 10.0,
+        shrunk_s: 15.0,
+        kept: 0.4,
+    };
+    workload.regions[1].drift_per_hour = 20.0;
+    workload.regions[0].accesses = 0.3;
+    workload.regions.push(Region {
+        lifetime_s: Some(3.0),
+        accesses: 0.1,
+        ..region("short", PageKind::Anon, 16, 0.1)
+    });
+    workload.regions.push(Region {
+        page: Bytes::mib(2),
+        accesses: 0.1,
+        ..region("huge", PageKind::Anon, 64, 0.1)
+    });
+    workload
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn pages_are_conserved_and_no_node_holds_more_than_it_has(
+        file in 64u64..300, anon in 64u64..300, fast in 64u64..400, slow in 64u64..400, seed: u64,
+    ) {
+        let (workload, host) = (busy(file, anon), host(fast, slow));
+        for name in POLICIES {
+            let mut sim = start(&workload, &host, name, Options { seed, ..options(20.0) });
+            for _ in 0..sim.length() {
+                sim.step();
+                let placed = sim.placed();
+                prop_assert_eq!(placed.iter().map(|b| b.get()).sum::<u64>(), sim.allocated().get(), "{}", name);
+                prop_assert!(placed[0] <= host.fast.capacity && placed[1] <= host.slow.capacity, "{}", name);
+                let last = sim.intervals().last().unwrap();
+                prop_assert!(last.fixed_point_error < 1e-6, "{} {}", name, last.fixed_point_error);
+                prop_assert!((0.0..=100.0 + 1e-9).contains(&last.local_pct));
+            }
+            let c = sim.counters();
+            prop_assert_eq!(c.pgdemote_kswapd + c.pgdemote_direct, c.demoted());
+            prop_assert!(c.pgpromote_candidate >= c.pgpromote_tried && c.pgpromote_tried >= c.promoted());
+            prop_assert_eq!(c.pgpromote_candidate,
+                c.pgpromote_tried + c.pgmigrate_fail_dst_node_full + c.promote_rate_limited);
+            prop_assert_eq!(c.pgpromote_candidate, c.pgpromote_candidate_anon + c.pgpromote_candidate_file);
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_results_and_others_do_not(seed: u64) {
+        let (workload, host) = (busy(200, 200), host(128, 400));
+        let run = |seed| {
+            let mut sim = start(&workload, &host, "tpp", Options { seed, ..options(10.0) });
+            sim.run(|| true);
+            sim.intervals().to_vec()
+        };
+        prop_assert_eq!(run(seed), run(seed));
+        prop_assert_ne!(run(seed), run(seed ^ 1));
+    }
+
+    #[test]
+    fn all_local_is_never_beaten_where_the_slow_tier_is_slower(file in 64u64..300, anon in 64u64..300) {
+        let workload = busy(file, anon);
+        let all = host(2048, 512);
+        let local = start(&workload, &all, "first-touch", options(20.0)).run(|| true);
+        prop_assert!((local.local_pct - 100.0).abs() < 1e-9);
+        let tiered = host(128, 1024);
+        for name in POLICIES {
+            let run = start(&workload, &tiered, name, options(20.0)).run(|| true);
+            prop_assert!(run.maccesses_per_s <= local.maccesses_per_s * (1.0 + 1e-9), "{}", name);
+        }
+    }
+}
+
+#[test]
+fn tpp_takes_no_hint_fault_on_a_page_of_the_fast_tier() {
+    let (workload, host) = (cache(600, 300), host(256, 1024));
+    let faults = |name| {
+        let mut sim = start(&workload, &host, name, options(60.0));
+        sim.run(|| true);
+        *sim.counters()
+    };
+    let tpp = faults("tpp");
+    assert!(tpp.numa_hint_faults > 0);
+    assert_eq!(tpp.numa_hint_faults_toptier, 0);
+    assert!(faults("tpp-all-sampled").numa_hint_faults_toptier > 0);
+    assert!(faults("numa-balancing").numa_hint_faults_toptier > 0);
+}
+
+#[test]
+fn nothing_is_promoted_at_the_first_fault_of_an_inactive_page() {
+    // Every page is on the slow node and inactive; one pass of the scanner takes 4 s.
+    let workload = cache(512, 512);
+    let mut host = host(1024, 2048);
+    host.swap = false;
+    let promoted = |policy: policy::Tpp, seconds: f64| {
+        struct Slow(policy::Tpp);
+        impl weir_pages::Policy for Slow {
+            fn place(&self, _: PageKind, _: u64) -> Tier {
+                Tier::Slow
+            }
+            fn scan(&self) -> Option<policy::Scan> {
+                self.0.scan()
+            }
+            fn fault(&mut self, fault: &policy::Fault) -> policy::Decision {
+                self.0.fault(fault)
+            }
+        }
+        let mut sim =
+            Simulation::new(&workload, &host, Box::new(Slow(policy)), options(seconds)).unwrap();
+        sim.run(|| true);
+        (sim.counters().numa_hint_faults, sim.counters().promoted())
+    };
+    let tpp = policy::Tpp::default();
+    let (faults, moved) = promoted(tpp, 3.75);
+    assert!(faults > 40_000, "{faults}");
+    assert_eq!(moved, 0);
+    assert!(promoted(tpp, 8.0).1 > 40_000);
+    let unfiltered = policy::Tpp {
+        active_filter: false,
+        ..tpp
+    };
+    assert!(promoted(unfiltered, 3.75).1 > 40_000);
+}
+
+#[test]
+fn tpp_keeps_its_headroom_free_and_allocates_on_the_fast_node_while_it_reclaims() {
+    let mut workload = cache(600, 300);
+    workload.regions.push(Region {
+        lifetime_s: Some(5.0),
+        accesses: 0.2,
+        ..region("short", PageKind::Anon, 32, 0.2)
+    });
+    workload.regions[0].accesses = 0.4;
+    workload.regions[1].accesses = 0.4;
+    let host = host(512, 2048);
+    let run = |name| {
+        let mut sim = start(&workload, &host, name, options(60.0));
+        sim.run(|| true);
+        let free = sim.free(Tier::Fast);
+        (*sim.counters(), free, sim.watermarks(Tier::Fast))
+    };
+    let (tpp, free, marks) = run("tpp");
+    let demote = marks.demote(200);
+    assert!(
+        free >= demote - 512 && free < demote + demote / 2,
+        "{free} {demote}"
+    );
+    let (coupled, free, marks) = run("tpp-coupled");
+    assert!(free < marks.high + 512);
+    assert!(
+        tpp.pgalloc_slow < coupled.pgalloc_slow,
+        "{tpp:?} {coupled:?}"
+    );
+}
+
+#[test]
+fn default_linux_leaves_anonymous_memory_on_the_slow_node_behind_a_file_cache() {
+    let mut workload = cache(512, 400);
+    workload.regions[0].accesses = 0.1;
+    workload.regions[1].accesses = 0.9;
+    workload.regions[1].growth = Growth {
+        initial: 0.0,
+        from_s: 10.0,
+        full_s: 60.0,
+        ..Growth::NONE
+    };
+    let host = host(512, 1024);
+    let at_end = |name| {
+        let mut sim = start(&workload, &host, name, options(180.0));
+        sim.run(|| true);
+        *sim.intervals().last().unwrap()
+    };
+    let (linux, tpp) = (at_end("first-touch"), at_end("tpp"));
+    assert!(linux.local_pct < 30.0, "{}", linux.local_pct);
+    assert!(tpp.local_pct > 95.0, "{}", tpp.local_pct);
+    assert!(tpp.maccesses > linux.maccesses);
+}
+
+#[test]
+fn an_interleaving_places_pages_by_its_weights() {
+    let (workload, host) = (cache(400, 400), host(1024, 1024));
+    let mut sim = start(&workload, &host, "interleave:3:1", options(1.0));
+    sim.run(|| true);
+    let [fast, slow, _] = sim.placed();
+    assert_eq!(fast.get(), 3 * slow.get());
+}
+
+#[test]
+fn a_hot_set_larger_than_the_fast_node_goes_back_and_forth() {
+    let mut workload = cache(400, 400);
+    // Each page is touched every few seconds: all of them are hot, and not all at every look.
+    workload.stalled = 0.0001;
+    for region in &mut workload.regions {
+        region.bands = vec![Band {
+            pages: 1.0,
+            accesses: 1.0,
+        }];
+    }
+    let (small, large) = (host(128, 1024), host(1024, 1024));
+    let ping_pong = |host: &Host, name| {
+        let mut sim = start(&workload, host, name, options(120.0));
+        sim.run(|| true);
+        sim.counters().ping_pong().unwrap_or(0.0)
+    };
+    let small = ping_pong(&small, "tpp");
+    assert!(small > 0.2, "{small}");
+    assert_eq!(ping_pong(&large, "tpp"), 0.0);
+}
+
+#[test]
+fn a_machine_that_is_full_swaps_and_its_threads_wait() {
+    let (workload, host) = (cache(400, 400), host(256, 256));
+    let mut sim = start(&workload, &host, "first-touch", options(10.0));
+    let run = sim.run(|| true);
+    assert!(sim.counters().pswpout > 0 && sim.counters().pswpin > 0);
+    assert!(run.kernel_pct > 1.0, "{}", run.kernel_pct);
+}
+
+#[test]
+fn every_preset_and_every_policy_is_in_order() {
+    for (name, _) in presets::NAMES {
+        presets::by_name(name, Bytes::gib(16))
+            .unwrap()
+            .check()
+            .unwrap();
+    }
+    for (name, _) in policy::NAMES {
+        by_name(name).unwrap();
+    }
+    assert!(by_name("interleave:0:1").is_err());
+    assert!(by_name("tpq").is_err());
+}
+
+#[test]
+fn a_hot_set_that_moves_is_served_by_the_fast_node_less_often() {
+    let mut workload = cache(400, 200);
+    let host = host(400, 1024);
+    let mut local = |drift_per_hour| {
+        workload.regions[1].drift_per_hour = drift_per_hour;
+        let mut sim = start(&workload, &host, "tpp", options(120.0));
+        sim.run(|| true);
+        let settled = &sim.intervals()[sim.length() / 2..];
+        settled.iter().map(|i| i.local_pct).sum::<f64>() / settled.len() as f64
+    };
+    let (moving, still) = (local(120.0), local(0.0));
+    // What a still set misses is what cold pages take.
+    assert!(100.0 - moving > 10.0 * (100.0 - still), "{moving} {still}");
+}

@@ -1,0 +1,14 @@
+//! Policies of page placement side by side: `weir tier simulate`, and the published figures of TPP.
+//!
+//! Latency under load comes from the machine, as `weir bench loaded` measures it; pages are simulated by `weir-pages`.
+
+mod curves;
+mod document;
+mod play;
+pub mod published;
+mod study;
+
+pub use curves::curves;
+pub use document::{PolicyAt, PolicyOutcome, Simulated};
+pub use play::{Play, Played, Ratio};
+pub use study::Simulate;

@@ -1,0 +1,173 @@
+//! A workload under a policy on two tiers.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use weir_lab::{Ask, Lab, LabError};
+use weir_model::units::{Bytes, Nanos};
+use weir_pages::{
+    Costs, Host, Interval, Memory, Options, PagedWorkload, PagesError, Simulation, Summary,
+    TierCurve, Vmstat, by_name, presets,
+};
+
+/// Capacities of the fast and the slow tier, as parts: `2:1`, `1:4`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Parts of the fast tier.
+    pub fast: u32,
+    /// Parts of the slow tier.
+    pub slow: u32,
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.fast, self.slow)
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(':');
+        let part = |s: &str| s.parse().ok().filter(|n| (1..=1000).contains(n));
+        let ratio = parts.and_then(|(fast, slow)| {
+            Some(Self {
+                fast: part(fast)?,
+                slow: part(slow)?,
+            })
+        });
+        ratio.ok_or_else(|| {
+            format!("`{text}` is not FAST:SLOW, such as 2:1, with parts from 1 to 1000")
+        })
+    }
+}
+
+/// Memory of the machine beyond what the workload has allocated at its peak: TPP's machines never swap.
+const SPARE: f64 = 1.05;
+/// The last part of a run is taken as settled.
+const SETTLED: f64 = 0.75;
+
+/// A workload under a policy.
+#[derive(Debug, Clone, Serialize)]
+pub struct Play {
+    /// The preset.
+    pub workload: String,
+    /// Its size.
+    pub size: Bytes,
+    /// The policy; none for a machine whose fast tier has room for everything.
+    pub policy: Option<String>,
+    /// Capacities.
+    pub ratio: Ratio,
+    /// Simulated time in seconds.
+    pub seconds: f64,
+    /// An interval in seconds.
+    pub interval_s: f64,
+    /// Latency under load of the fast and the slow tier.
+    pub curves: [TierCurve; 2],
+    /// The version of the model of pages ([`weir_pages::VERSION`]): results of another are not taken from the store.
+    pub version: u32,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Played {
+    /// All of it.
+    pub whole: Summary,
+    /// Its last quarter.
+    pub settled: Summary,
+    /// Intervals, at most a hundred.
+    pub over_time: Vec<Interval>,
+}
+
+/// Points of a line.
+const POINTS: usize = 100;
+
+pub(super) fn bad(error: PagesError) -> LabError {
+    LabError::Nothing(error.to_string())
+}
+
+/// A preset by its name.
+///
+/// # Errors
+/// There is none of this name; the names there are.
+pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError> {
+    presets::by_name(name, size).ok_or_else(|| {
+        let known: Vec<&str> = presets::NAMES.iter().map(|(name, _)| *name).collect();
+        LabError::Nothing(format!(
+            "no workload `{name}`; there are {}",
+            known.join(", ")
+        ))
+    })
+}
+
+impl Play {
+    /// Runs it. `go_on` is asked before each interval.
+    ///
+    /// # Errors
+    /// There is no such workload or policy, or a value is out of its range.
+    pub fn play(&self, seed: u64, go_on: &mut dyn FnMut() -> bool) -> Result<Played, LabError> {
+        let workload = preset(&self.workload, self.size)?;
+        let total = workload.peak().get() as f64 * SPARE;
+        let fast = match self.policy {
+            None => total * SPARE,
+            Some(_) => {
+                total * f64::from(self.ratio.fast) / f64::from(self.ratio.fast + self.ratio.slow)
+            }
+        };
+        let slow = total - if self.policy.is_some() { fast } else { 0.0 };
+        let [fast_curve, slow_curve] = self.curves.clone();
+        let memory = |bytes: f64, curve| Memory {
+            capacity: Bytes(bytes as u64),
+            curve,
+        };
+        let host = Host {
+            fast: memory(fast, fast_curve),
+            slow: memory(slow, slow_curve),
+            swap: true,
+            costs: Costs::default(),
+        };
+        let options = Options {
+            seconds: self.seconds,
+            interval_s: self.interval_s,
+            seed,
+        };
+        let policy = by_name(self.policy.as_deref().unwrap_or("first-touch")).map_err(bad)?;
+        let mut simulation = Simulation::new(&workload, &host, policy, options).map_err(bad)?;
+        let split = (simulation.length() as f64 * SETTLED) as usize;
+        let mut before = Vmstat::default();
+        for n in 0..simulation.length() {
+            if !go_on() {
+                return Err(LabError::Stopped);
+            }
+            if n == split {
+                before = *simulation.counters();
+            }
+            simulation.step();
+        }
+        let all = simulation.intervals();
+        let counters = *simulation.counters();
+        let every = all.len().div_ceil(POINTS).max(1);
+        Ok(Played {
+            whole: Summary::of(all, self.interval_s, counters),
+            settled: Summary::of(&all[split..], self.interval_s, counters.since(&before)),
+            over_time: all.iter().copied().skip(every - 1).step_by(every).collect(),
+        })
+    }
+
+    /// The time that the whole run's accesses of another take at this run's speed.
+    pub(super) fn time_of(&self, of: &Played, own: &Played) -> Nanos {
+        let faster = of.whole.maccesses_per_s / own.whole.maccesses_per_s.max(1e-12);
+        Nanos(self.seconds * faster * 1e9)
+    }
+}
+
+impl Ask for Play {
+    type Got = Played;
+    const KIND: &'static str = "pages under a policy";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<Played, LabError> {
+        self.play(lab.seed(), &mut || !lab.stopped())
+    }
+}

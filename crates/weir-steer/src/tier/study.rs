@@ -1,0 +1,227 @@
+//! `weir tier simulate`: policies of page placement side by side on a workload.
+
+use weir_lab::view::{Axis, View, col};
+use weir_lab::{About, Lab, LabError, Outcome, Severity, Study, Verdict};
+use weir_model::number::slower;
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
+use weir_pages::{by_name, presets};
+
+use super::curves;
+use super::document::{PolicyAt, PolicyOutcome, Simulated};
+use super::play::{Play, Played, Ratio, bad, preset};
+
+/// The length of an interval in seconds.
+pub(super) const INTERVAL_S: f64 = 0.25;
+
+/// Policies of page placement on a workload.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Workloads: web1, cache1, cache2, data-warehouse, stream.
+Policies: first-touch, numa-balancing, tiering, autotiering, tpp, tpp-coupled,
+tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, interleave,
+interleave:FAST:SLOW.
+
+Examples:
+  weir tier simulate --on emr2s+cxl-a --workload web1
+  weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4 \\
+      --policy first-touch,tpp,interleave:4:1
+  weir tier simulate --on skx2s --slow remote --workload cache2")]
+pub struct Simulate {
+    /// The shape of the workload.
+    #[arg(long, value_name = "NAME", default_value = "web1")]
+    pub workload: String,
+    /// Capacities of the fast to the slow tier.
+    #[arg(long, value_name = "FAST:SLOW", default_value = "2:1")]
+    pub ratio: Ratio,
+    /// Policies.
+    #[arg(
+        long = "policy",
+        value_delimiter = ',',
+        value_name = "POLICY",
+        default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave"
+    )]
+    pub policies: Vec<String>,
+    /// Simulated time in seconds.
+    #[arg(long, value_name = "S", default_value_t = 900,
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// Memory that the workload has; larger takes as much longer to settle.
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    pub size: Bytes,
+    /// The tier of the fast node.
+    #[arg(long, value_name = "TIER", default_value = "dram")]
+    pub fast: TierName,
+    /// The tier of the slow node.
+    #[arg(long, value_name = "TIER", default_value = "cxl0")]
+    pub slow: TierName,
+}
+
+impl PolicyOutcome {
+    fn of(policy: &str, play: &Play, local: &Played, own: &Played) -> Self {
+        let counters = own.whole.counters;
+        let longer = |a: f64, b: f64| (a / b.max(1e-12) - 1.0) * 100.0;
+        let speeds = |of: &Played| (of.whole.maccesses_per_s, of.settled.maccesses_per_s);
+        let ((all, settled_all), (whole, settled)) = (speeds(local), speeds(own));
+        Self {
+            policy: policy.into(),
+            runtime_ns: play.time_of(local, own),
+            vs_all_local_pct: longer(all, whole),
+            settled_vs_all_local_pct: longer(settled_all, settled),
+            settled_throughput_pct: settled / settled_all.max(1e-12) * 100.0,
+            local_pct: own.whole.local_pct,
+            settled_local_pct: own.settled.local_pct,
+            anon_local_pct: own.whole.anon_local_pct,
+            promoted_pages: counters.promoted(),
+            demoted_pages: counters.demoted(),
+            hint_faults: counters.numa_hint_faults,
+            ping_pong_pct: counters.ping_pong().map(|share| share * 100.0),
+            swapped_pages: counters.pswpout,
+            kernel_pct: own.whole.kernel_pct,
+            fixed_point_error: own.whole.fixed_point_error,
+            vmstat: counters,
+        }
+    }
+}
+
+impl Study for Simulate {
+    const VERB: &'static str = "tier simulate";
+    type Output = Simulated;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Simulated, LabError> {
+        let workload = preset(&self.workload, self.size)?;
+        for policy in &self.policies {
+            by_name(policy).map_err(bad)?;
+        }
+        let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
+        let play = |policy: Option<&String>| Play {
+            workload: self.workload.clone(),
+            size: self.size,
+            policy: policy.cloned(),
+            ratio: self.ratio,
+            seconds: f64::from(self.seconds),
+            interval_s: INTERVAL_S,
+            curves: curves.clone(),
+            version: weir_pages::VERSION,
+        };
+        let plays: Vec<Play> = std::iter::once(None)
+            .chain(self.policies.iter().map(Some))
+            .map(play)
+            .collect();
+        let played = lab.ask_all(&plays)?;
+        let Some((local, rest)) = played.split_first() else {
+            return Err(LabError::Stopped);
+        };
+        let rows = self.policies.iter().zip(&plays[1..]).zip(rest);
+        let at = |policy: &str, own: &Played| {
+            let of = |interval: &_| PolicyAt {
+                policy: policy.into(),
+                interval: *interval,
+            };
+            own.over_time.iter().map(of).collect::<Vec<_>>()
+        };
+        Ok(Simulated {
+            policies: (rows.clone())
+                .map(|((policy, play), own)| PolicyOutcome::of(policy, play, local, own))
+                .collect(),
+            over_time: rows
+                .flat_map(|((policy, _), own)| at(policy, own))
+                .collect(),
+            workload: self.workload.clone(),
+            about: workload.about,
+            assumed: presets::ASSUMED.into(),
+            size_bytes: self.size,
+            fast: self.fast.clone(),
+            slow: self.slow.clone(),
+            ratio: self.ratio.to_string(),
+            seconds: f64::from(self.seconds),
+            interval_s: INTERVAL_S,
+            curves,
+        })
+    }
+}
+
+impl Outcome for Simulated {
+    const SCHEMA: &'static str = "weir/tier/1";
+    const TITLE: &'static str = "Tiering";
+    const WORDS: &'static str =
+        "Policies of page placement on a workload that is simulated page by page, over time.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
+        let settled = |p: &&PolicyOutcome| p.settled_vs_all_local_pct;
+        let best = (self.policies.iter()).min_by(|a, b| settled(a).total_cmp(&settled(b)));
+        let what = format!("{} at {}", self.workload, self.ratio);
+        let mut all = Vec::new();
+        if let Some(best) = best {
+            let first = self.policies.iter().find(|p| p.policy == "first-touch");
+            let mut text = format!(
+                "{} is the best of {}: once settled it is {} than with all memory in {}, and {} serves {:.1} % of accesses",
+                best.policy,
+                self.policies.len(),
+                slower(best.settled_vs_all_local_pct),
+                self.fast,
+                self.fast,
+                best.settled_local_pct
+            );
+            if let Some(first) = first.filter(|first| first.policy != best.policy) {
+                text.push_str(&format!(
+                    "; without tiering it is {}",
+                    slower(first.settled_vs_all_local_pct)
+                ));
+            }
+            all.push(note(&what, text));
+        }
+        for policy in &self.policies {
+            if policy.ping_pong_pct.is_some_and(|pct| pct > 30.0) {
+                let text = format!(
+                    "{:.0} % of the pages that it would promote had been demoted before: pages go back and forth",
+                    policy.ping_pong_pct.unwrap_or_default()
+                );
+                all.push(Verdict::new(Severity::Doubt, policy.policy.as_str(), text));
+            }
+        }
+        let again = "candidates for promotion that had been demoted before";
+        all.push(note("again", again.into()));
+        all.push(note("assumed", self.assumed.clone()));
+        all
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let what = format!("{} at {}", self.workload, self.ratio);
+        let line = |name: &str, y: &'static str, title: &str| {
+            View::lines(
+                "over_time",
+                format!("{name}: {what}"),
+                ("t_s", "time [s]"),
+                (y, title),
+                &["policy"],
+            )
+            .axes(Axis::Linear, Axis::Linear)
+        };
+        vec![
+            View::table(
+                "policies",
+                format!("Run time against all memory in {}: {what}", self.fast),
+                vec![
+                    col("policy"),
+                    col("vs_all_local_pct").head("slower").signed(),
+                    col("settled_vs_all_local_pct").head("settled").signed(),
+                    col("settled_local_pct").head("local"),
+                    col("promoted_pages").head("promoted"),
+                    col("demoted_pages").head("demoted"),
+                    col("hint_faults").head("faults"),
+                    col("ping_pong_pct").head("again"),
+                    col("swapped_pages").head("swapped"),
+                ],
+            ),
+            line(
+                "Accesses that the fast tier serves",
+                "local_pct",
+                "share [%]",
+            ),
+            line("Accesses", "maccesses", "millions in an interval"),
+            line("Promotion", "promoted", "pages in an interval"),
+        ]
+    }
+}

@@ -1,0 +1,77 @@
+//! `weir tier`: pages on fast and slow tiers.
+//!
+//! | file | content |
+//! |---|---|
+//! | `run` | the kernel's own tiering on this host: set, counted, restored |
+//! | `windows` | what it did, window by window |
+
+mod run;
+mod windows;
+
+use clap::Subcommand;
+use weir_model::machine::MachineKind;
+use weir_steer::tier::Simulate;
+
+use crate::context::Context;
+use crate::driver;
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::store::RunId;
+use crate::studies::complete;
+
+pub use run::VERB as RUN;
+pub use windows::Tiered;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir tier simulate --on emr2s+cxl-a --workload web1
+  weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4
+  weir tier run --for 10s
+  weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Compare policies of page placement on the model of a machine.
+    Simulate(Simulate),
+    /// Set the kernel's own tiering on this host, count what it does, and restore it.
+    Run(run::Args),
+}
+
+/// What was asked for.
+///
+/// # Errors
+/// That of the verb; a simulation of a host, which is no model.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let study = match &args.what {
+        What::Simulate(study) => study,
+        What::Run(args) => return run::run(args, context),
+    };
+    let chosen = machine::choose(&context.global.on)?;
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "pages are simulated on a model; name one with --on, such as --on emr2s+cxl-a"
+        )));
+    }
+    complete(context, &chosen, study)
+}
+
+/// Runs what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the run cannot be resumed.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    match &args.what {
+        What::Simulate(study) => {
+            driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
+        }
+        What::Run(_) => Err(Failure::request(
+            "a run of this host's tiering has ended with its settings; begin another",
+        )),
+    }
+}

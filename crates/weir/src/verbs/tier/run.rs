@@ -1,0 +1,353 @@
+//! `weir tier run`: sets the kernel's own tiering on this host, counts what it does, and restores it.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValuesParser;
+use weir_lab::Outcome;
+use weir_linux::Root;
+use weir_linux::memory::{base_page, free_memory};
+use weir_linux::steer::{JournalError, SystemSettings};
+use weir_linux::tiering::{self, DemotedGroup};
+use weir_model::capability::Unavailable;
+use weir_model::document::Document;
+use weir_model::scope::Scope;
+use weir_model::tiering::{Balancing, KernelTiering, TieringCounts};
+use weir_model::topology::{TierName, Topology};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+use super::windows::{TierRoom, TierWindow, Tiered, in_words};
+use crate::context::{Context, say};
+use crate::failure::{Failure, Result};
+use crate::insight::header;
+use crate::keeping::Keeping;
+use crate::nodes::{all_here, here, node_of};
+use crate::system::System;
+
+/// The verb as the store has it.
+pub const VERB: &str = "tier run";
+
+/// The interval at which a stop request is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir tier run --for 10s
+  weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'
+  weir tier run --demotion on --demote 'cgroup:/batch.slice=0.05 GB/s'
+  weir tier run --weights dram=3,cxl0=1 --for 60s
+
+Without settings nothing is changed. With them it needs root; they apply to the
+whole machine until --for is over or a stop is requested (Ctrl-C, SIGTERM), and
+are then restored. After kill -9, `weir steer restore` restores them.
+
+Exit codes: 3 where the kernel lacks what is asked for.")]
+pub struct Args {
+    /// Whether reclaim demotes cold pages to slower tiers.
+    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(["on", "off"]))]
+    demotion: Option<String>,
+    /// What NUMA balancing does: tiering promotes hot pages of slow tiers.
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(Balancing::ALL.map(Balancing::name)))]
+    balancing: Option<String>,
+    /// At most this much is promoted to a tier.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    promote_limit: Option<GbPerSec>,
+    /// The weights of weighted interleave, from 1 to 255.
+    #[arg(long, value_name = "TIER=N", value_delimiter = ',')]
+    weights: Vec<Weight>,
+    /// Demote cold pages of this control group at this rate; may be repeated.
+    #[arg(long, value_name = "SCOPE=RATE")]
+    demote: Vec<Demote>,
+    /// Demote nothing more of a group whose tasks wait for memory longer than this share of the time, in percent
+    /// (TMO, ASPLOS 2022, section 3.3).
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
+    pressure: f64,
+    /// The length of a window.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    window: Nanos,
+    /// How long it runs; until a stop is requested if it is left out.
+    #[arg(long = "for", value_name = "TIME")]
+    lasts: Option<Nanos>,
+    /// The folder of the journal.
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/weir/steer")]
+    journal: PathBuf,
+}
+
+fn rate(text: &str) -> std::result::Result<GbPerSec, String> {
+    let rate: GbPerSec = text.parse().map_err(|error| format!("{error}"))?;
+    match rate.get() > 0.0 && rate.get().is_finite() {
+        true => Ok(rate),
+        false => Err("a rate is more than 0 GB/s".into()),
+    }
+}
+
+/// The weight of a tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Weight(TierName, u32);
+
+impl FromStr for Weight {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (tier, number) = text.split_once('=').ok_or("write TIER=N, as dram=3")?;
+        match number.parse() {
+            Ok(weight) if (1..=255).contains(&weight) => Ok(Self(TierName::named(tier), weight)),
+            _ => Err(format!("`{number}` is not a weight from 1 to 255")),
+        }
+    }
+}
+
+/// A control group and the rate at which its cold pages are demoted.
+#[derive(Debug, Clone, PartialEq)]
+struct Demote(Scope, GbPerSec);
+
+impl FromStr for Demote {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        // A path may have `=` in it.
+        let (scope, of) = text
+            .rsplit_once('=')
+            .ok_or("write SCOPE=RATE, as 'cgroup:/batch=0.05 GB/s'")?;
+        let scope = scope.parse().map_err(|error| format!("{error}"))?;
+        Ok(Self(scope, rate(of)?))
+    }
+}
+
+impl Args {
+    fn settings(&self) -> KernelTiering {
+        KernelTiering {
+            demotion: self.demotion.as_deref().map(|when| when == "on"),
+            balancing: self.balancing.as_deref().and_then(Balancing::named),
+            promote_limit: self.promote_limit,
+        }
+    }
+}
+
+fn missing(why: Unavailable) -> Failure {
+    Failure::Missing(anyhow::anyhow!("{why}"))
+}
+
+/// Sets the kernel's tiering, counts windows, restores it.
+///
+/// # Errors
+/// The kernel lacks a setting, it may not be changed, or it could not be restored.
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    let host = here(context)?;
+    let root = &host.root;
+    let topology = host.view.topology()?;
+    let wanted = args.settings();
+    tiering::check(&wanted, root).map_err(missing)?;
+    check_times(args)?;
+    let weights = weights(args, &host, &topology)?;
+    let groups = groups(args, &wanted, root)?;
+    tiering::counts(root).map_err(missing)?;
+    let keeping = Keeping::begin(context, VERB)?;
+    let before = tiering::in_force(root);
+    let mut settings = None;
+    let mut in_force = before;
+    if wanted != KernelTiering::default() || !weights.is_empty() {
+        let (mut held, restored) = SystemSettings::open(root, &args.journal).map_err(refused)?;
+        for path in &restored.put_back {
+            context.note(&format!("restored what an earlier run had left: {path}"));
+        }
+        restored
+            .remarks()
+            .for_each(|remark| say(&format!("weir: warning: {remark}")));
+        in_force = held.set_tiering(&wanted).map_err(missing)?;
+        let nodes: Vec<(u32, u32)> = weights
+            .iter()
+            .map(|&(node, _, weight)| (node, weight))
+            .collect();
+        if !nodes.is_empty() {
+            held.set_weights(&nodes).map_err(missing)?;
+        }
+        settings = Some(held);
+    }
+    let weights: Vec<(TierName, u32)> = weights
+        .into_iter()
+        .map(|(_, tier, weight)| (tier, weight))
+        .collect();
+    context.note(&format!("in force: {}", in_words(&in_force, &weights)));
+    let counted = watch(args, root, &topology, &groups, context);
+    // Whatever was counted, the settings are restored first.
+    let different = settings.map_or(Ok(Vec::new()), SystemSettings::restore);
+    let (windows, rooms) = counted?;
+    let mut header = header(Tiered::SCHEMA, context, &topology.processor);
+    header.machine = host.identity;
+    header.topology = topology;
+    let not = different.as_ref().map_or(&[][..], Vec::as_slice);
+    header.warnings = not.iter().map(ToString::to_string).collect();
+    let output = Tiered {
+        windows,
+        rooms,
+        before,
+        in_force,
+        page: Bytes(base_page() as u64),
+        weights,
+    };
+    keeping.put(Document { header, output }, None)?;
+    different.map(drop).map_err(|why| Failure::work(why.reason))
+}
+
+fn refused(error: JournalError) -> Failure {
+    Failure::Work(error.into())
+}
+
+fn check_times(args: &Args) -> Result<()> {
+    if !(0.1..=3600.0).contains(&args.window.as_secs()) {
+        return Err(Failure::request("--window is from 100 ms to an hour"));
+    }
+    if args
+        .lasts
+        .is_some_and(|lasts| lasts.get() < args.window.get())
+    {
+        return Err(Failure::request("--for is shorter than one --window"));
+    }
+    if !(0.0..=100.0).contains(&args.pressure) {
+        return Err(Failure::request("--pressure is from 0 to 100 percent"));
+    }
+    Ok(())
+}
+
+/// The nodes, tiers and weights.
+fn weights(args: &Args, host: &System, topology: &Topology) -> Result<Vec<(u32, TierName, u32)>> {
+    let names: Vec<TierName> = args.weights.iter().map(|weight| weight.0.clone()).collect();
+    all_here(host, topology, &names)?;
+    if !names.is_empty() {
+        SystemSettings::weights_available(&host.root).map_err(missing)?;
+    }
+    let one = |Weight(tier, weight): &Weight| Ok((node_of(topology, tier)?, tier.clone(), *weight));
+    args.weights.iter().map(one).collect()
+}
+
+/// The groups whose pages are demoted, with their rates.
+fn groups(
+    args: &Args,
+    wanted: &KernelTiering,
+    root: &Root,
+) -> Result<Vec<(DemotedGroup, GbPerSec)>> {
+    let demotes = wanted.demotion.or(tiering::in_force(root).demotion);
+    if !args.demote.is_empty() && demotes != Some(true) {
+        return Err(Failure::request(
+            "demotion is off, so that --demote would write pages to swap or drop them; add --demotion on",
+        ));
+    }
+    let one =
+        |Demote(scope, rate): &Demote| Ok((DemotedGroup::of(root, scope).map_err(missing)?, *rate));
+    args.demote.iter().map(one).collect()
+}
+
+/// Counts at one time.
+struct Counted {
+    at: Instant,
+    counts: TieringCounts,
+    pressure: Option<Nanos>,
+}
+
+impl Counted {
+    fn now(root: &Root) -> Result<Self> {
+        Ok(Self {
+            at: Instant::now(),
+            counts: tiering::counts(root).map_err(missing)?,
+            pressure: tiering::pressure(root, None).ok(),
+        })
+    }
+}
+
+/// Windows until the time is over or a stop is requested.
+fn watch(
+    args: &Args,
+    root: &Root,
+    topology: &Topology,
+    groups: &[(DemotedGroup, GbPerSec)],
+    context: &Context,
+) -> Result<(Vec<TierWindow>, Vec<TierRoom>)> {
+    let (mut windows, mut rooms) = (Vec::new(), Vec::new());
+    let began = Counted::now(root)?;
+    let window = Duration::from_nanos(args.window.get() as u64);
+    let end = args
+        .lasts
+        .map(|lasts| began.at + Duration::from_nanos(lasts.get() as u64));
+    let start = began.at;
+    let mut waited: Vec<Option<Nanos>> = groups
+        .iter()
+        .map(|(group, _)| tiering::pressure(root, Some(group)).ok())
+        .collect();
+    let mut last = began;
+    while !context.stop.requested() && end.is_none_or(|end| last.at < end) {
+        let mut asked = 0;
+        for ((group, rate), waited) in groups.iter().zip(&mut waited) {
+            let now = tiering::pressure(root, Some(group)).ok();
+            let since = now
+                .zip(*waited)
+                .map(|(now, before)| now.get() - before.get());
+            *waited = now;
+            // A group of which nothing is known is not pressed.
+            let share = since.map_or(100.0, |since| 100.0 * since / args.window.get());
+            if share <= args.pressure {
+                let bytes = Bytes((rate.get() * args.window.get()) as u64);
+                asked += bytes.get();
+                if let Err(why) = group.demote(root, bytes) {
+                    say(&format!("weir: warning: {why}"));
+                }
+            }
+        }
+        let due = (last.at + window).min(end.unwrap_or(last.at + window));
+        while !context.stop.requested() && Instant::now() < due {
+            std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
+        }
+        let now = Counted::now(root)?;
+        let t_s = now.at.duration_since(start).as_secs_f64();
+        let window_s = now.at.duration_since(last.at).as_secs_f64();
+        let waited = now.pressure.zip(last.pressure);
+        windows.push(TierWindow {
+            t_s,
+            window_s,
+            counts: now.counts.since(&last.counts),
+            pressure_pct: waited.map(|(now, before)| (now.get() - before.get()) / (window_s * 1e7)),
+            asked: Bytes(asked),
+        });
+        rooms.extend(topology.tiers.iter().filter_map(|tier| {
+            let node = tier.node?;
+            let free = free_memory(root, Some(node))?.free;
+            let tier = tier.name.clone();
+            Some(TierRoom {
+                t_s,
+                tier,
+                node,
+                free,
+            })
+        }));
+        last = now;
+    }
+    Ok((windows, rooms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_and_its_rate_are_read_apart_and_mistakes_named() {
+        let Demote(scope, rate) = "cgroup:/a=b/c=0.5 GB/s".parse().unwrap();
+        assert_eq!(scope, "cgroup:/a=b/c".parse().unwrap());
+        assert_eq!(rate, GbPerSec(0.5));
+        for wrong in [
+            "cgroup:/a",
+            "cgroup:/a=",
+            "cgroup:/a=-1 GB/s",
+            "cgroup:/a=0 GB/s",
+            "a=1 GB/s",
+        ] {
+            assert!(wrong.parse::<Demote>().is_err(), "{wrong}");
+        }
+        assert_eq!("dram=3".parse(), Ok(Weight(TierName::dram(), 3)));
+        for wrong in ["dram", "dram=0", "dram=256", "dram=x"] {
+            assert!(wrong.parse::<Weight>().is_err(), "{wrong}");
+        }
+    }
+}
