@@ -30,6 +30,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let about = match sections {
         [] => match distinct(insights.iter().map(|insight| insight.shown.title)).as_slice() {
             ["Steering"] => "Steering on",
+            ["Tiering"] | ["The kernel's tiering"] => "Tiering on",
             ["A fitted machine"] => "Fit of",
             titles if titles.contains(&"") => "Runs on",
             _ => "Slowdown on",
