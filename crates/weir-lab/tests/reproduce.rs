@@ -299,17 +299,18 @@ fn rows_are_the_same_on_any_number_of_threads() {
 
 #[test]
 fn every_published_result_is_answered_or_says_what_it_needs() {
-    let found = reproduce(&published::builtin_rows());
+    // Pages are simulated in another crate, which has the rules of that paper.
+    let published: Vec<Published> = (published::builtin_rows().into_iter())
+        .filter(|row| row.paper != "tpp")
+        .collect();
+    let found = reproduce(&published);
     let silent: Vec<&ReproduceRow> = found
         .rows
         .iter()
         .filter(|row| row.note.contains("no experiment answers it"))
         .collect();
     assert!(silent.is_empty(), "{silent:#?}");
-    assert_eq!(
-        found.rows.len() + found.left_out,
-        published::builtin_rows().len()
-    );
+    assert_eq!(found.rows.len() + found.left_out, published.len());
 }
 
 /// Anything that runs on a platform, besides points.

@@ -35,6 +35,8 @@ struct Compared {
     ratio: Ratio,
     seconds: f64,
     size: Bytes,
+    /// As in [`Play`].
+    version: u32,
 }
 
 impl Ask for Compared {
@@ -81,6 +83,7 @@ impl Case {
             },
             seconds: SECONDS,
             size: SIZE,
+            version: weir_pages::VERSION,
         };
         Figure::read("%", ON, compared, move |got| {
             let played = |name: &str| got.get(name).ok_or("the policy did not run");
