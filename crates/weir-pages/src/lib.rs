@@ -9,7 +9,7 @@
 //! at. A page takes three bytes.
 
 /// The version of what is simulated. It is raised when the same workload, machine and seed give another result.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 pub mod costs;
 mod counters;
@@ -17,6 +17,7 @@ mod error;
 mod lru;
 mod page;
 pub mod policy;
+pub mod population;
 pub mod presets;
 mod random;
 mod record;

@@ -1,8 +1,8 @@
 //! The state of every page: three bytes, and counts that follow every change.
 //!
 //! A page is on a tier, on its active or inactive list, and has the bits that the kernel keeps in the page table and in
-//! the page's flags. Whether it was touched since its accessed bit was last read is drawn when somebody reads the
-//! bit, from the accesses that its band had since then; so the cost is of pages that are looked at, not of accesses.
+//! the page's flags. Whether it was touched since its accessed bit was last read is drawn when the bit is
+//! read, from the accesses that its band had since then; so the cost is of pages that are looked at, not of accesses.
 
 use crate::Tier;
 use crate::random::Draws;
@@ -201,6 +201,21 @@ impl Pages {
 
     pub(crate) fn has(&self, page: u64, bit: u8) -> bool {
         self.flags[page as usize] & bit != 0
+    }
+
+    /// The first rank of a band of an extent, and how many there are.
+    pub(crate) fn ranks_of(&self, extent: usize, band: usize) -> (u64, u64) {
+        let e = &self.extents[extent];
+        let n = band - e.first_band;
+        let end = |n: usize| e.ends.get(n).copied().unwrap_or(e.pages);
+        let first = if n == 0 { 0 } else { end(n - 1) };
+        (first, (end(n) - first).max(1))
+    }
+
+    /// The page of a rank.
+    pub(crate) fn page_at(&self, extent: usize, rank: u64) -> u64 {
+        let e = &self.extents[extent];
+        e.start + e.index(rank % e.pages)
     }
 
     /// The extent of a page.

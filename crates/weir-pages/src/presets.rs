@@ -71,6 +71,7 @@ impl Part {
             page: Bytes::kib(4),
             accesses,
             writes: WRITES,
+            mlp: MLP,
             bands,
             growth: self.growth,
             lifetime_s: self.lifetime_s,
@@ -85,9 +86,9 @@ fn workload(name: &str, about: &str, total: f64, parts: &[Part]) -> PagedWorkloa
         name: name.into(),
         about: about.into(),
         threads: THREADS,
-        mlp: MLP,
         stalled: STALLED,
         regions: parts.iter().map(|p| p.region(all_hot, total)).collect(),
+        phases: Vec::new(),
     }
 }
 
@@ -202,8 +203,8 @@ pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
         ),
         "stream" => PagedWorkload {
             stalled: 0.9,
-            mlp: 12.0,
             regions: vec![Region {
+                mlp: 12.0,
                 bands: vec![Band {
                     pages: 1.0,
                     accesses: 1.0,

@@ -11,12 +11,12 @@ pub(crate) struct Demand {
     pub(crate) thread_ns: f64,
     /// Computing before each access.
     pub(crate) compute_ns: f64,
-    /// Accesses that a thread has outstanding.
-    pub(crate) mlp: f64,
     /// The interval's length.
     pub(crate) interval_ns: f64,
     /// Share of accesses by tier.
     pub(crate) shares: [f64; 2],
+    /// The same, each access divided by the accesses that are outstanding with it: a latency's part in the wait.
+    pub(crate) waits: [f64; 2],
     /// Share of accesses that write, by tier.
     pub(crate) writes: [f64; 2],
     /// Bytes that migration reads from and writes to each tier.
@@ -28,6 +28,8 @@ pub(crate) struct Demand {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Flow {
     pub(crate) accesses: f64,
+    /// The mean wait for an access: latency by MLP.
+    pub(crate) wait: Nanos,
     pub(crate) latency: [Nanos; 2],
     pub(crate) gbps: [GbPerSec; 2],
     /// By how much accesses at these latencies differ from those that cause them, relative.
@@ -50,9 +52,9 @@ impl Demand {
             let read_share = if all > 0.0 { read / all } else { 1.0 };
             flow.latency[t] = curve.latency(flow.gbps[t], read_share);
         }
-        let wait: f64 = (self.shares.iter().zip(flow.latency))
-            .map(|(share, latency)| share * latency.get() / self.mlp)
-            .sum();
+        let waits = self.waits.iter().zip(flow.latency);
+        let wait: f64 = waits.map(|(part, latency)| part * latency.get()).sum();
+        flow.wait = Nanos(wait);
         flow.accesses = self.thread_ns / (self.compute_ns + wait).max(1e-9);
         flow
     }

@@ -88,6 +88,9 @@ pub struct Region {
     pub accesses: f64,
     /// The share of its accesses that write.
     pub writes: f64,
+    /// Accesses to it that a thread has outstanding at once (MLP): a pointer chase has 1, a scan as many as the core has
+    /// fill buffers.
+    pub mlp: f64,
     /// How unequally its pages are touched.
     pub bands: Vec<Band>,
     /// How it grows.
@@ -116,12 +119,21 @@ pub struct PagedWorkload {
     pub about: String,
     /// Threads that access memory.
     pub threads: u32,
-    /// Accesses that a thread has outstanding at once.
-    pub mlp: f64,
     /// The share of its time that a thread waits for memory if all pages are in the fast tier, without load.
     pub stalled: f64,
     /// Its regions.
     pub regions: Vec<Region>,
+    /// Phases that follow each other and begin again; none for a workload that does not change.
+    pub phases: Vec<Phase>,
+}
+
+/// A time in which regions are accessed as often as said here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Phase {
+    /// Its length.
+    pub seconds: f64,
+    /// Each region's share of accesses, in place of [`Region::accesses`].
+    pub accesses: Vec<f64>,
 }
 
 /// Bands of `items` pages whose popularity follows a Zipf law: the share of accesses of the n-th is proportional to n
@@ -159,6 +171,19 @@ impl PagedWorkload {
         Bytes(times.map(at).fold(0.0, f64::max).ceil() as u64)
     }
 
+    /// A region's share of accesses at a time in seconds, once all of it is allocated.
+    pub fn share_at(&self, region: usize, t: f64) -> f64 {
+        let round: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
+        let mut left = if round > 0.0 { t % round } else { 0.0 };
+        for phase in &self.phases {
+            if left < phase.seconds {
+                return phase.accesses[region];
+            }
+            left -= phase.seconds;
+        }
+        self.regions[region].accesses
+    }
+
     /// Checks values and sums.
     ///
     /// # Errors
@@ -173,8 +198,8 @@ impl PagedWorkload {
         };
         let share = |x: f64| (0.0..=1.0).contains(&x);
         let one = |x: f64| (x - 1.0).abs() < 1e-6;
-        if self.threads == 0 || !(self.mlp >= 1.0 && self.mlp.is_finite()) {
-            return wrong("threads, mlp".into(), "both must be 1 or more");
+        if self.threads == 0 {
+            return wrong("threads".into(), "must be 1 or more");
         }
         if !(self.stalled > 0.0 && self.stalled <= 1.0) {
             return wrong("stalled".into(), "must be above 0 and at most 1");
@@ -184,6 +209,19 @@ impl PagedWorkload {
                 "accesses".into(),
                 "the shares of all regions must add up to 1",
             );
+        }
+        for (n, phase) in self.phases.iter().enumerate() {
+            let shares = &phase.accesses;
+            if !(phase.seconds > 0.0 && phase.seconds.is_finite())
+                || shares.len() != self.regions.len()
+                || !shares.iter().all(|s| share(*s))
+                || !one(shares.iter().sum())
+            {
+                return wrong(
+                    format!("phase {}", n + 1),
+                    "needs a length above 0 s and a share of accesses for each region; they must add up to 1",
+                );
+            }
         }
         for region in &self.regions {
             let of = |key: &str| format!("region {}, {key}", region.name);
@@ -196,6 +234,9 @@ impl PagedWorkload {
             }
             if !share(region.accesses) || !share(region.writes) {
                 return wrong(of("accesses, writes"), "must be between 0 and 1");
+            }
+            if !(region.mlp >= 1.0 && region.mlp.is_finite()) {
+                return wrong(of("mlp"), "must be 1 or more");
             }
             if region.page != Bytes::kib(4) && region.page != Bytes::mib(2) {
                 return wrong(of("page"), "must be 4 KiB or 2 MiB");

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_pages::Host;
-use weir_pages::workload::{Band, Growth};
+use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{
     Costs, Memory, Options, PageKind, PagedWorkload, Region, Simulation, Tier, TierCurve, by_name,
-    policy, presets,
+    policy, population, presets,
 };
 
-const POLICIES: [&str; 10] = [
+const POLICIES: [&str; 17] = [
     "first-touch",
     "numa-balancing",
     "tiering",
@@ -20,6 +20,13 @@ const POLICIES: [&str; 10] = [
     "tpp-all-sampled",
     "tpp-cache-to-slow",
     "interleave:3:1",
+    "alto",
+    "colloid",
+    "nomad",
+    "tmo",
+    "neomem",
+    "caption",
+    "payback",
 ];
 
 fn host(fast_mib: u64, slow_mib: u64) -> Host {
@@ -45,6 +52,7 @@ fn region(name: &str, kind: PageKind, mib: u64, accesses: f64) -> Region {
         page: Bytes::kib(4),
         accesses,
         writes: 0.3,
+        mlp: 2.0,
         bands: vec![
             Band {
                 pages: 0.2,
@@ -66,12 +74,12 @@ fn cache(file_mib: u64, anon_mib: u64) -> PagedWorkload {
         name: "cache".into(),
         about: String::new(),
         threads: 4,
-        mlp: 2.0,
         stalled: 0.25,
         regions: vec![
             region("file", PageKind::File, file_mib, 0.5),
             region("anon", PageKind::Anon, anon_mib, 0.5),
         ],
+        phases: Vec::new(),
     }
 }
 
@@ -138,8 +146,8 @@ proptest! {
                 prop_assert!((0.0..=100.0 + 1e-9).contains(&last.local_pct));
             }
             let c = sim.counters();
-            prop_assert_eq!(c.pgdemote_kswapd + c.pgdemote_direct, c.demoted());
-            prop_assert!(c.pgpromote_candidate >= c.pgpromote_tried && c.pgpromote_tried >= c.promoted());
+            prop_assert_eq!(c.pgdemote_kswapd + c.pgdemote_direct + c.moved_to_slow, c.demoted());
+            prop_assert_eq!(c.pgpromote_tried + c.moved_to_fast, c.promoted() + c.promote_aborted, "{}", name);
             prop_assert_eq!(c.pgpromote_candidate,
                 c.pgpromote_tried + c.pgmigrate_fail_dst_node_full + c.promote_rate_limited);
             prop_assert_eq!(c.pgpromote_candidate, c.pgpromote_candidate_anon + c.pgpromote_candidate_file);
@@ -196,7 +204,7 @@ fn nothing_is_promoted_at_the_first_fault_of_an_inactive_page() {
     let promoted = |policy: policy::Tpp, seconds: f64| {
         struct Slow(policy::Tpp);
         impl weir_pages::Policy for Slow {
-            fn place(&self, _: PageKind, _: u64) -> Tier {
+            fn place(&mut self, _: &policy::Placing) -> Tier {
                 Tier::Slow
             }
             fn scan(&self) -> Option<policy::Scan> {
@@ -346,4 +354,75 @@ fn a_hot_set_that_moves_is_served_by_the_fast_node_less_often() {
     let (moving, still) = (local(120.0), local(0.0));
     // What a still set misses is what cold pages take.
     assert!(100.0 - moving > 10.0 * (100.0 - still), "{moving} {still}");
+}
+
+/// The machine of [`host`] with room for a share of a drawn workload on the fast node.
+fn drawn(n: u64, policy: &str) -> f64 {
+    let drawn = population::draw(7, n, Bytes::gib(1));
+    let bytes = drawn.workload.peak().get() as f64;
+    let mut host = host(0, 0);
+    host.fast.capacity = Bytes((bytes * drawn.fast) as u64);
+    host.slow.capacity = Bytes((bytes * 1.05) as u64);
+    start(&drawn.workload, &host, policy, options(40.0))
+        .run(|| true)
+        .maccesses_per_s
+}
+
+#[test]
+fn a_move_that_does_not_pay_is_not_made() {
+    for n in 0..8 {
+        population::draw(7, n, Bytes::gib(1))
+            .workload
+            .check()
+            .unwrap();
+        let (ours, still) = (drawn(n, "payback"), drawn(n, "first-touch"));
+        assert!(ours > 0.98 * still, "{n}: {ours} {still}");
+    }
+}
+
+#[test]
+fn a_scan_that_fills_the_fast_tier_s_bandwidth_is_interleaved() {
+    let mut workload = cache(400, 400);
+    workload.threads = 64;
+    workload.stalled = 0.9;
+    for region in &mut workload.regions {
+        region.mlp = 12.0;
+        region.bands = vec![Band {
+            pages: 1.0,
+            accesses: 1.0,
+        }];
+    }
+    let host = host(2048, 2048);
+    let speed = |policy| {
+        start(&workload, &host, policy, options(60.0))
+            .run(|| true)
+            .maccesses_per_s
+    };
+    let (ours, still, best) = (
+        speed("payback"),
+        speed("first-touch"),
+        speed("interleave:4:1"),
+    );
+    assert!(
+        ours > 1.05 * still && ours > 0.97 * best,
+        "{ours} {still} {best}"
+    );
+}
+
+#[test]
+fn phases_move_accesses_between_regions() {
+    let mut workload = cache(200, 200);
+    workload.phases = [[1.0, 0.0], [0.0, 1.0]]
+        .map(|accesses| Phase {
+            seconds: 5.0,
+            accesses: accesses.to_vec(),
+        })
+        .to_vec();
+    // The first region fills the fast node.
+    let host = host(220, 1024);
+    let mut sim = start(&workload, &host, "interleave:255:1", options(20.0));
+    workload.check().unwrap();
+    sim.run(|| true);
+    assert_eq!(workload.share_at(0, 12.0), 1.0);
+    assert_eq!(workload.share_at(0, 17.0), 0.0);
 }

@@ -1,8 +1,7 @@
 //! Interleaving by weights: `MPOL_INTERLEAVE`, `MPOL_WEIGHTED_INTERLEAVE`.
 
-use super::Policy;
+use super::{Placing, Policy};
 use crate::tier::Tier;
-use crate::workload::PageKind;
 
 /// So many pages on the fast node, then so many on the slow one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +11,9 @@ pub struct Interleave {
 }
 
 impl Policy for Interleave {
-    fn place(&self, _: PageKind, nth: u64) -> Tier {
+    fn place(&mut self, page: &Placing) -> Tier {
         let [fast, slow] = self.weights.map(u64::from);
-        match nth % (fast + slow).max(1) < fast {
+        match page.nth % (fast + slow) < fast {
             true => Tier::Fast,
             false => Tier::Slow,
         }

@@ -2,23 +2,38 @@
 
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::tier::{Tier, Watermarks};
+use crate::Costs;
+use crate::tier::{Tier, TierCurve, Watermarks};
 use crate::workload::PageKind;
 
+mod alto;
 mod auto_tiering;
+mod caption;
+mod colloid;
 mod first_touch;
 mod interleave;
+mod neomem;
+mod nomad;
 mod numa_balancing;
+mod payback;
 mod registry;
 mod tiering;
+mod tmo;
 mod tpp;
 
+pub use alto::Alto;
 pub use auto_tiering::AutoTiering;
+pub use caption::Caption;
+pub use colloid::Colloid;
 pub use first_touch::FirstTouch;
 pub use interleave::Interleave;
+pub use neomem::NeoMem;
+pub use nomad::Nomad;
 pub use numa_balancing::NumaBalancing;
+pub use payback::Payback;
 pub use registry::{NAMES, by_name};
 pub use tiering::Tiering;
+pub use tmo::Tmo;
 pub use tpp::Tpp;
 
 /// Sampling by hint faults: pages are taken out of the page table.
@@ -70,9 +85,22 @@ impl Marks {
     }
 }
 
+/// A page that is to be allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placing {
+    /// Its region, by number: the mapping in which the fault happens.
+    pub region: usize,
+    /// What it is to hold.
+    pub kind: PageKind,
+    /// How many pages were allocated before it.
+    pub nth: u64,
+}
+
 /// A hint fault.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
+    /// Its region, by number.
+    pub region: usize,
     /// Where the page is.
     pub tier: Tier,
     /// What it holds.
@@ -81,8 +109,6 @@ pub struct Fault {
     pub base_pages: u64,
     /// Whether it is on the active list.
     pub active: bool,
-    /// Whether it was found touched once before.
-    pub referenced: bool,
     /// Whether it was demoted.
     pub demoted: bool,
     /// Seconds from the time when it was taken out of the page table.
@@ -100,33 +126,74 @@ pub enum Decision {
     Limited,
     /// It is a candidate, and moves if there is room.
     Promote,
+    /// It moves to the slow node, however hot it is.
+    Demote,
 }
 
-/// An interval as a policy sees it.
+/// Counters of accesses in the device of the slow tier (CXL 3.1's hotness monitoring unit; NeoMem, MICRO 2024), which
+/// report pages that are accessed often.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen {
+pub struct HotCounters {
+    /// Accesses of a page in a second from which it is reported.
+    pub per_s: f64,
+    /// Pages that are reported in a second at most.
+    pub reports_per_s: f64,
+}
+
+/// Pages of a region that user space asks the kernel to move (`move_pages`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    /// The region, by number.
+    pub region: usize,
+    /// Where they are to go.
+    pub to: Tier,
+    /// How many base pages, in the next interval.
+    pub base_pages: u64,
+}
+
+/// A region in an interval: what event samples of loads (PEBS, IBS) say by address.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct RegionSeen {
+    /// Accesses in a second by tier.
+    pub per_s: [f64; 2],
+    /// Base pages by tier.
+    pub pages: [u64; 2],
+    /// The share of accesses that write.
+    pub writes: f64,
+    /// Accesses that a thread has outstanding at once: occupancy of the super queue by demand reads over the cycles in
+    /// which there are some.
+    pub mlp: f64,
+}
+
+/// An interval as a policy sees it: counters of the processor and of the kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
     /// Its length in seconds.
     pub interval_s: f64,
     /// Latency by tier.
     pub latency: [Nanos; 2],
     /// Traffic by tier.
     pub gbps: [GbPerSec; 2],
-    /// Share of accesses by tier.
-    pub shares: [f64; 2],
-    /// Accesses that a thread has outstanding.
-    pub mlp: f64,
+    /// Latency of each tier under load, as it was measured beforehand.
+    pub curves: [&'a TierCurve; 2],
+    /// The mean wait for an access, latency over accesses outstanding: amortised off-core latency.
+    pub wait: Nanos,
+    /// The share of thread time in which a thread waited for a page that had left memory (PSI).
+    pub pressure: f64,
+    /// Threads of the workload.
+    pub threads: u32,
     /// Free base pages of the fast node.
     pub free_fast: u64,
-    /// Pages that were demoted in it.
-    pub demoted: u64,
-    /// Candidates in it.
-    pub candidates: u64,
+    /// What the kernel's work on pages costs.
+    pub costs: &'a Costs,
+    /// Each region.
+    pub regions: &'a [RegionSeen],
 }
 
 /// A policy of page placement.
 pub trait Policy: Send {
-    /// The node on which the n-th page is to be allocated.
-    fn place(&self, _kind: PageKind, _nth: u64) -> Tier {
+    /// The node on which a page is to be allocated.
+    fn place(&mut self, _page: &Placing) -> Tier {
         Tier::Fast
     }
 
@@ -150,11 +217,31 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether a page stays mapped while a thread of the kernel copies it, so that no thread of the program waits.
+    fn transactional(&self) -> bool {
+        false
+    }
+
+    /// Counters in the device which report hot pages; all that are reported are promoted.
+    fn counters(&self) -> Option<HotCounters> {
+        None
+    }
+
     /// What a hint fault leads to.
     fn fault(&mut self, _fault: &Fault) -> Decision {
         Decision::Keep
     }
 
     /// The interval that has ended.
-    fn observe(&mut self, _seen: &Seen) {}
+    fn observe(&mut self, _seen: &Seen<'_>) {}
+
+    /// Pages that are to be moved in the next interval.
+    fn moves(&mut self) -> Vec<Move> {
+        Vec::new()
+    }
+
+    /// Base pages that are to be reclaimed ahead of need in the next interval (`memory.reclaim`).
+    fn reclaims(&mut self) -> u64 {
+        0
+    }
 }

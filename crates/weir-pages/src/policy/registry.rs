@@ -1,6 +1,9 @@
 //! Policies by name.
 
-use super::{AutoTiering, FirstTouch, Interleave, NumaBalancing, Policy, Tiering, Tpp};
+use super::{
+    Alto, AutoTiering, Caption, Colloid, FirstTouch, Interleave, NeoMem, Nomad, NumaBalancing,
+    Payback, Policy, Tiering, Tmo, Tpp,
+};
 use crate::PagesError;
 
 /// Names of policies, and what each is.
@@ -29,10 +32,36 @@ pub const NAMES: &[(&str, &str)] = &[
         "tpp-cache-to-slow",
         "TPP, file pages are allocated on the slow tier",
     ),
+    (
+        "alto",
+        "Alto on TPP: promotion as fast as misses hurt; on another policy as `alto:NAME`",
+    ),
+    (
+        "colloid",
+        "Colloid: TPP's moves balance the latencies of the tiers",
+    ),
+    (
+        "nomad",
+        "Nomad: TPP's promotion without a wait of the program's threads",
+    ),
+    (
+        "tmo",
+        "TMO beside TPP: reclaim ahead of need; beside another policy as `tmo:NAME`",
+    ),
+    ("neomem", "NeoMem: counters in the device report hot pages"),
+    (
+        "caption",
+        "Caption: the share of new pages on the slow tier climbs towards throughput",
+    ),
+    (
+        "payback",
+        "Weir's own: a page moves if the stall model says that the move pays back",
+    ),
     ("interleave", "a page on each tier in turn"),
 ];
 
-/// A policy by its name. `interleave` may have weights: `interleave:3:1` for three pages on the fast tier to one.
+/// A policy by its name. `interleave` may have weights: `interleave:3:1` for three pages on the fast tier to one; `alto`
+/// and `tmo` the name of the policy on which they are: `alto:tiering`.
 ///
 /// # Errors
 /// There is none of this name, or its weights are not two numbers from 1 to 255.
@@ -53,6 +82,12 @@ pub fn by_name(name: &str) -> Result<Box<dyn Policy>, PagesError> {
             what: "weights of interleave",
             why: format!("{weights} is not FAST:SLOW with numbers from 1 to 255"),
         });
+    }
+    if let Some(inner) = name.strip_prefix("alto:") {
+        return Ok(Box::new(Alto::on(by_name(inner)?)));
+    }
+    if let Some(inner) = name.strip_prefix("tmo:") {
+        return Ok(Box::new(Tmo::beside(by_name(inner)?)));
     }
     Ok(match name {
         "first-touch" => Box::new(FirstTouch),
@@ -76,6 +111,13 @@ pub fn by_name(name: &str) -> Result<Box<dyn Policy>, PagesError> {
             cache_to_slow: true,
             ..tpp
         }),
+        "alto" => Box::new(Alto::on(Box::new(tpp))),
+        "colloid" => Box::new(Colloid::default()),
+        "nomad" => Box::new(Nomad::default()),
+        "tmo" => Box::new(Tmo::beside(Box::new(tpp))),
+        "neomem" => Box::new(NeoMem::default()),
+        "caption" => Box::new(Caption::default()),
+        "payback" => Box::new(Payback::default()),
         "interleave" => Box::new(Interleave { weights: [1, 1] }),
         _ => {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();

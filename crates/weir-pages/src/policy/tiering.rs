@@ -80,7 +80,7 @@ impl Policy for Tiering {
         Decision::Promote
     }
 
-    fn observe(&mut self, seen: &Seen) {
+    fn observe(&mut self, seen: &Seen<'_>) {
         self.left = (self.left + self.limit * seen.interval_s).min(self.limit);
         self.since_s += seen.interval_s;
         if self.since_s < TUNED_EVERY_S {

@@ -1,6 +1,6 @@
 //! TPP: Transparent Page Placement (Maruf et al., ASPLOS 2023), each mechanism switchable alone.
 
-use super::{Decision, Fault, Marks, Policy, Scan};
+use super::{Decision, Fault, Marks, Placing, Policy, Scan};
 use crate::tier::{DEMOTE_SCALE, Tier, Watermarks};
 use crate::workload::PageKind;
 
@@ -34,8 +34,8 @@ impl Default for Tpp {
 }
 
 impl Policy for Tpp {
-    fn place(&self, kind: PageKind, _: u64) -> Tier {
-        match self.cache_to_slow && kind == PageKind::File {
+    fn place(&mut self, page: &Placing) -> Tier {
+        match self.cache_to_slow && page.kind == PageKind::File {
             true => Tier::Slow,
             false => Tier::Fast,
         }

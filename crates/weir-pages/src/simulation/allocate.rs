@@ -2,6 +2,7 @@
 
 use super::Simulation;
 use crate::page::{ACCESSED, At, HINTED, PENDING};
+use crate::policy::Placing;
 use crate::tier::Tier;
 use crate::workload::PageKind;
 
@@ -108,7 +109,11 @@ impl Simulation<'_> {
             self.pages.extents[extent].kind,
             self.pages.extents[extent].base,
         );
-        let preferred = self.policy.place(kind, self.nth);
+        let preferred = self.policy.place(&Placing {
+            region: extent,
+            kind,
+            nth: self.nth,
+        });
         self.nth += 1;
         let order = [preferred, preferred.other()];
         let mut found = order.into_iter().find(|tier| self.has_room(*tier, base));

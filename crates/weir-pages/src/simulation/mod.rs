@@ -7,17 +7,21 @@ use weir_model::units::Bytes;
 
 use crate::lru::Lru;
 use crate::page::{At, Pages};
-use crate::policy::{Marks, Policy, Seen};
+use crate::policy::{Marks, Policy, RegionSeen, Seen};
 use crate::random::Draws;
 use crate::record::{Interval, Summary};
 use crate::tier::{BASE, Memory, Tier, Watermarks};
 use crate::traffic::{Demand, Flow};
-use crate::workload::{PageKind, PagedWorkload};
+use crate::workload::{PageKind, PagedWorkload, Region};
 use crate::{Costs, PagesError, Vmstat};
 
 mod allocate;
+mod mix;
 mod promote;
 mod reclaim;
+mod request;
+
+use mix::Mix;
 
 /// A machine of two tiers.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,8 +62,9 @@ type Touch = Reverse<(u64, u32)>;
 /// What an interval's work on pages has cost so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Work {
-    /// Thread time.
+    /// Thread time, and the part of it that waits for pages that are read back.
     stall_ns: f64,
+    read_back_ns: f64,
     copied_from: [f64; 2],
     copied_to: [f64; 2],
 }
@@ -89,6 +94,10 @@ pub struct Simulation<'a> {
     touches: Vec<BinaryHeap<Touch>>,
     /// The page that is sampled next.
     sampled: u64,
+    /// By region the page that a request of user space looks at next, and by band the rank at which the device's
+    /// counters go on.
+    requested: Vec<u64>,
+    counted: Vec<u64>,
     /// Pages that may be sampled and are not yet.
     sampling: f64,
     nth: u64,
@@ -148,7 +157,8 @@ impl<'a> Simulation<'a> {
         let marks = Tier::ALL.map(|tier| Watermarks::of(host.memory(tier).capacity, all));
         let pages = Pages::new(workload);
         let bands = pages.counts.len();
-        let wait = host.fast.curve.idle().get() / workload.mlp;
+        let of = |region: &Region| region.accesses / region.mlp;
+        let wait = host.fast.curve.idle().get() * workload.regions.iter().map(of).sum::<f64>();
         Ok(Self {
             acts: policy.marks(&marks[0]),
             workload,
@@ -159,6 +169,8 @@ impl<'a> Simulation<'a> {
             kswapd: Default::default(),
             touches: vec![BinaryHeap::new(); bands],
             sampled: 0,
+            requested: vec![0; workload.regions.len()],
+            counted: vec![0; bands],
             sampling: 0.0,
             nth: 0,
             drifting: vec![0.0; workload.regions.len()],
@@ -223,14 +235,16 @@ impl<'a> Simulation<'a> {
         Bytes(extents.map(|e| e.allocated * e.base * BASE).sum())
     }
 
-    /// One interval: touches of the last one take effect, pages are allocated while background reclaim runs, pages are
-    /// sampled, and then threads run.
+    /// One interval: touches of the last one take effect, pages are allocated while background reclaim runs, requests of
+    /// the policy are met, pages are sampled, and then threads run.
     pub fn step(&mut self) {
         let before = self.counters;
         self.work = Work::default();
         self.acts = self.policy.marks(&self.marks[0]);
         self.take_touches();
+        self.count_hot();
         self.allocate_and_reclaim();
+        self.requests();
         self.sample();
         let threads = f64::from(self.workload.threads);
         let interval_ns = self.options.interval_s * 1e9;
@@ -241,95 +255,59 @@ impl<'a> Simulation<'a> {
         // A thread that only waits for the kernel still advances.
         let most = 0.95 * threads * interval_ns;
         self.debt_ns = (owed - most).max(0.0);
-        let (shares, writes, weights) = self.shares();
+        let mix = self.mix();
         let demand = Demand {
             thread_ns: threads * interval_ns - owed.min(most),
             compute_ns: self.compute_ns,
-            mlp: self.workload.mlp,
             interval_ns,
-            shares,
-            writes,
+            shares: mix.shares,
+            waits: mix.waits,
+            writes: mix.writes,
             copied_from: self.work.copied_from,
             copied_to: self.work.copied_to,
         };
         let flow = demand.solve([&self.host.fast.curve, &self.host.slow.curve]);
         self.flow = flow;
-        for (rate, (weight, pages)) in self.rates.iter_mut().zip(weights) {
-            *rate = match pages > 0.0 {
+        for (rate, (weight, pages)) in self.rates.iter_mut().zip(&mix.bands) {
+            *rate = match *pages > 0.0 {
                 true => flow.accesses * weight / pages,
                 false => 0.0,
             };
         }
         self.pages.advance(&self.rates);
-        self.record(&before, owed.min(most) / (threads * interval_ns));
-        let Self { counters, .. } = self;
+        self.record(&before, &mix, owed.min(most) / (threads * interval_ns));
+        let per_s = |share: f64| share * flow.accesses / self.options.interval_s;
+        let regions: Vec<RegionSeen> = (mix.regions.iter().zip(&self.workload.regions))
+            .map(|(of, region)| RegionSeen {
+                per_s: of.shares.map(per_s),
+                pages: of.pages,
+                writes: region.writes,
+                mlp: region.mlp,
+            })
+            .collect();
+        let free_fast = self.free(Tier::Fast);
         self.policy.observe(&Seen {
             interval_s: self.options.interval_s,
             latency: flow.latency,
             gbps: flow.gbps,
-            shares,
-            mlp: self.workload.mlp,
-            free_fast: self.marks[0]
-                .managed
-                .saturating_sub(self.pages.used(At::Fast)),
-            demoted: counters.demoted() - before.demoted(),
-            candidates: counters.pgpromote_candidate - before.pgpromote_candidate,
+            curves: [&self.host.fast.curve, &self.host.slow.curve],
+            wait: flow.wait,
+            pressure: self.work.read_back_ns / (threads * interval_ns),
+            threads: self.workload.threads,
+            free_fast,
+            costs: &self.host.costs,
+            regions: &regions,
         });
     }
 
-    /// Shares of accesses by tier and the part of them that writes; for each band its share, and its pages.
-    fn shares(&self) -> ([f64; 2], [f64; 2], Vec<(f64, f64)>) {
-        let mut bands = Vec::with_capacity(self.rates.len());
-        let (mut tiers, mut writes) = ([0.0; 2], [0.0; 2]);
-        for (region, extent) in self.workload.regions.iter().zip(&self.pages.extents) {
-            let grown = extent.allocated as f64 / extent.pages as f64;
-            for (n, band) in region.bands.iter().enumerate() {
-                let count = self.pages.counts[extent.first_band + n];
-                let [fast, slow, out] = [At::Fast, At::Slow, At::Out].map(|at| count[at as usize]);
-                let there = fast + slow;
-                let weight = match there + out {
-                    0 => 0.0,
-                    _ => region.accesses * grown * band.accesses,
-                };
-                bands.push((weight, (there + out) as f64 / extent.base as f64));
-                // A page that is out is read back first, and then it is where new pages are.
-                let local = match there {
-                    0 => 1.0,
-                    _ => fast as f64 / there as f64,
-                };
-                for (t, part) in [local, 1.0 - local].into_iter().enumerate() {
-                    tiers[t] += weight * part;
-                    writes[t] += weight * part * region.writes;
-                }
-            }
-        }
-        let all: f64 = tiers.iter().sum();
-        for t in 0..2 {
-            writes[t] = if tiers[t] > 0.0 {
-                writes[t] / tiers[t]
-            } else {
-                0.0
-            };
-            tiers[t] = if all > 0.0 {
-                tiers[t] / all
-            } else {
-                [1.0, 0.0][t]
-            };
-        }
-        for (weight, _) in &mut bands {
-            *weight = if all > 0.0 { *weight / all } else { 0.0 };
-        }
-        (tiers, writes, bands)
-    }
-
-    fn record(&mut self, before: &Vmstat, kernel: f64) {
+    fn record(&mut self, before: &Vmstat, mix: &Mix, kernel: f64) {
         let Flow {
             accesses,
             latency,
             gbps,
             error,
+            ..
         } = self.flow;
-        let (shares, ..) = self.shares();
         let anon = |at: At| {
             let list = self.pages.lists[at as usize][PageKind::Anon as usize];
             Bytes((list[0] + list[1]) * BASE)
@@ -337,7 +315,7 @@ impl<'a> Simulation<'a> {
         self.intervals.push(Interval {
             t_s: self.pages.now as f64 * self.options.interval_s,
             maccesses: accesses / 1e6,
-            local_pct: shares[0] * 100.0,
+            local_pct: mix.shares[0] * 100.0,
             fast_ns: latency[0],
             slow_ns: latency[1],
             fast_gbps: gbps[0],

@@ -9,7 +9,7 @@ use crate::tier::{BASE, Tier};
 use crate::workload::PageKind;
 
 /// By how much a band's accesses may rise until the end of the run, so that a touch which is drawn for later is left
-/// out: it takes memory, and nobody would see it.
+/// out: it takes memory, and has no effect.
 const RISE: f64 = 16.0;
 
 impl Simulation<'_> {
@@ -102,7 +102,9 @@ impl Simulation<'_> {
 
     fn read_back(&mut self, extent: usize, page: u64) {
         let base = self.pages.extents[extent].base;
-        self.work.stall_ns += self.host.costs.swap_in.get() * base as f64;
+        let wait = self.host.costs.swap_in.get() * base as f64;
+        self.work.stall_ns += wait;
+        self.work.read_back_ns += wait;
         match self.allocate(extent, page) {
             true => {
                 self.pages.change(extent, page, ACCESSED, 0);
@@ -125,11 +127,11 @@ impl Simulation<'_> {
         self.counters.numa_hint_faults_toptier += u64::from(tier == Tier::Fast);
         self.work.stall_ns += self.host.costs.hint_fault.get();
         let fault = Fault {
+            region: extent,
             tier,
             kind: self.pages.extents[extent].kind,
             base_pages: self.pages.extents[extent].base,
             active: self.pages.has(page, ACTIVE),
-            referenced: self.pages.has(page, REFERENCED),
             demoted: self.pages.has(page, DEMOTED),
             latency_s,
         };
@@ -137,45 +139,80 @@ impl Simulation<'_> {
             Decision::Keep => {}
             Decision::Activate => self.pages.change(extent, page, ACTIVE, REFERENCED),
             Decision::Limited => {
-                self.candidate(&fault);
+                self.candidate(extent, page);
                 self.counters.promote_rate_limited += fault.base_pages;
             }
             Decision::Promote => {
-                self.candidate(&fault);
-                self.promote(extent, page, &fault);
+                self.candidate(extent, page);
+                self.promote(extent, page);
+            }
+            Decision::Demote => {
+                let base = fault.base_pages;
+                if tier == Tier::Fast && self.free(Tier::Slow) >= self.marks[1].high + base {
+                    self.demote(extent, page, false);
+                    self.work.stall_ns += self.host.costs.moving(base).get();
+                }
             }
         }
     }
 
-    fn candidate(&mut self, fault: &Fault) {
-        let (counters, base) = (&mut self.counters, fault.base_pages);
+    /// Counts a candidate for promotion.
+    pub(super) fn candidate(&mut self, extent: usize, page: u64) {
+        let base = self.pages.extents[extent].base;
+        let counters = &mut self.counters;
         counters.pgpromote_candidate += base;
-        match fault.kind {
+        match self.pages.extents[extent].kind {
             PageKind::Anon => counters.pgpromote_candidate_anon += base,
             PageKind::File => counters.pgpromote_candidate_file += base,
         }
-        if fault.demoted {
+        if self.pages.has(page, DEMOTED) {
             counters.pgpromote_candidate_demoted += base;
         }
     }
 
-    fn promote(&mut self, extent: usize, page: u64, fault: &Fault) {
-        let base = fault.base_pages;
+    /// Moves a candidate of the slow node, if the fast one has room.
+    pub(super) fn promote(&mut self, extent: usize, page: u64) {
+        let (base, kind) = (
+            self.pages.extents[extent].base,
+            self.pages.extents[extent].kind,
+        );
         if self.free(Tier::Fast) < self.acts.promote + base {
             self.counters.pgmigrate_fail_dst_node_full += base;
             self.kswapd[0].awake |= self.acts.wake_when_full;
             return;
         }
         self.counters.pgpromote_tried += base;
-        let active = if fault.active { ACTIVE } else { 0 };
+        let transactional = self.policy.transactional();
+        if transactional && self.is_written_meanwhile(extent, page) {
+            self.counters.promote_aborted += base;
+            self.copied(Tier::Slow, Tier::Fast, base);
+            return;
+        }
+        let active = if self.pages.has(page, ACTIVE) {
+            ACTIVE
+        } else {
+            0
+        };
         self.pages.put(extent, page, At::Fast, ACCESSED | active);
-        match fault.kind {
+        match kind {
             PageKind::Anon => self.counters.pgpromote_anon += base,
             PageKind::File => self.counters.pgpromote_file += base,
         }
-        self.work.stall_ns += self.host.costs.moving(base).get();
+        if !transactional {
+            self.work.stall_ns += self.host.costs.moving(base).get();
+        }
         self.copied(Tier::Slow, Tier::Fast, base);
         let free = self.free(Tier::Fast);
         self.kswapd[0].awake |= self.acts.wake.is_some_and(|wake| free < wake);
+    }
+
+    /// Whether the page is written while it is copied: then the copy is of no use (Nomad, OSDI 2024).
+    fn is_written_meanwhile(&mut self, extent: usize, page: u64) -> bool {
+        let base = self.pages.extents[extent].base;
+        let band = self.pages.band_of(extent, page);
+        let copy_s = self.host.costs.copy_4k.get() * base as f64 / 1e9;
+        let per_s = self.rates[band] / self.options.interval_s;
+        let written = per_s * self.workload.regions[extent].writes * copy_s;
+        self.draws.exponential() < written
     }
 }

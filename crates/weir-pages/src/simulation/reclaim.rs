@@ -82,7 +82,7 @@ impl Simulation<'_> {
     }
 
     /// Looks at a page, and evicts it if it was not touched. The time that takes; none if no page is left.
-    fn reclaim_one(&mut self, tier: Tier, background: bool) -> Option<f64> {
+    pub(super) fn reclaim_one(&mut self, tier: Tier, background: bool) -> Option<f64> {
         let demotes = tier == Tier::Fast && self.policy.demotes();
         let anon = demotes || self.host.swap;
         let lru = &mut self.kswapd[tier as usize].lru;
@@ -114,7 +114,7 @@ impl Simulation<'_> {
         Some(ns)
     }
 
-    fn demote(&mut self, extent: usize, page: u64, background: bool) {
+    pub(super) fn demote(&mut self, extent: usize, page: u64, background: bool) {
         let (kind, base) = (
             self.pages.extents[extent].kind,
             self.pages.extents[extent].base,
