@@ -18,6 +18,9 @@ use crate::{Costs, PagesError, Vmstat};
 mod allocate;
 mod promote;
 mod reclaim;
+mod scan;
+
+pub use scan::{Sampler, Scan};
 
 /// A machine of two tiers.
 #[derive(Debug, Clone, PartialEq)]
