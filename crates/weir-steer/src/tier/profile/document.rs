@@ -70,10 +70,16 @@ pub struct ProfileInterval {
     pub touched: Bytes,
     /// Memory touched in the last `hot_s`.
     pub hot: Bytes,
+    /// Its share of allocated memory.
+    #[schemars(extend("x-unit" = "%"))]
+    pub hot_pct: f64,
     /// Memory touched in the last `warm_s` that is not hot.
     pub warm: Bytes,
     /// The rest. Before `warm_s` are over it is what was not touched since the start.
     pub cold: Bytes,
+    /// Its share of allocated memory.
+    #[schemars(extend("x-unit" = "%"))]
+    pub cold_pct: f64,
 }
 
 /// Memory touched within some time.

@@ -304,14 +304,20 @@ impl Sums {
     }
 
     fn intervals(&self, interval_s: f64) -> Vec<ProfileInterval> {
-        let row = |n: usize, kind: PageKind, of: &Temperature| ProfileInterval {
-            t_s: (n + 1) as f64 * interval_s,
-            kind,
-            allocated: Bytes(of.allocated),
-            touched: Bytes(of.touched),
-            hot: Bytes(of.hot),
-            warm: Bytes(of.warm),
-            cold: Bytes(of.allocated - of.hot - of.warm),
+        let row = |n: usize, kind: PageKind, of: &Temperature| {
+            let cold = of.allocated - of.hot - of.warm;
+            let share = |part: u64| percent(part as f64, of.allocated as f64);
+            ProfileInterval {
+                t_s: (n + 1) as f64 * interval_s,
+                kind,
+                allocated: Bytes(of.allocated),
+                touched: Bytes(of.touched),
+                hot: Bytes(of.hot),
+                hot_pct: share(of.hot),
+                warm: Bytes(of.warm),
+                cold: Bytes(cold),
+                cold_pct: share(cold),
+            }
         };
         let rows = self.intervals.iter().enumerate();
         rows.flat_map(|(n, kinds)| PageKind::ALL.map(|kind| row(n, kind, &kinds[kind as usize])))

@@ -97,7 +97,7 @@ impl Outcome for Profile {
                 "intervals",
                 format!("{title}: {}", self.of),
                 ("t_s", "time [s]"),
-                (y, "memory [bytes]"),
+                (y, "share of allocated memory [%]"),
                 &["kind"],
             )
             .axes(Axis::Linear, Axis::Linear)
@@ -153,9 +153,16 @@ impl Outcome for Profile {
                 ],
             )
             .at_most(ROWS),
-            line("hot", "Hot memory"),
-            line("cold", "Cold memory"),
-            line("allocated", "Allocated memory"),
+            line("hot_pct", "Hot memory"),
+            line("cold_pct", "Cold memory"),
+            View::lines(
+                "intervals",
+                format!("Allocated memory: {}", self.of),
+                ("t_s", "time [s]"),
+                ("allocated", "allocated [bytes]"),
+                &["kind"],
+            )
+            .axes(Axis::Linear, Axis::Sizes),
             View::grid(
                 "heat",
                 format!(
