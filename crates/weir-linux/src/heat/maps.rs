@@ -44,8 +44,8 @@ struct Mapping {
 #[derive(Debug)]
 pub(super) struct Resident {
     space: u32,
-    process: u32,
-    page: u64,
+    pub process: u32,
+    pub page: u64,
     pagemap: File,
     mappings: Vec<Mapping>,
     /// By address.

@@ -5,12 +5,14 @@
 //! | `maps` | resident pages of a process and what they hold |
 //! | `damon` | the kernel's data access monitor |
 //! | `idle` | idle-page bits of physical pages |
+//! | `referenced` | accessed bits, counted for each mapping |
 //!
 //! Sampled accesses with addresses (PEBS of Intel, IBS of AMD) are not read here.
 
 mod damon;
 mod idle;
 mod maps;
+mod referenced;
 
 use weir_model::capability::Unavailable;
 use weir_model::heat::SeenPages;
@@ -39,6 +41,8 @@ pub enum Mechanism {
     Damon,
     /// Idle-page bits (kernel documentation, admin-guide/mm/idle_page_tracking.rst).
     IdleBits,
+    /// Accessed bits, of which the kernel says only how many of each mapping are set (proc(5), `clear_refs`, `smaps`).
+    AccessedBits,
 }
 
 /// The processes of a scope, those of a control group with all below it.
@@ -69,6 +73,7 @@ pub fn processes_of(root: &Root, scope: &Scope) -> Result<Vec<u32>, Unavailable>
 enum Watching {
     Damon(Damon),
     Idle(Idle),
+    Referenced,
 }
 
 /// Processes that are watched, until this is dropped.
@@ -113,11 +118,16 @@ impl Watch {
                     Ok(idle) => Watching::Idle(idle),
                     Err(why) => {
                         missing.push(Unavailable::because(format!("idle-page bits: {why}")));
-                        let all: Vec<String> = missing.iter().map(ToString::to_string).collect();
-                        return Err(Unavailable::because(format!(
-                            "nothing here sees which pages a process touches: {}",
-                            all.join("; ")
-                        )));
+                        if let Err(why) = referenced::clear(root, &resident) {
+                            missing.push(Unavailable::because(format!("accessed bits: {why}")));
+                            let all: Vec<String> =
+                                missing.iter().map(ToString::to_string).collect();
+                            return Err(Unavailable::because(format!(
+                                "nothing here sees which pages a process touches: {}",
+                                all.join("; ")
+                            )));
+                        }
+                        Watching::Referenced
                     }
                 }
             }
@@ -141,6 +151,7 @@ impl Watch {
         match self.watching {
             Watching::Damon(_) => Mechanism::Damon,
             Watching::Idle(_) => Mechanism::IdleBits,
+            Watching::Referenced => Mechanism::AccessedBits,
         }
     }
 
@@ -149,7 +160,7 @@ impl Watch {
         self.granule
     }
 
-    /// Looks once. DAMON answers at the end of its own interval, for which this waits; idle-page bits are read by
+    /// Looks once. DAMON answers at the end of its own interval, for which this waits; bits are read by
     /// [`take`](Self::take) only.
     ///
     /// # Errors
@@ -158,7 +169,7 @@ impl Watch {
         self.looks += 1;
         match &mut self.watching {
             Watching::Damon(damon) => damon.look(&self.root, &mut self.resident),
-            Watching::Idle(_) => Ok(()),
+            Watching::Idle(_) | Watching::Referenced => Ok(()),
         }
     }
 
@@ -166,7 +177,7 @@ impl Watch {
     pub fn regions(&self) -> Option<usize> {
         match &self.watching {
             Watching::Damon(damon) => Some(damon.regions()),
-            Watching::Idle(_) => None,
+            Watching::Idle(_) | Watching::Referenced => None,
         }
     }
 
@@ -177,8 +188,10 @@ impl Watch {
     /// # Errors
     /// The processes have ended.
     pub fn take(&mut self, interval: Nanos) -> Result<Vec<SeenPages>, Unavailable> {
-        if let Watching::Idle(idle) = &mut self.watching {
-            idle.read(&mut self.resident)?;
+        match &mut self.watching {
+            Watching::Idle(idle) => idle.read(&mut self.resident)?,
+            Watching::Referenced => referenced::read(&self.root, &mut self.resident),
+            Watching::Damon(_) => {}
         }
         let covered = self.look.get() * f64::from(self.looks);
         let scale = match self.watching {
@@ -204,8 +217,10 @@ impl Watch {
             Some(why) if self.resident.is_empty() => return Err(why),
             _ => {}
         }
-        if let Watching::Idle(idle) = &mut self.watching {
-            idle.mark(&self.resident)?;
+        match &mut self.watching {
+            Watching::Idle(idle) => idle.mark(&self.resident)?,
+            Watching::Referenced => referenced::clear(&self.root, &self.resident)?,
+            Watching::Damon(_) => {}
         }
         Ok(seen)
     }
@@ -217,7 +232,7 @@ impl Watch {
     pub fn end(self) -> Result<(), Unavailable> {
         match self.watching {
             Watching::Damon(damon) => damon.end(&self.root),
-            Watching::Idle(_) => Ok(()),
+            Watching::Idle(_) | Watching::Referenced => Ok(()),
         }
     }
 }

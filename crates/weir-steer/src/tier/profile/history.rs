@@ -135,7 +135,7 @@ impl History {
     pub fn profile(&self, of: ProfileOf) -> Profile {
         let window = |seconds: f64| (seconds / self.interval_s).round().max(1.0) as usize;
         let (hot, warm) = (window(of.hot_s), window(of.warm_s));
-        let times = [1, 2, 5, 10].map(|n| (of.hot_s * f64::from(n), n as usize * hot));
+        let times = [1, 2, 5, 10].map(|n| ((n * hot) as f64 * self.interval_s, n * hot));
         let mut sums = Sums {
             intervals: vec![[Temperature::default(); 2]; self.ended],
             within: times.map(|(last_s, intervals)| (last_s, intervals, [0; 2])),

@@ -82,7 +82,7 @@ impl Study for ProfileModel {
     fn run(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
         let workload = self.workload.as_deref().unwrap_or("cache1");
         preset(workload, self.size)?;
-        let times = self.times.check(USUAL_S)?;
+        let times = self.times.check(USUAL_S, STEP_S)?;
         // A look is at the end of a step of the simulation.
         let steps = |what: &str, seconds: f64| {
             let steps = seconds / STEP_S;

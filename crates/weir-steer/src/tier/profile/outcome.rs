@@ -8,7 +8,7 @@ use weir_pages::PageKind;
 use super::{Profile, ProfileInterval, ProfileSource};
 
 /// Rows of a table before it is cut.
-const ROWS: usize = 24;
+const ROWS: usize = 12;
 /// Rows of touch rates before they are cut.
 const RATES: usize = 40;
 

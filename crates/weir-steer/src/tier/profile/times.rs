@@ -43,17 +43,23 @@ pub struct Times {
 }
 
 impl ProfileTimes {
-    /// The lengths, where the profile lasts `usual_s` unless it was asked for.
+    /// The lengths, where the profile lasts `usual_s` unless it was asked for, and an interval that was not asked for is
+    /// a multiple of `step_s`.
     ///
     /// # Errors
     /// The profile is shorter than its interval, has too many, or thresholds are out of order.
-    pub fn check(&self, usual_s: f64) -> Result<Times, LabError> {
+    pub fn check(&self, usual_s: f64, step_s: f64) -> Result<Times, LabError> {
         let wrong = |text: String| Err(LabError::Nothing(text));
         let seconds = |time: Option<Nanos>| time.map(|time| time.as_secs());
         let lasts = seconds(self.lasts).unwrap_or(usual_s);
-        let hot_s = seconds(self.hot).unwrap_or(HOT_S.min(lasts * HOT_SHARE));
+        let hot = seconds(self.hot).unwrap_or(HOT_S.min(lasts * HOT_SHARE));
+        let steps = (hot / IN_HOT / step_s).round().max(1.0);
+        let interval_s = seconds(self.interval).unwrap_or(steps * step_s);
+        let hot_s = match self.hot {
+            Some(_) => hot,
+            None => hot.max(interval_s),
+        };
         let warm_s = seconds(self.warm).unwrap_or(2.0 * hot_s);
-        let interval_s = seconds(self.interval).unwrap_or(hot_s / IN_HOT);
         if !(lasts > 0.0 && lasts.is_finite() && interval_s > 0.0) {
             return wrong("--for and --interval must be above 0".into());
         }

@@ -35,7 +35,7 @@ pub(super) fn bad(error: LabError) -> Failure {
 /// There are none, the kernel sees no touches, or its settings could not be restored.
 pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
     let host = here(context)?;
-    let times = args.study.times.check(USUAL_S).map_err(bad)?;
+    let times = args.study.times.check(USUAL_S, LOOK_S.0).map_err(bad)?;
     if times.interval_s < LOOK_S.0 {
         return Err(Failure::request(format!(
             "--interval is at least {} s on a host, not {} s",
@@ -65,6 +65,7 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
         source: match watched.mechanism {
             Mechanism::Damon => ProfileSource::Damon,
             Mechanism::IdleBits => ProfileSource::IdleBits,
+            Mechanism::AccessedBits => ProfileSource::AccessedBits,
         },
         of: scope.to_string(),
         how: match watched.mechanism {
@@ -77,13 +78,16 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
                 watched.regions,
             ),
             Mechanism::IdleBits => "idle-page bits, read once in an interval".into(),
+            Mechanism::AccessedBits => "accessed bits, read once in an interval: the kernel says how much of each mapping \
+                                        was touched and not which pages, which are taken to be the first of it"
+                .into(),
         },
         hot_s: times.hot_s,
         warm_s: times.warm_s,
         granule: watched.granule,
         most_per_s: Some(match watched.mechanism {
             Mechanism::Damon => 1e9 / regions.sample.get(),
-            Mechanism::IdleBits => 1.0 / times.interval_s,
+            Mechanism::IdleBits | Mechanism::AccessedBits => 1.0 / times.interval_s,
         }),
     });
     let header_partial = header.partial;
@@ -141,7 +145,7 @@ fn watch(
             if now >= due {
                 break;
             }
-            if watch.mechanism() == Mechanism::IdleBits || due - now < look / 2 {
+            if watch.mechanism() != Mechanism::Damon || due - now < look / 2 {
                 std::thread::sleep(PAUSE.min(due - now));
                 continue;
             }

@@ -25,6 +25,8 @@ use crate::progress::Progress;
 const HEAD: &str = "time_s,address,kind";
 /// Pages are told apart.
 const PAGE: u64 = 4096;
+/// An interval that was not asked for is a multiple of this, in seconds.
+const STEP_S: f64 = 0.001;
 /// Lines between two looks at the clock and at a stop request.
 const LINES: u64 = 1 << 16;
 
@@ -56,11 +58,9 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
     }
     let mut asked = args.study.times.clone();
     // The last access is in an interval, too.
-    asked.lasts = Some(Nanos((last_s * 1e9).max(1.0)));
-    if asked.interval.is_none() && asked.hot.is_none() {
-        asked.lasts = asked.lasts.map(|lasts| Nanos(lasts.get().max(1e9)));
-    }
-    let mut times: Times = asked.check(0.0).map_err(bad)?;
+    let least = asked.interval.map_or(STEP_S, |interval| interval.as_secs());
+    asked.lasts = Some(Nanos(last_s.max(least) * 1e9));
+    let mut times: Times = asked.check(0.0, STEP_S).map_err(bad)?;
     times.intervals = (last_s / times.interval_s).floor() as usize + 1;
     if times.intervals > MOST_INTERVALS as usize {
         return Err(Failure::request(format!(
