@@ -6,6 +6,7 @@ use common::{Place, with};
 use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
+use weir_steer::tier::profile::{Profile, ProfileSource};
 
 const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --seconds 60";
 
@@ -68,6 +69,126 @@ fn wrong_requests_are_refused_with_what_is_right() {
         ("tier run --demote cgroup:/nobody", 2, "SCOPE=RATE"),
     ] {
         let err = place.run(request).expect(code).err();
+        assert!(err.contains(said), "{request}: {err}");
+    }
+}
+
+fn profile(text: &str) -> Profile {
+    let document: Document<Profile> = serde_json::from_str(text).unwrap();
+    document.output
+}
+
+#[test]
+fn a_profile_of_a_model_is_stored_and_made_once() {
+    let place = Place::new();
+    let model = "tier profile --on emr2s+cxl-a --size 64MiB --for 60s --format json";
+    let printed = profile(&place.run(model).expect(0).out());
+    assert_eq!(
+        (printed.source, printed.seconds),
+        (ProfileSource::Model, 60.0)
+    );
+    assert!(
+        printed
+            .intervals
+            .iter()
+            .all(|row| row.allocated > row.cold && row.cold.get() > 0)
+    );
+    assert!(!printed.heat.is_empty() && !printed.rates.is_empty());
+    let stored = profile(&place.run("runs show 1 --format json").expect(0).out());
+    assert_eq!(stored, printed);
+    let text = place.run("runs show 1").expect(0).out();
+    let words = text.replace("\n  ", " ");
+    assert!(words.contains("is hot (touched in the last 6 s)"), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert_eq!(profile(&place.run(model).expect(0).out()), printed);
+}
+
+#[test]
+fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
+    let place = Place::new();
+    let mut trace = String::from("time_s,address,kind\n");
+    for second in 0..20 {
+        for page in 0..100 {
+            // At first all pages, then a quarter of them.
+            if second == 0 || page % 4 == 0 {
+                let kind = if page < 60 { "anon" } else { "file" };
+                trace.push_str(&format!(
+                    "{second}.5,0x{:x},{kind}\n",
+                    0x10_0000 + page * 4096
+                ));
+            }
+        }
+    }
+    place.file("trace.csv", &trace);
+    let run = place.run("tier profile --trace trace.csv --interval 1s --hot 2s --format json");
+    let found = profile(&run.expect(0).out());
+    assert_eq!((found.source, found.granules), (ProfileSource::Trace, 100));
+    for row in found.intervals.iter().rev().take(2) {
+        assert_eq!((row.hot_pct, row.cold_pct), (25.0, 75.0));
+    }
+    let bad = trace.replacen("0x101000", "0x10100g", 1);
+    place.file("bad.csv", bad);
+    let err = place.run("tier profile --trace bad.csv").expect(2).err();
+    assert!(
+        err.contains("bad.csv:3:5: `0x10100g` is no address"),
+        "{err}"
+    );
+    place.file("none.csv", "time_s,address,kind\n");
+    let err = place.run("tier profile --trace none.csv").expect(2).err();
+    assert!(err.contains("no accesses"), "{err}");
+    place.file("other.csv", "a,b\n1,2\n");
+    let err = place.run("tier profile --trace other.csv").expect(2).err();
+    assert!(err.contains("other.csv:1:1: the first line"), "{err}");
+}
+
+#[test]
+fn wrong_profiles_are_refused_with_what_is_right() {
+    let place = Place::new();
+    for (request, said) in [
+        ("tier profile", "--target"),
+        (
+            "tier profile --target pid:999999999",
+            "no process 999999999",
+        ),
+        (
+            "tier profile --target pid:{own} --for 1s --interval 2s",
+            "shorter than one --interval",
+        ),
+        (
+            "tier profile --target pid:{own} --interval 1ms",
+            "at least 0.1 s",
+        ),
+        (
+            "tier profile --target pid:{own} --min-regions 20 --max-regions 10",
+            "--min-regions",
+        ),
+        (
+            "tier profile --on emr2s+cxl-a --for 1s --interval 2s",
+            "shorter than one --interval",
+        ),
+        (
+            "tier profile --on emr2s+cxl-a --interval 1.1s",
+            "multiple of 0.25 s",
+        ),
+        ("tier profile --on emr2s+cxl-a --workload web9", "cache1"),
+        (
+            "tier profile --on emr2s+cxl-a --target pid:{own}",
+            "leave `--on` out",
+        ),
+        (
+            "tier profile --trace missing.csv",
+            "cannot open missing.csv",
+        ),
+        (
+            "tier profile --trace a --target pid:{own}",
+            "cannot be used with",
+        ),
+    ] {
+        let request = request.replace("{own}", &std::process::id().to_string());
+        let err = place.run(&request).expect(2).err();
         assert!(err.contains(said), "{request}: {err}");
     }
 }

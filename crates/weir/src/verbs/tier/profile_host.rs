@@ -135,18 +135,22 @@ fn watch(
     let began = Instant::now();
     let mut regions = 0;
     let mut late = 0;
-    'all: for n in 0..times.intervals {
-        let due = began + interval * (n as u32 + 1);
+    'all: while history.intervals() < times.intervals {
+        let over = history.intervals();
+        let due = began + interval * (over as u32 + 1);
+        let mut looked = watch.mechanism() != Mechanism::Damon;
         loop {
             let now = Instant::now();
             if context.stop.requested() {
                 break 'all;
             }
-            if now >= due {
+            // An interval without a look would seem cold.
+            if looked && now >= due {
                 break;
             }
-            if watch.mechanism() != Mechanism::Damon || due - now < look / 2 {
-                std::thread::sleep(PAUSE.min(due - now));
+            let rest = due.saturating_duration_since(now);
+            if looked && (watch.mechanism() != Mechanism::Damon || rest < look / 2) {
+                std::thread::sleep(PAUSE.min(rest));
                 continue;
             }
             // DAMON answers when its own interval ends.
@@ -154,21 +158,30 @@ fn watch(
                 warnings.push(format!("watching ended early: {}", why.reason));
                 break 'all;
             }
+            looked = true;
             regions = watch.regions().unwrap_or(regions);
             let rest = (now + look / 2).saturating_duration_since(Instant::now());
             std::thread::sleep(rest.min(PAUSE));
         }
-        late += usize::from(Instant::now() > due + interval / 2);
+        // What took several intervals to see is of each of them.
+        let passed = began.elapsed().as_secs_f64() / times.interval_s;
+        let passed = (passed.floor() as usize).clamp(over + 1, times.intervals) - over;
+        late += passed - 1;
         match watch.take(Nanos(times.interval_s * 1e9)) {
-            Ok(seen) => seen.iter().for_each(|seen| history.add(seen)),
+            Ok(seen) => {
+                for _ in 0..passed {
+                    seen.iter().for_each(|seen| history.add(seen));
+                    history.next_interval();
+                }
+            }
             Err(why) => {
                 warnings.push(format!("watching ended early: {}", why.reason));
                 break;
             }
         }
-        history.next_interval();
-        let share = (n + 1) as f64 / times.intervals as f64;
-        progress.step(n + 1, times.intervals, share);
+        let done = history.intervals();
+        let share = done as f64 / times.intervals as f64;
+        progress.step(done, times.intervals, share);
     }
     progress.end();
     let (mechanism, granule) = (watch.mechanism(), watch.granule());
@@ -176,8 +189,8 @@ fn watch(
     let not_restored = watch.end().err().map(|why| why.reason);
     if late > 0 {
         warnings.push(format!(
-            "{late} intervals ended late: reading takes longer than an interval; give a longer --interval or fewer \
-             --max-regions"
+            "{late} intervals were over before anything was seen in them, and are taken to be as those after them; give a \
+             longer --interval or fewer --max-regions"
         ));
     }
     if history.intervals() == 0 {
