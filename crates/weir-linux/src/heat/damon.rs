@@ -11,6 +11,8 @@ use super::maps::Resident;
 use crate::root::Root;
 
 const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+/// After so many looks in a row without a list of regions watching has failed.
+const MOST_UNLISTED: u32 = 50;
 const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
 
 /// How many regions DAMON may have, and how often it looks.
@@ -41,6 +43,8 @@ pub(super) struct Damon {
     root: Root,
     count: usize,
     regions: usize,
+    /// Looks in a row without a list of regions.
+    unlisted: u32,
     running: bool,
 }
 
@@ -71,6 +75,7 @@ impl Damon {
             root: root.clone(),
             count: processes.len(),
             regions: 0,
+            unlisted: 0,
             running: true,
         };
         for (number, process) in processes.iter().enumerate() {
@@ -105,12 +110,14 @@ impl Damon {
         Ok(damon)
     }
 
-    /// Adds the samples of each region since the last look to the parts that begin in it.
+    /// Adds the samples of each region since the last look to the parts that begin in it. Returns whether the kernel
+    /// listed its regions: where it has no time to list most of them, nothing is added.
     ///
     /// # Errors
     /// The kernel has stopped watching, as it does when a process ends.
-    pub fn look(&mut self, root: &Root, resident: &mut [Resident]) -> Result<(), Unavailable> {
-        self.regions = 0;
+    pub fn look(&mut self, root: &Root, resident: &mut [Resident]) -> Result<bool, Unavailable> {
+        let mut listed = Vec::new();
+        let (mut parts, mut covered) = (0, 0);
         let mut stopped = None;
         for (number, of) in resident.iter_mut().enumerate() {
             let folder = format!("{ADMIN}/{number}");
@@ -122,29 +129,30 @@ impl Damon {
                 stopped = Some(why);
                 continue;
             }
-            let tried = format!("{folder}/contexts/0/schemes/0/tried_regions");
-            let names = root.numbered(&tried, "");
-            for (_, name) in names.get()? {
-                let value = |key: &str| -> Option<u64> {
-                    root.value(&format!("{tried}/{name}/{key}"))
-                        .known()
-                        .copied()
-                };
-                let Some(((start, end), touched)) =
-                    value("start").zip(value("end")).zip(value("nr_accesses"))
-                else {
-                    continue;
-                };
-                self.regions += 1;
-                for granule in of.within(start, end) {
-                    granule.touches += touched as f64;
-                }
+            parts += of.granules.len();
+            for (start, end, touched) in regions(root, &folder)? {
+                covered += of.within(start, end).len();
+                listed.push((number, start, end, touched));
             }
         }
-        match stopped {
-            Some(why) if self.regions == 0 => Err(why),
-            _ => Ok(()),
+        if let Some(why) = stopped.filter(|_| parts == 0) {
+            return Err(why);
         }
+        if 2 * covered < parts || listed.is_empty() {
+            self.unlisted += 1;
+            return match self.unlisted < MOST_UNLISTED {
+                true => Ok(false),
+                false => Err(Unavailable::because("DAMON does not list its regions")),
+            };
+        }
+        self.unlisted = 0;
+        self.regions = listed.len();
+        for (number, start, end, touched) in listed {
+            for granule in resident[number].within(start, end) {
+                granule.touches += touched as f64;
+            }
+        }
+        Ok(true)
     }
 
     /// Regions at the last look.
@@ -178,6 +186,21 @@ impl Drop for Damon {
         // Who drops it has an error of their own to tell.
         let _ = self.stop(&root);
     }
+}
+
+/// Start, end and samples with a touch of each region that a thread has listed.
+fn regions(root: &Root, folder: &str) -> Result<Vec<(u64, u64, u64)>, Unavailable> {
+    let tried = format!("{folder}/contexts/0/schemes/0/tried_regions");
+    let names = root.numbered(&tried, "");
+    let region = |name: &String| {
+        let value = |key: &str| {
+            let value = root.value::<u64>(&format!("{tried}/{name}/{key}"));
+            value.known().copied()
+        };
+        Some((value("start")?, value("end")?, value("nr_accesses")?))
+    };
+    let names = names.get()?.iter();
+    Ok(names.filter_map(|(_, name)| region(name)).collect())
 }
 
 fn put(root: &Root, path: &str, value: impl std::fmt::Display) -> Result<(), Unavailable> {

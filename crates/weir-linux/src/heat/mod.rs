@@ -161,16 +161,17 @@ impl Watch {
     }
 
     /// Looks once. DAMON answers at the end of its own interval, for which this waits; bits are read by
-    /// [`take`](Self::take) only.
+    /// [`take`](Self::take) only. Returns whether DAMON had an answer.
     ///
     /// # Errors
     /// The processes have ended, or the kernel does not answer.
-    pub fn look(&mut self) -> Result<(), Unavailable> {
-        self.looks += 1;
-        match &mut self.watching {
-            Watching::Damon(damon) => damon.look(&self.root, &mut self.resident),
-            Watching::Idle(_) | Watching::Referenced => Ok(()),
-        }
+    pub fn look(&mut self) -> Result<bool, Unavailable> {
+        let seen = match &mut self.watching {
+            Watching::Damon(damon) => damon.look(&self.root, &mut self.resident)?,
+            Watching::Idle(_) | Watching::Referenced => true,
+        };
+        self.looks += u32::from(seen);
+        Ok(seen)
     }
 
     /// The regions that DAMON had at the last look.

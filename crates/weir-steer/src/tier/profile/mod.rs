@@ -20,3 +20,4 @@ pub use document::{
 pub use history::{History, MOST_INTERVALS, ProfileOf};
 pub use model::ProfileModel;
 pub use times::{ProfileTimes, Times};
+pub use weir_pages::PageKind;

@@ -154,11 +154,13 @@ fn watch(
                 continue;
             }
             // DAMON answers when its own interval ends.
-            if let Err(why) = watch.look() {
-                warnings.push(format!("watching ended early: {}", why.reason));
-                break 'all;
+            match watch.look() {
+                Ok(seen) => looked |= seen,
+                Err(why) => {
+                    warnings.push(format!("watching ended early: {}", why.reason));
+                    break 'all;
+                }
             }
-            looked = true;
             regions = watch.regions().unwrap_or(regions);
             let rest = (now + look / 2).saturating_duration_since(Instant::now());
             std::thread::sleep(rest.min(PAUSE));
