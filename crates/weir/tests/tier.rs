@@ -236,3 +236,71 @@ fn a_known_share_of_touched_memory_of_a_process_is_found() {
         found.source
     );
 }
+
+/// A trace in Parquet: at first all of 100 pages, then a quarter of them.
+fn parquet_trace(kind: &str) -> Vec<u8> {
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    let message = "message trace { required double time_s; required int64 address (INTEGER(64,false)); required binary kind (UTF8); }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(message).unwrap());
+    let rows: Vec<(f64, i64)> = (0..20)
+        .flat_map(|second| (0..100).map(move |page| (second, page)))
+        .filter(|(second, page)| *second == 0 || page % 4 == 0)
+        .map(|(second, page)| (f64::from(second) + 0.5, page * 4096))
+        .collect();
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let times: Vec<f64> = rows.iter().map(|row| row.0).collect();
+    column
+        .typed::<DoubleType>()
+        .write_batch(&times, None, None)
+        .unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let addresses: Vec<i64> = rows.iter().map(|row| row.1).collect();
+    column
+        .typed::<Int64Type>()
+        .write_batch(&addresses, None, None)
+        .unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let kinds = vec![ByteArray::from(kind); rows.len()];
+    column
+        .typed::<ByteArrayType>()
+        .write_batch(&kinds, None, None)
+        .unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    bytes
+}
+
+#[test]
+fn a_trace_in_parquet_is_read_as_one_in_csv() {
+    let place = Place::new();
+    place.file("trace.parquet", parquet_trace("file"));
+    let run = place.run("tier profile --trace trace.parquet --interval 1s --hot 2s --format json");
+    let found = profile(&run.expect(0).out());
+    let last = found.intervals.last().unwrap();
+    assert_eq!(
+        (last.kind, last.hot_pct, found.granules),
+        (PageKind::File, 25.0, 100)
+    );
+    place.file("bad.parquet", parquet_trace("heap"));
+    let err = place
+        .run("tier profile --trace bad.parquet")
+        .expect(2)
+        .err();
+    assert!(
+        err.contains("bad.parquet, row 1, column kind: `heap`"),
+        "{err}"
+    );
+    place.file("cut.parquet", &parquet_trace("file")[..99]);
+    let err = place
+        .run("tier profile --trace cut.parquet")
+        .expect(2)
+        .err();
+    assert!(err.contains("cannot read cut.parquet"), "{err}");
+}

@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 /// The file is damaged, lacks a column, or a row is no access.
 pub(super) fn read(
     path: &Path,
-    of: &mut dyn FnMut(u64, f64, u64, &str) -> std::result::Result<(), String>,
+    mut of: impl FnMut(u64, f64, u64, &str) -> std::result::Result<(), String>,
 ) -> Result<()> {
     let name = path.display();
     let opened = File::open(path).map_err(anyhow::Error::new);

@@ -112,7 +112,7 @@ fn read(path: &Path, context: &Context, what: &str, mut of: impl FnMut(Access)) 
     let parquet =
         std::io::Read::read(&mut file, &mut magic).is_ok_and(|n| n == 4) && &magic == b"PAR1";
     if parquet {
-        return super::profile_parquet::read(path, &mut |number, time_s, address, kind| {
+        return super::profile_parquet::read(path, |number, time_s, address, kind| {
             let access = Access {
                 time_s,
                 address,
