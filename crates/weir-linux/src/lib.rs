@@ -23,6 +23,7 @@ pub mod clock;
 mod control;
 pub mod doctor;
 pub mod dsa;
+pub mod heat;
 pub mod kernels;
 pub mod machine;
 pub mod memory;

@@ -56,6 +56,7 @@ pub mod diagnostic;
 pub mod document;
 pub mod events;
 pub mod frame;
+pub mod heat;
 pub mod insight;
 pub mod interplay;
 pub mod latency;

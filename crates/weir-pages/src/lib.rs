@@ -31,6 +31,6 @@ pub use counters::Vmstat;
 pub use error::PagesError;
 pub use policy::{Policy, by_name};
 pub use record::{Interval, Summary};
-pub use simulation::{Host, Options, Simulation};
+pub use simulation::{Host, Options, Sampler, Scan, Simulation};
 pub use tier::{Memory, Tier, TierCurve, Watermarks};
 pub use workload::{PageKind, PagedWorkload, Region};

@@ -31,4 +31,21 @@ impl Draws {
     pub(crate) fn exponential(&mut self) -> f64 {
         -self.unit().ln()
     }
+
+    /// The Poisson distribution; of large means its normal approximation.
+    pub(crate) fn poisson(&mut self, mean: f64) -> f64 {
+        if mean > 30.0 {
+            // Box and Muller.
+            let (r, angle) = (self.exponential(), self.unit() * std::f64::consts::TAU);
+            return (mean + (2.0 * r * mean).sqrt() * angle.cos())
+                .round()
+                .max(0.0);
+        }
+        let (mut count, mut left) = (0.0, mean - self.exponential());
+        while left > 0.0 {
+            count += 1.0;
+            left -= self.exponential();
+        }
+        count
+    }
 }

@@ -42,6 +42,7 @@ use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
 use weir_steer::tier::Simulate;
+use weir_steer::tier::profile::ProfileModel;
 
 use cli::{Cli, Verb};
 use context::{Context, say};
@@ -159,7 +160,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Vary::VERB
             | Fit::VERB
             | Regulate::VERB
-            | Simulate::VERB,
+            | Simulate::VERB
+            | ProfileModel::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

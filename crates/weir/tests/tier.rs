@@ -2,10 +2,15 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use common::{Place, with};
 use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
+use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
 
 const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --seconds 60";
 
@@ -70,4 +75,232 @@ fn wrong_requests_are_refused_with_what_is_right() {
         let err = place.run(request).expect(code).err();
         assert!(err.contains(said), "{request}: {err}");
     }
+}
+
+fn profile(text: &str) -> Profile {
+    let document: Document<Profile> = serde_json::from_str(text).unwrap();
+    document.output
+}
+
+#[test]
+fn a_profile_of_a_model_is_stored_and_made_once() {
+    let place = Place::new();
+    let model = "tier profile --on emr2s+cxl-a --size 64MiB --for 60s --format json";
+    let printed = profile(&place.run(model).expect(0).out());
+    assert_eq!(
+        (printed.source, printed.seconds),
+        (ProfileSource::Model, 60.0)
+    );
+    assert!(
+        printed
+            .intervals
+            .iter()
+            .all(|row| row.allocated > row.cold && row.cold.get() > 0)
+    );
+    assert!(!printed.heat.is_empty() && !printed.rates.is_empty());
+    let stored = profile(&place.run("runs show 1 --format json").expect(0).out());
+    assert_eq!(stored, printed);
+    let text = place.run("runs show 1").expect(0).out();
+    let words = text.replace("\n  ", " ");
+    assert!(words.contains("is hot (touched in the last 6 s)"), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert_eq!(profile(&place.run(model).expect(0).out()), printed);
+}
+
+#[test]
+fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
+    let place = Place::new();
+    let mut trace = String::from("time_s,address,kind\n");
+    for second in 0..20 {
+        for page in 0..100 {
+            // At first all pages, then a quarter of them.
+            if second == 0 || page % 4 == 0 {
+                let kind = if page < 60 { "anon" } else { "file" };
+                trace.push_str(&format!(
+                    "{second}.5,0x{:x},{kind}\n",
+                    0x10_0000 + page * 4096
+                ));
+            }
+        }
+    }
+    place.file("trace.csv", &trace);
+    let run = place.run("tier profile --trace trace.csv --interval 1s --hot 2s --format json");
+    let found = profile(&run.expect(0).out());
+    assert_eq!((found.source, found.granules), (ProfileSource::Trace, 100));
+    for row in found.intervals.iter().rev().take(2) {
+        assert_eq!((row.hot_pct, row.cold_pct), (25.0, 75.0));
+    }
+    let bad = trace.replacen("0x101000", "0x10100g", 1);
+    place.file("bad.csv", bad);
+    let err = place.run("tier profile --trace bad.csv").expect(2).err();
+    assert!(
+        err.contains("bad.csv:3:5: `0x10100g` is no address"),
+        "{err}"
+    );
+    place.file("none.csv", "time_s,address,kind\n");
+    let err = place.run("tier profile --trace none.csv").expect(2).err();
+    assert!(err.contains("no accesses"), "{err}");
+    place.file("other.csv", "a,b\n1,2\n");
+    let err = place.run("tier profile --trace other.csv").expect(2).err();
+    assert!(err.contains("other.csv:1:1: the first line"), "{err}");
+}
+
+#[test]
+fn wrong_profiles_are_refused_with_what_is_right() {
+    let place = Place::new();
+    for (request, said) in [
+        ("tier profile", "--target"),
+        (
+            "tier profile --target pid:999999999",
+            "no process 999999999",
+        ),
+        (
+            "tier profile --target pid:{own} --for 1s --interval 2s",
+            "shorter than one --interval",
+        ),
+        (
+            "tier profile --target pid:{own} --for 1s --interval 1ms",
+            "at least 0.1 s",
+        ),
+        (
+            "tier profile --target pid:{own} --min-regions 20 --max-regions 10",
+            "--min-regions",
+        ),
+        (
+            "tier profile --on emr2s+cxl-a --for 1s --interval 2s",
+            "shorter than one --interval",
+        ),
+        (
+            "tier profile --on emr2s+cxl-a --interval 1.1s",
+            "multiple of 0.25 s",
+        ),
+        ("tier profile --on emr2s+cxl-a --workload web9", "cache1"),
+        (
+            "tier profile --on emr2s+cxl-a --target pid:{own}",
+            "leave `--on` out",
+        ),
+        (
+            "tier profile --trace missing.csv",
+            "cannot open missing.csv",
+        ),
+        (
+            "tier profile --trace a --target pid:{own}",
+            "cannot be used with",
+        ),
+    ] {
+        let request = request.replace("{own}", &std::process::id().to_string());
+        let err = place.run(&request).expect(2).err();
+        assert!(err.contains(said), "{request}: {err}");
+    }
+}
+
+#[test]
+fn a_known_share_of_touched_memory_of_a_process_is_found() {
+    const MIB: usize = 1 << 20;
+    let stop = Arc::new(AtomicBool::new(false));
+    let seen = stop.clone();
+    let toucher = std::thread::spawn(move || {
+        let memory = vec![1_u8; 256 * MIB];
+        while !seen.load(Ordering::Relaxed) {
+            for page in (0..64 * MIB).step_by(4096) {
+                std::hint::black_box(memory.get(page).copied());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let own = std::process::id();
+    let request = format!(
+        "tier profile --target pid:{own} --for 5s --interval 1s --min-regions 100 --format json"
+    );
+    let done = Place::new().run(&request);
+    stop.store(true, Ordering::Relaxed);
+    toucher.join().unwrap();
+    if done.0.status.code() == Some(3) {
+        println!("not tested here: {}", done.err());
+        return;
+    }
+    let found = profile(&done.expect(0).out());
+    let anon = (found.intervals.iter()).filter(|row| row.kind == PageKind::Anon);
+    let share =
+        |row: &ProfileInterval| 100.0 * row.touched.get() as f64 / row.allocated.get() as f64;
+    let mut shares: Vec<f64> = anon.map(share).collect();
+    shares.sort_by(f64::total_cmp);
+    // Other tests of this process have memory, too.
+    assert!(
+        (shares[shares.len() / 2] - 25.0).abs() < 3.0,
+        "{:?}: {shares:?}",
+        found.source
+    );
+}
+
+/// A trace in Parquet: at first all of 100 pages, then a quarter of them.
+fn parquet_trace(kind: &str) -> Vec<u8> {
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    let message = "message trace { required double time_s; required int64 address (INTEGER(64,false)); required binary kind (UTF8); }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(message).unwrap());
+    let rows: Vec<(f64, i64)> = (0..20)
+        .flat_map(|second| (0..100).map(move |page| (second, page)))
+        .filter(|(second, page)| *second == 0 || page % 4 == 0)
+        .map(|(second, page)| (f64::from(second) + 0.5, page * 4096))
+        .collect();
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let times: Vec<f64> = rows.iter().map(|row| row.0).collect();
+    column
+        .typed::<DoubleType>()
+        .write_batch(&times, None, None)
+        .unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let addresses: Vec<i64> = rows.iter().map(|row| row.1).collect();
+    column
+        .typed::<Int64Type>()
+        .write_batch(&addresses, None, None)
+        .unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let kinds = vec![ByteArray::from(kind); rows.len()];
+    column
+        .typed::<ByteArrayType>()
+        .write_batch(&kinds, None, None)
+        .unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    file.close().unwrap();
+    bytes
+}
+
+#[test]
+fn a_trace_in_parquet_is_read_as_one_in_csv() {
+    let place = Place::new();
+    place.file("trace.parquet", parquet_trace("file"));
+    let run = place.run("tier profile --trace trace.parquet --interval 1s --hot 2s --format json");
+    let found = profile(&run.expect(0).out());
+    let last = found.intervals.last().unwrap();
+    assert_eq!(
+        (last.kind, last.hot_pct, found.granules),
+        (PageKind::File, 25.0, 100)
+    );
+    place.file("bad.parquet", parquet_trace("heap"));
+    let err = place
+        .run("tier profile --trace bad.parquet")
+        .expect(2)
+        .err();
+    assert!(
+        err.contains("bad.parquet, row 1, column kind: `heap`"),
+        "{err}"
+    );
+    place.file("cut.parquet", &parquet_trace("file")[..99]);
+    let err = place
+        .run("tier profile --trace cut.parquet")
+        .expect(2)
+        .err();
+    assert!(err.contains("cannot read cut.parquet"), "{err}");
 }

@@ -22,6 +22,9 @@ mod reclaim;
 mod request;
 
 use mix::Mix;
+mod scan;
+
+pub use scan::{Sampler, Scan};
 
 /// A machine of two tiers.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,12 @@
-//! Policies of page placement side by side: `weir tier simulate`, and the published figures of TPP.
+//! Policies of page placement side by side: `weir tier simulate`, and the published figures of TPP; who touches which
+//! pages how often: `weir tier profile`.
 //!
 //! Latency under load comes from the machine, as `weir bench loaded` measures it; pages are simulated by `weir-pages`.
 
 mod curves;
 mod document;
 mod play;
+pub mod profile;
 pub mod published;
 mod study;
 

@@ -31,6 +31,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
         [] => match distinct(insights.iter().map(|insight| insight.shown.title)).as_slice() {
             ["Steering"] => "Steering on",
             ["Tiering"] | ["The kernel's tiering"] => "Tiering on",
+            ["Touched pages"] => "Touched pages on",
             ["A fitted machine"] => "Fit of",
             titles if titles.contains(&"") => "Runs on",
             _ => "Slowdown on",

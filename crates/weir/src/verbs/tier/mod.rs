@@ -2,9 +2,16 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `profile` | who touches which pages how often: arguments |
+//! | `profile_host` | of running processes |
+//! | `profile_trace`, `profile_parquet` | of a trace |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
 //! | `windows` | what it did, window by window |
 
+mod profile;
+mod profile_host;
+mod profile_parquet;
+mod profile_trace;
 mod run;
 mod windows;
 
@@ -28,6 +35,7 @@ pub use windows::Tiered;
 Examples:
   weir tier simulate --on emr2s+cxl-a --workload web1
   weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4
+  weir tier profile --on emr2s+cxl-a --workload cache1
   weir tier run --for 10s
   weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'")]
 pub struct Args {
@@ -39,6 +47,8 @@ pub struct Args {
 enum What {
     /// Compare policies of page placement on the model of a machine.
     Simulate(Simulate),
+    /// Say which pages are touched how often: of a workload on a model, of processes of this host, of a trace.
+    Profile(profile::Args),
     /// Set the kernel's own tiering on this host, count what it does, and restore it.
     Run(run::Args),
 }
@@ -51,6 +61,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let study = match &args.what {
         What::Simulate(study) => study,
         What::Run(args) => return run::run(args, context),
+        What::Profile(args) => return profile::run(args, context),
     };
     let chosen = machine::choose(&context.global.on)?;
     if chosen.identity.kind == MachineKind::Host {
@@ -70,6 +81,12 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         What::Simulate(study) => {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
         }
+        What::Profile(args) if !args.is_of_host() => {
+            driver::resume(context, run, None, |_, _, _| Ok(args.study.clone()))?.verdict()
+        }
+        What::Profile(_) => Err(Failure::request(
+            "a profile of processes or of a trace is made in one go; begin another",
+        )),
         What::Run(_) => Err(Failure::request(
             "a run of this host's tiering has ended with its settings; begin another",
         )),

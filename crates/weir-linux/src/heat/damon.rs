@@ -1,0 +1,209 @@
+//! DAMON, the kernel's monitor of data accesses, through its files in `sysfs`.
+//!
+//! The kernel divides an address space into regions, looks every few milliseconds whether one page of each was touched,
+//! and merges and splits regions by what it finds (kernel documentation, mm/damon/design.rst). A scheme with the action
+//! `stat` lists the regions with the samples in which they were touched (`tried_regions`, Linux 6.2).
+
+use weir_model::capability::Unavailable;
+use weir_model::units::Nanos;
+
+use super::maps::Resident;
+use crate::root::Root;
+
+const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+/// After so many looks in a row without a list of regions watching has failed.
+const MOST_UNLISTED: u32 = 50;
+const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+
+/// How many regions DAMON may have, and how often it looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Regions {
+    /// At least so many.
+    pub least: u32,
+    /// At most so many.
+    pub most: u32,
+    /// The time between two samples of each.
+    pub sample: Nanos,
+}
+
+impl Default for Regions {
+    /// The kernel's own.
+    fn default() -> Self {
+        Self {
+            least: 10,
+            most: 1000,
+            sample: Nanos::from_micros(5000.0),
+        }
+    }
+}
+
+/// A kernel thread for each process, until this is ended or dropped.
+#[derive(Debug)]
+pub(super) struct Damon {
+    root: Root,
+    count: usize,
+    regions: usize,
+    /// Looks in a row without a list of regions.
+    unlisted: u32,
+    running: bool,
+}
+
+impl Damon {
+    /// Starts to watch processes, whose regions are looked at so often.
+    ///
+    /// # Errors
+    /// The kernel lacks it, another program uses it, or this user may not.
+    pub fn begin(
+        root: &Root,
+        processes: &[u32],
+        look: Nanos,
+        regions: Regions,
+    ) -> Result<Self, Unavailable> {
+        let used: u32 = *root.value(COUNT).get().map_err(|why| {
+            Unavailable::because(format!(
+                "{why}; it needs Linux 6.2 with CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS"
+            ))
+        })?;
+        if used != 0 {
+            return Err(Unavailable::because(format!(
+                "another program uses it ({COUNT} is {used}); if it was left by one that has ended, write 0 to it"
+            )));
+        }
+        put(root, COUNT, processes.len())?;
+        // From here on every way out ends what was begun.
+        let damon = Self {
+            root: root.clone(),
+            count: processes.len(),
+            regions: 0,
+            unlisted: 0,
+            running: true,
+        };
+        for (number, process) in processes.iter().enumerate() {
+            let put = |path: &str, value: &dyn std::fmt::Display| {
+                put(root, &format!("{ADMIN}/{number}/{path}"), value)
+            };
+            let micros = |time: Nanos| (time.get() / 1e3).round() as u64;
+            put("contexts/nr_contexts", &1)?;
+            put("contexts/0/operations", &"vaddr")?;
+            let attributes = "contexts/0/monitoring_attrs";
+            put(
+                &format!("{attributes}/intervals/sample_us"),
+                &micros(regions.sample),
+            )?;
+            put(&format!("{attributes}/intervals/aggr_us"), &micros(look))?;
+            put(&format!("{attributes}/nr_regions/max"), &regions.most)?;
+            put(&format!("{attributes}/nr_regions/min"), &regions.least)?;
+            put("contexts/0/targets/nr_targets", &1)?;
+            put("contexts/0/targets/0/pid_target", process)?;
+            put("contexts/0/schemes/nr_schemes", &1)?;
+            let scheme = "contexts/0/schemes/0";
+            put(&format!("{scheme}/action"), &"stat")?;
+            for (key, most) in [
+                ("sz", u64::MAX),
+                ("nr_accesses", u64::from(u32::MAX)),
+                ("age", u64::from(u32::MAX)),
+            ] {
+                put(&format!("{scheme}/access_pattern/{key}/max"), &most)?;
+            }
+            put("state", &"on")?;
+        }
+        Ok(damon)
+    }
+
+    /// Adds the samples of each region since the last look to the parts that begin in it. Returns whether the kernel
+    /// listed its regions: where it has no time to list most of them, nothing is added.
+    ///
+    /// # Errors
+    /// The kernel has stopped watching, as it does when a process ends.
+    pub fn look(&mut self, root: &Root, resident: &mut [Resident]) -> Result<bool, Unavailable> {
+        let mut listed = Vec::new();
+        let (mut parts, mut covered) = (0, 0);
+        let mut stopped = None;
+        for (number, of) in resident.iter_mut().enumerate() {
+            let folder = format!("{ADMIN}/{number}");
+            if let Err(why) = put(
+                root,
+                &format!("{folder}/state"),
+                "update_schemes_tried_regions",
+            ) {
+                stopped = Some(why);
+                continue;
+            }
+            parts += of.granules.len();
+            for (start, end, touched) in regions(root, &folder)? {
+                covered += of.within(start, end).len();
+                listed.push((number, start, end, touched));
+            }
+        }
+        if let Some(why) = stopped.filter(|_| parts == 0) {
+            return Err(why);
+        }
+        if 2 * covered < parts || listed.is_empty() {
+            self.unlisted += 1;
+            return match self.unlisted < MOST_UNLISTED {
+                true => Ok(false),
+                false => Err(Unavailable::because("DAMON does not list its regions")),
+            };
+        }
+        self.unlisted = 0;
+        self.regions = listed.len();
+        for (number, start, end, touched) in listed {
+            for granule in resident[number].within(start, end) {
+                granule.touches += touched as f64;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Regions at the last look.
+    pub fn regions(&self) -> usize {
+        self.regions
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// The kernel's threads could not be removed.
+    pub fn end(mut self, root: &Root) -> Result<(), Unavailable> {
+        self.stop(root)
+    }
+
+    fn stop(&mut self, root: &Root) -> Result<(), Unavailable> {
+        if !std::mem::take(&mut self.running) {
+            return Ok(());
+        }
+        for number in 0..self.count {
+            // A thread whose process has ended is off already, which is an error to say again.
+            let _ = root.write(&format!("{ADMIN}/{number}/state"), "off");
+        }
+        put(root, COUNT, 0)
+    }
+}
+
+impl Drop for Damon {
+    fn drop(&mut self) {
+        let root = self.root.clone();
+        // Who drops it has an error of their own to tell.
+        let _ = self.stop(&root);
+    }
+}
+
+/// Start, end and samples with a touch of each region that a thread has listed.
+fn regions(root: &Root, folder: &str) -> Result<Vec<(u64, u64, u64)>, Unavailable> {
+    let tried = format!("{folder}/contexts/0/schemes/0/tried_regions");
+    let names = root.numbered(&tried, "");
+    let region = |name: &String| {
+        let value = |key: &str| {
+            let value = root.value::<u64>(&format!("{tried}/{name}/{key}"));
+            value.known().copied()
+        };
+        Some((value("start")?, value("end")?, value("nr_accesses")?))
+    };
+    let names = names.get()?.iter();
+    Ok(names.filter_map(|(_, name)| region(name)).collect())
+}
+
+fn put(root: &Root, path: &str, value: impl std::fmt::Display) -> Result<(), Unavailable> {
+    root.write(path, &value.to_string())
+        .map_err(|why| Unavailable::because(format!("{path}: {why}")))
+}

@@ -1,0 +1,214 @@
+//! A profile of a workload on the model of pages.
+
+use serde::Serialize;
+use weir_lab::{Ask, Lab, LabError, Study};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+use weir_pages::{
+    Costs, Host, Memory, Options, Sampler, Scan, Simulation, TierCurve, VERSION, by_name,
+};
+
+use super::{History, Profile, ProfileOf, ProfileSource, ProfileTimes, Times};
+use crate::tier::curves;
+use crate::tier::play::{bad, preset};
+
+/// How long a profile of a model is, in seconds.
+const USUAL_S: f64 = 600.0;
+/// The simulation's interval in seconds.
+const STEP_S: f64 = 0.25;
+/// Pages that are looked at: a share of memory is known to 0.2 points (one standard deviation).
+const PAGES: u64 = 1 << 16;
+/// Memory of the fast tier beyond what the workload has allocated: pages never move.
+const SPARE: f64 = 1.1;
+/// Time between two readings of accessed bits, in seconds.
+const SCAN_S: f64 = 1.0;
+
+weir_model::named! {
+    /// What looks at pages on a model.
+    #[derive(Serialize)]
+    pub enum SamplerName {
+        /// See [`Sampler::AccessedBits`].
+        Bits = "bits",
+        /// See [`Sampler::Events`].
+        Events = "events",
+    }
+}
+
+/// Which pages a workload touches how often, on a model.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ProfileModel {
+    /// On a model: the shape of the workload [default: cache1].
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+    /// On a model: memory that the workload has.
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    pub size: Bytes,
+    /// On a model: the tier of its memory.
+    #[arg(long, value_name = "TIER", default_value = "dram")]
+    pub tier: TierName,
+    /// On a model: `bits` reads accessed bits, `events` samples accesses.
+    #[arg(long, value_name = "NAME", default_value = "bits",
+          value_parser = clap::builder::PossibleValuesParser::new(SamplerName::ALL.map(SamplerName::name)))]
+    pub sampler: String,
+    /// On a model, with --sampler events: one of so many accesses is sampled.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub period: u32,
+    /// On a model, with --sampler bits: the time between two readings.
+    #[arg(long, value_name = "TIME")]
+    pub scan: Option<Nanos>,
+    /// Lengths and thresholds.
+    #[command(flatten)]
+    pub times: ProfileTimes,
+}
+
+/// A profile of a simulation, as it is asked for.
+#[derive(Debug, Clone, Serialize)]
+struct Profiled {
+    workload: String,
+    size: Bytes,
+    sampler: SamplerName,
+    /// Of accesses for events, of seconds for bits.
+    every: f64,
+    times: Times,
+    curve: TierCurve,
+    /// As in [`crate::tier::Play`].
+    version: u32,
+}
+
+impl Study for ProfileModel {
+    const VERB: &'static str = "tier profile";
+    type Output = Profile;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
+        let workload = self.workload.as_deref().unwrap_or("cache1");
+        preset(workload, self.size)?;
+        let times = self.times.check(USUAL_S, STEP_S)?;
+        // A look is at the end of a step of the simulation.
+        let steps = |what: &str, seconds: f64| {
+            let steps = seconds / STEP_S;
+            match (steps - steps.round()).abs() < 1e-6 && steps > 0.5 {
+                true => Ok(steps.round() * STEP_S),
+                false => Err(LabError::Nothing(format!(
+                    "{what} is a multiple of {STEP_S} s on a model, not {seconds} s"
+                ))),
+            }
+        };
+        let interval_s = steps("--interval", times.interval_s)?;
+        let sampler = SamplerName::named(&self.sampler).unwrap_or(SamplerName::Bits);
+        let every = match sampler {
+            SamplerName::Events => f64::from(self.period),
+            SamplerName::Bits => {
+                let scan = self
+                    .scan
+                    .map_or(SCAN_S.min(interval_s), |scan| scan.as_secs());
+                let scan = steps("--scan", scan)?;
+                if scan > interval_s {
+                    let text =
+                        format!("--scan must be at most --interval, which is {interval_s} s");
+                    return Err(LabError::Nothing(text));
+                }
+                scan
+            }
+        };
+        let [curve, _] = curves(lab, &[self.tier.clone(), self.tier.clone()])?;
+        let profiled = Profiled {
+            workload: workload.to_owned(),
+            size: self.size,
+            sampler,
+            every,
+            times: Times {
+                interval_s,
+                ..times
+            },
+            curve,
+            version: VERSION,
+        };
+        let mut all = lab.ask_all(&[profiled])?;
+        all.pop().ok_or(LabError::Stopped)
+    }
+}
+
+impl Profiled {
+    fn sampler(&self) -> Sampler {
+        match self.sampler {
+            SamplerName::Bits => Sampler::AccessedBits,
+            SamplerName::Events => Sampler::Events(self.every),
+        }
+    }
+
+    fn how(&self, pages: u64) -> String {
+        match self.sampler {
+            SamplerName::Bits => format!(
+                "accessed bits of {pages} pages, chosen at random, read every {} s: a share of memory is known to 0.2 \
+                 points (one standard deviation), and of pages touched more often than once in a reading no more is \
+                 known",
+                self.every
+            ),
+            SamplerName::Events => format!(
+                "one of {} accesses to {pages} pages, chosen at random: a page that is touched less often than so many \
+                 times in an interval may be seen as not touched",
+                self.every
+            ),
+        }
+    }
+}
+
+impl Ask for Profiled {
+    type Got = Profile;
+    const KIND: &'static str = "a profile of pages";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
+        let workload = preset(&self.workload, self.size)?;
+        let capacity = Bytes((workload.peak().get() as f64 * SPARE) as u64);
+        let memory = |capacity| Memory {
+            capacity,
+            curve: self.curve.clone(),
+        };
+        let host = Host {
+            fast: memory(capacity),
+            // Every node has some memory; none of the workload is on this one.
+            slow: memory(Bytes::mib(16)),
+            swap: true,
+            costs: Costs::default(),
+        };
+        let options = Options {
+            seconds: self.times.intervals as f64 * self.times.interval_s,
+            interval_s: STEP_S,
+            seed: lab.seed(),
+        };
+        let policy = by_name("first-touch").map_err(bad)?;
+        let mut simulation = Simulation::new(&workload, &host, policy, options).map_err(bad)?;
+        let mut scan = Scan::new(&simulation, self.sampler(), PAGES, lab.seed());
+        let mut history = History::new(self.times.interval_s);
+        let steps = |seconds: f64| (seconds / STEP_S).round() as usize;
+        let interval = steps(self.times.interval_s);
+        let look = match self.sampler {
+            SamplerName::Bits => steps(self.every),
+            SamplerName::Events => interval,
+        };
+        for n in 1..=simulation.length() {
+            if lab.stopped() {
+                return Err(LabError::Stopped);
+            }
+            simulation.step();
+            // An interval that is no multiple of the looks ends with one of its own.
+            if n % interval % look == 0 {
+                scan.look(&simulation)
+                    .iter()
+                    .for_each(|seen| history.add(seen));
+            }
+            if n % interval == 0 {
+                history.next_interval();
+            }
+        }
+        Ok(history.profile(ProfileOf {
+            source: ProfileSource::Model,
+            of: format!("{} of {}", self.workload, self.size),
+            how: self.how(scan.pages()),
+            hot_s: self.times.hot_s,
+            warm_s: self.times.warm_s,
+            granule: Bytes::kib(4),
+            most_per_s: (self.sampler == SamplerName::Bits).then(|| 1.0 / self.every),
+        }))
+    }
+}

@@ -1,0 +1,88 @@
+//! `weir tier profile`: who touches which pages how often, on a model, in processes of this host, or in a trace.
+
+use std::path::PathBuf;
+
+use weir_linux::heat::Regions;
+use weir_model::machine::MachineKind;
+use weir_model::scope::Scope;
+use weir_model::units::Nanos;
+use weir_steer::tier::profile::ProfileModel;
+
+use super::{profile_host, profile_trace};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::machine;
+use crate::studies::complete;
+
+/// Arguments.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Workloads: web1, cache1, cache2, data-warehouse, stream.
+
+Examples:
+  weir tier profile --on emr2s+cxl-a --workload cache1
+  weir tier profile --on emr2s+cxl-a --workload web1 --sampler events
+  weir tier profile --target pid:4711 --for 60s
+  weir tier profile --target cgroup:/batch.slice --for 10min --max-regions 4000
+  weir tier profile --trace accesses.csv --interval 1s
+
+A target needs root, and DAMON or idle-page bits of the kernel. A trace is a CSV
+or Parquet file with the columns time_s, address and kind (anon or file).
+
+Exit codes: 3 where the kernel has no mechanism that sees touches.")]
+pub struct Args {
+    #[command(flatten)]
+    pub study: ProfileModel,
+    /// Running processes of this host: cgroup:/PATH, unit:NAME, container:ID or pid:NUMBER.
+    #[arg(long, value_name = "SCOPE", conflicts_with_all = ["trace", "workload"])]
+    pub target: Option<Scope>,
+    /// A recorded trace of accesses.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "lasts"])]
+    pub trace: Option<PathBuf>,
+    /// Of a target: the least number of DAMON's regions in each process.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..))]
+    pub min_regions: u32,
+    /// Of a target: the largest number of DAMON's regions in each process; more tell smaller parts apart.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(3..=100_000))]
+    pub max_regions: u32,
+    /// Of a target: the time between two samples of DAMON.
+    #[arg(long, value_name = "TIME", default_value = "5ms")]
+    pub sample: Nanos,
+}
+
+impl Args {
+    /// Whether processes of this host or a trace are profiled.
+    pub(super) fn is_of_host(&self) -> bool {
+        self.target.is_some() || self.trace.is_some()
+    }
+
+    /// What DAMON is asked for.
+    pub(super) fn regions(&self) -> Regions {
+        Regions {
+            least: self.min_regions,
+            most: self.max_regions,
+            sample: self.sample,
+        }
+    }
+}
+
+/// Profiles what was named.
+///
+/// # Errors
+/// Arguments of one source with another, or the source's own.
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(file) = &args.trace {
+        return profile_trace::run(args, file, context);
+    }
+    if let Some(scope) = &args.target {
+        return profile_host::run(args, scope, context);
+    }
+    let chosen = machine::choose(&context.global.on)?;
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::request(
+            "name what to profile: a model with --on, such as --on emr2s+cxl-a; processes with --target, such as \
+             --target pid:4711; or a file with --trace",
+        ));
+    }
+    complete(context, &chosen, &args.study)
+}
