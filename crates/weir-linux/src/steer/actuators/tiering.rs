@@ -31,7 +31,6 @@ pub fn in_force(root: &Root) -> KernelTiering {
 /// # Errors
 /// The settings that it lacks, each with the kernel that has it.
 pub fn check(wanted: &KernelTiering, root: &Root) -> Result<(), Unavailable> {
-    let slow = matches!(wanted.balancing, Some(Balancing::Tiering | Balancing::Both));
     let wanted = [
         (
             wanted.demotion.is_some(),
@@ -47,11 +46,6 @@ pub fn check(wanted: &KernelTiering, root: &Root) -> Result<(), Unavailable> {
             wanted.promote_limit.is_some(),
             LIMIT,
             "a limit of promotion needs Linux 6.1 or later",
-        ),
-        (
-            slow,
-            LIMIT,
-            "promotion from slow nodes needs Linux 6.1 or later",
         ),
     ];
     let missing = wanted
@@ -144,5 +138,14 @@ mod tests {
         }
         assert_eq!(check(&KernelTiering::default(), &root), Ok(()));
         assert_eq!(in_force(&root), KernelTiering::default());
+        // Linux 5.18 promotes without a limit.
+        let path = empty.path().join(BALANCING.trim_start_matches('/'));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "0\n").unwrap();
+        let promotes = KernelTiering {
+            balancing: Some(Balancing::Tiering),
+            ..KernelTiering::default()
+        };
+        assert_eq!(check(&promotes, &root), Ok(()));
     }
 }

@@ -236,8 +236,12 @@ fn groups(
             "demotion is off, so that --demote would write pages to swap or drop them; add --demotion on",
         ));
     }
-    let one =
-        |Demote(scope, rate): &Demote| Ok((DemotedGroup::of(root, scope).map_err(missing)?, *rate));
+    let one = |Demote(scope, rate): &Demote| {
+        let group = DemotedGroup::of(root, scope).map_err(missing)?;
+        // Without it nothing would ever be demoted.
+        tiering::pressure(root, Some(&group)).map_err(missing)?;
+        Ok((group, *rate))
+    };
     args.demote.iter().map(one).collect()
 }
 
@@ -330,6 +334,38 @@ fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(words: &[&str]) -> Args {
+        let words = [&["run"], words].concat();
+        <Words as clap::Parser>::try_parse_from(words).unwrap().args
+    }
+
+    #[test]
+    fn a_group_whose_pressure_is_not_counted_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let top = folder.path().join("sys/fs/cgroup");
+        let group = top.join("cold");
+        std::fs::create_dir_all(&group).unwrap();
+        for folder in [&top, &group] {
+            std::fs::write(folder.join("cgroup.procs"), "").unwrap();
+            std::fs::write(folder.join("cgroup.controllers"), "memory\n").unwrap();
+        }
+        std::fs::write(group.join("memory.reclaim"), "").unwrap();
+        let args = args(&["--demotion", "on", "--demote", "cgroup:/cold=1 GB/s"]);
+        let found = || groups(&args, &args.settings(), &root);
+        let why = found().unwrap_err();
+        assert_eq!(why.code(), 3);
+        assert!(why.to_string().contains("cold/memory.pressure"), "{why}");
+        std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
+        assert_eq!(found().unwrap().len(), 1);
+    }
 
     #[test]
     fn a_group_and_its_rate_are_read_apart_and_mistakes_named() {
