@@ -212,11 +212,10 @@ impl PagedWorkload {
         }
         for (n, phase) in self.phases.iter().enumerate() {
             let shares = &phase.accesses;
-            if !(phase.seconds > 0.0 && phase.seconds.is_finite())
-                || shares.len() != self.regions.len()
-                || !shares.iter().all(|s| share(*s))
-                || !one(shares.iter().sum())
-            {
+            let lasts = phase.seconds > 0.0 && phase.seconds.is_finite();
+            let sum: f64 = shares.iter().sum();
+            let all = shares.len() == self.regions.len() && shares.iter().all(|s| share(*s));
+            if !(lasts && all && one(sum)) {
                 return wrong(
                     format!("phase {}", n + 1),
                     "needs a length above 0 s and a share of accesses for each region; they must add up to 1",

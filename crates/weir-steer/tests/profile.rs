@@ -167,6 +167,7 @@ fn simulated(share: f64, sampler: Sampler) -> Profile {
         page: Bytes::kib(4),
         accesses: 0.5,
         writes: 0.3,
+        mlp: 2.0,
         bands: vec![
             Band {
                 pages: hot,
@@ -185,8 +186,8 @@ fn simulated(share: f64, sampler: Sampler) -> Profile {
         name: "a pattern".into(),
         about: String::new(),
         threads: 4,
-        mlp: 2.0,
         stalled: 0.25,
+        phases: Vec::new(),
         regions: vec![
             region("a", PageKind::Anon, share),
             region("f", PageKind::File, 0.05),

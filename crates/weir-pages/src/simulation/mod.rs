@@ -20,10 +20,9 @@ mod mix;
 mod promote;
 mod reclaim;
 mod request;
-
-use mix::Mix;
 mod scan;
 
+use mix::Mix;
 pub use scan::{Sampler, Scan};
 
 /// A machine of two tiers.

@@ -19,7 +19,8 @@ pub(super) const INTERVAL_S: f64 = 0.25;
 #[command(after_help = "\
 Workloads: web1, cache1, cache2, data-warehouse, stream.
 Policies: first-touch, numa-balancing, tiering, autotiering, tpp, tpp-coupled,
-tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, interleave,
+tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, alto, alto:POLICY, colloid,
+nomad, tmo, tmo:POLICY, neomem, caption, payback, interleave,
 interleave:FAST:SLOW.
 
 Examples:
