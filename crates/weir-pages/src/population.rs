@@ -1,6 +1,6 @@
 //! Workloads drawn at random, on which policies are compared that were written before.
 //!
-//! A workload has one to four regions of the kinds that [`Kind`] names, in shares of memory and of accesses that are drawn
+//! A workload has one to four regions of five kinds (chase, scan, heap, cache, buffers), in shares of memory and of accesses that are drawn
 //! apart, so that much memory may be accessed little. Some change between two phases, some drift. Ranges are those of
 //! the programs in the published comparisons: pointer chases and scans of graph programs and language models (SupMario
 //! section 6.4), caches and services (TPP sections 3.3 to 3.6).

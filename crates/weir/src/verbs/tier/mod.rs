@@ -2,15 +2,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `profile` | who touches which pages how often: arguments |
+//! | `profile` | which pages are touched how often: arguments |
 //! | `profile_host` | of running processes |
-//! | `profile_trace`, `profile_parquet` | of a trace |
+//! | `profile_trace` | of a trace |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
 //! | `windows` | what it did, window by window |
 
 mod profile;
 mod profile_host;
-mod profile_parquet;
 mod profile_trace;
 mod run;
 mod windows;

@@ -27,7 +27,7 @@ Examples:
   weir tier profile --trace accesses.csv --interval 1s
 
 A target needs root, and DAMON or idle-page bits of the kernel. A trace is a CSV
-or Parquet file with the columns time_s, address and kind (anon or file).
+file with the columns time_s, address and kind (anon or file).
 
 Exit codes: 3 where the kernel has no mechanism that sees touches.")]
 pub struct Args {

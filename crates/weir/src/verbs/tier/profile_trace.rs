@@ -1,7 +1,7 @@
 //! A profile of a recorded trace of accesses.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Seek as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
@@ -106,33 +106,8 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
 fn read(path: &Path, context: &Context, what: &str, mut of: impl FnMut(Access)) -> Result<()> {
     let name = path.display().to_string();
     let opened = File::open(path).with_context(|| format!("cannot open {name}"));
-    let mut file = opened.map_err(Failure::Request)?;
+    let file = opened.map_err(Failure::Request)?;
     let length = file.metadata().map_or(0, |data| data.len());
-    let mut magic = [0; 4];
-    let parquet =
-        std::io::Read::read(&mut file, &mut magic).is_ok_and(|n| n == 4) && &magic == b"PAR1";
-    if parquet {
-        return super::profile_parquet::read(path, |number, time_s, address, kind| {
-            let access = Access {
-                time_s,
-                address,
-                file: match kind {
-                    "anon" => false,
-                    "file" => true,
-                    other => {
-                        return Err(format!(
-                            "{name}, row {number}, column kind: {}",
-                            no_kind(other)
-                        ));
-                    }
-                },
-            };
-            of(access);
-            Ok(())
-        });
-    }
-    let rewound = file.rewind().with_context(|| format!("cannot read {name}"));
-    rewound.map_err(Failure::Request)?;
     let mut progress = Progress::begin(&format!("{what} the trace"), 100, context.global.quiet);
     let (mut lines, mut bytes, mut before) = (0_u64, 0_u64, 0.0);
     let mut line = String::new();

@@ -362,7 +362,10 @@ mod tests {
         let found = || groups(&args, &args.settings(), &root);
         let why = found().unwrap_err();
         assert_eq!(why.code(), 3);
-        assert!(format!("{why:?}").contains("cold/memory.pressure"), "{why:?}");
+        assert!(
+            format!("{why:?}").contains("cold/memory.pressure"),
+            "{why:?}"
+        );
         std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
         assert_eq!(found().unwrap().len(), 1);
     }
