@@ -152,7 +152,7 @@ impl Memory {
     /// Checks capacity and curve.
     ///
     /// # Errors
-    /// The tier holds less than 16 MiB, or its curve is none.
+    /// The tier holds less than 16 MiB, or its curve has no points.
     pub fn check(&self) -> Result<(), PagesError> {
         if self.capacity < Bytes::mib(16) {
             return Err(PagesError::Machine {

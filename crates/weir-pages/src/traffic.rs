@@ -7,7 +7,7 @@ use crate::tier::TierCurve;
 /// What an interval's threads do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Demand {
-    /// Thread time that is left beside the kernel's work.
+    /// Thread time less the kernel's work.
     pub(crate) thread_ns: f64,
     /// Computing before each access.
     pub(crate) compute_ns: f64,

@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_sysctl_whose_folder_has_a_new_number_is_restored() {
-        // The kernel makes the folders of /proc/sys anew whenever it has forgotten them.
+        // The kernel creates the folders of /proc/sys again whenever it has dropped them.
         let machine = Machine::new();
         let before = machine.tree();
         let held = change(&machine, &Life::default(), &Paper::default()).unwrap();

@@ -5,12 +5,12 @@
 
 mod curves;
 mod document;
-mod play;
 pub mod profile;
 pub mod published;
 mod study;
+mod trial;
 
 pub use curves::curves;
 pub use document::{PolicyAt, PolicyOutcome, Simulated};
-pub use play::{Play, Played, Ratio};
 pub use study::Simulate;
+pub use trial::{Ratio, Trial, TrialResult};

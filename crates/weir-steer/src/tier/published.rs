@@ -9,7 +9,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::study::INTERVAL_S;
-use super::{Play, Played, Ratio, curves};
+use super::{Ratio, Trial, TrialResult, curves};
 
 /// The policies of the paper's Table 1 and of its ablations.
 const POLICIES: [&str; 6] = [
@@ -35,19 +35,19 @@ struct Compared {
     ratio: Ratio,
     seconds: f64,
     size: Bytes,
-    /// As in [`Play`].
+    /// As in [`Trial`].
     version: u32,
 }
 
 impl Ask for Compared {
-    type Got = BTreeMap<String, Played>;
+    type Got = BTreeMap<String, TrialResult>;
     const KIND: &'static str = "pages under each policy";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Self::Got, LabError> {
         let tiers = [TierName::dram(), TierName::remote()];
         let curves = curves(&lab.inside(), &tiers)?;
         let one = |policy: Option<&str>| {
-            let play = Play {
+            let trial = Trial {
                 workload: self.workload.into(),
                 size: self.size,
                 policy: policy.map(str::to_owned),
@@ -57,8 +57,8 @@ impl Ask for Compared {
                 curves: curves.clone(),
                 version: weir_pages::VERSION,
             };
-            let played = play.play(lab.seed(), &mut || !lab.stopped())?;
-            Ok((policy.unwrap_or(LOCAL).to_owned(), played))
+            let result = trial.run(lab.seed(), &mut || !lab.stopped())?;
+            Ok((policy.unwrap_or(LOCAL).to_owned(), result))
         };
         let policies = std::iter::once(None).chain(POLICIES.into_iter().map(Some));
         policies.map(one).collect()
@@ -73,7 +73,7 @@ impl Case {
     fn read(
         self,
         policy: &'static str,
-        of: impl Fn(&Played, &Played) -> f64 + Send + Sync + 'static,
+        of: impl Fn(&TrialResult, &TrialResult) -> f64 + Send + Sync + 'static,
     ) -> Figure {
         let compared = Compared {
             workload: self.0,
@@ -86,8 +86,8 @@ impl Case {
             version: weir_pages::VERSION,
         };
         Figure::read("%", ON, compared, move |got| {
-            let played = |name: &str| got.get(name).ok_or("the policy did not run");
-            Ok(of(played(policy)?, played(LOCAL)?))
+            let result = |name: &str| got.get(name).ok_or("the policy did not run");
+            Ok(of(result(policy)?, result(LOCAL)?))
         })
     }
 

@@ -9,7 +9,7 @@ use weir_pages::{by_name, presets};
 
 use super::curves;
 use super::document::{PolicyAt, PolicyOutcome, Simulated};
-use super::play::{Play, Played, Ratio, bad, preset};
+use super::trial::{Ratio, Trial, TrialResult, bad, preset};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
@@ -59,14 +59,14 @@ pub struct Simulate {
 }
 
 impl PolicyOutcome {
-    fn of(policy: &str, play: &Play, local: &Played, own: &Played) -> Self {
+    fn of(policy: &str, trial: &Trial, local: &TrialResult, own: &TrialResult) -> Self {
         let counters = own.whole.counters;
         let longer = |a: f64, b: f64| (a / b.max(1e-12) - 1.0) * 100.0;
-        let speeds = |of: &Played| (of.whole.maccesses_per_s, of.settled.maccesses_per_s);
+        let speeds = |of: &TrialResult| (of.whole.maccesses_per_s, of.settled.maccesses_per_s);
         let ((all, settled_all), (whole, settled)) = (speeds(local), speeds(own));
         Self {
             policy: policy.into(),
-            runtime_ns: play.time_of(local, own),
+            runtime_ns: trial.time_of(local, own),
             vs_all_local_pct: longer(all, whole),
             settled_vs_all_local_pct: longer(settled_all, settled),
             settled_throughput_pct: settled / settled_all.max(1e-12) * 100.0,
@@ -95,7 +95,7 @@ impl Study for Simulate {
             by_name(policy).map_err(bad)?;
         }
         let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
-        let play = |policy: Option<&String>| Play {
+        let trial = |policy: Option<&String>| Trial {
             workload: self.workload.clone(),
             size: self.size,
             policy: policy.cloned(),
@@ -105,16 +105,16 @@ impl Study for Simulate {
             curves: curves.clone(),
             version: weir_pages::VERSION,
         };
-        let plays: Vec<Play> = std::iter::once(None)
+        let trials: Vec<Trial> = std::iter::once(None)
             .chain(self.policies.iter().map(Some))
-            .map(play)
+            .map(trial)
             .collect();
-        let played = lab.ask_all(&plays)?;
-        let Some((local, rest)) = played.split_first() else {
+        let results = lab.ask_all(&trials)?;
+        let Some((local, rest)) = results.split_first() else {
             return Err(LabError::Stopped);
         };
-        let rows = self.policies.iter().zip(&plays[1..]).zip(rest);
-        let at = |policy: &str, own: &Played| {
+        let rows = self.policies.iter().zip(&trials[1..]).zip(rest);
+        let at = |policy: &str, own: &TrialResult| {
             let of = |interval: &_| PolicyAt {
                 policy: policy.into(),
                 interval: *interval,
@@ -123,7 +123,7 @@ impl Study for Simulate {
         };
         Ok(Simulated {
             policies: (rows.clone())
-                .map(|((policy, play), own)| PolicyOutcome::of(policy, play, local, own))
+                .map(|((policy, trial), own)| PolicyOutcome::of(policy, trial, local, own))
                 .collect(),
             over_time: rows
                 .flat_map(|((policy, _), own)| at(policy, own))

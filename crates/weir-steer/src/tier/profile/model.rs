@@ -10,7 +10,7 @@ use weir_pages::{
 
 use super::{History, Profile, ProfileOf, ProfileSource, ProfileTimes, Times};
 use crate::tier::curves;
-use crate::tier::play::{bad, preset};
+use crate::tier::trial::{bad, preset};
 
 /// How long a profile of a model is, in seconds.
 const USUAL_S: f64 = 600.0;
@@ -71,7 +71,7 @@ struct Profiled {
     every: f64,
     times: Times,
     curve: TierCurve,
-    /// As in [`crate::tier::Play`].
+    /// As in [`crate::tier::Trial`].
     version: u32,
 }
 

@@ -51,7 +51,7 @@ const SETTLED: f64 = 0.75;
 
 /// A workload under a policy.
 #[derive(Debug, Clone, Serialize)]
-pub struct Play {
+pub struct Trial {
     /// The preset.
     pub workload: String,
     /// Its size.
@@ -72,7 +72,7 @@ pub struct Play {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Played {
+pub struct TrialResult {
     /// All of it.
     pub whole: Summary,
     /// Its last quarter.
@@ -102,12 +102,12 @@ pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError>
     })
 }
 
-impl Play {
+impl Trial {
     /// Runs it. `go_on` is asked before each interval.
     ///
     /// # Errors
     /// There is no such workload or policy, or a value is out of its range.
-    pub fn play(&self, seed: u64, go_on: &mut dyn FnMut() -> bool) -> Result<Played, LabError> {
+    pub fn run(&self, seed: u64, go_on: &mut dyn FnMut() -> bool) -> Result<TrialResult, LabError> {
         let workload = preset(&self.workload, self.size)?;
         let total = workload.peak().get() as f64 * SPARE;
         let fast = match self.policy {
@@ -149,7 +149,7 @@ impl Play {
         let all = simulation.intervals();
         let counters = *simulation.counters();
         let every = all.len().div_ceil(POINTS).max(1);
-        Ok(Played {
+        Ok(TrialResult {
             whole: Summary::of(all, self.interval_s, counters),
             settled: Summary::of(&all[split..], self.interval_s, counters.since(&before)),
             over_time: all.iter().copied().skip(every - 1).step_by(every).collect(),
@@ -157,17 +157,17 @@ impl Play {
     }
 
     /// The time that the whole run's accesses of another take at this run's speed.
-    pub(super) fn time_of(&self, of: &Played, own: &Played) -> Nanos {
+    pub(super) fn time_of(&self, of: &TrialResult, own: &TrialResult) -> Nanos {
         let faster = of.whole.maccesses_per_s / own.whole.maccesses_per_s.max(1e-12);
         Nanos(self.seconds * faster * 1e9)
     }
 }
 
-impl Ask for Play {
-    type Got = Played;
+impl Ask for Trial {
+    type Got = TrialResult;
     const KIND: &'static str = "pages under a policy";
 
-    fn ask(&self, lab: &Lab<'_>) -> Result<Played, LabError> {
-        self.play(lab.seed(), &mut || !lab.stopped())
+    fn ask(&self, lab: &Lab<'_>) -> Result<TrialResult, LabError> {
+        self.run(lab.seed(), &mut || !lab.stopped())
     }
 }
