@@ -13,6 +13,8 @@ pub struct SeenPages {
     pub start: u64,
     /// The memory that they are, or stand for where only some pages are looked at.
     pub bytes: Bytes,
+    /// The size of a page.
+    pub page: Bytes,
     /// Whether they are page cache or tmpfs; else anonymous memory.
     pub file: bool,
     /// The part of the address space.

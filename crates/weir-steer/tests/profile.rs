@@ -37,6 +37,7 @@ fn profile_of(pattern: &Pattern, address: impl Fn(usize) -> u64) -> Profile {
                     space: 0,
                     start: address(page),
                     bytes: Bytes(4096 * (1 + page as u64 % 3)),
+                    page: Bytes::kib(4),
                     file: page % 2 == 1,
                     region: Arc::clone(&region),
                     touches: f64::from(*touches),
@@ -295,4 +296,57 @@ fn lengths_that_do_not_fit_are_refused() {
         ..ProfileTimes::default()
     };
     assert!(check(fine).unwrap_err().contains("--hot"));
+}
+
+proptest! {
+    #[test]
+    fn parts_of_the_time_keep_all_touches_and_memory(pattern in patterns()) {
+        let profile = profile_of(&pattern, |page| page as u64 * 8192);
+        let mut before = 0.0;
+        let ends = profile.parts.iter().map(|row| row.t_s);
+        let ends: std::collections::BTreeMap<u64, f64> = ends.map(|t| (t.to_bits(), t)).collect();
+        prop_assert!(ends.len() <= 16);
+        let mut seen = 0.0;
+        for t in ends.into_values() {
+            let here = profile.parts.iter().filter(|row| row.t_s == t);
+            seen += here.map(|row| row.touches_per_s).sum::<f64>() * (t - before);
+            before = t;
+        }
+        let touches = |interval: &Vec<Option<u8>>| -> f64 {
+            let each = interval.iter().enumerate();
+            each.map(|(page, n)| f64::from(n.unwrap_or(0)) * (1 + page % 3) as f64).sum()
+        };
+        let wanted: f64 = pattern.iter().map(touches).sum();
+        prop_assert!((seen - wanted).abs() < 1e-3 * wanted.max(1.0), "{} {}", seen, wanted);
+        let rows = profile.rates.iter().map(|row| &row.memory);
+        prop_assert_eq!(bytes(profile.regions.iter().map(|row| &row.memory)), bytes(rows));
+    }
+}
+
+#[test]
+fn pages_that_become_hot_have_arrived() {
+    let moved = |moved: usize| -> Pattern {
+        let at = |n: usize| if n < 200 { 0 } else { moved };
+        let hot = |n: usize, page: usize| (at(n)..at(n) + 10).contains(&page);
+        let interval = |n: usize| {
+            (0..40)
+                .map(|page| Some(if hot(n, page) { 1 } else { 0 }))
+                .collect()
+        };
+        (0..400).map(interval).collect()
+    };
+    for (by, arrived) in [(0, 0.0), (10, 25.0)] {
+        let mut pattern = moved(by);
+        // Pages of one size: the odd ones, which are of files, are left out.
+        for interval in &mut pattern {
+            interval
+                .iter_mut()
+                .skip(1)
+                .step_by(2)
+                .for_each(|page| *page = None);
+        }
+        let profile = profile_of(&pattern, |page| page as u64 * 16384);
+        let found = profile.regions[0].arrived_pct.unwrap();
+        assert!((found - arrived).abs() < 4.0, "{by}: {found}");
+    }
 }

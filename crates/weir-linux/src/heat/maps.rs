@@ -200,6 +200,7 @@ impl Resident {
                 space: self.space,
                 start: granule.start,
                 bytes: Bytes(granule.pages * self.page),
+                page: Bytes(self.page),
                 file: mapping.file,
                 region: Arc::clone(&mapping.name),
                 touches: granule.touches * scale,

@@ -98,6 +98,7 @@ impl Scan {
                 space: 0,
                 start: address[at] + (page - extent.start) * extent.base * BASE,
                 bytes: Bytes((stands_for * BASE as f64).round() as u64),
+                page: Bytes(extent.base * BASE),
                 file: extent.kind == PageKind::File,
                 region: Arc::clone(&self.regions[at]),
                 touches: match self.sampler {

@@ -32,6 +32,12 @@ pub struct Profile {
     pub reaccess: Vec<Reaccess>,
     /// How much memory is touched how often.
     pub rates: Vec<TouchRate>,
+    /// Regions, and how their hot sets change.
+    #[serde(default)]
+    pub regions: Vec<ProfileRegion>,
+    /// Regions in parts of the time, which are equally long but for the last.
+    #[serde(default)]
+    pub parts: Vec<RegionPart>,
     /// Which addresses are touched when.
     pub heat: Vec<HeatCell>,
     /// Where it comes from.
@@ -147,4 +153,38 @@ pub struct HeatCell {
     /// Share of its allocated memory that was touched in an interval, on average.
     #[schemars(extend("x-unit" = "%"))]
     pub touched_pct: f64,
+}
+
+/// A region.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileRegion {
+    /// Its name.
+    pub region: String,
+    /// What its pages hold.
+    pub kind: PageKind,
+    /// The size of its pages.
+    pub page: Bytes,
+    /// Memory that was ever seen.
+    pub memory: Bytes,
+    /// The share of its memory that was touched less than half as often as its average page in the first half of the
+    /// profile, and more than twice as often in the second; absent where pages were touched too rarely to tell.
+    #[schemars(extend("x-unit" = "%"))]
+    pub arrived_pct: Option<f64>,
+}
+
+/// A region in a part of the time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegionPart {
+    /// The region.
+    pub region: String,
+    /// What its pages hold.
+    pub kind: PageKind,
+    /// The end of the part, in seconds.
+    pub t_s: f64,
+    /// Memory at its end.
+    pub allocated: Bytes,
+    /// Memory that was allocated in it, also where other memory was freed.
+    pub appeared: Bytes,
+    /// Touches of all its pages in a second.
+    pub touches_per_s: f64,
 }

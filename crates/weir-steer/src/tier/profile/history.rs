@@ -20,10 +20,12 @@ pub const MOST_INTERVALS: u32 = 4096;
 const HEAT: (u64, usize) = (32, 60);
 /// Regions with less memory than this share of all are taken together.
 const SMALL_REGION: f64 = 0.01;
+/// The most parts of the time by which touches are told apart; two become one where there would be more.
+const PARTS: usize = 16;
 
 /// A bit for each interval.
 #[derive(Debug, Clone, Default)]
-struct Bits(Vec<u64>);
+pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
     fn set(&mut self, n: usize) {
@@ -33,7 +35,7 @@ impl Bits {
         self.0[n / 64] |= 1 << (n % 64);
     }
 
-    fn has(&self, n: usize) -> bool {
+    pub(super) fn has(&self, n: usize) -> bool {
         self.0
             .get(n / 64)
             .is_some_and(|word| word >> (n % 64) & 1 == 1)
@@ -46,13 +48,16 @@ impl Bits {
 
 /// A page, or pages that are told apart from others only together.
 #[derive(Debug, Clone)]
-struct Page {
-    bytes: u64,
-    kind: PageKind,
-    region: Arc<str>,
-    there: Bits,
-    touched: Bits,
-    touches: f64,
+pub(super) struct Page {
+    pub(super) bytes: u64,
+    pub(super) kind: PageKind,
+    pub(super) region: Arc<str>,
+    pub(super) there: Bits,
+    pub(super) touched: Bits,
+    pub(super) touches: f64,
+    pub(super) page: u64,
+    /// Touches by part of the time.
+    pub(super) parts: Vec<f32>,
 }
 
 /// What a profile is of.
@@ -77,9 +82,13 @@ pub struct ProfileOf {
 /// The history of every page.
 #[derive(Debug, Clone)]
 pub struct History {
-    interval_s: f64,
-    pages: BTreeMap<(u32, u64), Page>,
-    ended: usize,
+    pub(super) interval_s: f64,
+    pub(super) pages: BTreeMap<(u32, u64), Page>,
+    pub(super) ended: usize,
+    /// Intervals in a part.
+    pub(super) width: usize,
+    /// The least that was noted of a page that was touched.
+    pub(super) least: f64,
 }
 
 impl History {
@@ -89,6 +98,8 @@ impl History {
             interval_s,
             pages: BTreeMap::new(),
             ended: 0,
+            width: 1,
+            least: f64::INFINITY,
         }
     }
 
@@ -101,7 +112,10 @@ impl History {
             there: Bits::default(),
             touched: Bits::default(),
             touches: 0.0,
+            page: seen.page.get(),
+            parts: Vec::new(),
         });
+        page.page = seen.page.get();
         page.bytes = page.bytes.max(seen.bytes.get());
         page.kind = match seen.file {
             true => PageKind::File,
@@ -111,12 +125,24 @@ impl History {
         if seen.touches > 0.0 {
             page.touched.set(self.ended);
             page.touches += seen.touches;
+            self.least = self.least.min(seen.touches);
+            let part = self.ended / self.width;
+            if page.parts.len() <= part {
+                page.parts.resize(part + 1, 0.0);
+            }
+            page.parts[part] += seen.touches as f32;
         }
     }
 
     /// Begins the next interval. Pages stay allocated only if they are seen again.
     pub fn next_interval(&mut self) {
         self.ended += 1;
+        if self.ended == PARTS * self.width {
+            self.width *= 2;
+            for page in self.pages.values_mut() {
+                page.parts = page.parts.chunks(2).map(|two| two.iter().sum()).collect();
+            }
+        }
     }
 
     /// Begins the next interval; pages that were ever seen stay allocated.
@@ -149,6 +175,8 @@ impl History {
             within: sums.within(),
             reaccess: sums.reaccess(self.interval_s),
             rates: self.rates(),
+            regions: self.regions(),
+            parts: self.parts(),
             heat: self.heat(),
             source: of.source,
             of: of.of,
@@ -163,16 +191,22 @@ impl History {
         }
     }
 
-    fn rates(&self) -> Vec<TouchRate> {
+    /// Whether a page's region has too little memory to be told apart.
+    pub(super) fn small(&self) -> impl Fn(&Page) -> bool {
         let all: u64 = self.pages.values().map(|page| page.bytes).sum();
-        let mut regions: BTreeMap<(&str, u8), u64> = BTreeMap::new();
+        let mut regions: BTreeMap<(Arc<str>, u8), u64> = BTreeMap::new();
         for page in self.pages.values() {
-            *regions.entry((&page.region, page.kind as u8)).or_default() += page.bytes;
+            *(regions.entry((Arc::clone(&page.region), page.kind as u8))).or_default() +=
+                page.bytes;
         }
-        let small = |page: &Page| {
-            let bytes = regions.get(&(&*page.region, page.kind as u8));
+        move |page: &Page| {
+            let bytes = regions.get(&(Arc::clone(&page.region), page.kind as u8));
             (bytes.copied().unwrap_or(0) as f64) < SMALL_REGION * all as f64
-        };
+        }
+    }
+
+    fn rates(&self) -> Vec<TouchRate> {
+        let small = self.small();
         // Memory, and memory times touches in a second, by region, type and power of two.
         let mut bands: BTreeMap<(&str, u8, i32), (u64, f64)> = BTreeMap::new();
         for page in self.pages.values() {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `document` | what a profile says |
 //! | `history` | the worker: pages that were seen become the document |
+//! | `parts` | how regions change while they are looked at |
 //! | `times` | lengths and thresholds, with their defaults |
 //! | `model` | the study of a model |
 //! | `outcome` | a profile in words, tables and pictures |
@@ -12,10 +13,12 @@ mod document;
 mod history;
 mod model;
 mod outcome;
+mod parts;
 mod times;
 
 pub use document::{
-    HeatCell, Profile, ProfileInterval, ProfileSource, Reaccess, TouchRate, TouchedWithin,
+    HeatCell, Profile, ProfileInterval, ProfileRegion, ProfileSource, Reaccess, RegionPart,
+    TouchRate, TouchedWithin,
 };
 pub use history::{History, MOST_INTERVALS, ProfileOf};
 pub use model::ProfileModel;

@@ -80,6 +80,7 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
             space: 0,
             start: access.address / PAGE * PAGE,
             bytes: Bytes(PAGE),
+            page: Bytes(PAGE),
             file: access.file,
             region: region.clone(),
             touches: 1.0,
