@@ -42,6 +42,7 @@ use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
 use weir_steer::tier::Simulate;
+use weir_steer::tier::advise::Advise;
 use weir_steer::tier::profile::ProfileModel;
 
 use cli::{Cli, Verb};
@@ -161,7 +162,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Fit::VERB
             | Regulate::VERB
             | Simulate::VERB
-            | ProfileModel::VERB,
+            | ProfileModel::VERB
+            | Advise::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

@@ -10,6 +10,7 @@ use common::{Place, with};
 use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
+use weir_steer::tier::advise::Advised;
 use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
 
 const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --seconds 60";
@@ -235,4 +236,59 @@ fn a_known_share_of_touched_memory_of_a_process_is_found() {
         "{:?}: {shares:?}",
         found.source
     );
+}
+
+#[test]
+fn advice_is_given_from_a_profile_alone() {
+    let place = Place::new();
+    let model =
+        "tier profile --on emr2s+cxl-a --size 64MiB --for 30s --sampler events --format json";
+    let printed = place.run(model).expect(0).out();
+    place.file("profile.json", &printed);
+    let advise = "--on emr2s+cxl-a --variations 2 --seconds 20 --policy tpp --format json";
+    let advised = |source: &str| -> Advised {
+        let run = place.run(&with(&format!("tier advise {source}"), advise));
+        let document: Document<Advised> = serde_json::from_str(&run.expect(0).out()).unwrap();
+        document.output
+    };
+    let of_run = advised("1");
+    let policies: Vec<&str> = of_run
+        .policies
+        .iter()
+        .map(|row| row.policy.as_str())
+        .collect();
+    assert_eq!(policies, ["first-touch", "tpp"]);
+    assert!(of_run.policies[1].low_pct <= of_run.policies[1].high_pct);
+    assert_eq!(of_run, advised("profile.json"));
+    let stored = place.run("runs show 2 --format json").expect(0).out();
+    let stored: Document<Advised> = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored.output, of_run);
+    let mut value: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    value["rates"] = serde_json::json!([]);
+    place.file("empty.json", value.to_string());
+    value["schema"] = "weir/tier/1".into();
+    place.file("other.json", value.to_string());
+    place.file("words.json", "no profile");
+    let mut short: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    short["seconds"] = 0.1.into();
+    place.file("short.json", short.to_string());
+    for (request, code, said) in [
+        ("profile.json", 3, "--on emr2s+cxl-a"),
+        ("empty.json --on emr2s+cxl-a", 2, "no memory"),
+        ("other.json --on emr2s+cxl-a", 2, "schema is weir/tier/1"),
+        ("words.json --on emr2s+cxl-a", 2, "no profile"),
+        ("short.json --on emr2s+cxl-a", 2, "shorter than two"),
+        ("2 --on emr2s+cxl-a", 2, "not of `weir tier profile`"),
+        ("99 --on emr2s+cxl-a", 2, "99"),
+        ("1 --on emr2s+cxl-a --fast-memory 0KiB", 2, "16 MiB"),
+        ("1 --on emr2s+cxl-a --ratio 0:1", 2, "FAST:SLOW"),
+        ("1 --on emr2s+cxl-a --mlp 9..1", 2, "1.2..8"),
+        ("1 --on emr2s", 2, "cxl0"),
+    ] {
+        let err = place
+            .run(&format!("tier advise {request}"))
+            .expect(code)
+            .err();
+        assert!(err.contains(said), "{request}: {err}");
+    }
 }

@@ -1,8 +1,9 @@
 //! Policies of page placement side by side: `weir tier simulate`, and the published figures of TPP; who touches which
-//! pages how often: `weir tier profile`.
+//! pages how often: `weir tier profile`; and what follows from that: `weir tier advise`.
 //!
 //! Latency under load comes from the machine, as `weir bench loaded` measures it; pages are simulated by `weir-pages`.
 
+pub mod advise;
 mod curves;
 mod document;
 pub mod profile;

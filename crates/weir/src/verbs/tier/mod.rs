@@ -2,12 +2,14 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `advise` | the profile from which advice is given |
 //! | `profile` | which pages are touched how often: arguments |
 //! | `profile_host` | of running processes |
 //! | `profile_trace` | of a trace |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
 //! | `windows` | what it did, window by window |
 
+mod advise;
 mod profile;
 mod profile_host;
 mod profile_trace;
@@ -17,11 +19,12 @@ mod windows;
 use clap::Subcommand;
 use weir_model::machine::MachineKind;
 use weir_steer::tier::Simulate;
+use weir_steer::tier::advise::Advise;
 
 use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
-use crate::machine;
+use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
 
@@ -35,6 +38,7 @@ Examples:
   weir tier simulate --on emr2s+cxl-a --workload web1
   weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4
   weir tier profile --on emr2s+cxl-a --workload cache1
+  weir tier advise last --on emr2s+cxl-a --ratio 1:4
   weir tier run --for 10s
   weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'")]
 pub struct Args {
@@ -48,6 +52,8 @@ enum What {
     Simulate(Simulate),
     /// Say which pages are touched how often: of a workload on a model, of processes of this host, of a trace.
     Profile(profile::Args),
+    /// Say from a profile whether tiering is worth it, and how much fast memory is needed.
+    Advise(Advise),
     /// Set the kernel's own tiering on this host, count what it does, and restore it.
     Run(run::Args),
 }
@@ -57,18 +63,25 @@ enum What {
 /// # Errors
 /// That of the verb; a simulation of a host, which is no model.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let study = match &args.what {
-        What::Simulate(study) => study,
-        What::Run(args) => return run::run(args, context),
-        What::Profile(args) => return profile::run(args, context),
-    };
+    match &args.what {
+        What::Simulate(study) => complete(context, &model(context)?, study),
+        What::Advise(study) => {
+            let chosen = model(context)?;
+            complete(context, &chosen, &advise::with_profile(study, context)?)
+        }
+        What::Run(args) => run::run(args, context),
+        What::Profile(args) => profile::run(args, context),
+    }
+}
+
+fn model(context: &Context) -> Result<Chosen> {
     let chosen = machine::choose(&context.global.on)?;
     if chosen.identity.kind == MachineKind::Host {
         return Err(Failure::Missing(anyhow::anyhow!(
             "pages are simulated on a model; name one with --on, such as --on emr2s+cxl-a"
         )));
     }
-    complete(context, &chosen, study)
+    Ok(chosen)
 }
 
 /// Runs what a stopped run still lacks.
@@ -78,6 +91,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Simulate(study) => {
+            driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
+        }
+        What::Advise(study) => {
+            let study = advise::with_profile(study, context)?;
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
         }
         What::Profile(args) if !args.is_of_host() => {

@@ -1,0 +1,399 @@
+//! Advice from profiles: laws, and what it says of workloads drawn at random against what a simulation of them gives.
+
+use weir_lab::LabError;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_pages::workload::{Band, Growth};
+use weir_pages::{
+    Costs, Host, Memory, Options, PageKind, PagedWorkload, Region, Sampler, Scan, Simulation,
+    TierCurve, by_name, population,
+};
+use weir_steer::tier::advise::{Advise, Advised, OfRegion, PolicyGain, Replay, Span};
+use weir_steer::tier::profile::{History, Profile, ProfileOf, ProfileSource};
+
+const SECONDS: f64 = 150.0;
+
+fn curves() -> [TierCurve; 2] {
+    let curve = |ns, gbps| TierCurve::of_queue(Nanos(ns), GbPerSec(gbps));
+    [curve(110.0, 200.0), curve(270.0, 24.0)]
+}
+
+/// A profile of a workload under first touch, with room in the fast tier for everything.
+fn profile(workload: &PagedWorkload, sampler: Sampler, seconds: f64) -> Profile {
+    let room = Bytes((workload.peak().get() as f64 * 1.1) as u64).max(Bytes::mib(16));
+    let memory = |capacity, curve| Memory { capacity, curve };
+    let [fast, slow] = curves();
+    let host = Host {
+        fast: memory(room, fast),
+        slow: memory(Bytes::mib(16), slow),
+        swap: true,
+        costs: Costs::default(),
+    };
+    let options = Options {
+        seconds,
+        interval_s: 0.25,
+        seed: 77,
+    };
+    let mut simulation =
+        Simulation::new(workload, &host, by_name("first-touch").unwrap(), options).unwrap();
+    let mut scan = Scan::new(&simulation, sampler, 1 << 16, 5);
+    let mut history = History::new(1.0);
+    for step in 1..=simulation.length() {
+        simulation.step();
+        if step % 4 == 0 {
+            scan.look(&simulation)
+                .iter()
+                .for_each(|seen| history.add(seen));
+            history.next_interval();
+        }
+    }
+    history.profile(ProfileOf {
+        source: ProfileSource::Model,
+        of: workload.name.clone(),
+        how: String::new(),
+        hot_s: 15.0,
+        warm_s: 30.0,
+        granule: Bytes::kib(4),
+        most_per_s: matches!(sampler, Sampler::AccessedBits).then_some(1.0),
+    })
+}
+
+fn study(profile: Profile, fast: Bytes) -> Advise {
+    Advise {
+        source: String::new(),
+        ratio: "1:1".parse().unwrap(),
+        fast_memory: Some(fast),
+        loss: 5.0,
+        policies: ["first-touch", "tpp", "payback"].map(String::from).to_vec(),
+        mlp: Vec::new(),
+        stalled: "0.2..0.8".parse().unwrap(),
+        writes: Vec::new(),
+        threads: "4..32".parse().unwrap(),
+        variations: 5,
+        seconds: SECONDS as u32,
+        fast: "dram".parse().unwrap(),
+        slow: "cxl0".parse().unwrap(),
+        profile: Some(Box::new(profile)),
+    }
+}
+
+fn replay(asks: &[Replay]) -> Result<Vec<weir_steer::tier::advise::Replayed>, LabError> {
+    asks.iter().map(|ask| ask.run(|| true)).collect()
+}
+
+fn advise(study: &Advise, with_sizes: bool) -> Advised {
+    study.advise(&curves(), 1, with_sizes, &replay).unwrap()
+}
+
+fn gain<'a>(advised: &'a Advised, policy: &str) -> &'a PolicyGain {
+    advised
+        .policies
+        .iter()
+        .find(|gain| gain.policy == policy)
+        .unwrap()
+}
+
+/// What an operator reads from counters: of each region the mean over those of its name.
+fn told(study: &mut Advise, workload: &PagedWorkload) {
+    let one = |value| Span {
+        low: value,
+        high: value,
+    };
+    let of = |region: &Region, value: fn(&Region) -> f64, harmonic: bool| {
+        let same = workload
+            .regions
+            .iter()
+            .filter(|r| r.name == region.name && r.kind == region.kind);
+        let all: f64 = same.clone().map(|r| r.accesses).sum();
+        let mean = |of: &dyn Fn(&Region) -> f64| {
+            same.clone().map(|r| r.accesses * of(r)).sum::<f64>() / all
+        };
+        let span = one(match harmonic {
+            true => 1.0 / mean(&|r| 1.0 / value(r)),
+            false => mean(&value),
+        });
+        OfRegion {
+            region: Some(region.name.clone()),
+            span,
+        }
+    };
+    study.stalled = one(workload.stalled);
+    study.mlp = workload
+        .regions
+        .iter()
+        .map(|r| of(r, |r| r.mlp, true))
+        .collect();
+    study.writes = workload
+        .regions
+        .iter()
+        .map(|r| of(r, |r| r.writes, false))
+        .collect();
+}
+
+/// Gains over first touch of the workload itself.
+fn truth(workload: &PagedWorkload, fast: Bytes, policy: &str) -> f64 {
+    let run = |policy: &str| {
+        let replay = Replay {
+            workload: workload.clone(),
+            policy: policy.into(),
+            fast: Some(fast),
+            seconds: SECONDS,
+            curves: curves(),
+            seed: 4242,
+            version: 0,
+        };
+        replay.run(|| true).unwrap().maccesses_per_s
+    };
+    (run(policy) / run("first-touch") - 1.0) * 100.0
+}
+
+/// A prediction of a policy's gain, and what it is.
+struct Predicted {
+    name: String,
+    counters: bool,
+    policy: &'static str,
+    truth: f64,
+    gain: PolicyGain,
+}
+
+impl Predicted {
+    fn error(&self) -> f64 {
+        (self.gain.gain_pct - self.truth).abs()
+    }
+
+    /// Gains of less than a point have no sign.
+    fn sign_is_right(&self) -> bool {
+        let sign = |pct: f64| if pct.abs() < 1.0 { 0.0 } else { pct.signum() };
+        sign(self.gain.gain_pct) == sign(self.truth) || self.error() < 1.0
+    }
+
+    fn is_inside(&self) -> bool {
+        (self.gain.low_pct - 1.0..=self.gain.high_pct + 1.0).contains(&self.truth)
+    }
+}
+
+fn measure(numbers: impl Iterator<Item = u64>, size: Bytes, variations: u32) -> Vec<Predicted> {
+    let mut all = Vec::new();
+    for n in numbers {
+        let drawn = population::draw(1, n, size);
+        let fast = Bytes((drawn.workload.peak().get() as f64 * drawn.fast) as u64);
+        let profile = profile(&drawn.workload, Sampler::Events(200.0), SECONDS);
+        let truths =
+            ["tpp", "payback"].map(|policy| (policy, truth(&drawn.workload, fast, policy)));
+        for counters in [true, false] {
+            let mut study = study(profile.clone(), fast);
+            study.variations = variations;
+            if counters {
+                told(&mut study, &drawn.workload);
+            }
+            let advised = advise(&study, false);
+            for (policy, truth) in truths {
+                let gain = gain(&advised, policy).clone();
+                let name = drawn.workload.name.clone();
+                let of = Predicted {
+                    name,
+                    counters,
+                    policy,
+                    truth,
+                    gain,
+                };
+                println!(
+                    "{} counters {} {}: truth {:+.1}, predicted {:+.1} ({:+.1} to {:+.1}){}",
+                    of.name,
+                    of.counters,
+                    of.policy,
+                    of.truth,
+                    of.gain.gain_pct,
+                    of.gain.low_pct,
+                    of.gain.high_pct,
+                    if of.error() > 3.0 { " MISS" } else { "" }
+                );
+                all.push(of);
+            }
+        }
+    }
+    for counters in [true, false] {
+        let of = || all.iter().filter(|p| p.counters == counters);
+        let share = |is: &dyn Fn(&&Predicted) -> bool| {
+            100.0 * of().filter(is).count() as f64 / of().count() as f64
+        };
+        println!(
+            "counters {counters}: within 3 points {:.0} %, sign right {:.0} %, inside {:.0} %, mean error {:.1}",
+            share(&|p| p.error() <= 3.0),
+            share(&|p| p.sign_is_right()),
+            share(&|p| p.is_inside()),
+            of().map(Predicted::error).sum::<f64>() / of().count() as f64,
+        );
+    }
+    all
+}
+
+/// `WEIR_DRAWN=0..24 cargo test -p weir-steer --test advise -- --ignored --nocapture` is of the documentation.
+#[test]
+#[ignore = "it takes minutes"]
+fn many_drawn_workloads() {
+    let named = std::env::var("WEIR_DRAWN").unwrap_or("0..24".into());
+    let (from, to) = named.split_once("..").unwrap();
+    measure(
+        from.parse().unwrap()..to.parse().unwrap(),
+        Bytes::mib(512),
+        3,
+    );
+}
+
+fn workload(name: &str, region: Region) -> PagedWorkload {
+    PagedWorkload {
+        name: name.into(),
+        about: String::new(),
+        threads: 8,
+        stalled: 0.5,
+        regions: vec![region],
+        phases: Vec::new(),
+    }
+}
+
+/// 256 MiB, of which a share of the pages has a share of the accesses.
+fn heap(pages: f64, accesses: f64) -> PagedWorkload {
+    let band = |pages, accesses| Band { pages, accesses };
+    let region = Region {
+        name: "heap".into(),
+        kind: PageKind::Anon,
+        bytes: Bytes::mib(256),
+        page: Bytes::kib(4),
+        accesses: 1.0,
+        writes: 0.2,
+        mlp: 2.0,
+        bands: match pages < 1.0 {
+            true => vec![band(1.0 - pages, 1.0 - accesses), band(pages, accesses)],
+            false => vec![band(1.0, 1.0)],
+        },
+        growth: Growth::NONE,
+        lifetime_s: None,
+        drift_per_hour: 0.0,
+    };
+    workload("heap", region)
+}
+
+fn of_heap(pages: f64, accesses: f64, fast: Bytes) -> Advise {
+    let profile = profile(&heap(pages, accesses), Sampler::Events(200.0), 40.0);
+    let mut study = study(profile, fast);
+    study.variations = 3;
+    study.seconds = 40;
+    study
+}
+
+#[test]
+fn more_fast_memory_never_raises_the_loss() {
+    let advised = advise(&of_heap(0.2, 0.99999, Bytes::mib(128)), true);
+    for policy in ["first-touch", &advised.best().unwrap().policy] {
+        let of = advised.sizes.iter().filter(|row| row.policy == policy);
+        let losses: Vec<f64> = of.map(|row| row.loss_pct).collect();
+        assert!(
+            losses.len() >= 7 && losses[0] > losses[6] + 5.0,
+            "{losses:?}"
+        );
+        assert!(
+            losses.windows(2).all(|two| two[1] <= two[0] + 1.0),
+            "{policy}: {losses:?}"
+        );
+    }
+    let needed = advised.needed.unwrap();
+    assert!(needed < Bytes::mib(240), "{advised:?}");
+}
+
+#[test]
+fn what_is_touched_evenly_gains_nothing_by_promotion() {
+    let advised = advise(&of_heap(1.0, 1.0, Bytes::mib(128)), false);
+    assert!(gain(&advised, "tpp").high_pct < 1.0, "{advised:?}");
+}
+
+#[test]
+fn what_fits_into_the_fast_tier_is_not_tiered() {
+    let advised = advise(&of_heap(0.2, 0.99999, Bytes::mib(300)), false);
+    assert!(
+        advised
+            .verdict()
+            .starts_with("do not tier this: first touch is within 0.0 %"),
+        "{}",
+        advised.verdict()
+    );
+}
+
+#[test]
+fn hot_pages_that_came_last_are_promoted_and_equal_seeds_agree() {
+    let study = of_heap(0.2, 0.99999, Bytes::mib(128));
+    let advised = advise(&study, false);
+    assert!(
+        advised.verdict().starts_with("use "),
+        "{}",
+        advised.verdict()
+    );
+    assert!(advised.best().unwrap().low_pct > 5.0, "{advised:?}");
+    assert_eq!(advised, advise(&study, false));
+    let other = study.advise(&curves(), 2, false, &replay).unwrap();
+    assert_ne!(advised.policies, other.policies);
+}
+
+#[test]
+fn a_profile_without_rates_widens_the_range() {
+    let of = |sampler| {
+        let profile = profile(&heap(0.3, 0.8), sampler, 40.0);
+        let mut study = study(profile, Bytes::mib(128));
+        (study.variations, study.seconds) = (4, 40);
+        let advised = advise(&study, false);
+        let gain = gain(&advised, "tpp");
+        (gain.high_pct - gain.low_pct, advised.unknown_pct)
+    };
+    let (bits, events) = (of(Sampler::AccessedBits), of(Sampler::Events(200.0)));
+    assert!(bits.1 > 90.0 && events.1 == 0.0, "{bits:?} {events:?}");
+}
+
+#[test]
+fn a_few_drawn_workloads_are_predicted_from_their_profiles() {
+    let all = measure(4..6, Bytes::mib(256), 2);
+    for of in all.iter().filter(|of| of.counters) {
+        assert!(
+            of.error() <= 4.0,
+            "{}, {}: {:+.1} for {:+.1}",
+            of.name,
+            of.policy,
+            of.gain.gain_pct,
+            of.truth
+        );
+    }
+}
+
+#[test]
+fn what_is_no_profile_is_refused() {
+    let good = of_heap(0.2, 0.99999, Bytes::mib(128));
+    let said = |change: &dyn Fn(&mut Advise)| {
+        let mut study = good.clone();
+        change(&mut study);
+        study
+            .advise(&curves(), 1, false, &replay)
+            .unwrap_err()
+            .to_string()
+    };
+    let profile =
+        |study: &mut Advise, change: &dyn Fn(&mut Profile)| change(study.profile.as_mut().unwrap());
+    for (said, wanted) in [
+        (said(&|s| s.profile = None), "name a profile"),
+        (said(&|s| profile(s, &|p| p.regions.clear())), "no memory"),
+        (
+            said(&|s| profile(s, &|p| p.seconds = 1.5)),
+            "shorter than two",
+        ),
+        (said(&|s| s.fast_memory = Some(Bytes(0))), "16 MiB"),
+        (said(&|s| s.stalled = "0".parse().unwrap()), "--stalled"),
+        (said(&|s| s.mlp = vec!["0.5".parse().unwrap()]), "--mlp"),
+        (
+            said(&|s| s.mlp = vec!["stack=2".parse().unwrap()]),
+            "there are heap",
+        ),
+        (said(&|s| s.policies = vec!["tpq".into()]), "tpp"),
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    for text in ["", "a", "3..2", "-1", "nan", "1..inf"] {
+        assert!(text.parse::<Span>().is_err(), "{text}");
+    }
+}
