@@ -247,7 +247,7 @@ fn advice_is_given_from_a_profile_alone() {
     place.file("profile.json", &printed);
     let advise = "--on emr2s+cxl-a --variations 2 --seconds 20 --policy tpp --format json";
     let advised = |source: &str| -> Advised {
-        let run = place.run(&with(&format!("tier advise {source}"), advise));
+        let run = place.run(with(format!("tier advise {source}"), advise));
         let document: Document<Advised> = serde_json::from_str(&run.expect(0).out()).unwrap();
         document.output
     };
@@ -286,7 +286,7 @@ fn advice_is_given_from_a_profile_alone() {
         ("1 --on emr2s", 2, "cxl0"),
     ] {
         let err = place
-            .run(&format!("tier advise {request}"))
+            .run(format!("tier advise {request}"))
             .expect(code)
             .err();
         assert!(err.contains(said), "{request}: {err}");
