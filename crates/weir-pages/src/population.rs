@@ -19,6 +19,13 @@ pub struct Drawn {
     pub fast: f64,
 }
 
+impl Drawn {
+    /// Memory of the fast tier.
+    pub fn fast_memory(&self) -> Bytes {
+        Bytes((self.workload.peak().get() as f64 * self.fast) as u64)
+    }
+}
+
 /// The fast tier's share: from a small part to room for everything.
 const FAST: [f64; 6] = [0.2, 0.35, 0.5, 0.65, 0.8, 1.05];
 

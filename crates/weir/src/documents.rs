@@ -25,6 +25,7 @@ use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
 use weir_steer::tier::Simulated;
 use weir_steer::tier::advise::Advised;
+use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::Profile;
 
 use crate::store::{RunId, RunLine};
@@ -450,6 +451,7 @@ kinds! {
     Of<Tiered> => "weir tier run",
     Of<Profile> => "weir tier profile",
     Of<Advised> => "weir tier advise",
+    Of<Compared> => "weir tier population",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
     LogLine => "weir steer explain, and a line of the decision log",

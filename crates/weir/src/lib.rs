@@ -43,6 +43,7 @@ use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
 use weir_steer::tier::Simulate;
 use weir_steer::tier::advise::Advise;
+use weir_steer::tier::population::Population;
 use weir_steer::tier::profile::ProfileModel;
 
 use cli::{Cli, Verb};
@@ -163,7 +164,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Regulate::VERB
             | Simulate::VERB
             | ProfileModel::VERB
-            | Advise::VERB,
+            | Advise::VERB
+            | Population::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

@@ -22,6 +22,7 @@ use weir_model::frame::{Frame, with_prefix};
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::study::Regulate;
 use weir_steer::tier::advise::{Advise, Advised};
+use weir_steer::tier::population::{Compared, Population};
 use weir_steer::tier::profile::{Profile, ProfileModel};
 use weir_steer::tier::{Simulate, Simulated};
 
@@ -78,6 +79,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Tiered>(tier::RUN),
     Reader::of::<Profile>(ProfileModel::VERB),
     Reader::of::<Advised>(Advise::VERB),
+    Reader::of::<Compared>(Population::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),

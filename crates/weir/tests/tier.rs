@@ -11,6 +11,7 @@ use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
 use weir_steer::tier::advise::Advised;
+use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
 
 const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --seconds 60";
@@ -39,6 +40,59 @@ fn policies_are_compared_and_what_is_stored_says_the_same() {
     let again = place.run(&all).expect(0).out();
     let again: Document<Simulated> = serde_json::from_str(&again).unwrap();
     assert_eq!(again.output, printed.output);
+}
+
+#[test]
+fn policies_are_compared_on_drawn_workloads() {
+    let place = Place::new();
+    let request =
+        "tier population --on emr2s+cxl-a --size 64MiB --seconds 20 --count 3 --policy tpp,payback";
+    let compared = |more: &str| -> Compared {
+        let run = place.run(with(request, more)).expect(0).out();
+        let document: Document<Compared> = serde_json::from_str(&run).unwrap();
+        document.output
+    };
+    let one = compared("--format json");
+    assert_eq!(one, compared("--format json"));
+    let stored = place.run("runs show 1 --format json").expect(0).out();
+    let stored: Document<Compared> = serde_json::from_str(&stored).unwrap();
+    assert_eq!(stored.output, one);
+    let names: Vec<&str> = (one.policies.iter()).map(|p| p.policy.as_str()).collect();
+    assert_eq!(names, ["first-touch", "tpp", "payback"]);
+    for rows in one.workloads.chunks(3) {
+        assert_eq!(rows[0].gain_pct, 0.0);
+        // One policy at most is above the best of the others, and it is the one that gains most.
+        let above: Vec<&str> = (rows.iter().filter(|row| row.against_best_pct > 0.0))
+            .map(|row| row.policy.as_str())
+            .collect();
+        let most = rows.iter().max_by(|a, b| a.gain_pct.total_cmp(&b.gain_pct));
+        assert!(above.is_empty() || above == [most.unwrap().policy.as_str()]);
+    }
+    for overall in &one.policies {
+        let rows = one
+            .workloads
+            .iter()
+            .filter(|row| row.policy == overall.policy);
+        let product: f64 = rows.clone().map(|row| 1.0 + row.gain_pct / 100.0).product();
+        assert!((product.cbrt() - 1.0 - overall.gain_pct / 100.0).abs() < 1e-9);
+        let least = rows.clone().map(|row| row.against_best_pct);
+        assert_eq!(least.fold(f64::INFINITY, f64::min), overall.least_pct);
+        let below = rows.filter(|row| row.against_best_pct < -1.0).count();
+        assert_eq!(below, overall.below as usize);
+    }
+    let other = compared("--seed 9 --format json");
+    assert_eq!(other.workloads.len(), 9);
+    assert_ne!(other.workloads, one.workloads);
+    for (more, code, said) in [
+        ("--policy first-touch", 2, "beside first-touch"),
+        ("--policy tp", 2, "tpp"),
+        ("--slow cxl9", 2, "cxl9"),
+        ("--count 0", 2, "--count"),
+    ] {
+        let request = format!("tier population --on emr2s+cxl-a {more}");
+        let err = place.run(request).expect(code).err();
+        assert!(err.contains(said), "{more}: {err}");
+    }
 }
 
 #[test]

@@ -3,18 +3,15 @@
 //! | file | content |
 //! |---|---|
 //! | `rebuild` | a workload that would have the profile |
-//! | `replay` | such a workload under a policy |
 //! | `document` | what is found |
 //! | `outcome` | in words and tables |
 
 mod document;
 mod outcome;
 mod rebuild;
-mod replay;
 
 pub use document::{Advised, Assumed, PolicyGain, SizeLoss};
 pub use rebuild::{OfRegion, Span, Unknown, rebuild};
-pub use replay::{Replay, Replayed};
 
 use weir_lab::{Lab, LabError, Study};
 use weir_model::topology::TierName;
@@ -23,6 +20,7 @@ use weir_pages::{PagedWorkload, TierCurve, by_name};
 
 use super::curves;
 use super::profile::Profile;
+use super::replay::{Replay, Replayed};
 use super::trial::{Ratio, bad};
 use rebuild::{MLP, WRITES, unknown_share};
 

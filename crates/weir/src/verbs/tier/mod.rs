@@ -20,6 +20,7 @@ use clap::Subcommand;
 use weir_model::machine::MachineKind;
 use weir_steer::tier::Simulate;
 use weir_steer::tier::advise::Advise;
+use weir_steer::tier::population::Population;
 
 use crate::context::Context;
 use crate::driver;
@@ -37,6 +38,7 @@ pub use windows::Tiered;
 Examples:
   weir tier simulate --on emr2s+cxl-a --workload web1
   weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4
+  weir tier population --on emr2s+cxl-a
   weir tier profile --on emr2s+cxl-a --workload cache1
   weir tier advise last --on emr2s+cxl-a --ratio 1:4
   weir tier run --for 10s
@@ -52,6 +54,8 @@ enum What {
     Simulate(Simulate),
     /// Say which pages are touched how often: of a workload on a model, of processes of this host, of a trace.
     Profile(profile::Args),
+    /// Compare policies on workloads that are drawn at random.
+    Population(Population),
     /// Say from a profile whether tiering is worth it, and how much fast memory is needed.
     Advise(Advise),
     /// Set the kernel's own tiering on this host, count what it does, and restore it.
@@ -65,6 +69,7 @@ enum What {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
         What::Simulate(study) => complete(context, &model(context)?, study),
+        What::Population(study) => complete(context, &model(context)?, study),
         What::Advise(study) => {
             let chosen = model(context)?;
             complete(context, &chosen, &advise::with_profile(study, context)?)
@@ -91,6 +96,9 @@ fn model(context: &Context) -> Result<Chosen> {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Simulate(study) => {
+            driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
+        }
+        What::Population(study) => {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
         }
         What::Advise(study) => {

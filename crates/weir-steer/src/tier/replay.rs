@@ -1,11 +1,11 @@
-//! A rebuilt workload under a policy.
+//! A workload that is no preset under a policy: rebuilt from a profile, or drawn at random.
 
 use serde::{Deserialize, Serialize};
 use weir_lab::{Ask, Lab, LabError};
 use weir_model::units::Bytes;
 use weir_pages::{Costs, Host, Memory, Options, PagedWorkload, Simulation, TierCurve, by_name};
 
-use crate::tier::trial::bad;
+use super::trial::bad;
 
 /// The length of an interval in seconds.
 const INTERVAL_S: f64 = 0.25;
@@ -27,7 +27,7 @@ pub struct Replay {
     pub curves: [TierCurve; 2],
     /// Of random choices.
     pub seed: u64,
-    /// As in [`crate::tier::Trial`].
+    /// As in [`super::Trial`].
     pub version: u32,
 }
 
@@ -75,7 +75,7 @@ impl Replay {
 
 impl Ask for Replay {
     type Got = Replayed;
-    const KIND: &'static str = "pages of a profile under a policy";
+    const KIND: &'static str = "pages of a workload under a policy";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Replayed, LabError> {
         let got = self.run(|| !lab.stopped())?;
