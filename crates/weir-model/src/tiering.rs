@@ -63,6 +63,49 @@ pub struct TieringCounts {
     pub swapped: Option<u64>,
 }
 
+/// Pages that were to move to a node, each counted as what became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedPages {
+    /// They moved.
+    pub moved: u64,
+    /// They were on the node already.
+    pub there: u64,
+    /// They do not exist: never touched, swapped out, or gone by now.
+    pub absent: u64,
+    /// The kernel or a device uses them (`EBUSY`), as a page that is pinned.
+    pub busy: u64,
+    /// The node has no room (`ENOMEM`).
+    pub full: u64,
+    /// Other processes map them, too (`EACCES`).
+    pub shared: u64,
+    /// The kernel refused for another reason.
+    pub refused: u64,
+}
+
+impl MovedPages {
+    /// All pages that were looked at.
+    pub fn pages(&self) -> u64 {
+        self.moved + self.there + self.absent + self.not_moved()
+    }
+
+    /// Pages that stayed where they were.
+    pub fn not_moved(&self) -> u64 {
+        self.busy + self.full + self.shared + self.refused
+    }
+}
+
+impl std::ops::AddAssign for MovedPages {
+    fn add_assign(&mut self, other: Self) {
+        self.moved += other.moved;
+        self.there += other.there;
+        self.absent += other.absent;
+        self.busy += other.busy;
+        self.full += other.full;
+        self.shared += other.shared;
+        self.refused += other.refused;
+    }
+}
+
 impl TieringCounts {
     /// What was counted since `before`. A count that went back, or is missing on one side, is missing.
     #[must_use]

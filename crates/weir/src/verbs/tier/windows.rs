@@ -8,6 +8,8 @@ use weir_model::tiering::{KernelTiering, TieringCounts};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
+use super::moves::{self, TierMove};
+
 /// Rows of a table before it is cut.
 const ROWS: usize = 40;
 
@@ -18,6 +20,9 @@ pub struct Tiered {
     pub windows: Vec<TierWindow>,
     /// Free memory of each tier at the end of each window.
     pub rooms: Vec<TierRoom>,
+    /// What became of parts of memory that were to move, in each window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<TierMove>,
     /// The settings before.
     pub before: KernelTiering,
     /// The settings in force.
@@ -119,6 +124,7 @@ impl Outcome for Tiered {
         if self.before != self.in_force {
             all.push(note("before", in_words(&self.before, &[])));
         }
+        all.extend(moves::answer(&self.moves, self.page));
         let nodes = about
             .topology
             .tiers
@@ -179,6 +185,7 @@ impl Outcome for Tiered {
                 ],
             )
             .at_most(ROWS),
+            moves::table(),
             line("Promotion", "promoted", "pages promoted in a window"),
             line("Demotion", "demoted", "pages demoted in a window"),
             View::lines(
