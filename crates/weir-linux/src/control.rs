@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
+use crate::heat::damon::ADMIN;
 use crate::register::Register;
 
 /// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
@@ -42,7 +44,7 @@ impl Control for Kernel {
             }
             _ => open(path)?,
         };
-        file.write_all(text.as_bytes())
+        patiently(path, || file.write_all(text.as_bytes()))
     }
 
     fn make_folder(&self, path: &str) -> io::Result<()> {
@@ -52,6 +54,20 @@ impl Control for Kernel {
     fn remove_folder(&self, path: &str) -> io::Result<()> {
         std::fs::remove_dir(path)
     }
+}
+
+/// Calls again where DAMON's files are busy: a call to any of them fails while the kernel serves another, which takes moments.
+pub(crate) fn patiently<T>(path: &str, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let is_damon = path.starts_with(ADMIN);
+    for _ in 0..if is_damon { 20 } else { 0 } {
+        match call() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+    call()
 }
 
 /// Files in a folder that contain what was written to them, for tests.

@@ -10,6 +10,7 @@ use weir_model::tiering::TieringCounts;
 use weir_model::units::{Bytes, Nanos};
 
 use crate::root::{Reading, Root};
+pub use crate::steer::actuators::damon::{Scheme, counts as scheme_counts};
 pub use crate::steer::actuators::tiering::{check, in_force};
 use crate::steer::group::{may_have, version_2};
 use crate::steer::scope::group_of;
@@ -38,6 +39,7 @@ fn counts_of(text: &str) -> TieringCounts {
         demoted: demoted.fold(None, |sum, n| Some(sum.unwrap_or(0) + n)),
         hint_faults: count("numa_hint_faults"),
         unmapped: count("numa_pte_updates"),
+        migrated: count("pgmigrate_success"),
         failed: count("pgmigrate_fail"),
         swapped: count("pswpout"),
     }

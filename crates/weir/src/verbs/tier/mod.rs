@@ -9,6 +9,7 @@
 //! | `profile_trace` | of a trace |
 //! | `requests` | what `run` is asked for, in words |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
+//! | `schemes` | schemes of DAMON, and what they did |
 //! | `watch` | its windows, and what it asks of the kernel in them |
 //! | `windows` | its document |
 
@@ -19,6 +20,7 @@ mod profile_host;
 mod profile_trace;
 mod requests;
 mod run;
+mod schemes;
 mod watch;
 mod windows;
 

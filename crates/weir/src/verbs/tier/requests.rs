@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use weir_linux::memory::AddressRange;
 use weir_model::scope::Scope;
+use weir_model::tiering::Heat;
 use weir_model::topology::TierName;
 use weir_model::units::GbPerSec;
 
@@ -63,6 +64,31 @@ impl FromStr for Move {
     }
 }
 
+/// A scheme of DAMON: what it takes, to which tier, and how much in a second.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Migrate {
+    pub heat: Heat,
+    pub tier: TierName,
+    pub rate: GbPerSec,
+}
+
+impl FromStr for Migrate {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let mut parts = text.splitn(3, ':');
+        let form = "write hot:TIER:RATE or cold:TIER:RATE, as 'hot:dram:0.2 GB/s'";
+        let (Some(heat), Some(tier), Some(of)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(form.into());
+        };
+        Ok(Self {
+            heat: Heat::named(heat).ok_or(form)?,
+            tier: TierName::named(tier),
+            rate: rate(of)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +106,11 @@ mod tests {
             "a=1 GB/s",
         ] {
             assert!(wrong.parse::<Demote>().is_err(), "{wrong}");
+        }
+        let cold: Migrate = "cold:cxl0:0.1 GB/s".parse().unwrap();
+        assert_eq!((cold.heat, cold.rate), (Heat::Cold, GbPerSec(0.1)));
+        for wrong in ["hot:dram", "warm:dram:1 GB/s", "hot:dram:0 GB/s", "hot"] {
+            assert!(wrong.parse::<Migrate>().is_err(), "{wrong}");
         }
         assert_eq!("dram=3".parse(), Ok(Weight(TierName::dram(), 3)));
         for wrong in ["dram", "dram=0", "dram=256", "dram=x"] {

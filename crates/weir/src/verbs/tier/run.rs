@@ -7,15 +7,17 @@ use weir_lab::Outcome;
 use weir_linux::Root;
 use weir_linux::memory::base_page;
 use weir_linux::steer::{JournalError, SystemSettings};
-use weir_linux::tiering::{self, DemotedGroup};
+use weir_linux::tiering::{self, DemotedGroup, Scheme};
 use weir_model::capability::Unavailable;
 use weir_model::document::Document;
+use weir_model::scope::Scope;
 use weir_model::tiering::{Balancing, KernelTiering};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use super::moves::Moving;
-use super::requests::{Demote, Move, Weight, rate};
+use super::requests::{Demote, Migrate, Move, Weight, rate};
+use super::schemes::Migrating;
 use super::watch::{Asked, watch};
 use super::windows::{Tiered, in_words};
 use crate::context::{Context, say};
@@ -37,11 +39,12 @@ Examples:
   weir tier run --demotion on --demote 'cgroup:/batch.slice=0.05 GB/s'
   weir tier run --weights dram=3,cxl0=1 --for 60s
   weir tier run --move pid:4711:7f0000000000-7f0010000000=cxl0 --move-rate '0.1 GB/s'
+  weir tier run --schemes 'hot:dram:0.2 GB/s,cold:cxl0:0.1 GB/s' --for 60s
 
 Without settings nothing is changed. With them it needs root; they apply to the
 whole machine until --for is over or a stop is requested (Ctrl-C, SIGTERM), and
 are then restored. After kill -9, `weir steer restore` restores them.
-Pages that --move has moved stay where they are: nothing moves them back. With
+Pages that --move or --schemes has moved stay where they are: nothing moves them back. With
 --move alone the run ends when all has moved.
 
 Exit codes: 3 where the kernel lacks what is asked for.")]
@@ -71,6 +74,12 @@ pub struct Args {
     /// At most this much of each --move is moved.
     #[arg(long, value_name = "RATE", value_parser = rate, default_value = "0.2 GB/s")]
     pub(super) move_rate: GbPerSec,
+    /// Migrate what DAMON finds hot or cold to a tier, each at most at its rate.
+    #[arg(long, value_name = "HEAT:TIER:RATE", value_delimiter = ',')]
+    pub(super) schemes: Vec<Migrate>,
+    /// The memory to which --schemes apply: cgroup:/PATH, unit:NAME, or pid:N (Linux 6.17); all where it is left out.
+    #[arg(long, value_name = "SCOPE", requires = "schemes")]
+    schemes_of: Option<Scope>,
     /// The length of a window.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(super) window: Nanos,
@@ -111,11 +120,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let groups = groups(args, &wanted, root)?;
     tiering::counts(root).map_err(missing)?;
     let movings = Moving::all(args, &host, &topology)?;
+    let migrating = Migrating::all(args, &host, &topology)?;
     let keeping = Keeping::begin(context, VERB)?;
     let before = tiering::in_force(root);
     let mut settings = None;
     let mut in_force = before;
-    if wanted != KernelTiering::default() || !weights.is_empty() {
+    if wanted != KernelTiering::default() || !weights.is_empty() || !migrating.is_empty() {
         let (mut held, restored) = SystemSettings::open(root, &args.journal).map_err(refused)?;
         for path in &restored.put_back {
             context.note(&format!("restored what an earlier run had left: {path}"));
@@ -131,6 +141,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         if !nodes.is_empty() {
             held.set_weights(&nodes).map_err(missing)?;
         }
+        if !migrating.is_empty() {
+            let schemes: Vec<Scheme> = migrating.iter().map(|of| of.scheme).collect();
+            let nodes: Vec<u32> = topology.tiers.iter().filter_map(|tier| tier.node).collect();
+            held.set_schemes(&schemes, args.schemes_of.as_ref(), &nodes)
+                .map_err(missing)?;
+        }
         settings = Some(held);
     }
     let weights: Vec<(TierName, u32)> = weights
@@ -145,6 +161,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
             && groups.is_empty(),
         groups,
         movings,
+        migrating,
     };
     let counted = watch(args, root, &topology, &mut asked, context);
     // Whatever was counted, the settings are restored first.
@@ -159,6 +176,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         windows: counted.windows,
         rooms: counted.rooms,
         moves: counted.moves,
+        schemes: counted.schemes,
         before,
         in_force,
         page: Bytes(base_page() as u64),

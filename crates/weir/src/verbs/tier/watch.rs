@@ -11,6 +11,7 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use super::moves::{Moving, TierMove};
 use super::run::{Args, missing};
+use super::schemes::{Migrating, TierScheme};
 use super::windows::{TierRoom, TierWindow};
 use crate::context::{Context, say};
 use crate::failure::Result;
@@ -41,6 +42,8 @@ pub(super) struct Asked {
     pub groups: Vec<(DemotedGroup, GbPerSec)>,
     /// Parts of memory that move.
     pub movings: Vec<Moving>,
+    /// Schemes of DAMON.
+    pub migrating: Vec<Migrating>,
     /// Whether the run ends when all has moved.
     pub ends: bool,
 }
@@ -51,6 +54,7 @@ pub(super) struct Watched {
     pub windows: Vec<TierWindow>,
     pub rooms: Vec<TierRoom>,
     pub moves: Vec<TierMove>,
+    pub schemes: Vec<TierScheme>,
 }
 
 /// Windows until the time is over or a stop is requested.
@@ -65,6 +69,7 @@ pub(super) fn watch(
     let Asked {
         groups,
         movings,
+        migrating,
         ends,
     } = asked;
     let began = Counted::now(root)?;
@@ -113,6 +118,8 @@ pub(super) fn watch(
         let waited = now.pressure.zip(last.pressure);
         all.moves
             .extend(movings.iter_mut().map(|moving| moving.take(t_s)));
+        let done = migrating.iter_mut().map(|scheme| scheme.take(root, t_s));
+        all.schemes.extend(done);
         all.windows.push(TierWindow {
             t_s,
             window_s,

@@ -9,6 +9,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::moves::{self, TierMove};
+use super::schemes::{self, TierScheme};
 
 /// Rows of a table before it is cut.
 const ROWS: usize = 40;
@@ -23,6 +24,9 @@ pub struct Tiered {
     /// What became of parts of memory that were to move, in each window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<TierMove>,
+    /// What schemes of DAMON did in each window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemes: Vec<TierScheme>,
     /// The settings before.
     pub before: KernelTiering,
     /// The settings in force.
@@ -125,6 +129,7 @@ impl Outcome for Tiered {
             all.push(note("before", in_words(&self.before, &[])));
         }
         all.extend(moves::answer(&self.moves, self.page));
+        all.extend(schemes::answer(&self.schemes));
         let nodes = about
             .topology
             .tiers
@@ -178,6 +183,7 @@ impl Outcome for Tiered {
                     col("candidates").head("hot"),
                     col("demoted"),
                     col("hint_faults").head("hint faults"),
+                    col("migrated"),
                     col("failed"),
                     col("swapped"),
                     col("pressure_pct").head("pressure"),
@@ -186,6 +192,7 @@ impl Outcome for Tiered {
             )
             .at_most(ROWS),
             moves::table(),
+            schemes::table(),
             line("Promotion", "promoted", "pages promoted in a window"),
             line("Demotion", "demoted", "pages demoted in a window"),
             View::lines(
