@@ -110,6 +110,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_damons_files_are_waited_for_while_they_are_busy() {
+        for (path, calls) in [
+            (format!("{ADMIN}/0/state"), 3),
+            ("/sys/fs/cgroup/a".into(), 1),
+        ] {
+            let mut called = 0;
+            let done = patiently(&path, || {
+                called += 1;
+                match called {
+                    3 => Ok(()),
+                    _ => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+                }
+            });
+            assert_eq!((called, done.is_ok()), (calls, calls == 3), "{path}");
+        }
+    }
+
+    #[test]
     fn a_folder_that_was_made_again_is_not_written_to() {
         let place = tempfile::tempdir().unwrap();
         let group = place.path().join("group");
