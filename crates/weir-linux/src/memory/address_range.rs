@@ -59,6 +59,22 @@ mod tests {
 
     proptest! {
         #[test]
+        fn whole_pages_of_a_process_are_a_range_and_nothing_else_is(
+            process in 2_u32..1 << 22, first in 0_usize..1 << 30, pages in 0_usize..1 << 20,
+            off in prop_oneof![Just((0, 0)), Just((1, 0)), Just((0, 1))],
+        ) {
+            let page = base_page();
+            let (start, end) = (first * page + off.0, (first + pages) * page + off.1);
+            let text = format!("pid:{process}:{start:x}-{end:x}");
+            let range = AddressRange { process, start, end };
+            match text.parse::<AddressRange>() {
+                Ok(read) => prop_assert_eq!((&read, off, pages > 0), (&range, (0, 0), true)),
+                Err(_) => prop_assert!(off != (0, 0) || pages == 0),
+            }
+            prop_assert!(pages == 0 || off != (0, 0) || range.to_string().parse() == Ok(range));
+        }
+
+        #[test]
         fn any_text_is_a_range_or_refused(text in "\\PC{0,40}|pid:[0-9]{1,11}:(0x)?[0-9a-f]{0,18}-(0x)?[0-9a-f]{0,18}") {
             if let Ok(range) = text.parse::<AddressRange>() {
                 prop_assert_eq!(range.to_string().parse(), Ok(range));
