@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
 
+use crate::heat::damon::ADMIN;
 use crate::register::Register;
 
 /// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
@@ -42,7 +44,7 @@ impl Control for Kernel {
             }
             _ => open(path)?,
         };
-        file.write_all(text.as_bytes())
+        patiently(path, || file.write_all(text.as_bytes()))
     }
 
     fn make_folder(&self, path: &str) -> io::Result<()> {
@@ -52,6 +54,20 @@ impl Control for Kernel {
     fn remove_folder(&self, path: &str) -> io::Result<()> {
         std::fs::remove_dir(path)
     }
+}
+
+/// Calls again where DAMON's files are busy: a call to any of them fails while the kernel serves another, which takes moments.
+pub(crate) fn patiently<T>(path: &str, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let is_damon = path.starts_with(ADMIN);
+    for _ in 0..if is_damon { 20 } else { 0 } {
+        match call() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => return done,
+        }
+    }
+    call()
 }
 
 /// Files in a folder that contain what was written to them, for tests.
@@ -92,6 +108,24 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn only_damons_files_are_waited_for_while_they_are_busy() {
+        for (path, calls) in [
+            (format!("{ADMIN}/0/state"), 3),
+            ("/sys/fs/cgroup/a".into(), 1),
+        ] {
+            let mut called = 0;
+            let done = patiently(&path, || {
+                called += 1;
+                match called {
+                    3 => Ok(()),
+                    _ => Err(io::Error::from_raw_os_error(libc::EBUSY)),
+                }
+            });
+            assert_eq!((called, done.is_ok()), (calls, calls == 3), "{path}");
+        }
+    }
 
     #[test]
     fn a_folder_that_was_made_again_is_not_written_to() {

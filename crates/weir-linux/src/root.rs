@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_model::capability::Unavailable;
 
-use crate::control::{Control, Kernel};
+use crate::control::{Control, Kernel, patiently};
 use crate::recording::{Trace, Tree};
 use crate::register::{self, Register};
 
@@ -157,7 +157,7 @@ impl Root {
             return from_io(path, value.map(register::text));
         }
         self.reading(path, || {
-            let bytes = self.bytes(path, LONGEST_FILE + 1)?;
+            let bytes = patiently(path, || self.bytes(path, LONGEST_FILE + 1))?;
             if bytes.len() as u64 > LONGEST_FILE {
                 return Err(io::Error::other(
                     "it is longer than 1 MiB, and so is not an attribute",

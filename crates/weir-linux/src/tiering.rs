@@ -10,6 +10,7 @@ use weir_model::tiering::TieringCounts;
 use weir_model::units::{Bytes, Nanos};
 
 use crate::root::{Reading, Root};
+pub use crate::steer::actuators::damon::{Scheme, counts as scheme_counts};
 pub use crate::steer::actuators::tiering::{check, in_force};
 use crate::steer::group::{may_have, version_2};
 use crate::steer::scope::group_of;
@@ -38,6 +39,7 @@ fn counts_of(text: &str) -> TieringCounts {
         demoted: demoted.fold(None, |sum, n| Some(sum.unwrap_or(0) + n)),
         hint_faults: count("numa_hint_faults"),
         unmapped: count("numa_pte_updates"),
+        migrated: count("pgmigrate_success"),
         failed: count("pgmigrate_fail"),
         swapped: count("pswpout"),
     }
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     const VMSTAT: &str = "nr_free_pages 1\npgpromote_success 7\npgpromote_candidate 9\npgdemote_kswapd 4\n\
-                          pgdemote_direct 5\npgdemote_khugepaged 1\nnuma_hint_faults 20\nnuma_pte_updates 30\n";
+                          pgdemote_direct 5\npgdemote_khugepaged 1\nnuma_hint_faults 20\nnuma_pte_updates 30\npgmigrate_success 40\n";
 
     #[test]
     fn counts_are_those_of_the_kernel_and_missing_ones_are_missing() {
@@ -127,7 +129,8 @@ mod tests {
         assert_eq!(counts.candidates, Some(9));
         assert_eq!(counts.demoted, Some(10));
         assert_eq!((counts.hint_faults, counts.unmapped), (Some(20), Some(30)));
-        assert_eq!((counts.failed, counts.swapped), (None, None));
+        assert_eq!((counts.migrated, counts.failed), (Some(40), None));
+        assert_eq!(counts.since(&counts).migrated, Some(0));
         let none = counts_of("nr_free_pages 1\n");
         assert_eq!(none, TieringCounts::default());
         assert_eq!(counts.since(&none), TieringCounts::default());

@@ -57,10 +57,96 @@ pub struct TieringCounts {
     pub hint_faults: Option<u64>,
     /// Pages that NUMA balancing unmapped to find who uses them (`numa_pte_updates`).
     pub unmapped: Option<u64>,
+    /// Pages that migrated, whatever wanted it (`pgmigrate_success`).
+    pub migrated: Option<u64>,
     /// Pages whose migration failed, whatever wanted it (`pgmigrate_fail`).
     pub failed: Option<u64>,
     /// Pages that were written to swap (`pswpout`).
     pub swapped: Option<u64>,
+}
+
+crate::named! {
+    /// Which pages a scheme of DAMON takes.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Heat {
+        /// Those that are touched often.
+        Hot = "hot",
+        /// Those that were not touched for a time.
+        Cold = "cold",
+    }
+}
+
+/// What a scheme of DAMON did (kernel documentation, mm/damon/design.rst, statistics).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SchemeCounts {
+    /// Regions that it tried (`nr_tried`).
+    pub tried_regions: u64,
+    /// Bytes of these (`sz_tried`).
+    pub tried: u64,
+    /// Regions of which something migrated (`nr_applied`).
+    pub applied_regions: u64,
+    /// Bytes that migrated (`sz_applied`).
+    pub applied: u64,
+    /// How often its quota was used up (`qt_exceeds`).
+    pub quota_exceeded: u64,
+}
+
+impl SchemeCounts {
+    /// What was counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            tried_regions: self.tried_regions.saturating_sub(before.tried_regions),
+            tried: self.tried.saturating_sub(before.tried),
+            applied_regions: self.applied_regions.saturating_sub(before.applied_regions),
+            applied: self.applied.saturating_sub(before.applied),
+            quota_exceeded: self.quota_exceeded.saturating_sub(before.quota_exceeded),
+        }
+    }
+}
+
+/// Pages that were to move to a node, each counted as what became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedPages {
+    /// They moved.
+    pub moved: u64,
+    /// They were on the node already.
+    pub there: u64,
+    /// They do not exist: never touched, swapped out, or gone by now.
+    pub absent: u64,
+    /// The kernel or a device uses them (`EBUSY`), as a page that is pinned.
+    pub busy: u64,
+    /// The node has no room (`ENOMEM`).
+    pub full: u64,
+    /// Other processes map them, too (`EACCES`).
+    pub shared: u64,
+    /// The kernel refused for another reason.
+    pub refused: u64,
+}
+
+impl MovedPages {
+    /// All pages that were looked at.
+    pub fn pages(&self) -> u64 {
+        self.moved + self.there + self.absent + self.not_moved()
+    }
+
+    /// Pages that stayed where they were.
+    pub fn not_moved(&self) -> u64 {
+        self.busy + self.full + self.shared + self.refused
+    }
+}
+
+impl std::ops::AddAssign for MovedPages {
+    fn add_assign(&mut self, other: Self) {
+        self.moved += other.moved;
+        self.there += other.there;
+        self.absent += other.absent;
+        self.busy += other.busy;
+        self.full += other.full;
+        self.shared += other.shared;
+        self.refused += other.refused;
+    }
 }
 
 impl TieringCounts {
@@ -74,6 +160,7 @@ impl TieringCounts {
             demoted: less(self.demoted, before.demoted),
             hint_faults: less(self.hint_faults, before.hint_faults),
             unmapped: less(self.unmapped, before.unmapped),
+            migrated: less(self.migrated, before.migrated),
             failed: less(self.failed, before.failed),
             swapped: less(self.swapped, before.swapped),
         }

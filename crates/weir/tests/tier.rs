@@ -126,6 +126,14 @@ fn wrong_requests_are_refused_with_what_is_right() {
         ("tier run --weights dram=0", 2, "1 to 255"),
         ("tier run --promote-limit 0GB/s", 2, "more than 0"),
         ("tier run --demote cgroup:/nobody", 2, "SCOPE=RATE"),
+        ("tier run --move pid:4711:1000-2000", 2, "=TIER"),
+        ("tier run --move pid:4711:1000-2001=dram", 2, "whole pages"),
+        ("tier run --move pid:4711:1000-2000=cxl9", 3, "cxl9"),
+        (
+            "tier run --move pid:999999999:1000-2000=dram",
+            3,
+            "no process",
+        ),
     ] {
         let err = place.run(request).expect(code).err();
         assert!(err.contains(said), "{request}: {err}");

@@ -43,17 +43,18 @@ json() { # FILTER
 }
 
 # Says whether what was seen is what was wanted.
-check() { # WHAT SEEN is|has|lacks|above|below|between WANTED
+check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     passed=false
     case $3 in
     is) [ "$2" = "$4" ] && passed=true ;;
     has) case $2 in *"$4"*) passed=true ;; esac ;;
     lacks) case $2 in *"$4"*) ;; *) passed=true ;; esac ;;
     above) awk -v a="$2" -v b="$4" 'BEGIN { exit !(a != "" && a + 0 > b + 0) }' && passed=true ;;
+    between) awk -v a="$2" -v b="$4" -v c="$5" 'BEGIN { exit !(a != "" && a + 0 >= b + 0 && a + 0 <= c + 0) }' && passed=true ;;
     below) awk -v a="$2" -v b="$4" 'BEGIN { exit !(a != "" && a + 0 < b + 0) }' && passed=true ;;
     esac
-    $passed && echo "ok      $1" || echo "FAILED  $1: saw '$2', wanted: $3 '$4'"
-    report "{\"check\":$(quoted "$1"),\"passed\":$passed,\"seen\":$(quoted "$(printf '%s' "$2" | head -c 2000)"),\"wanted\":$(quoted "$3 $4")}"
+    $passed && echo "ok      $1" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}'"
+    report "{\"check\":$(quoted "$1"),\"passed\":$passed,\"seen\":$(quoted "$(printf '%s' "$2" | head -c 2000)"),\"wanted\":$(quoted "$3 $4${5:+ $5}")}"
 }
 
 # --- a Weir that keeps memory, to be looked at from outside ---

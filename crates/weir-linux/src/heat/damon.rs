@@ -10,10 +10,10 @@ use weir_model::units::Nanos;
 use super::maps::Resident;
 use crate::root::Root;
 
-const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
+pub(crate) const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// After so many looks in a row without a list of regions watching has failed.
 const MOST_UNLISTED: u32 = 50;
-const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+pub(crate) const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
 
 /// How many regions DAMON may have, and how often it looks.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@
 //!
 //! Sampled accesses with addresses (PEBS of Intel, IBS of AMD) are not read here.
 
-mod damon;
+pub(crate) mod damon;
 mod idle;
 mod maps;
 mod referenced;

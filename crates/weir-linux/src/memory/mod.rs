@@ -1,6 +1,8 @@
 //! Memory on the requested node, in pages of the requested size, with the kernel's confirmation of both.
 
+mod address_range;
 mod free_memory;
+mod moves;
 mod policy;
 mod program;
 mod smaps;
@@ -15,7 +17,9 @@ use weir_model::machine::MachineError;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
+pub use address_range::AddressRange;
 pub use free_memory::{FreeMemory, free_memory};
+pub use moves::Mover;
 pub use policy::Policy;
 pub use program::ProgramPolicy;
 pub use trial::{KernelPolicy, PlacementCheck, Trial};

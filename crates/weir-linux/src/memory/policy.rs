@@ -124,33 +124,49 @@ pub(super) fn move_pages(
     count: usize,
     node: Option<u32>,
 ) -> io::Result<Vec<i32>> {
-    let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
-    let process = libc::pid_t::try_from(process.unwrap_or(0)).map_err(invalid)?;
-    let node = node.map(libc::c_int::try_from).transpose();
-    let targets = node
-        .map_err(invalid)?
-        .map(|node| vec![node; BATCH.min(count)]);
-    let targets = targets.as_ref().map_or(ptr::null(), |nodes| nodes.as_ptr());
     let mut status = vec![-libc::ENOENT; count];
     let mut addresses: Vec<usize> = Vec::with_capacity(BATCH);
     for (batch, found) in status.chunks_mut(BATCH).enumerate() {
         addresses.clear();
         addresses.extend((0..found.len()).map(|i| address(batch * BATCH + i)));
-        // SAFETY: the call reads `found.len()` addresses, as many nodes if there is a list of them,
-        // and writes as many numbers. Moving a page changes neither its address nor its content.
-        checked(unsafe {
-            libc::syscall(
-                libc::SYS_move_pages,
-                process,
-                found.len(),
-                addresses.as_ptr(),
-                targets,
-                found.as_mut_ptr(),
-                if targets.is_null() { 0 } else { MPOL_MF_MOVE },
-            )
-        })?;
+        move_some(process.unwrap_or(0), &addresses, node, found)?;
     }
     Ok(status)
+}
+
+/// One `move_pages(2)` for at most [`BATCH`] pages of a process (0: this one): without a node it writes where each is.
+/// Returns how many pages were not moved for a reason that the kernel does not tell.
+pub(super) fn move_some(
+    process: u32,
+    addresses: &[usize],
+    node: Option<u32>,
+    status: &mut [i32],
+) -> io::Result<u64> {
+    let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+    let process = libc::pid_t::try_from(process).map_err(invalid)?;
+    let node = node
+        .map(libc::c_int::try_from)
+        .transpose()
+        .map_err(invalid)?;
+    let count = addresses.len().min(status.len()).min(BATCH);
+    let nodes = node.map(|node| vec![node; count]);
+    let flags = if nodes.is_some() { MPOL_MF_MOVE } else { 0 };
+    let nodes = nodes.as_ref().map_or(ptr::null(), |nodes| nodes.as_ptr());
+    // SAFETY: the call reads `count` addresses, as many nodes if there is a list of them, which lives until it returns,
+    // and writes at most as many numbers. Moving a page changes neither its address nor its content.
+    let left = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            process,
+            count,
+            addresses.as_ptr(),
+            nodes,
+            status.as_mut_ptr(),
+            flags,
+        )
+    };
+    checked(left)?;
+    Ok(u64::try_from(left).unwrap_or(0))
 }
 
 /// The calling thread's policy, restored on drop.

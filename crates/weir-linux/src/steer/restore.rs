@@ -17,12 +17,13 @@ use crate::register::Register;
 use crate::root::{Reading, Root};
 
 /// The folders of what is steered. A journal that names anything else is not replayed.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "/sys/fs/cgroup/",
     "/sys/fs/resctrl/",
     "/sys/devices/system/cpu/",
     "/sys/kernel/mm/mempolicy/weighted_interleave/",
     "/sys/kernel/mm/numa/",
+    "/sys/kernel/mm/damon/admin/kdamonds/",
     "/proc/sys/kernel/numa_balancing",
 ];
 

@@ -9,6 +9,7 @@ use weir_model::capability::Unavailable;
 use weir_model::tiering::KernelTiering;
 use weir_model::units::Gigahertz;
 
+use super::actuators::damon::{self, Scheme, SchemesOf};
 use super::actuators::{KernelAccess, clock, tiering, weights};
 use super::journal::Extent;
 use super::journalled_writes::JournalledWrites;
@@ -116,6 +117,19 @@ impl SystemSettings {
         self.write(|access| tiering::set(access, wanted))
     }
 
+    /// Starts schemes of DAMON that migrate pages, of these nodes where they are not of one process.
+    ///
+    /// # Errors
+    /// The kernel lacks something, another program uses DAMON, or this user may not.
+    pub fn set_schemes(
+        &mut self,
+        schemes: &[Scheme],
+        of: SchemesOf<'_>,
+        nodes: &[u32],
+    ) -> Result<(), Unavailable> {
+        self.write(|access| damon::set(access, schemes, of, nodes))
+    }
+
     /// Makes a change by the journal.
     pub(crate) fn write<T>(
         &self,
@@ -151,8 +165,10 @@ impl Drop for SystemSettings {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::tiering::Balancing;
+    use weir_model::tiering::{Balancing, Heat};
     use weir_model::units::GbPerSec;
+
+    use crate::heat::damon::ADMIN;
 
     use super::super::fake::{Life, Machine, Paper, differences};
     use super::*;
@@ -164,6 +180,19 @@ mod tests {
         promote_limit: Some(GbPerSec(0.05)),
     };
     const CLOCK: &str = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq";
+
+    const SCHEMES: [Scheme; 2] = [
+        Scheme {
+            heat: Heat::Hot,
+            node: 0,
+            rate: GbPerSec(0.2),
+        },
+        Scheme {
+            heat: Heat::Cold,
+            node: 1,
+            rate: GbPerSec(0.1),
+        },
+    ];
 
     const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
@@ -183,6 +212,8 @@ mod tests {
         };
         held.set_tiering(&faster).ok()?;
         held.set_clock(&[1], Some(Gigahertz(1.0))).ok()?;
+        held.set_schemes(&SCHEMES, Some(&"cgroup:/b".parse().ok()?), &[0, 1])
+            .ok()?;
         Some(held)
     }
 
@@ -265,6 +296,75 @@ mod tests {
         let left: Vec<&str> = left.iter().map(|not| not.path.as_str()).collect();
         assert_eq!(left, [CLOCK]);
         assert_eq!(machine.text(CLOCK), "900000\n");
+    }
+
+    #[test]
+    fn schemes_watch_what_they_may_take_and_are_refused_where_another_program_has_damon() {
+        let machine = Machine::new();
+        let before = machine.tree();
+        let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+        let said = |number: u32, path: &str| {
+            let path = format!("{ADMIN}/{number}/{path}");
+            machine.text(&path).trim().to_owned()
+        };
+        for (number, action, node, quota, ranges) in [
+            (0, "migrate_hot", "0", "200000000", &[(2, 4), (5, 6)][..]),
+            (1, "migrate_cold", "1", "100000000", &[(0, 2)][..]),
+        ] {
+            assert_eq!(said(number, "state"), "on");
+            let scheme = |path: &str| said(number, &format!("contexts/0/schemes/0/{path}"));
+            assert_eq!(
+                (scheme("action"), scheme("target_nid")),
+                (action.into(), node.into())
+            );
+            assert_eq!(scheme("quotas/bytes"), quota);
+            assert_eq!(scheme("filters/0/memcg_path"), "/b");
+            for (part, (start, end)) in ranges.iter().enumerate() {
+                let region = |name: &str| {
+                    said(
+                        number,
+                        &format!("contexts/0/targets/0/regions/{part}/{name}"),
+                    )
+                };
+                let block = |number: &u64| (number << 27).to_string();
+                assert_eq!((region("start"), region("end")), (block(start), block(end)));
+            }
+        }
+        drop(held);
+        assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+        // A process that ends stops the kernel's thread.
+        let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+        machine.write(&format!("{ADMIN}/1/state"), "off");
+        assert_eq!(held.restore(), Ok(vec![]));
+        assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+        machine.write(&format!("{ADMIN}/nr_kdamonds"), "1");
+        machine.write(&format!("{ADMIN}/0/contexts/nr_contexts"), "1");
+        let others = machine.tree();
+        assert!(change(&machine, &Life::default(), &Paper::default()).is_none());
+        assert_eq!(differences(&others, &machine.tree()), [""; 0]);
+    }
+
+    #[test]
+    fn a_kernel_that_lacks_schemes_is_told_with_its_version() {
+        let machine = Machine::new();
+        let life = Life::default();
+        let root = machine.root(&life);
+        let paper = Paper::default();
+        let (writes, _) = JournalledWrites::on(&root, Box::new(paper.held_by(&life))).unwrap();
+        let mut held = SystemSettings::on(&root, writes);
+        let why = |held: &mut SystemSettings, of: Option<&str>, nodes: &[u32]| {
+            let of = of.map(|of| of.parse().unwrap());
+            let why = held.set_schemes(&SCHEMES, of.as_ref(), nodes).unwrap_err();
+            lock(&held.writes).release();
+            why.reason
+        };
+        assert!(why(&mut held, Some("pid:101"), &[]).contains("Linux 6.17"));
+        assert!(why(&mut held, Some("cgroup:/nobody"), &[0, 1]).contains("no control group"));
+        let no_memory = why(&mut held, Some("cgroup:/shared"), &[0, 1]);
+        assert!(no_memory.contains("echo +memory"), "{no_memory}");
+        assert!(why(&mut held, None, &[0]).contains("no node but 0"));
+        std::fs::remove_file(machine.real(&format!("{ADMIN}/nr_kdamonds"))).unwrap();
+        assert!(why(&mut held, None, &[0]).contains("Linux 6.11 with CONFIG_DAMON_SYSFS"));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `allocation` | bandwidth and cache ways: a resctrl group of the tenant's own |
 //! | `clock` | the clock of its processors: `scaling_max_freq` |
 //! | `weights` | the interleaving of pages over nodes, for the whole machine |
+//! | [`damon`] | schemes of DAMON that migrate hot and cold pages |
 //! | [`tiering`] | the kernel's demotion and promotion, for the whole machine |
 //!
 //! Each takes a request, keeps the floors, writes through the journal and returns the value in force.
@@ -14,6 +15,7 @@
 pub(crate) mod allocation;
 pub(crate) mod clock;
 pub(super) mod cores;
+pub mod damon;
 pub mod tiering;
 pub(super) mod time;
 pub(crate) mod weights;

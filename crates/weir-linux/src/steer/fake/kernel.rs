@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::paper::{Life, Step, ended};
 use super::{BALANCING, WEIGHTS};
 use crate::control::Control;
+use crate::heat::damon::ADMIN;
 use crate::register::Register;
 use crate::steer::group::MOUNT;
 use crate::topology::list;
@@ -21,12 +22,12 @@ pub(super) struct Kernel {
     pub life: Life,
 }
 
-fn invalid<T>() -> io::Result<T> {
+pub(super) fn invalid<T>() -> io::Result<T> {
     Err(io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 impl Kernel {
-    fn real(&self, path: &str) -> PathBuf {
+    pub fn real(&self, path: &str) -> PathBuf {
         self.folder.join(path.trim_start_matches('/'))
     }
 
@@ -34,7 +35,7 @@ impl Kernel {
         fs::read_to_string(self.real(path)).unwrap_or_default()
     }
 
-    fn keep(&self, path: &str, text: &str) -> io::Result<()> {
+    pub fn keep(&self, path: &str, text: &str) -> io::Result<()> {
         fs::write(self.real(path), format!("{}\n", text.trim()))
     }
 
@@ -179,6 +180,9 @@ impl Kernel {
         }
         if !self.real(path).exists() {
             return Err(io::ErrorKind::NotFound.into());
+        }
+        if path.starts_with(ADMIN) {
+            return self.obey_damon(path, text.trim());
         }
         let (group, name) = path.rsplit_once('/').unwrap();
         let text = text.trim();

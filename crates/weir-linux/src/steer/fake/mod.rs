@@ -1,6 +1,7 @@
 //! A machine for tests: files in a folder, and the kernel's rules for writes to them. Control groups (version
 //! 2), cpufreq, weights of interleaving; resctrl is [`crate::resctrl::fake`].
 
+mod damon;
 mod kernel;
 mod paper;
 
@@ -13,6 +14,7 @@ use kernel::Kernel;
 
 use super::group::MOUNT;
 use crate::control::Control;
+use crate::heat::damon::COUNT;
 use crate::resctrl::fake;
 use crate::root::Root;
 
@@ -46,6 +48,14 @@ impl Machine {
             machine.put(&format!("{WEIGHTS}/node{node}"), &format!("{weight}\n"));
         }
         machine.put("/sys/kernel/mm/numa/demotion_enabled", "false\n");
+        machine.put(COUNT, "0\n");
+        for (node, block) in [(0, 0), (0, 1), (1, 2), (1, 3), (1, 5)] {
+            machine.put(
+                &format!("/sys/devices/system/node/node{node}/memory{block}/online"),
+                "1\n",
+            );
+        }
+        machine.put("/sys/devices/system/memory/block_size_bytes", "8000000\n");
         machine.put(BALANCING, "1\n");
         machine.put(&format!("{BALANCING}_promote_rate_limit_MBps"), "65536\n");
         let kernel = machine.kernel(&Life::default());
@@ -64,6 +74,7 @@ impl Machine {
                 .write(&format!("{group}/cgroup.subtree_control"), "+cpu", None)
                 .unwrap();
         }
+        machine.put(&format!("{MOUNT}/b/memory.current"), "0\n");
         machine.resctrl.add_group("others");
         for (thread, group, of_resctrl) in [
             (101, "/a.slice/a", ""),

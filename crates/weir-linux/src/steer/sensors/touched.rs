@@ -89,7 +89,7 @@ impl Touched {
 
 /// The node of physical memory, by the kernel's blocks (ABI/testing/sysfs-devices-memory).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Blocks {
+pub(crate) struct Blocks {
     /// Bytes of a block.
     size: u64,
     /// Blocks by number, ascending, and their nodes.
@@ -97,7 +97,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(root: &Root) -> Result<Self, Unavailable> {
+    pub(crate) fn of(root: &Root) -> Result<Self, Unavailable> {
         let path = "/sys/devices/system/memory/block_size_bytes";
         let text = root.text(path);
         let size = u64::from_str_radix(text.get()?.trim(), 16).ok();
@@ -118,6 +118,20 @@ impl Blocks {
             )));
         }
         Ok(Self { size, nodes })
+    }
+
+    /// Start and end of the memory of some nodes, ascending; blocks next to each other are one.
+    pub(crate) fn ranges(&self, nodes: &[u32]) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (block, _) in self.nodes.iter().filter(|(_, node)| nodes.contains(node)) {
+            let start = block.saturating_mul(self.size);
+            let end = start.saturating_add(self.size);
+            match ranges.last_mut().filter(|last| last.1 == start) {
+                Some(last) => last.1 = end,
+                None => ranges.push((start, end)),
+            }
+        }
+        ranges
     }
 
     /// The node of an address; `None` if it was not recorded, or is in no memory.

@@ -3,17 +3,25 @@
 //! | file | content |
 //! |---|---|
 //! | `advise` | the profile from which advice is given |
+//! | `moves` | parts of memory that move to a tier, and what became of them |
 //! | `profile` | which pages are touched how often: arguments |
 //! | `profile_host` | of running processes |
 //! | `profile_trace` | of a trace |
+//! | `requests` | what `run` is asked for, in words |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
-//! | `windows` | what it did, window by window |
+//! | `schemes` | schemes of DAMON, and what they did |
+//! | `watch` | its windows, and what it asks of the kernel in them |
+//! | `windows` | its document |
 
 mod advise;
+mod moves;
 mod profile;
 mod profile_host;
 mod profile_trace;
+mod requests;
 mod run;
+mod schemes;
+mod watch;
 mod windows;
 
 use clap::Subcommand;

@@ -1,23 +1,25 @@
 //! `weir tier run`: sets the kernel's own tiering on this host, counts what it does, and restores it.
 
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
 use weir_lab::Outcome;
 use weir_linux::Root;
-use weir_linux::memory::{base_page, free_memory};
+use weir_linux::memory::base_page;
 use weir_linux::steer::{JournalError, SystemSettings};
-use weir_linux::tiering::{self, DemotedGroup};
+use weir_linux::tiering::{self, DemotedGroup, Scheme};
 use weir_model::capability::Unavailable;
 use weir_model::document::Document;
 use weir_model::scope::Scope;
-use weir_model::tiering::{Balancing, KernelTiering, TieringCounts};
+use weir_model::tiering::{Balancing, KernelTiering};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::windows::{TierRoom, TierWindow, Tiered, in_words};
+use super::moves::Moving;
+use super::requests::{Demote, Migrate, Move, Weight, rate};
+use super::schemes::Migrating;
+use super::watch::{Asked, watch};
+use super::windows::{Tiered, in_words};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::insight::header;
@@ -28,9 +30,6 @@ use crate::system::System;
 /// The verb as the store has it.
 pub const VERB: &str = "tier run";
 
-/// The interval at which a stop request is looked for.
-const LOOK: Duration = Duration::from_millis(50);
-
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -39,10 +38,14 @@ Examples:
   weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'
   weir tier run --demotion on --demote 'cgroup:/batch.slice=0.05 GB/s'
   weir tier run --weights dram=3,cxl0=1 --for 60s
+  weir tier run --move pid:4711:7f0000000000-7f0010000000=cxl0 --move-rate '0.1 GB/s'
+  weir tier run --schemes 'hot:dram:0.2 GB/s,cold:cxl0:0.1 GB/s' --for 60s
 
 Without settings nothing is changed. With them it needs root; they apply to the
 whole machine until --for is over or a stop is requested (Ctrl-C, SIGTERM), and
 are then restored. After kill -9, `weir steer restore` restores them.
+Pages that --move or --schemes has moved stay where they are: nothing moves them back. With
+--move alone the run ends when all has moved.
 
 Exit codes: 3 where the kernel lacks what is asked for.")]
 pub struct Args {
@@ -64,57 +67,28 @@ pub struct Args {
     /// Demote nothing more of a group whose tasks wait for memory longer than this share of the time, in percent
     /// (TMO, ASPLOS 2022, section 3.3).
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
-    pressure: f64,
+    pub(super) pressure: f64,
+    /// Move the pages of these addresses of a process to a tier; may be repeated. They stay there after the run.
+    #[arg(long = "move", value_name = "pid:N:START-END=TIER")]
+    pub(super) moves: Vec<Move>,
+    /// At most this much of each --move is moved.
+    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "0.2 GB/s")]
+    pub(super) move_rate: GbPerSec,
+    /// Migrate what DAMON finds hot or cold to a tier, each at most at its rate.
+    #[arg(long, value_name = "HEAT:TIER:RATE", value_delimiter = ',')]
+    pub(super) schemes: Vec<Migrate>,
+    /// The memory to which --schemes apply: cgroup:/PATH, unit:NAME, or pid:N (Linux 6.17); all where it is left out.
+    #[arg(long, value_name = "SCOPE", requires = "schemes")]
+    schemes_of: Option<Scope>,
     /// The length of a window.
     #[arg(long, value_name = "TIME", default_value = "1s")]
-    window: Nanos,
+    pub(super) window: Nanos,
     /// How long it runs; until a stop is requested if it is left out.
     #[arg(long = "for", value_name = "TIME")]
-    lasts: Option<Nanos>,
+    pub(super) lasts: Option<Nanos>,
     /// The folder of the journal.
     #[arg(long, value_name = "FOLDER", default_value = "/var/lib/weir/steer")]
     journal: PathBuf,
-}
-
-fn rate(text: &str) -> std::result::Result<GbPerSec, String> {
-    let rate: GbPerSec = text.parse().map_err(|error| format!("{error}"))?;
-    match rate.get() > 0.0 && rate.get().is_finite() {
-        true => Ok(rate),
-        false => Err("a rate is more than 0 GB/s".into()),
-    }
-}
-
-/// The weight of a tier.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Weight(TierName, u32);
-
-impl FromStr for Weight {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let (tier, number) = text.split_once('=').ok_or("write TIER=N, as dram=3")?;
-        match number.parse() {
-            Ok(weight) if (1..=255).contains(&weight) => Ok(Self(TierName::named(tier), weight)),
-            _ => Err(format!("`{number}` is not a weight from 1 to 255")),
-        }
-    }
-}
-
-/// A control group and the rate at which its cold pages are demoted.
-#[derive(Debug, Clone, PartialEq)]
-struct Demote(Scope, GbPerSec);
-
-impl FromStr for Demote {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        // A path may have `=` in it.
-        let (scope, of) = text
-            .rsplit_once('=')
-            .ok_or("write SCOPE=RATE, as 'cgroup:/batch=0.05 GB/s'")?;
-        let scope = scope.parse().map_err(|error| format!("{error}"))?;
-        Ok(Self(scope, rate(of)?))
-    }
 }
 
 impl Args {
@@ -127,7 +101,7 @@ impl Args {
     }
 }
 
-fn missing(why: Unavailable) -> Failure {
+pub(super) fn missing(why: Unavailable) -> Failure {
     Failure::Missing(anyhow::anyhow!("{why}"))
 }
 
@@ -145,11 +119,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let weights = weights(args, &host, &topology)?;
     let groups = groups(args, &wanted, root)?;
     tiering::counts(root).map_err(missing)?;
+    let movings = Moving::all(args, &host, &topology)?;
+    let migrating = Migrating::all(args, &host, &topology)?;
     let keeping = Keeping::begin(context, VERB)?;
     let before = tiering::in_force(root);
     let mut settings = None;
     let mut in_force = before;
-    if wanted != KernelTiering::default() || !weights.is_empty() {
+    if wanted != KernelTiering::default() || !weights.is_empty() || !migrating.is_empty() {
         let (mut held, restored) = SystemSettings::open(root, &args.journal).map_err(refused)?;
         for path in &restored.put_back {
             context.note(&format!("restored what an earlier run had left: {path}"));
@@ -165,6 +141,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         if !nodes.is_empty() {
             held.set_weights(&nodes).map_err(missing)?;
         }
+        if !migrating.is_empty() {
+            let schemes: Vec<Scheme> = migrating.iter().map(|of| of.scheme).collect();
+            let nodes: Vec<u32> = topology.tiers.iter().filter_map(|tier| tier.node).collect();
+            held.set_schemes(&schemes, args.schemes_of.as_ref(), &nodes)
+                .map_err(missing)?;
+        }
         settings = Some(held);
     }
     let weights: Vec<(TierName, u32)> = weights
@@ -172,18 +154,29 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .map(|(_, tier, weight)| (tier, weight))
         .collect();
     context.note(&format!("in force: {}", in_words(&in_force, &weights)));
-    let counted = watch(args, root, &topology, &groups, context);
+    let mut asked = Asked {
+        ends: args.lasts.is_none()
+            && !movings.is_empty()
+            && settings.is_none()
+            && groups.is_empty(),
+        groups,
+        movings,
+        migrating,
+    };
+    let counted = watch(args, root, &topology, &mut asked, context);
     // Whatever was counted, the settings are restored first.
     let different = settings.map_or(Ok(Vec::new()), SystemSettings::restore);
-    let (windows, rooms) = counted?;
+    let counted = counted?;
     let mut header = header(Tiered::SCHEMA, context, &topology.processor);
     header.machine = host.identity;
     header.topology = topology;
     let not = different.as_ref().map_or(&[][..], Vec::as_slice);
     header.warnings = not.iter().map(ToString::to_string).collect();
     let output = Tiered {
-        windows,
-        rooms,
+        windows: counted.windows,
+        rooms: counted.rooms,
+        moves: counted.moves,
+        schemes: counted.schemes,
         before,
         in_force,
         page: Bytes(base_page() as u64),
@@ -245,92 +238,6 @@ fn groups(
     args.demote.iter().map(one).collect()
 }
 
-/// Counts at one time.
-struct Counted {
-    at: Instant,
-    counts: TieringCounts,
-    pressure: Option<Nanos>,
-}
-
-impl Counted {
-    fn now(root: &Root) -> Result<Self> {
-        Ok(Self {
-            at: Instant::now(),
-            counts: tiering::counts(root).map_err(missing)?,
-            pressure: tiering::pressure(root, None).ok(),
-        })
-    }
-}
-
-/// Windows until the time is over or a stop is requested.
-fn watch(
-    args: &Args,
-    root: &Root,
-    topology: &Topology,
-    groups: &[(DemotedGroup, GbPerSec)],
-    context: &Context,
-) -> Result<(Vec<TierWindow>, Vec<TierRoom>)> {
-    let (mut windows, mut rooms) = (Vec::new(), Vec::new());
-    let began = Counted::now(root)?;
-    let window = Duration::from_nanos(args.window.get() as u64);
-    let end = args
-        .lasts
-        .map(|lasts| began.at + Duration::from_nanos(lasts.get() as u64));
-    let start = began.at;
-    let mut waited: Vec<Option<Nanos>> = groups
-        .iter()
-        .map(|(group, _)| tiering::pressure(root, Some(group)).ok())
-        .collect();
-    let mut last = began;
-    while !context.stop.requested() && end.is_none_or(|end| last.at < end) {
-        let mut asked = 0;
-        for ((group, rate), waited) in groups.iter().zip(&mut waited) {
-            let now = tiering::pressure(root, Some(group)).ok();
-            let since = now
-                .zip(*waited)
-                .map(|(now, before)| now.get() - before.get());
-            *waited = now;
-            // A group of which nothing is known is not pressed.
-            let share = since.map_or(100.0, |since| 100.0 * since / args.window.get());
-            if share <= args.pressure {
-                let bytes = Bytes((rate.get() * args.window.get()) as u64);
-                asked += bytes.get();
-                if let Err(why) = group.demote(root, bytes) {
-                    say(&format!("weir: warning: {why}"));
-                }
-            }
-        }
-        let due = (last.at + window).min(end.unwrap_or(last.at + window));
-        while !context.stop.requested() && Instant::now() < due {
-            std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
-        }
-        let now = Counted::now(root)?;
-        let t_s = now.at.duration_since(start).as_secs_f64();
-        let window_s = now.at.duration_since(last.at).as_secs_f64();
-        let waited = now.pressure.zip(last.pressure);
-        windows.push(TierWindow {
-            t_s,
-            window_s,
-            counts: now.counts.since(&last.counts),
-            pressure_pct: waited.map(|(now, before)| (now.get() - before.get()) / (window_s * 1e7)),
-            asked: Bytes(asked),
-        });
-        rooms.extend(topology.tiers.iter().filter_map(|tier| {
-            let node = tier.node?;
-            let free = free_memory(root, Some(node))?.free;
-            let tier = tier.name.clone();
-            Some(TierRoom {
-                t_s,
-                tier,
-                node,
-                free,
-            })
-        }));
-        last = now;
-    }
-    Ok((windows, rooms))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,25 +275,5 @@ mod tests {
         );
         std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
         assert_eq!(found().unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_group_and_its_rate_are_read_apart_and_mistakes_named() {
-        let Demote(scope, rate) = "cgroup:/a=b/c=0.5 GB/s".parse().unwrap();
-        assert_eq!(scope, "cgroup:/a=b/c".parse().unwrap());
-        assert_eq!(rate, GbPerSec(0.5));
-        for wrong in [
-            "cgroup:/a",
-            "cgroup:/a=",
-            "cgroup:/a=-1 GB/s",
-            "cgroup:/a=0 GB/s",
-            "a=1 GB/s",
-        ] {
-            assert!(wrong.parse::<Demote>().is_err(), "{wrong}");
-        }
-        assert_eq!("dram=3".parse(), Ok(Weight(TierName::dram(), 3)));
-        for wrong in ["dram", "dram=0", "dram=256", "dram=x"] {
-            assert!(wrong.parse::<Weight>().is_err(), "{wrong}");
-        }
     }
 }

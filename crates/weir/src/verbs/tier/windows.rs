@@ -8,6 +8,9 @@ use weir_model::tiering::{KernelTiering, TieringCounts};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
+use super::moves::{self, TierMove};
+use super::schemes::{self, TierScheme};
+
 /// Rows of a table before it is cut.
 const ROWS: usize = 40;
 
@@ -18,6 +21,12 @@ pub struct Tiered {
     pub windows: Vec<TierWindow>,
     /// Free memory of each tier at the end of each window.
     pub rooms: Vec<TierRoom>,
+    /// What became of parts of memory that were to move, in each window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<TierMove>,
+    /// What schemes of DAMON did in each window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemes: Vec<TierScheme>,
     /// The settings before.
     pub before: KernelTiering,
     /// The settings in force.
@@ -119,6 +128,8 @@ impl Outcome for Tiered {
         if self.before != self.in_force {
             all.push(note("before", in_words(&self.before, &[])));
         }
+        all.extend(moves::answer(&self.moves, self.page));
+        all.extend(schemes::answer(&self.schemes));
         let nodes = about
             .topology
             .tiers
@@ -172,6 +183,7 @@ impl Outcome for Tiered {
                     col("candidates").head("hot"),
                     col("demoted"),
                     col("hint_faults").head("hint faults"),
+                    col("migrated"),
                     col("failed"),
                     col("swapped"),
                     col("pressure_pct").head("pressure"),
@@ -179,6 +191,8 @@ impl Outcome for Tiered {
                 ],
             )
             .at_most(ROWS),
+            moves::table(),
+            schemes::table(),
             line("Promotion", "promoted", "pages promoted in a window"),
             line("Demotion", "demoted", "pages demoted in a window"),
             View::lines(

@@ -1,0 +1,240 @@
+//! Moves the pages of a part of a process's address space to a node, at a rate, and counts what the kernel did with each
+//! (`move_pages(2)`).
+//!
+//! The status of a page that the kernel did not move is not to be relied on: it is written in part only. So the kernel is
+//! asked where the pages are, before and after.
+
+use std::io;
+
+use weir_model::capability::Unavailable;
+use weir_model::tiering::MovedPages;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+use super::{AddressRange, base_page, policy};
+use crate::process::started;
+use crate::root::Root;
+
+/// Pages of one call: those of a huge page, which the kernel moves as one.
+const BLOCK: usize = 512;
+/// Calls of one step, so that a stop is seen in time.
+const MOST_BLOCKS: usize = 64;
+/// Time that a step makes up for: where the kernel is slower than the rate, steps would become longer and longer.
+const MOST_TIME: Nanos = Nanos(1e8);
+/// What the kernel's answer is before it answers.
+const UNANSWERED: i32 = i32::MIN;
+
+/// The kernel, or what tests have in its place: writes the node or the error number of each page.
+trait Pages {
+    /// Pages that were not moved for a reason that the kernel does not tell.
+    fn call(&mut self, addresses: &[usize], to: Option<u32>, status: &mut [i32])
+    -> io::Result<u64>;
+}
+
+struct Kernel(u32);
+
+impl Pages for Kernel {
+    fn call(
+        &mut self,
+        addresses: &[usize],
+        to: Option<u32>,
+        status: &mut [i32],
+    ) -> io::Result<u64> {
+        policy::move_some(self.0, addresses, to, status)
+    }
+}
+
+/// A move that goes on step by step.
+#[derive(Debug)]
+pub struct Mover {
+    range: AddressRange,
+    node: u32,
+    rate: GbPerSec,
+    began: Option<u64>,
+    next: usize,
+    /// Pages that may be tried now; below 0 where a huge page was more than that.
+    credit: f64,
+    counted: MovedPages,
+    ended: Option<Unavailable>,
+}
+
+impl Mover {
+    /// A move that has not begun.
+    ///
+    /// # Errors
+    /// There is no such process, this user may not move its pages, or the kernel moves none.
+    pub fn open(
+        root: &Root,
+        range: AddressRange,
+        node: u32,
+        rate: GbPerSec,
+    ) -> Result<Self, Unavailable> {
+        let process = range.process;
+        let began = started(root, process);
+        if began.is_none() {
+            return Err(Unavailable::because(format!(
+                "there is no process {process}"
+            )));
+        }
+        let asked = Kernel(process).call(&[range.start], None, &mut [UNANSWERED]);
+        asked.map_err(|error| refusal(process, node, &error))?;
+        let next = range.start;
+        Ok(Self {
+            range,
+            node,
+            rate,
+            began,
+            next,
+            credit: 0.0,
+            counted: MovedPages::default(),
+            ended: None,
+        })
+    }
+
+    /// What it moves.
+    pub fn range(&self) -> &AddressRange {
+        &self.range
+    }
+
+    /// Whether nothing is left to try.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some() || self.next >= self.range.end
+    }
+
+    /// Why it ended before all pages were tried.
+    pub fn ended(&self) -> Option<&Unavailable> {
+        self.ended.as_ref()
+    }
+
+    /// Bytes that were not looked at yet.
+    pub fn rest(&self) -> Bytes {
+        Bytes((self.range.end - self.next) as u64)
+    }
+
+    /// What was counted since the last call. What was not moved in that time is not made up for later.
+    pub fn counted(&mut self) -> MovedPages {
+        self.credit = self.credit.min(1.0);
+        std::mem::take(&mut self.counted)
+    }
+
+    /// Moves what the rate permits after this much more time.
+    pub fn advance(&mut self, root: &Root, time: Nanos) {
+        let process = self.range.process;
+        if !self.is_over() && started(root, process) != self.began {
+            self.ended = Some(Unavailable::because(format!("process {process} has ended")));
+        }
+        self.step(&mut Kernel(process), time);
+    }
+
+    fn step(&mut self, kernel: &mut impl Pages, time: Nanos) {
+        let page = base_page();
+        let time = time.get().min(MOST_TIME.get());
+        self.credit += self.rate.get() * time / page as f64;
+        for _ in 0..MOST_BLOCKS {
+            if self.credit < 1.0 || self.is_over() {
+                return;
+            }
+            // Up to the end of the huge page that it may be.
+            let end = (self.next / page / BLOCK + 1) * BLOCK * page;
+            let addresses: Vec<usize> =
+                (self.next..end.min(self.range.end)).step_by(page).collect();
+            if let Err(error) = self.block(kernel, &addresses) {
+                self.ended = Some(refusal(self.range.process, self.node, &error));
+            }
+        }
+    }
+
+    /// Tries the pages of a block, as many as there is credit for.
+    fn block(&mut self, kernel: &mut impl Pages, addresses: &[usize]) -> io::Result<()> {
+        let node = self.node;
+        let is_there = |status: i32| u32::try_from(status) == Ok(node);
+        let mut before = vec![UNANSWERED; addresses.len()];
+        kernel.call(addresses, None, &mut before)?;
+        let elsewhere: Vec<usize> = (0..before.len())
+            .filter(|&i| before[i] >= 0 && !is_there(before[i]))
+            .collect();
+        let (tried, wait) = elsewhere.split_at(elsewhere.len().min(self.credit as usize));
+        let wanted: Vec<usize> = tried.iter().map(|&i| addresses[i]).collect();
+        let mut answers = vec![UNANSWERED; wanted.len()];
+        let whole = match wanted.is_empty() {
+            true => Ok(0),
+            false => kernel.call(&wanted, Some(node), &mut answers),
+        };
+        let mut after = vec![-libc::ENOENT; addresses.len()];
+        let asked = kernel.call(addresses, None, &mut after);
+        // A huge page has moved as a whole, also where a part of it was tried.
+        let waits = wait.iter().copied().find(|&i| !is_there(after[i]));
+        let done = waits.unwrap_or(before.len());
+        let counted = &mut self.counted;
+        counted.there += before[..done].iter().filter(|at| is_there(**at)).count() as u64;
+        counted.absent += before[..done].iter().filter(|at| **at < 0).count() as u64;
+        let seen = elsewhere
+            .iter()
+            .filter(|&&i| i < done && is_there(after[i]));
+        let seen = seen.count();
+        counted.moved += seen as u64;
+        self.credit -= seen.max(tried.len()) as f64;
+        for ((&i, &answer), &address) in tried.iter().zip(&answers).zip(&wanted) {
+            if is_there(after[i]) {
+                continue;
+            }
+            let became = match (answer, &whole) {
+                _ if after[i] < 0 => Err(-after[i]),
+                (answer, _) if answer < 0 && answer != UNANSWERED => Err(-answer),
+                (_, Err(error)) if is_full(error) => Err(libc::ENOMEM),
+                (_, Err(_)) => Err(libc::EIO),
+                // The kernel stops at a page that it cannot move, and says neither which nor why.
+                (_, Ok(_)) => alone(kernel, address, node),
+            };
+            *match became {
+                Ok(()) => &mut counted.moved,
+                Err(libc::ENOENT | libc::EFAULT | libc::ESRCH) => &mut counted.absent,
+                Err(libc::EBUSY | libc::EAGAIN) => &mut counted.busy,
+                Err(libc::ENOMEM) => &mut counted.full,
+                Err(libc::EACCES) => &mut counted.shared,
+                Err(_) => &mut counted.refused,
+            } += 1;
+        }
+        self.next = addresses[0] + done * base_page();
+        asked?;
+        match whole {
+            Err(error) if !is_full(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A node that is full may have room later.
+fn is_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOMEM)
+}
+
+/// Moves one page, or returns the kernel's error number.
+fn alone(kernel: &mut impl Pages, address: usize, node: u32) -> Result<(), i32> {
+    let mut answer = [UNANSWERED];
+    match kernel.call(&[address], Some(node), &mut answer) {
+        Ok(0) if answer[0] >= 0 => Ok(()),
+        Ok(0) if answer[0] != UNANSWERED => Err(-answer[0]),
+        Ok(_) => Err(libc::EBUSY),
+        Err(error) => Err(error.raw_os_error().unwrap_or(libc::EIO)),
+    }
+}
+
+fn refusal(process: u32, node: u32, error: &io::Error) -> Unavailable {
+    Unavailable::because(match error.raw_os_error() {
+        Some(libc::ESRCH | libc::EINVAL) => {
+            format!("process {process} has ended, or has no memory of its own")
+        }
+        Some(libc::EPERM) => {
+            format!("this user may not move pages of process {process}; it is for root")
+        }
+        Some(libc::ENODEV) => format!("node {node} has no memory"),
+        Some(libc::EACCES) => {
+            format!("process {process} may not have memory of node {node} (cpuset.mems)")
+        }
+        Some(libc::ENOSYS) => "the kernel has no move_pages (CONFIG_NUMA, CONFIG_MIGRATION)".into(),
+        _ => format!("move_pages of process {process} to node {node}: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Windows of `weir tier run`: what the kernel counted, and what Weir asked it for in the meantime.
+
+use std::time::{Duration, Instant};
+
+use weir_linux::Root;
+use weir_linux::memory::free_memory;
+use weir_linux::tiering::{self, DemotedGroup};
+use weir_model::tiering::TieringCounts;
+use weir_model::topology::Topology;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+use super::moves::{Moving, TierMove};
+use super::run::{Args, missing};
+use super::schemes::{Migrating, TierScheme};
+use super::windows::{TierRoom, TierWindow};
+use crate::context::{Context, say};
+use crate::failure::Result;
+
+/// The interval at which a stop request is looked for, and pages move.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Counts at one time.
+struct Counted {
+    at: Instant,
+    counts: TieringCounts,
+    pressure: Option<Nanos>,
+}
+
+impl Counted {
+    fn now(root: &Root) -> Result<Self> {
+        Ok(Self {
+            at: Instant::now(),
+            counts: tiering::counts(root).map_err(missing)?,
+            pressure: tiering::pressure(root, None).ok(),
+        })
+    }
+}
+
+/// What Weir asks of the kernel while it counts.
+pub(super) struct Asked {
+    /// Groups that are demoted, with their rates.
+    pub groups: Vec<(DemotedGroup, GbPerSec)>,
+    /// Parts of memory that move.
+    pub movings: Vec<Moving>,
+    /// Schemes of DAMON.
+    pub migrating: Vec<Migrating>,
+    /// Whether the run ends when all has moved.
+    pub ends: bool,
+}
+
+/// What was counted, window by window.
+#[derive(Default)]
+pub(super) struct Watched {
+    pub windows: Vec<TierWindow>,
+    pub rooms: Vec<TierRoom>,
+    pub moves: Vec<TierMove>,
+    pub schemes: Vec<TierScheme>,
+}
+
+/// Windows until the time is over or a stop is requested.
+pub(super) fn watch(
+    args: &Args,
+    root: &Root,
+    topology: &Topology,
+    asked: &mut Asked,
+    context: &Context,
+) -> Result<Watched> {
+    let mut all = Watched::default();
+    let Asked {
+        groups,
+        movings,
+        migrating,
+        ends,
+    } = asked;
+    let began = Counted::now(root)?;
+    let window = Duration::from_nanos(args.window.get() as u64);
+    let end = args
+        .lasts
+        .map(|lasts| began.at + Duration::from_nanos(lasts.get() as u64));
+    let start = began.at;
+    let mut waited: Vec<Option<Nanos>> = groups
+        .iter()
+        .map(|(group, _)| tiering::pressure(root, Some(group)).ok())
+        .collect();
+    let mut last = began;
+    let is_over = |movings: &[Moving]| *ends && movings.iter().all(Moving::is_over);
+    let is_due = |at: Instant, end: Option<Instant>| end.is_some_and(|end| at >= end);
+    while !context.stop.requested() && !is_due(last.at, end) && !is_over(movings) {
+        let mut asked = 0;
+        for ((group, rate), waited) in groups.iter().zip(&mut waited) {
+            let now = tiering::pressure(root, Some(group)).ok();
+            let since = now
+                .zip(*waited)
+                .map(|(now, before)| now.get() - before.get());
+            *waited = now;
+            // A group of which nothing is known is not pressed.
+            let share = since.map_or(100.0, |since| 100.0 * since / args.window.get());
+            if share <= args.pressure {
+                let bytes = Bytes((rate.get() * args.window.get()) as u64);
+                asked += bytes.get();
+                if let Err(why) = group.demote(root, bytes) {
+                    say(&format!("weir: warning: {why}"));
+                }
+            }
+        }
+        let due = (last.at + window).min(end.unwrap_or(last.at + window));
+        let mut moved = last.at;
+        while !context.stop.requested() && !is_due(moved, Some(due)) && !is_over(movings) {
+            std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
+            let now = Instant::now();
+            let time = Nanos(now.duration_since(moved).as_secs_f64() * 1e9);
+            (movings.iter_mut()).for_each(|moving| moving.advance(root, time));
+            moved = now;
+        }
+        let now = Counted::now(root)?;
+        let t_s = now.at.duration_since(start).as_secs_f64();
+        let window_s = now.at.duration_since(last.at).as_secs_f64();
+        let waited = now.pressure.zip(last.pressure);
+        all.moves
+            .extend(movings.iter_mut().map(|moving| moving.take(t_s)));
+        let done = migrating.iter_mut().map(|scheme| scheme.take(root, t_s));
+        all.schemes.extend(done);
+        all.windows.push(TierWindow {
+            t_s,
+            window_s,
+            counts: now.counts.since(&last.counts),
+            pressure_pct: waited.map(|(now, before)| (now.get() - before.get()) / (window_s * 1e7)),
+            asked: Bytes(asked),
+        });
+        all.rooms.extend(topology.tiers.iter().filter_map(|tier| {
+            let node = tier.node?;
+            let free = free_memory(root, Some(node))?.free;
+            let tier = tier.name.clone();
+            Some(TierRoom {
+                t_s,
+                tier,
+                node,
+                free,
+            })
+        }));
+        last = now;
+    }
+    Ok(all)
+}
