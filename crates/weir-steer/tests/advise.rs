@@ -7,8 +7,9 @@ use weir_pages::{
     Costs, Host, Memory, Options, PageKind, PagedWorkload, Region, Sampler, Scan, Simulation,
     TierCurve, by_name, population,
 };
-use weir_steer::tier::advise::{Advise, Advised, OfRegion, PolicyGain, Replay, Span};
+use weir_steer::tier::advise::{Advise, Advised, OfRegion, PolicyGain, Span};
 use weir_steer::tier::profile::{History, Profile, ProfileOf, ProfileSource};
+use weir_steer::tier::{Replay, Replayed};
 
 const SECONDS: f64 = 150.0;
 
@@ -76,7 +77,7 @@ fn study(profile: Profile, fast: Bytes) -> Advise {
     }
 }
 
-fn replay(asks: &[Replay]) -> Result<Vec<weir_steer::tier::advise::Replayed>, LabError> {
+fn replay(asks: &[Replay]) -> Result<Vec<Replayed>, LabError> {
     asks.iter().map(|ask| ask.run(|| true)).collect()
 }
 

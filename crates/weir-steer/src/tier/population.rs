@@ -241,7 +241,10 @@ impl Outcome for Compared {
             next.policy
         );
         let mut all = vec![Verdict::new(Severity::Note, what.as_str(), gain)];
-        let rows = self.workloads.iter().filter(|row| row.policy == best.policy);
+        let rows = self
+            .workloads
+            .iter()
+            .filter(|row| row.policy == best.policy);
         let least = rows.min_by(|a, b| a.against_best_pct.total_cmp(&b.against_best_pct));
         if let Some(least) = least.filter(|_| best.below > 0) {
             let text = format!(
