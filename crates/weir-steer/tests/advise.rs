@@ -230,7 +230,7 @@ fn measure(numbers: impl Iterator<Item = u64>, size: Bytes, variations: u32) -> 
 
 /// `WEIR_DRAWN=0..24 cargo test -p weir-steer --test advise -- --ignored --nocapture` is of the documentation.
 #[test]
-#[ignore = "it takes minutes"]
+#[ignore = "simulates 24 workloads for minutes; for the documentation, by hand"]
 fn many_drawn_workloads() {
     let named = std::env::var("WEIR_DRAWN").unwrap_or("0..24".into());
     let (from, to) = named.split_once("..").unwrap();

@@ -61,12 +61,15 @@ fn policies_are_compared_on_drawn_workloads() {
     assert_eq!(names, ["first-touch", "tpp", "payback"]);
     for rows in one.workloads.chunks(3) {
         assert_eq!(rows[0].gain_pct, 0.0);
-        // One policy at most is above the best of the others, and it is the one that gains most.
-        let above: Vec<&str> = (rows.iter().filter(|row| row.against_best_pct > 0.0))
-            .map(|row| row.policy.as_str())
-            .collect();
-        let most = rows.iter().max_by(|a, b| a.gain_pct.total_cmp(&b.gain_pct));
-        assert!(above.is_empty() || above == [most.unwrap().policy.as_str()]);
+        for row in rows {
+            let others = rows.iter().filter(|other| other.policy != row.policy);
+            let best = others.map(|other| other.gain_pct).fold(-100.0, f64::max);
+            let against = ((100.0 + row.gain_pct) / (100.0 + best) - 1.0) * 100.0;
+            assert!(
+                (row.against_best_pct - against).abs() < 1e-9,
+                "{row:?} {best}"
+            );
+        }
     }
     for overall in &one.policies {
         let rows = one
@@ -77,8 +80,13 @@ fn policies_are_compared_on_drawn_workloads() {
         assert!((product.cbrt() - 1.0 - overall.gain_pct / 100.0).abs() < 1e-9);
         let least = rows.clone().map(|row| row.against_best_pct);
         assert_eq!(least.fold(f64::INFINITY, f64::min), overall.least_pct);
-        let below = rows.filter(|row| row.against_best_pct < -1.0).count();
-        assert_eq!(below, overall.below as usize);
+        let count = |is: fn(f64) -> bool| {
+            rows.clone().filter(|row| is(row.against_best_pct)).count() as u32
+        };
+        assert_eq!(
+            (count(|pct| pct < -1.0), count(|pct| pct > 0.0)),
+            (overall.below, overall.best)
+        );
     }
     let other = compared("--seed 9 --format json");
     assert_eq!(other.workloads.len(), 9);

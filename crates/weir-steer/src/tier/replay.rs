@@ -5,10 +5,9 @@ use weir_lab::{Ask, Lab, LabError};
 use weir_model::units::Bytes;
 use weir_pages::{Costs, Host, Memory, Options, PagedWorkload, Simulation, TierCurve, by_name};
 
+use super::study::INTERVAL_S;
 use super::trial::bad;
 
-/// The length of an interval in seconds.
-const INTERVAL_S: f64 = 0.25;
 /// Memory of a tier beyond what a workload has, where it has room for everything.
 const ROOM: f64 = 1.1;
 

@@ -12,12 +12,10 @@ use weir_model::units::{Bytes, Nanos};
 
 use super::requests::Move;
 use super::run::{Args, missing};
+use super::windows::ROWS;
 use crate::failure::Result;
 use crate::nodes::{all_here, node_of};
 use crate::system::System;
-
-/// Rows of a table before it is cut.
-const ROWS: usize = 40;
 
 /// What became of the pages of a part of a process's memory in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

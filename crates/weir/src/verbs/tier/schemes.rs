@@ -12,12 +12,10 @@ use weir_model::units::Bytes;
 
 use super::requests::Migrate;
 use super::run::Args;
+use super::windows::ROWS;
 use crate::failure::Result;
 use crate::nodes::{all_here, node_of};
 use crate::system::System;
-
-/// Rows of a table before it is cut.
-const ROWS: usize = 40;
 
 /// What a scheme of DAMON did in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

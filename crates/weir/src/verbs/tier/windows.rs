@@ -12,7 +12,7 @@ use super::moves::{self, TierMove};
 use super::schemes::{self, TierScheme};
 
 /// Rows of a table before it is cut.
-const ROWS: usize = 40;
+pub(super) const ROWS: usize = 40;
 
 /// The own part of a `tier run` document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
