@@ -361,7 +361,7 @@ fn drawn(n: u64, policy: &str) -> f64 {
     let drawn = population::draw(7, n, Bytes::gib(1));
     let bytes = drawn.workload.peak().get() as f64;
     let mut host = host(0, 0);
-    host.fast.capacity = Bytes((bytes * drawn.fast) as u64);
+    host.fast.capacity = drawn.fast_memory();
     host.slow.capacity = Bytes((bytes * 1.05) as u64);
     start(&drawn.workload, &host, policy, options(40.0))
         .run(|| true)

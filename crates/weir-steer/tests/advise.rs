@@ -176,7 +176,7 @@ fn measure(numbers: impl Iterator<Item = u64>, size: Bytes, variations: u32) -> 
     let mut all = Vec::new();
     for n in numbers {
         let drawn = population::draw(1, n, size);
-        let fast = Bytes((drawn.workload.peak().get() as f64 * drawn.fast) as u64);
+        let fast = drawn.fast_memory();
         let profile = profile(&drawn.workload, Sampler::Events(200.0), SECONDS);
         let truths =
             ["tpp", "payback"].map(|policy| (policy, truth(&drawn.workload, fast, policy)));
