@@ -192,6 +192,13 @@ impl Resident {
         &mut self.granules[from..to.max(from)]
     }
 
+    /// The part with an address, if it had resident pages when parts of this size were found.
+    pub fn part_of(&mut self, address: u64, size: u64) -> Option<&mut Granule> {
+        let place = self.granules.partition_point(|g| g.start <= address);
+        let part = self.granules.get_mut(place.checked_sub(1)?)?;
+        (part.start / size == address / size).then_some(part)
+    }
+
     /// Adds what was seen of each part, its touches multiplied by `scale`.
     pub fn seen(&self, scale: f64, seen: &mut Vec<SeenPages>) {
         let parts = self.granules.iter().filter_map(|granule| {

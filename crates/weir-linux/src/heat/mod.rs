@@ -1,18 +1,18 @@
-//! Which pages of running processes are touched: by DAMON, by idle-page bits, or by accessed bits of whole mappings.
+//! Which pages of running processes are touched: by sampled loads, DAMON, idle-page bits, or accessed bits of whole mappings.
 //!
 //! | file | content |
 //! |---|---|
 //! | `maps` | resident pages of a process and what they hold |
+//! | `samples` | loads that the processor samples (PEBS, IBS) |
 //! | `damon` | the kernel's data access monitor |
 //! | `idle` | idle-page bits of physical pages |
 //! | `referenced` | accessed bits, counted for each mapping |
-//!
-//! Sampled accesses with addresses (PEBS of Intel, IBS of AMD) are not read here.
 
 pub(crate) mod damon;
 mod idle;
 mod maps;
 mod referenced;
+mod samples;
 
 use weir_model::capability::Unavailable;
 use weir_model::heat::SeenPages;
@@ -26,6 +26,7 @@ use crate::steer::scope::group_of;
 use damon::Damon;
 use idle::Idle;
 use maps::Resident;
+use samples::Samples;
 
 pub use damon::Regions;
 
@@ -37,6 +38,8 @@ const MOST_PROCESSES: usize = 16;
 /// What watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
+    /// Loads that the processor samples with their addresses (PEBS, Intel SDM volume 3; IBS, AMD PPR).
+    Samples,
     /// DAMON, through `/sys/kernel/mm/damon/admin` (kernel documentation, admin-guide/mm/damon/usage.rst; Linux 6.2).
     Damon,
     /// Idle-page bits (kernel documentation, admin-guide/mm/idle_page_tracking.rst).
@@ -71,6 +74,7 @@ pub fn processes_of(root: &Root, scope: &Scope) -> Result<Vec<u32>, Unavailable>
 
 #[derive(Debug)]
 enum Watching {
+    Samples(Samples),
     Damon(Damon),
     Idle(Idle),
     Referenced,
@@ -98,6 +102,7 @@ impl Watch {
         processes: &[u32],
         look: Nanos,
         regions: Regions,
+        samples_per_s: u64,
     ) -> Result<(Self, Vec<Unavailable>), Unavailable> {
         let page = crate::memory::base_page() as u64;
         let mut resident = Vec::new();
@@ -110,26 +115,31 @@ impl Watch {
             of.divide(root, granule)?;
         }
         let mut missing = Vec::new();
-        let watching = match Damon::begin(root, processes, look, regions) {
-            Ok(damon) => Watching::Damon(damon),
+        let mut lacks = |what: &str, why: Unavailable| {
+            missing.push(Unavailable::because(format!("{what}: {why}")));
+        };
+        let watching = (Samples::begin(root, samples_per_s).map(Watching::Samples))
+            .or_else(|why| {
+                lacks("sampled loads", why);
+                Damon::begin(root, processes, look, regions).map(Watching::Damon)
+            })
+            .or_else(|why| {
+                lacks("DAMON", why);
+                Idle::begin(root).map(Watching::Idle)
+            })
+            .or_else(|why| {
+                lacks("idle-page bits", why);
+                referenced::clear(root, &resident).map(|()| Watching::Referenced)
+            });
+        let watching = match watching {
+            Ok(watching) => watching,
             Err(why) => {
-                missing.push(Unavailable::because(format!("DAMON: {why}")));
-                match Idle::begin(root) {
-                    Ok(idle) => Watching::Idle(idle),
-                    Err(why) => {
-                        missing.push(Unavailable::because(format!("idle-page bits: {why}")));
-                        if let Err(why) = referenced::clear(root, &resident) {
-                            missing.push(Unavailable::because(format!("accessed bits: {why}")));
-                            let all: Vec<String> =
-                                missing.iter().map(ToString::to_string).collect();
-                            return Err(Unavailable::because(format!(
-                                "nothing here sees which pages a process touches: {}",
-                                all.join("; ")
-                            )));
-                        }
-                        Watching::Referenced
-                    }
-                }
+                lacks("accessed bits", why);
+                let all: Vec<String> = missing.iter().map(ToString::to_string).collect();
+                return Err(Unavailable::because(format!(
+                    "nothing here sees which pages a process touches: {}",
+                    all.join("; ")
+                )));
             }
         };
         let mut watch = Self {
@@ -149,6 +159,7 @@ impl Watch {
     /// What watches.
     pub fn mechanism(&self) -> Mechanism {
         match self.watching {
+            Watching::Samples(_) => Mechanism::Samples,
             Watching::Damon(_) => Mechanism::Damon,
             Watching::Idle(_) => Mechanism::IdleBits,
             Watching::Referenced => Mechanism::AccessedBits,
@@ -160,15 +171,22 @@ impl Watch {
         self.granule
     }
 
-    /// Looks once. DAMON answers at the end of its own interval, for which this waits; bits are read by
-    /// [`take`](Self::take) only. Returns whether DAMON had an answer.
+    /// Reads what was sampled since the last call. Without it the kernel's rings are full after some tenths of a second.
+    pub fn drain(&mut self) {
+        if let Watching::Samples(samples) = &mut self.watching {
+            samples.look(&mut self.resident, self.granule.get());
+        }
+    }
+
+    /// Looks once. DAMON answers at the end of its own interval, for which this waits; samples and bits are read by
+    /// [`take`](Self::take). Returns whether DAMON had an answer.
     ///
     /// # Errors
     /// The processes have ended, or the kernel does not answer.
     pub fn look(&mut self) -> Result<bool, Unavailable> {
         let seen = match &mut self.watching {
             Watching::Damon(damon) => damon.look(&self.root, &mut self.resident)?,
-            Watching::Idle(_) | Watching::Referenced => true,
+            _ => true,
         };
         self.looks += u32::from(seen);
         Ok(seen)
@@ -178,24 +196,26 @@ impl Watch {
     pub fn regions(&self) -> Option<usize> {
         match &self.watching {
             Watching::Damon(damon) => Some(damon.regions()),
-            Watching::Idle(_) | Watching::Referenced => None,
+            _ => None,
         }
     }
 
     /// What was seen in the interval since the last call, of the pages that were resident at its begin.
     ///
-    /// Where some of DAMON's own intervals were missed, touches of the others stand for them.
+    /// Where some of DAMON's own intervals were missed or samples were lost, touches of the others stand for them.
     ///
     /// # Errors
     /// The processes have ended.
     pub fn take(&mut self, interval: Nanos) -> Result<Vec<SeenPages>, Unavailable> {
+        self.drain();
         match &mut self.watching {
             Watching::Idle(idle) => idle.read(&mut self.resident)?,
             Watching::Referenced => referenced::read(&self.root, &mut self.resident),
-            Watching::Damon(_) => {}
+            Watching::Samples(_) | Watching::Damon(_) => {}
         }
         let covered = self.look.get() * f64::from(self.looks);
-        let scale = match self.watching {
+        let scale = match &mut self.watching {
+            Watching::Samples(samples) => samples.scale(),
             Watching::Damon(_) if covered > 0.0 => interval.get() / covered,
             _ => 1.0,
         };
@@ -221,7 +241,7 @@ impl Watch {
         match &mut self.watching {
             Watching::Idle(idle) => idle.mark(&self.resident)?,
             Watching::Referenced => referenced::clear(&self.root, &self.resident)?,
-            Watching::Damon(_) => {}
+            Watching::Samples(_) | Watching::Damon(_) => {}
         }
         Ok(seen)
     }
@@ -233,7 +253,7 @@ impl Watch {
     pub fn end(self) -> Result<(), Unavailable> {
         match self.watching {
             Watching::Damon(damon) => damon.end(&self.root),
-            Watching::Idle(_) | Watching::Referenced => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -7,8 +7,8 @@ const SAMPLE: u32 = 9;
 /// Bytes of a record's header: its type, misc and size.
 const HEADER: usize = 8;
 
-/// PERF_SAMPLE_TID, _ADDR, _CPU and _PHYS_ADDR: the content of a sample, in this order.
-pub(super) const WANTED: u64 = 1 << 1 | 1 << 3 | 1 << 7 | 1 << 19;
+/// PERF_SAMPLE_TID, _ADDR, _CPU, _PERIOD and _PHYS_ADDR: the content of a sample, in this order.
+pub(super) const WANTED: u64 = 1 << 1 | 1 << 3 | 1 << 7 | 1 << 8 | 1 << 19;
 
 /// One access that was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Sample {
     pub cpu: u32,
     /// The address in the program; zero if the hardware did not record it.
     pub address: u64,
+    /// The events since the sample before, for which it stands.
+    pub events: u64,
     /// The physical address; zero if the kernel did not record it.
     pub physical: u64,
 }
@@ -56,7 +58,8 @@ fn sample(body: &[u8]) -> Option<Sample> {
         thread: u32::from_ne_bytes(number(body, 4)?),
         address: u64::from_ne_bytes(number(body, 8)?),
         cpu: u32::from_ne_bytes(number(body, 16)?),
-        physical: u64::from_ne_bytes(number(body, 24)?),
+        events: u64::from_ne_bytes(number(body, 24)?),
+        physical: u64::from_ne_bytes(number(body, 32)?),
     })
 }
 
@@ -86,17 +89,19 @@ mod tests {
         body.extend(sample.address.to_ne_bytes());
         body.extend(sample.cpu.to_ne_bytes());
         body.extend(0u32.to_ne_bytes());
+        body.extend(sample.events.to_ne_bytes());
         body.extend(sample.physical.to_ne_bytes());
         record(SAMPLE, &body)
     }
 
     fn any_sample() -> impl Strategy<Value = Sample> {
-        (any::<[u32; 3]>(), any::<[u64; 2]>()).prop_map(
-            |([process, thread, cpu], [address, physical])| Sample {
+        (any::<[u32; 3]>(), any::<[u64; 3]>()).prop_map(
+            |([process, thread, cpu], [address, events, physical])| Sample {
                 process,
                 thread,
                 cpu,
                 address,
+                events,
                 physical,
             },
         )
@@ -132,7 +137,7 @@ mod tests {
             }
             let mut seen = 0_usize;
             read(&records, |_| seen += 1);
-            prop_assert!(seen <= records.len() / (HEADER + 32));
+            prop_assert!(seen <= records.len() / (HEADER + 40));
         }
     }
 }

@@ -11,6 +11,8 @@ use weir_pages::PageKind;
 pub enum ProfileSource {
     /// The model of pages.
     Model,
+    /// Loads that the processor samples with their addresses (PEBS, IBS).
+    Samples,
     /// DAMON: a page of each of the kernel's regions is looked at, many times in a second.
     Damon,
     /// The kernel's idle-page bits: each physical page is looked at once in an interval.

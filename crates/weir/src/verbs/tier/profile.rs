@@ -26,7 +26,8 @@ Examples:
   weir tier profile --target cgroup:/batch.slice --for 10min --max-regions 4000
   weir tier profile --trace accesses.csv --interval 1s
 
-A target needs root, and DAMON or idle-page bits of the kernel. A trace is a CSV
+A target needs root. Loads that the processor samples (PEBS, IBS) come first,
+then DAMON, idle-page bits and accessed bits of the kernel. A trace is a CSV
 file with the columns time_s, address and kind (anon or file).
 
 Exit codes: 3 where the kernel has no mechanism that sees touches.")]
@@ -48,6 +49,9 @@ pub struct Args {
     /// Of a target: the time between two samples of DAMON.
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub sample: Nanos,
+    /// Of a target: loads that each processor samples in a second, where it can; each costs about a microsecond there.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=10_000))]
+    pub loads_per_s: u64,
 }
 
 impl Args {

@@ -63,12 +63,18 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
     header.warnings = watched.warnings;
     let output = watched.history.profile(ProfileOf {
         source: match watched.mechanism {
+            Mechanism::Samples => ProfileSource::Samples,
             Mechanism::Damon => ProfileSource::Damon,
             Mechanism::IdleBits => ProfileSource::IdleBits,
             Mechanism::AccessedBits => ProfileSource::AccessedBits,
         },
         of: scope.to_string(),
         how: match watched.mechanism {
+            Mechanism::Samples => format!(
+                "loads that the processor samples, {} a second on each of them (Intel: of those that take 64 cycles or \
+                 more; AMD: of all): a page that is loaded rarely may be seen as not touched",
+                args.loads_per_s
+            ),
             Mechanism::Damon => format!(
                 "DAMON, a sample of a page of each region every {} ms, {} to {} regions ({} at the end): pages of a \
                  region count as touched alike, so cold pages between hot ones count as hot",
@@ -85,10 +91,11 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
         hot_s: times.hot_s,
         warm_s: times.warm_s,
         granule: watched.granule,
-        most_per_s: Some(match watched.mechanism {
-            Mechanism::Damon => 1e9 / regions.sample.get(),
-            Mechanism::IdleBits | Mechanism::AccessedBits => 1.0 / times.interval_s,
-        }),
+        most_per_s: match watched.mechanism {
+            Mechanism::Samples => None,
+            Mechanism::Damon => Some(1e9 / regions.sample.get()),
+            Mechanism::IdleBits | Mechanism::AccessedBits => Some(1.0 / times.interval_s),
+        },
     });
     let header_partial = header.partial;
     keeping.put(Document { header, output }, None)?;
@@ -121,7 +128,7 @@ fn watch(
     look: Nanos,
     context: &Context,
 ) -> Result<Watched> {
-    let begun = Watch::begin(root, processes, look, args.regions());
+    let begun = Watch::begin(root, processes, look, args.regions(), args.loads_per_s);
     let (mut watch, missing) =
         begun.map_err(|why| Failure::Missing(anyhow::anyhow!("{}", why.reason)))?;
     for why in missing {
@@ -151,6 +158,7 @@ fn watch(
             let rest = due.saturating_duration_since(now);
             if looked && (watch.mechanism() != Mechanism::Damon || rest < look / 2) {
                 std::thread::sleep(PAUSE.min(rest));
+                watch.drain();
                 continue;
             }
             // DAMON answers when its own interval ends.
