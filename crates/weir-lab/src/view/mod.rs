@@ -87,7 +87,7 @@ pub struct Col {
     pub if_any: bool,
     /// The column whose value follows this one's, after a comma.
     pub and: Option<&'static str>,
-    /// Digits behind the point; `None` for as many as a figure usually has.
+    /// Digits behind the point of numbers below 100; `None` for as many as a figure usually has.
     pub places: Option<usize>,
 }
 
@@ -149,7 +149,7 @@ impl Col {
         self
     }
 
-    /// The same with so many digits behind the point.
+    /// The same with so many digits behind the point of numbers below 100.
     #[must_use]
     pub fn places(mut self, places: usize) -> Self {
         self.places = Some(places);

@@ -88,9 +88,10 @@ fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Op
         let value = frame.cell(row, col.name);
         match (value.as_u64(), value.as_f64(), col.and) {
             (Some(mask), ..) if col.bits => mask.count_ones().to_string(),
-            (_, Some(number), _) if col.places.is_some() => {
-                format!("{number:.*}", col.places.unwrap_or_default())
-            }
+            (_, Some(number), _) if col.places.is_some() => match col.places {
+                Some(places) if number.abs() < 100.0 => format!("{number:.places$}"),
+                _ => figure(number),
+            },
             (_, Some(share), _) if col.share => format!("{:.0} %", share * 100.0),
             (.., Some(more)) => format!("{}, {}", words(value), words(frame.cell(row, more))),
             _ => cell(frame, row, column, col.signed, col.empty),
