@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_pages::Host;
+use weir_pages::policy::Thresholds;
 use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{
     Costs, Memory, Options, PageKind, PagedWorkload, Region, Simulation, Tier, TierCurve, by_name,
@@ -41,6 +42,7 @@ fn host(fast_mib: u64, slow_mib: u64) -> Host {
         },
         swap: true,
         costs: Costs::default(),
+        thresholds: Thresholds::default(),
     }
 }
 
@@ -327,7 +329,7 @@ fn a_machine_that_is_full_swaps_and_its_threads_wait() {
 
 #[test]
 fn every_preset_and_every_policy_is_in_order() {
-    for (name, _) in presets::NAMES {
+    for (name, _) in presets::names() {
         presets::by_name(name, Bytes::gib(16))
             .unwrap()
             .check()

@@ -21,7 +21,7 @@ mod tiering;
 mod tmo;
 mod tpp;
 
-pub use alto::Alto;
+pub use alto::{Alto, Thresholds};
 pub use auto_tiering::AutoTiering;
 pub use caption::Caption;
 pub use colloid::Colloid;
@@ -186,6 +186,8 @@ pub struct Seen<'a> {
     pub free_fast: u64,
     /// What the kernel's work on pages costs.
     pub costs: &'a Costs,
+    /// Between which amortised latencies promotion is rationed, as it was calibrated for the machine.
+    pub thresholds: Thresholds,
     /// Each region.
     pub regions: &'a [RegionSeen],
 }

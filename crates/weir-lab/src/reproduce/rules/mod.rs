@@ -24,7 +24,6 @@ const PHASES: &str = "needs the phases of the program; the preset that resembles
 const SINGLE: &str =
     "needs latencies of single requests of a program, which runs of descriptions do not keep";
 const POPULATION: &str = "it shaped the population that represents the paper's programs";
-const PAGES: &str = "needs page placement that moves pages";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
@@ -63,7 +62,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("SUP", 108..=141, THEIR_PROGRAMS),
         ("SUP", 144..=145, PARAMETER),
         ("SUP", 185..=190, STATED_TWICE),
-        ("SUP", 214..=243, PAGES),
         ("SUP", 248..=249, PHASES),
         ("SUP", 142..=246, BEYOND),
     ];
