@@ -10,7 +10,7 @@ use weir_pages::{
     policy, population, presets,
 };
 
-const POLICIES: [&str; 17] = [
+const POLICIES: [&str; 18] = [
     "first-touch",
     "numa-balancing",
     "tiering",
@@ -27,6 +27,7 @@ const POLICIES: [&str; 17] = [
     "tmo",
     "neomem",
     "caption",
+    "best-shot",
     "payback",
 ];
 
@@ -427,4 +428,26 @@ fn phases_move_accesses_between_regions() {
     sim.run(|| true);
     assert_eq!(workload.share_at(0, 12.0), 1.0);
     assert_eq!(workload.share_at(0, 17.0), 0.0);
+}
+
+#[test]
+fn best_shot_interleaves_what_a_tier_is_too_slow_for_and_nothing_else() {
+    let scan = presets::by_name("stream", Bytes::mib(512)).unwrap();
+    let mut chase = scan.clone();
+    (chase.threads, chase.regions[0].mlp) = (2, 1.0);
+    let mut host = host(1024, 1024);
+    host.fast.curve = TierCurve::of_queue(Nanos(90.0), GbPerSec(52.0));
+    host.slow.curve = TierCurve::of_queue(Nanos(140.0), GbPerSec(32.0));
+    let run = |workload: &PagedWorkload, policy: &str| {
+        let mut sim = start(workload, &host, policy, options(40.0));
+        let summary = sim.run(|| true);
+        (summary.maccesses_per_s, summary.local_pct, sim.placed()[1])
+    };
+    let (before, after) = (run(&scan, "first-touch"), run(&scan, "best-shot"));
+    assert!(after.0 > before.0 * 1.1, "{before:?} {after:?}");
+    assert!(
+        (Bytes::mib(150)..Bytes::mib(220)).contains(&after.2),
+        "{after:?}"
+    );
+    assert_eq!(run(&chase, "best-shot").2, Bytes(0));
 }

@@ -8,6 +8,7 @@ use crate::workload::PageKind;
 
 mod alto;
 mod auto_tiering;
+mod best_shot;
 mod caption;
 mod colloid;
 mod first_touch;
@@ -23,6 +24,7 @@ mod tpp;
 
 pub use alto::{Alto, Thresholds};
 pub use auto_tiering::AutoTiering;
+pub use best_shot::BestShot;
 pub use caption::Caption;
 pub use colloid::Colloid;
 pub use first_touch::FirstTouch;

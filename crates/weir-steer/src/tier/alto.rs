@@ -71,8 +71,6 @@ const ALL_SLOW: &str = "all-slow";
 const ALL: &[&str] = &[LINUX, TPP, ALTO, NUMA, NOMAD, ALL_SLOW];
 /// The fast tier is slightly larger than the hot set (section 6.4); by how much is assumed (2 to 20 %).
 const LARGER: f64 = 1.05;
-/// Loading and the program, as its phases have it.
-const SECONDS: f64 = 120.0;
 
 impl Ask for Programs {
     type Got = BTreeMap<String, Replayed>;
@@ -92,7 +90,7 @@ impl Ask for Programs {
                 workload: workload.clone(),
                 policy: if everywhere { LINUX } else { policy }.into(),
                 fast: (!everywhere).then_some(Bytes((hot * LARGER) as u64)),
-                seconds: SECONDS,
+                seconds: graphs::ENDS_S,
                 curves: [if everywhere { &slow } else { &fast }, &slow].map(Clone::clone),
                 seed: lab.seed(),
                 version: self.version,
@@ -151,8 +149,8 @@ fn middle(three: [Figure; 3]) -> Figure {
 }
 
 const OWN: &str = "a parameter of Weir's own Alto";
-const PROGRAM: &str = "a preset made from what the paper and the programs' sources say; waits, sizes of pages' bands and loading are \
-                       assumed; a step in the path to the paper's own run is not: over 2 min with loading";
+const PROGRAM: &str = "a preset made from what the paper and the programs' sources say; its threads, waits and length are \
+                       assumed";
 const TWO: &str = "of tc-twitter and GPT-2; the text does not name the three others";
 const FIVE: &str = "of five presets; the text does not name the three other programs";
 const MORE: &str =

@@ -21,7 +21,7 @@ Workloads: web1, cache1, cache2, data-warehouse, stream, bc-twitter, bc-urand,
 tc-kron, tc-twitter, gpt2.
 Policies: first-touch, numa-balancing, tiering, autotiering, tpp, tpp-coupled,
 tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, alto, alto:POLICY, colloid,
-nomad, tmo, tmo:POLICY, neomem, caption, payback, interleave,
+nomad, tmo, tmo:POLICY, neomem, caption, best-shot, payback, interleave,
 interleave:FAST:SLOW.
 
 Examples:
