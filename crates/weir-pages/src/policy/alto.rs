@@ -5,8 +5,8 @@ use weir_model::units::{Cycles, Gigahertz, Nanos};
 use super::{Decision, Fault, HotCounters, Marks, Move, Placing, Policy, Scan, Seen};
 use crate::tier::{Tier, Watermarks};
 
-/// Any policy, of whose promotions only the first few of each group of ten pass. How many follows from amortised off-core
-/// latency: none below a low threshold, all above a high one, in five steps between them.
+/// Any policy, of whose promotions only the first few of each group of ten pass. How many follows from amortised
+/// off-core latency: none below a low threshold, all above a high one, in five steps between them.
 pub struct Alto {
     inner: Box<dyn Policy>,
     /// How many of ten candidates pass.
@@ -32,10 +32,10 @@ pub struct Thresholds {
 
 /// The clock where none is known: the base clock of the Skylake machine's Xeon Silver 4114.
 const CLOCK: Gigahertz = Gigahertz(2.2);
-/// Thresholds by what a processor is called. The authors find them with the microbenchmarks that calibrate a machine, and
-/// do not say how: 40 and 100 are the example of SupMario (section 6.4), of its Skylake machine; 25 and 95 are stated of
-/// Sapphire Rapids by later descriptions of Alto, and are taken for Emerald Rapids too, which refreshes its cores
-/// (assumed: 25 to 40 and 95 to 100).
+/// Thresholds by what a processor is called. The authors find them with the microbenchmarks that calibrate a machine,
+/// and do not say how: 40 and 100 are the example of SupMario (section 6.4), of its Skylake machine; 25 and 95 are
+/// stated of Sapphire Rapids by later descriptions of Alto, and are taken for Emerald Rapids too, which refreshes its
+/// cores (assumed: 25 to 40 and 95 to 100).
 const BY_PROCESSOR: [(&str, Cycles, Cycles); 3] = [
     ("skylake", Cycles(40.0), Cycles(100.0)),
     ("sapphire-rapids", Cycles(25.0), Cycles(95.0)),

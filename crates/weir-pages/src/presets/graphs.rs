@@ -1,10 +1,10 @@
 //! Programs of Alto's evaluation (SupMario section 6.4): graph kernels and a language model.
 //!
 //! The paper names them and says how they wait: graphs for DRAM, triangle counting with most misses early and most
-//! slowdown late, GPT-2 for DRAM with many misses at once. Sizes of regions are those of the GAP Benchmark Suite (Beamer
-//! and others, arXiv 1508.03619): ids of 4 B for each edge, arrays of 20 B for each vertex; and of the 1.5 billion weights of GPT-2. How
-//! long the bc and tc kernels wait, and with how many misses at once, is what the core model says of their descriptions in
-//! `workloads/` on `emr2s`. No value comes from a result of the paper.
+//! slowdown late, GPT-2 for DRAM with many misses at once. Sizes of regions are those of the GAP Benchmark Suite
+//! (Beamer and others, arXiv 1508.03619): ids of 4 B for each edge, arrays of 20 B for each vertex; and of the 1.5
+//! billion weights of GPT-2. How long the bc and tc kernels wait, and with how many misses at once, is what the core
+//! model says of their descriptions in `workloads/` on `emr2s`. No value comes from a result of the paper.
 
 use weir_model::units::Bytes;
 
@@ -12,10 +12,10 @@ use crate::workload::{Band, Growth, PageKind, PagedWorkload, Phase, Region, zipf
 
 /// What is assumed of them.
 pub const ASSUMED: &str = "4 threads (1 to 8), so that graphs draw less than 24 GB/s; arrays of vertices are touched \
-                           equally often by page, lists sorted by degree by a Zipf law of exponent 0.8 (0.7 to 0.9); loading takes \
-                           10 s, relabelling 30 s (10 to 60), all of it 10 min (5 to 20); files that were read leave no page \
-                           cache; GPT-2 waits in 50 % of its time (20 to 90) with 20 accesses at once (10 to 48), and its \
-                           checkpoint is in memory before its weights are";
+                           equally often by page, lists sorted by degree by a Zipf law of exponent 0.8 (0.7 to 0.9); \
+                           loading takes 10 s, relabelling 30 s (10 to 60), all of it 10 min (5 to 20); files that \
+                           were read leave no page cache; GPT-2 waits in 50 % of its time (20 to 90) with 20 accesses \
+                           at once (10 to 48), and its checkpoint is in memory before its weights are";
 
 const THREADS: u32 = 4;
 const LOADED_S: f64 = 10.0;

@@ -149,14 +149,14 @@ fn middle(three: [Figure; 3]) -> Figure {
 }
 
 const OWN: &str = "a parameter of Weir's own Alto";
-const PROGRAM: &str = "a preset made from what the paper and the programs' sources say; its threads, waits and length are \
-                       assumed; the peak is all that Linux samples in a second";
-const THRASH: &str = "a preset, as for SUP-215; pages go back and forth less than in the paper: reclaim is computed by quarters of \
-                      a second, so that it finds no page cold that is touched several times in a second";
-const TWO: &str = "of tc-twitter and GPT-2, since the text does not name the three others; their presets allocate cold memory \
-                   first, which fills the fast tier, so that Linux is the slower one";
-const FIVE: &str = "of five presets, since the text does not name the three other programs; as for SUP-227, pages go back and \
-                    forth less than in the paper";
+const PROGRAM: &str = "a preset made from what the paper and the programs' sources say; its threads, waits and \
+                       length are assumed; the peak is all that Linux samples in a second";
+const THRASH: &str = "a preset, as for SUP-215; pages go back and forth less than in the paper: reclaim is computed by \
+                      quarters of a second, so that it finds no page cold that is touched several times in a second";
+const TWO: &str = "of tc-twitter and GPT-2, since the text does not name the three others; their presets allocate \
+                   cold memory first, which fills the fast tier, so that Linux is the slower one";
+const FIVE: &str = "of five presets, since the text does not name the three other programs; as for SUP-227, pages go \
+                    back and forth less than in the paper";
 const MORE: &str =
     "the paper does not say how much more memory is on the card, nor of which program";
 const NOT_A_RESULT: &str = "is how the evaluation was made, not a figure of the policy";

@@ -24,8 +24,8 @@ const PHASES: &str = "needs the phases of the program; the preset that resembles
 const SINGLE: &str =
     "needs latencies of single requests of a program, which runs of descriptions do not keep";
 const POPULATION: &str = "it shaped the population that represents the paper's programs";
-const REQUESTS: &str = "needs single requests: when each arrives, and which of them wait for a hint fault or a move; the model of \
-     pages has mean accesses of all threads in a quarter of a second, and no p99";
+const REQUESTS: &str = "needs single requests: when each arrives, and which wait for a hint fault or a move; the \
+     model of pages has mean accesses of all threads in a quarter of a second, and no p99";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
