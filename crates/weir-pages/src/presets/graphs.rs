@@ -27,7 +27,7 @@ pub const ENDS_S: f64 = 600.0;
 const EXPONENT: f64 = 0.8;
 /// Of the accesses to lists that triangle counting merges, those to lists that it reads in order.
 const IN_ORDER: f64 = 0.4;
-/// Sequential lines are fetched ahead; as many are under way as the L2's queue has entries for them.
+/// Sequential lines are fetched ahead: as many are under way as a Golden Cove core has line fill buffers.
 const AHEAD: f64 = 16.0;
 
 /// A region: GiB, share of accesses, accesses at once.
