@@ -171,6 +171,25 @@ impl PagedWorkload {
         Bytes(times.map(at).fold(0.0, f64::max).ceil() as u64)
     }
 
+    /// Memory of pages that are touched more often than the mean page, over all phases.
+    pub fn hot_set(&self) -> Bytes {
+        let all: f64 = self.regions.iter().map(|r| r.bytes.get() as f64).sum();
+        let round: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
+        let of = |(n, region): (usize, &Region)| {
+            let phases = self.phases.iter();
+            let by_time: f64 = phases.map(|p| p.accesses[n] * p.seconds / round).sum();
+            let accesses = match self.phases.is_empty() {
+                true => region.accesses,
+                false => by_time,
+            };
+            let share = region.bytes.get() as f64 / all;
+            let bands = region.bands.iter();
+            let hot = bands.filter(|band| band.accesses * accesses > band.pages * share);
+            hot.map(|band| band.pages).sum::<f64>() * region.bytes.get() as f64
+        };
+        Bytes(self.regions.iter().enumerate().map(of).sum::<f64>() as u64)
+    }
+
     /// A region's share of accesses at a time in seconds, once all of it is allocated.
     pub fn share_at(&self, region: usize, t: f64) -> f64 {
         let round: f64 = self.phases.iter().map(|phase| phase.seconds).sum();

@@ -3,13 +3,14 @@
 use proptest::prelude::*;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_pages::Host;
+use weir_pages::policy::Thresholds;
 use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{
     Costs, Memory, Options, PageKind, PagedWorkload, Region, Simulation, Tier, TierCurve, by_name,
     policy, population, presets,
 };
 
-const POLICIES: [&str; 17] = [
+const POLICIES: [&str; 18] = [
     "first-touch",
     "numa-balancing",
     "tiering",
@@ -26,6 +27,7 @@ const POLICIES: [&str; 17] = [
     "tmo",
     "neomem",
     "caption",
+    "best-shot",
     "payback",
 ];
 
@@ -41,6 +43,7 @@ fn host(fast_mib: u64, slow_mib: u64) -> Host {
         },
         swap: true,
         costs: Costs::default(),
+        thresholds: Thresholds::default(),
     }
 }
 
@@ -327,7 +330,7 @@ fn a_machine_that_is_full_swaps_and_its_threads_wait() {
 
 #[test]
 fn every_preset_and_every_policy_is_in_order() {
-    for (name, _) in presets::NAMES {
+    for (name, _) in presets::names() {
         presets::by_name(name, Bytes::gib(16))
             .unwrap()
             .check()
@@ -425,4 +428,65 @@ fn phases_move_accesses_between_regions() {
     sim.run(|| true);
     assert_eq!(workload.share_at(0, 12.0), 1.0);
     assert_eq!(workload.share_at(0, 17.0), 0.0);
+}
+
+#[test]
+fn best_shot_interleaves_what_a_tier_is_too_slow_for_and_nothing_else() {
+    let scan = presets::by_name("stream", Bytes::gib(2)).unwrap();
+    let mut chase = scan.clone();
+    (chase.threads, chase.regions[0].mlp) = (2, 1.0);
+    let mut host = host(4096, 4096);
+    host.fast.curve = TierCurve::of_queue(Nanos(90.0), GbPerSec(52.0));
+    host.slow.curve = TierCurve::of_queue(Nanos(140.0), GbPerSec(32.0));
+    let run = |workload: &PagedWorkload, policy: &str| {
+        let mut sim = start(workload, &host, policy, options(40.0));
+        let summary = sim.run(|| true);
+        (summary.maccesses_per_s, summary.local_pct, sim.placed()[1])
+    };
+    let (before, after) = (run(&scan, "first-touch"), run(&scan, "best-shot"));
+    assert!(after.0 > before.0 * 1.1, "{before:?} {after:?}");
+    assert!(
+        (Bytes::mib(600)..Bytes::mib(880)).contains(&after.2),
+        "{after:?}"
+    );
+    assert_eq!(run(&chase, "best-shot").2, Bytes(0));
+}
+
+#[test]
+fn triangle_counting_has_most_misses_early_and_most_slowdown_late() {
+    let workload = presets::graphs::by_name("tc-twitter").unwrap();
+    let rates = |slow: bool| {
+        let mut host = if slow {
+            host(16, 16 << 10)
+        } else {
+            host(16 << 10, 16)
+        };
+        host.slow.curve = TierCurve::of_queue(Nanos(250.0), GbPerSec(200.0));
+        let mut sim = start(&workload, &host, "first-touch", options(100.0));
+        sim.run(|| true);
+        // While lists are sorted, and while they are merged.
+        [30.0, 90.0].map(|t| sim.intervals()[(t / 0.25) as usize].maccesses)
+    };
+    let (fast, slow) = (rates(false), rates(true));
+    assert!(fast[0] > fast[1] * 1.1, "{fast:?}");
+    assert!(
+        fast[1] / slow[1] > fast[0] / slow[0] * 1.05,
+        "{fast:?} {slow:?}"
+    );
+}
+
+#[test]
+fn the_hot_set_is_of_pages_that_are_touched_more_often_than_the_mean_page() {
+    // A fifth of each region has almost all of its accesses.
+    let mut workload = cache(400, 200);
+    let all: u64 = workload.regions.iter().map(|r| r.bytes.get()).sum();
+    let hot = workload.hot_set().get() as f64 / all as f64;
+    assert!((hot - 0.2).abs() < 0.01, "{hot}");
+    // In the time of the phases only the second region is accessed.
+    let only = workload.regions[1].bytes.get() as f64 * 0.2;
+    workload.phases = vec![Phase {
+        seconds: 1.0,
+        accesses: vec![0.0, 1.0],
+    }];
+    assert_eq!(workload.hot_set().get(), only as u64);
 }

@@ -2,6 +2,7 @@
 
 use weir_lab::LabError;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_pages::policy::Thresholds;
 use weir_pages::workload::{Band, Growth};
 use weir_pages::{
     Costs, Host, Memory, Options, PageKind, PagedWorkload, Region, Sampler, Scan, Simulation,
@@ -28,6 +29,7 @@ fn profile(workload: &PagedWorkload, sampler: Sampler, seconds: f64) -> Profile 
         slow: memory(Bytes::mib(16), slow),
         swap: true,
         costs: Costs::default(),
+        thresholds: Thresholds::default(),
     };
     let options = Options {
         seconds,
@@ -78,7 +80,9 @@ fn study(profile: Profile, fast: Bytes) -> Advise {
 }
 
 fn replay(asks: &[Replay]) -> Result<Vec<Replayed>, LabError> {
-    asks.iter().map(|ask| ask.run(|| true)).collect()
+    asks.iter()
+        .map(|ask| ask.run(Thresholds::default(), || true))
+        .collect()
 }
 
 fn advise(study: &Advise, with_sizes: bool) -> Advised {
@@ -142,7 +146,10 @@ fn truth(workload: &PagedWorkload, fast: Bytes, policy: &str) -> f64 {
             seed: 4242,
             version: 0,
         };
-        replay.run(|| true).unwrap().maccesses_per_s
+        replay
+            .run(Thresholds::default(), || true)
+            .unwrap()
+            .maccesses_per_s
     };
     (run(policy) / run("first-touch") - 1.0) * 100.0
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use weir_model::heat::SeenPages;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_pages::policy::Thresholds;
 use weir_pages::workload::{Band, Growth};
 use weir_pages::{
     Costs, Host, Memory, Options, PageKind, PagedWorkload, Region, Sampler, Scan, Simulation,
@@ -203,6 +204,7 @@ fn simulated(share: f64, sampler: Sampler) -> Profile {
         slow: memory(64),
         swap: true,
         costs: Costs::default(),
+        thresholds: Thresholds::default(),
     };
     let options = Options {
         seconds: 20.0,

@@ -8,6 +8,7 @@ use crate::workload::PageKind;
 
 mod alto;
 mod auto_tiering;
+mod best_shot;
 mod caption;
 mod colloid;
 mod first_touch;
@@ -21,8 +22,9 @@ mod tiering;
 mod tmo;
 mod tpp;
 
-pub use alto::Alto;
+pub use alto::{Alto, Thresholds};
 pub use auto_tiering::AutoTiering;
+pub use best_shot::BestShot;
 pub use caption::Caption;
 pub use colloid::Colloid;
 pub use first_touch::FirstTouch;
@@ -186,6 +188,8 @@ pub struct Seen<'a> {
     pub free_fast: u64,
     /// What the kernel's work on pages costs.
     pub costs: &'a Costs,
+    /// Between which amortised latencies promotion is rationed, as it was calibrated for the machine.
+    pub thresholds: Thresholds,
     /// Each region.
     pub regions: &'a [RegionSeen],
 }

@@ -1,8 +1,8 @@
 //! Policies by name.
 
 use super::{
-    Alto, AutoTiering, Caption, Colloid, FirstTouch, Interleave, NeoMem, Nomad, NumaBalancing,
-    Payback, Policy, Tiering, Tmo, Tpp,
+    Alto, AutoTiering, BestShot, Caption, Colloid, FirstTouch, Interleave, NeoMem, Nomad,
+    NumaBalancing, Payback, Policy, Tiering, Tmo, Tpp,
 };
 use crate::PagesError;
 
@@ -52,6 +52,10 @@ pub const NAMES: &[(&str, &str)] = &[
     (
         "caption",
         "Caption: the share of new pages on the slow tier climbs towards throughput",
+    ),
+    (
+        "best-shot",
+        "best-shot interleaving: one share of pages on the slow tier, from one look",
     ),
     (
         "payback",
@@ -117,6 +121,7 @@ pub fn by_name(name: &str) -> Result<Box<dyn Policy>, PagesError> {
         "tmo" => Box::new(Tmo::beside(Box::new(tpp))),
         "neomem" => Box::new(NeoMem::default()),
         "caption" => Box::new(Caption::default()),
+        "best-shot" => Box::new(BestShot::default()),
         "payback" => Box::new(Payback::default()),
         "interleave" => Box::new(Interleave { weights: [1, 1] }),
         _ => {

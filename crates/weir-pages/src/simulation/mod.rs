@@ -7,7 +7,7 @@ use weir_model::units::Bytes;
 
 use crate::lru::Lru;
 use crate::page::{At, Pages};
-use crate::policy::{Marks, Policy, RegionSeen, Seen};
+use crate::policy::{Marks, Policy, RegionSeen, Seen, Thresholds};
 use crate::random::Draws;
 use crate::record::{Interval, Summary};
 use crate::tier::{BASE, Memory, Tier, Watermarks};
@@ -36,6 +36,8 @@ pub struct Host {
     pub swap: bool,
     /// What the kernel's work costs.
     pub costs: Costs,
+    /// What was calibrated for Alto.
+    pub thresholds: Thresholds,
 }
 
 impl Host {
@@ -298,6 +300,7 @@ impl<'a> Simulation<'a> {
             threads: self.workload.threads,
             free_fast,
             costs: &self.host.costs,
+            thresholds: self.host.thresholds,
             regions: &regions,
         });
     }

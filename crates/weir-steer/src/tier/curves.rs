@@ -6,7 +6,13 @@ use weir_model::document::Point;
 use weir_model::topology::TierName;
 use weir_model::units::GbPerSec;
 use weir_pages::TierCurve;
+use weir_pages::policy::Thresholds;
 use weir_pages::tier::{LoadCurve, Loaded};
+
+/// What was calibrated for Alto on a machine of this processor and clock.
+pub(super) fn thresholds(lab: &Lab<'_>) -> Thresholds {
+    Thresholds::of(&lab.topology().processor, lab.topology().clock)
+}
 
 /// Measures the fast and the slow tier at two mixes: one write for each read, and reads alone.
 ///

@@ -5,6 +5,7 @@
 //! Latency under load comes from the machine, as `weir bench loaded` measures it; pages are simulated by `weir-pages`.
 
 pub mod advise;
+mod alto;
 mod curves;
 mod document;
 pub mod population;
@@ -15,6 +16,7 @@ mod study;
 mod trial;
 
 pub use curves::curves;
+use curves::thresholds;
 pub use document::{PolicyAt, PolicyOutcome, Simulated};
 pub use replay::{Replay, Replayed};
 pub use study::Simulate;

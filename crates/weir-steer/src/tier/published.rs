@@ -1,4 +1,5 @@
-//! Rules for published rows of page placement: TPP's throughput and its share of local accesses.
+//! Rules for published rows of page placement: TPP's throughput and its share of local accesses; those of Alto are in
+//! `alto`.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ impl Ask for Compared {
                 curves: curves.clone(),
                 version: weir_pages::VERSION,
             };
-            let result = trial.run(lab.seed(), &mut || !lab.stopped())?;
+            let result = trial.run(lab)?;
             Ok((policy.unwrap_or(LOCAL).to_owned(), result))
         };
         let policies = std::iter::once(None).chain(POLICIES.into_iter().map(Some));
@@ -182,5 +183,6 @@ pub fn rules() -> Vec<Rule> {
         .chain(Rule::not_modelled("TPP", [59, 106, 112, 115], SPEED))
         .chain(Rule::not_modelled("TPP", [93, 96, 97], PRODUCTION))
         .chain(tmo)
+        .chain(super::alto::rules())
         .collect()
 }

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use weir_lab::{Ask, Lab, LabError};
 use weir_model::units::Bytes;
+use weir_pages::policy::Thresholds;
 use weir_pages::{Costs, Host, Memory, Options, PagedWorkload, Simulation, TierCurve, by_name};
 
 use super::study::INTERVAL_S;
+use super::thresholds;
 use super::trial::bad;
 
 /// Memory of a tier beyond what a workload has, where it has room for everything.
@@ -37,6 +39,10 @@ pub struct Replayed {
     pub maccesses_per_s: f64,
     /// The share of accesses that the fast tier served.
     pub local_pct: f64,
+    /// The most pages that were promoted in one second.
+    pub promoted_per_s: u64,
+    /// Where that second ended.
+    pub promoted_most_s: f64,
 }
 
 impl Replay {
@@ -44,7 +50,11 @@ impl Replay {
     ///
     /// # Errors
     /// The workload, the policy or the memory is not in order.
-    pub fn run(&self, go_on: impl FnMut() -> bool) -> Result<Replayed, LabError> {
+    pub fn run(
+        &self,
+        thresholds: Thresholds,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<Replayed, LabError> {
         let room = Bytes((self.workload.peak().get() as f64 * ROOM) as u64).max(Bytes::mib(16));
         let memory = |capacity, curve: &TierCurve| Memory {
             capacity,
@@ -55,6 +65,7 @@ impl Replay {
             slow: memory(room, &self.curves[1]),
             swap: true,
             costs: Costs::default(),
+            thresholds,
         };
         let options = Options {
             seconds: self.seconds,
@@ -65,7 +76,14 @@ impl Replay {
         let mut simulation =
             Simulation::new(&self.workload, &host, policy, options).map_err(bad)?;
         let summary = simulation.run(go_on);
+        let second = (1.0 / INTERVAL_S) as usize;
+        let seconds = simulation.intervals().chunks(second);
+        let promoted = seconds.map(|s| (s.iter().map(|i| i.promoted).sum(), s));
+        let most = promoted.max_by_key(|(pages, _): &(u64, _)| *pages);
+        let (promoted_per_s, in_second) = most.unwrap_or((0, &[]));
         Ok(Replayed {
+            promoted_per_s,
+            promoted_most_s: in_second.last().map_or(0.0, |last| last.t_s),
             maccesses_per_s: summary.maccesses_per_s,
             local_pct: summary.local_pct,
         })
@@ -77,7 +95,7 @@ impl Ask for Replay {
     const KIND: &'static str = "pages of a workload under a policy";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Replayed, LabError> {
-        let got = self.run(|| !lab.stopped())?;
+        let got = self.run(thresholds(lab), || !lab.stopped())?;
         match lab.stopped() {
             true => Err(LabError::Stopped),
             false => Ok(got),

@@ -17,10 +17,11 @@ pub(super) const INTERVAL_S: f64 = 0.25;
 /// Policies of page placement on a workload.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Workloads: web1, cache1, cache2, data-warehouse, stream.
+Workloads: web1, cache1, cache2, data-warehouse, stream, bc-twitter, bc-urand,
+tc-kron, tc-twitter, gpt2.
 Policies: first-touch, numa-balancing, tiering, autotiering, tpp, tpp-coupled,
 tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, alto, alto:POLICY, colloid,
-nomad, tmo, tmo:POLICY, neomem, caption, payback, interleave,
+nomad, tmo, tmo:POLICY, neomem, caption, best-shot, payback, interleave,
 interleave:FAST:SLOW.
 
 Examples:
@@ -130,7 +131,7 @@ impl Study for Simulate {
                 .collect(),
             workload: self.workload.clone(),
             about: workload.about,
-            assumed: presets::ASSUMED.into(),
+            assumed: presets::assumed(&self.workload).into(),
             size_bytes: self.size,
             fast: self.fast.clone(),
             slow: self.slow.clone(),

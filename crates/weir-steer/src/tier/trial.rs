@@ -11,6 +11,8 @@ use weir_pages::{
     TierCurve, Vmstat, by_name, presets,
 };
 
+use super::thresholds;
+
 /// Capacities of the fast and the slow tier, as parts: `2:1`, `1:4`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratio {
@@ -94,7 +96,7 @@ pub(super) fn bad(error: PagesError) -> LabError {
 /// There is none of this name; the names there are.
 pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError> {
     presets::by_name(name, size).ok_or_else(|| {
-        let known: Vec<&str> = presets::NAMES.iter().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = presets::names().map(|(name, _)| *name).collect();
         LabError::Nothing(format!(
             "no workload `{name}`; there are {}",
             known.join(", ")
@@ -103,11 +105,11 @@ pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError>
 }
 
 impl Trial {
-    /// Runs it. `go_on` is asked before each interval.
+    /// Runs it until it ends or the lab is stopped.
     ///
     /// # Errors
     /// There is no such workload or policy, or a value is out of its range.
-    pub fn run(&self, seed: u64, go_on: &mut dyn FnMut() -> bool) -> Result<TrialResult, LabError> {
+    pub fn run(&self, lab: &Lab<'_>) -> Result<TrialResult, LabError> {
         let workload = preset(&self.workload, self.size)?;
         let total = workload.peak().get() as f64 * SPARE;
         let fast = match self.policy {
@@ -127,18 +129,19 @@ impl Trial {
             slow: memory(slow, slow_curve),
             swap: true,
             costs: Costs::default(),
+            thresholds: thresholds(lab),
         };
         let options = Options {
             seconds: self.seconds,
             interval_s: self.interval_s,
-            seed,
+            seed: lab.seed(),
         };
         let policy = by_name(self.policy.as_deref().unwrap_or("first-touch")).map_err(bad)?;
         let mut simulation = Simulation::new(&workload, &host, policy, options).map_err(bad)?;
         let split = (simulation.length() as f64 * SETTLED) as usize;
         let mut before = Vmstat::default();
         for n in 0..simulation.length() {
-            if !go_on() {
+            if lab.stopped() {
                 return Err(LabError::Stopped);
             }
             if n == split {
@@ -168,6 +171,6 @@ impl Ask for Trial {
     const KIND: &'static str = "pages under a policy";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<TrialResult, LabError> {
-        self.run(lab.seed(), &mut || !lab.stopped())
+        self.run(lab)
     }
 }

@@ -24,7 +24,8 @@ const PHASES: &str = "needs the phases of the program; the preset that resembles
 const SINGLE: &str =
     "needs latencies of single requests of a program, which runs of descriptions do not keep";
 const POPULATION: &str = "it shaped the population that represents the paper's programs";
-const PAGES: &str = "needs page placement that moves pages";
+const REQUESTS: &str = "needs single requests: when each arrives, and which wait for a hint fault or a move; the \
+     model of pages has mean accesses of all threads in a quarter of a second, and no p99";
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
@@ -54,6 +55,7 @@ pub fn unanswered() -> Vec<Rule> {
         ("INT", 116..=127, CONTROLLER),
         ("MEM", 51..=52, BY_EYE),
         ("MEM", 65..=78, APPLICATION),
+        ("MIC", 40..=40, REQUESTS),
         ("MIK", 54..=57, CONTROLLER),
         ("MIK", 63..=78, APPLICATION),
         ("SUP", 80..=81, SLOW_UNCORE),
@@ -63,7 +65,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("SUP", 108..=141, THEIR_PROGRAMS),
         ("SUP", 144..=145, PARAMETER),
         ("SUP", 185..=190, STATED_TWICE),
-        ("SUP", 214..=243, PAGES),
         ("SUP", 248..=249, PHASES),
         ("SUP", 142..=246, BEYOND),
     ];

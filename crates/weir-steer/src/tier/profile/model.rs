@@ -4,6 +4,7 @@ use serde::Serialize;
 use weir_lab::{Ask, Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_pages::policy::Thresholds;
 use weir_pages::{
     Costs, Host, Memory, Options, Sampler, Scan, Simulation, TierCurve, VERSION, by_name,
 };
@@ -170,6 +171,7 @@ impl Ask for Profiled {
             slow: memory(Bytes::mib(16)),
             swap: true,
             costs: Costs::default(),
+            thresholds: Thresholds::default(),
         };
         let options = Options {
             seconds: self.times.intervals as f64 * self.times.interval_s,

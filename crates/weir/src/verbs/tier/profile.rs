@@ -17,7 +17,8 @@ use crate::studies::complete;
 /// Arguments.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
-Workloads: web1, cache1, cache2, data-warehouse, stream.
+Workloads: web1, cache1, cache2, data-warehouse, stream, bc-twitter, bc-urand,
+tc-kron, tc-twitter, gpt2.
 
 Examples:
   weir tier profile --on emr2s+cxl-a --workload cache1

@@ -1,7 +1,9 @@
 //! Workloads shaped as publications describe them: mixes of memory, hot shares, growth. No value comes from a result.
 //!
 //! What TPP says of its services is named at each. What it does not say is assumed, and the same for all of them, so
-//! that none is fitted: [`ASSUMED`].
+//! that none is fitted: [`ASSUMED`]. Programs of Alto's evaluation are in [`graphs`].
+
+pub mod graphs;
 
 use weir_model::units::Bytes;
 
@@ -104,8 +106,31 @@ fn steady(name: &'static str, kind: PageKind, memory: f64, hot: f64, within_s: f
     }
 }
 
-/// Names of presets, and what each is.
-pub const NAMES: &[(&str, &str)] = &[
+/// All names of presets, and what each is.
+pub fn names() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    NAMES.iter().chain(graphs::NAMES)
+}
+
+/// What is assumed of a preset.
+pub fn assumed(name: &str) -> &'static str {
+    match graphs::by_name(name) {
+        Some(_) => graphs::ASSUMED,
+        None => ASSUMED,
+    }
+}
+
+/// A program of Alto's evaluation with so much memory.
+fn scaled(name: &str, total: f64) -> Option<PagedWorkload> {
+    let mut program = graphs::by_name(name)?;
+    let own: u64 = program.regions.iter().map(|r| r.bytes.get()).sum();
+    for region in &mut program.regions {
+        region.bytes = Bytes((region.bytes.get() as f64 * total / own as f64) as u64);
+    }
+    Some(program)
+}
+
+/// Names of services, and what each is.
+const NAMES: &[(&str, &str)] = &[
     (
         "web1",
         "a web tier: file cache first, then anonymous memory grows (TPP, Web1)",
@@ -132,7 +157,9 @@ pub const NAMES: &[(&str, &str)] = &[
 pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
     let total = size.get() as f64;
     use PageKind::{Anon, File};
-    let about = NAMES.iter().find(|(known, _)| *known == name)?.1;
+    let Some((_, about)) = NAMES.iter().find(|(known, _)| *known == name) else {
+        return scaled(name, total);
+    };
     let short = Part {
         lifetime_s: Some(30.0),
         ..steady("short-lived", Anon, 0.04, 1.0, 60.0)
