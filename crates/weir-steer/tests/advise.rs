@@ -3,12 +3,9 @@
 use weir_lab::LabError;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_pages::workload::{Band, Growth};
-use weir_pages::{
-    Costs, Host, Memory, Options, PageKind, PagedWorkload, Region, Sampler, Scan, Simulation,
-    TierCurve, by_name, population,
-};
+use weir_pages::{PageKind, PagedWorkload, Region, TierCurve, population};
 use weir_steer::tier::advise::{Advise, Advised, OfRegion, PolicyGain, Span};
-use weir_steer::tier::profile::{History, Profile, ProfileOf, ProfileSource};
+use weir_steer::tier::profile::{Looked, Profile, SamplerName, Times};
 use weir_steer::tier::{Replay, Replayed};
 
 const SECONDS: f64 = 150.0;
@@ -19,43 +16,23 @@ fn curves() -> [TierCurve; 2] {
 }
 
 /// A profile of a workload under first touch, with room in the fast tier for everything.
-fn profile(workload: &PagedWorkload, sampler: Sampler, seconds: f64) -> Profile {
-    let room = Bytes((workload.peak().get() as f64 * 1.1) as u64).max(Bytes::mib(16));
-    let memory = |capacity, curve| Memory { capacity, curve };
-    let [fast, slow] = curves();
-    let host = Host {
-        fast: memory(room, fast),
-        slow: memory(Bytes::mib(16), slow),
-        swap: true,
-        costs: Costs::default(),
-    };
-    let options = Options {
-        seconds,
-        interval_s: 0.25,
+fn profile(workload: &PagedWorkload, sampler: SamplerName, seconds: f64) -> Profile {
+    let looked = Looked {
+        workload: workload.clone(),
+        sampler,
+        every: if sampler == SamplerName::Events { 200.0 } else { 1.0 },
+        pages: 1 << 16,
+        times: Times {
+            intervals: seconds as usize,
+            interval_s: 1.0,
+            hot_s: 15.0,
+            warm_s: 30.0,
+        },
+        curve: curves()[0].clone(),
         seed: 77,
+        version: 0,
     };
-    let mut simulation =
-        Simulation::new(workload, &host, by_name("first-touch").unwrap(), options).unwrap();
-    let mut scan = Scan::new(&simulation, sampler, 1 << 16, 5);
-    let mut history = History::new(1.0);
-    for step in 1..=simulation.length() {
-        simulation.step();
-        if step % 4 == 0 {
-            scan.look(&simulation)
-                .iter()
-                .for_each(|seen| history.add(seen));
-            history.next_interval();
-        }
-    }
-    history.profile(ProfileOf {
-        source: ProfileSource::Model,
-        of: workload.name.clone(),
-        how: String::new(),
-        hot_s: 15.0,
-        warm_s: 30.0,
-        granule: Bytes::kib(4),
-        most_per_s: matches!(sampler, Sampler::AccessedBits).then_some(1.0),
-    })
+    looked.run(|| true).unwrap()
 }
 
 fn study(profile: Profile, fast: Bytes) -> Advise {
@@ -93,41 +70,36 @@ fn gain<'a>(advised: &'a Advised, policy: &str) -> &'a PolicyGain {
         .unwrap()
 }
 
-/// What an operator reads from counters: of each region the mean over those of its name.
+/// What an operator reads from counters: of each region, and the share of time that waits for memory over all phases.
 fn told(study: &mut Advise, workload: &PagedWorkload) {
     let one = |value| Span {
         low: value,
         high: value,
     };
-    let of = |region: &Region, value: fn(&Region) -> f64, harmonic: bool| {
-        let same = workload
-            .regions
-            .iter()
-            .filter(|r| r.name == region.name && r.kind == region.kind);
-        let all: f64 = same.clone().map(|r| r.accesses).sum();
-        let mean = |of: &dyn Fn(&Region) -> f64| {
-            same.clone().map(|r| r.accesses * of(r)).sum::<f64>() / all
-        };
-        let span = one(match harmonic {
-            true => 1.0 / mean(&|r| 1.0 / value(r)),
-            false => mean(&value),
-        });
+    let of = |n: usize, value: f64| {
+        let name = &workload.regions[n].name;
+        let before = workload.regions[..n].iter().filter(|r| r.name == *name).count();
         OfRegion {
-            region: Some(region.name.clone()),
-            span,
+            region: Some(match before {
+                0 => name.clone(),
+                before => format!("{name} {}", before + 1),
+            }),
+            span: one(value),
         }
     };
-    study.stalled = one(workload.stalled);
-    study.mlp = workload
-        .regions
-        .iter()
-        .map(|r| of(r, |r| r.mlp, true))
-        .collect();
-    study.writes = workload
-        .regions
-        .iter()
-        .map(|r| of(r, |r| r.writes, false))
-        .collect();
+    let wait = |share: &dyn Fn(usize) -> f64| -> f64 {
+        let regions = workload.regions.iter().enumerate();
+        regions.map(|(n, region)| share(n) / region.mlp).sum()
+    };
+    // By the definition of a workload its share is that of its accesses without phases.
+    let compute = wait(&|n| workload.regions[n].accesses) * (1.0 / workload.stalled - 1.0);
+    let times = 0..SECONDS as usize;
+    let waits = times.map(|t| wait(&|n| workload.share_at(n, t as f64)));
+    let waits = waits.sum::<f64>() / SECONDS;
+    study.stalled = one(waits / (waits + compute));
+    let regions = || workload.regions.iter().enumerate();
+    study.mlp = regions().map(|(n, r)| of(n, r.mlp)).collect();
+    study.writes = regions().map(|(n, r)| of(n, r.writes)).collect();
 }
 
 /// Gains over first touch of the workload itself.
@@ -177,7 +149,7 @@ fn measure(numbers: impl Iterator<Item = u64>, size: Bytes, variations: u32) -> 
     for n in numbers {
         let drawn = population::draw(1, n, size);
         let fast = drawn.fast_memory();
-        let profile = profile(&drawn.workload, Sampler::Events(200.0), SECONDS);
+        let profile = profile(&drawn.workload, SamplerName::Events, SECONDS);
         let truths =
             ["tpp", "payback"].map(|policy| (policy, truth(&drawn.workload, fast, policy)));
         for counters in [true, false] {
@@ -275,7 +247,7 @@ fn heap(pages: f64, accesses: f64) -> PagedWorkload {
 }
 
 fn of_heap(pages: f64, accesses: f64, fast: Bytes) -> Advise {
-    let profile = profile(&heap(pages, accesses), Sampler::Events(200.0), 40.0);
+    let profile = profile(&heap(pages, accesses), SamplerName::Events, 40.0);
     let mut study = study(profile, fast);
     study.variations = 3;
     study.seconds = 40;
@@ -344,7 +316,7 @@ fn a_profile_without_rates_widens_the_range() {
         let gain = gain(&advised, "tpp");
         (gain.high_pct - gain.low_pct, advised.unknown_pct)
     };
-    let (bits, events) = (of(Sampler::AccessedBits), of(Sampler::Events(200.0)));
+    let (bits, events) = (of(SamplerName::Bits), of(SamplerName::Events));
     assert!(bits.1 > 90.0 && events.1 == 0.0, "{bits:?} {events:?}");
 }
 

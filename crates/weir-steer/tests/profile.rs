@@ -41,6 +41,7 @@ fn profile_of(pattern: &Pattern, address: impl Fn(usize) -> u64) -> Profile {
                     file: page % 2 == 1,
                     region: Arc::clone(&region),
                     touches: f64::from(*touches),
+                    frame: 0,
                 });
             }
         }

@@ -110,7 +110,7 @@ impl Advise {
             .iter()
             .map(|region| region.memory.get())
             .sum();
-        if profile.rates.is_empty() || profile.intervals.is_empty() || memory == 0 {
+        if profile.bands.is_empty() || profile.intervals.is_empty() || memory == 0 {
             return wrong(
                 "the profile has no memory by region; make it again with this version of `weir tier profile`",
             );

@@ -7,14 +7,14 @@ use weir_model::units::Bytes;
 use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{PagedWorkload, Region, TierCurve};
 
-use crate::tier::profile::{Profile, ProfileRegion, RegionPart, TouchRate};
+use crate::tier::profile::{
+    Profile, ProfileRegion, RegionBand, RegionPart, SATURATED, TouchRate,
+};
 
 /// A line of memory.
 const LINE: f64 = 64.0;
 /// Shares of accesses that differ by less between parts of the time are no phases.
 const PHASE: f64 = 0.05;
-/// The share of the looks that found a page touched from which no rate is known.
-const SATURATED: f64 = 0.95;
 /// By how much more than the least that is known such pages may be touched.
 const MORE: f64 = 1000.0;
 
@@ -134,62 +134,21 @@ fn place(variation: u32, value: usize) -> f64 {
 /// A region of a profile.
 struct Seen<'a> {
     region: &'a ProfileRegion,
-    rows: Vec<&'a TouchRate>,
+    rows: Vec<&'a RegionBand>,
     parts: Vec<&'a RegionPart>,
 }
 
 impl Seen<'_> {
-    /// Memory and touches of a page in a second, of pages that are touched about equally often.
+    /// Memory and touches of a page in a second, the hottest first: a hot set drifts from there on. Of pages that nearly
+    /// every look found touched no rate is known: it is `more` times the least.
     fn bands(&self, profile: &Profile, more: f64) -> Vec<(f64, f64)> {
-        let rate = |row: &TouchRate| match profile.most_per_s {
-            // Of looks that find Poisson touches.
-            Some(most) => {
-                let found = (row.mean_per_s / most).min(1.0);
-                let known = -(1.0 - found.min(SATURATED)).ln() * most;
-                known * if found >= SATURATED { more } else { 1.0 }
-            }
-            None => row.mean_per_s,
+        let known = (profile.most_per_s).map_or(f64::INFINITY, |most| -(1.0 - SATURATED).ln() * most);
+        let band = |row: &&RegionBand| {
+            let rate = row.per_s * if row.per_s >= known { more } else { 1.0 };
+            (row.memory.get() as f64, rate)
         };
-        let touched = |row: &&&TouchRate| row.mean_per_s > 0.0;
-        let one = self.rows.iter().filter(touched).map(|row| row.mean_per_s);
-        let one = one.fold(f64::INFINITY, f64::min);
-        // Pages that were seen touched once, or never, are the same pages where the former are fewer: that some were
-        // seen is chance.
-        let memory =
-            |rows: &[&TouchRate]| rows.iter().map(|row| row.memory.get()).sum::<u64>() as f64;
-        let split = |below: f64| -> (Vec<&TouchRate>, Vec<&TouchRate>) {
-            self.rows.iter().partition(|row| row.mean_per_s < below)
-        };
-        let of_once = |rare: &[&TouchRate]| -> (f64, f64) {
-            let seen = rare.iter().filter(|row| row.mean_per_s > 0.0);
-            let seen: f64 = seen.map(|row| row.memory.get() as f64).sum();
-            (seen, memory(rare) - seen)
-        };
-        let (once, never) = of_once(&split(2.2 * one).0);
-        let few = once / never.max(1.0);
-        let is_chance = once < never;
-        // Poisson: as good as none of them are touched more often.
-        let most = if is_chance {
-            few + 4.0 * few.sqrt() + 1.5
-        } else {
-            2.2
-        };
-        let (rare, others) = split(most.max(2.2) * one);
-        let mut bands: Vec<(f64, f64)> = Vec::new();
-        let add = |row: &&TouchRate| (row.memory.get() as f64, rate(row));
-        match is_chance {
-            true => {
-                let touches: f64 = rare
-                    .iter()
-                    .map(|row| rate(row) * row.memory.get() as f64)
-                    .sum();
-                bands.push((memory(&rare), touches / memory(&rare)));
-            }
-            false => bands.extend(rare.iter().map(add)),
-        }
-        bands.extend(others.iter().map(add));
+        let mut bands: Vec<(f64, f64)> = self.rows.iter().map(band).collect();
         bands.retain(|(memory, _)| *memory > 0.0);
-        // A hot set drifts from the hottest band on.
         bands.sort_by(|a, b| b.1.total_cmp(&a.1));
         bands
     }
@@ -242,7 +201,7 @@ pub fn rebuild(
 ) -> PagedWorkload {
     let seen: Vec<Seen<'_>> = (profile.regions.iter())
         .map(|region| Seen {
-            rows: (profile.rates.iter())
+            rows: (profile.bands.iter())
                 .filter(|row| row.region == region.region && row.kind == region.kind)
                 .collect(),
             parts: (profile.parts.iter())
@@ -309,8 +268,7 @@ pub fn rebuild(
                 .filter(|band| band.accesses > band.pages);
             let hot: f64 = hot.map(|band| band.pages).sum();
             if let Some(arrived) = seen.region.arrived_pct.filter(|_| hot > 0.0) {
-                // From the middle of the first half to that of the second.
-                region.drift_per_hour = arrived / 100.0 / hot * 7200.0 / profile.seconds;
+                region.drift_per_hour = arrived / 100.0 / hot * 3600.0 / profile.seconds;
             }
             region
         })

@@ -44,6 +44,10 @@ impl Bits {
     fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
+
+    pub(super) fn count_in(&self, from: usize, to: usize) -> usize {
+        (from..to).filter(|n| self.has(*n)).count()
+    }
 }
 
 /// A page, or pages that are told apart from others only together.
@@ -53,9 +57,12 @@ pub(super) struct Page {
     pub(super) kind: PageKind,
     pub(super) region: Arc<str>,
     pub(super) there: Bits,
+    /// When it was freed and allocated again since the interval before.
+    pub(super) renewed: Bits,
     pub(super) touched: Bits,
     pub(super) touches: f64,
     pub(super) page: u64,
+    frame: u64,
     /// Touches by part of the time.
     pub(super) parts: Vec<f32>,
 }
@@ -110,11 +117,17 @@ impl History {
             kind: PageKind::Anon,
             region: Arc::clone(&seen.region),
             there: Bits::default(),
+            renewed: Bits::default(),
             touched: Bits::default(),
             touches: 0.0,
             page: seen.page.get(),
+            frame: seen.frame,
             parts: Vec::new(),
         });
+        if page.frame != seen.frame && page.frame * seen.frame != 0 {
+            page.renewed.set(self.ended);
+        }
+        page.frame = seen.frame;
         page.page = seen.page.get();
         page.bytes = page.bytes.max(seen.bytes.get());
         page.kind = match seen.file {
@@ -175,6 +188,7 @@ impl History {
             within: sums.within(),
             reaccess: sums.reaccess(self.interval_s),
             rates: self.rates(),
+            bands: self.bands(of.most_per_s),
             regions: self.regions(),
             parts: self.parts(),
             heat: self.heat(),
@@ -188,6 +202,7 @@ impl History {
             granule: of.granule,
             granules: self.pages.len() as u64,
             most_per_s: of.most_per_s,
+            each: if self.least.is_finite() { self.least } else { 1.0 },
         }
     }
 
