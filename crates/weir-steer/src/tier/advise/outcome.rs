@@ -39,12 +39,6 @@ impl Advised {
                 "do not tier this: first touch is within {most:.1} % of the best policy"
             );
         }
-        if *gain_pct <= 0.0 {
-            return format!(
-                "do not tier this: the best policy, {policy}, has {range}; in the worst case first touch is within \
-                 {most:.1} % of the best"
-            );
-        }
         let why = match self.unknown_pct > COARSE_PCT {
             true => "the profile is too coarse to tell; sample accesses (--sampler events)",
             false => "the profile does not tell; give narrower ranges (--mlp, --stalled, --writes)",
@@ -111,6 +105,7 @@ impl Outcome for Advised {
                     col("gain_pct").head("gain").signed(),
                     col("low_pct").head("from").signed(),
                     col("high_pct").head("to").signed(),
+                    col("rebuilt_pct").head("by the profile"),
                     col("loss_pct").head("loss").signed(),
                     col("local_pct").head("local"),
                 ],

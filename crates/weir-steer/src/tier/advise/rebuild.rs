@@ -7,9 +7,7 @@ use weir_model::units::Bytes;
 use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{PagedWorkload, Region, TierCurve};
 
-use crate::tier::profile::{
-    Profile, ProfileRegion, RegionBand, RegionPart, SATURATED, TouchRate,
-};
+use crate::tier::profile::{Profile, ProfileRegion, RegionBand, RegionPart, SATURATED, TouchRate};
 
 /// A line of memory.
 const LINE: f64 = 64.0;
@@ -105,10 +103,10 @@ fn of(list: &[OfRegion], region: &str, usual: Span) -> Span {
     named.or_else(all).map_or(usual, |of| of.span)
 }
 
-/// Accesses outstanding at once, from a pointer chase to a scan.
+/// Accesses outstanding at once, from a pointer chase to a scan that has a core's fill buffers, of which there are 10 to 16.
 pub const MLP: Span = Span {
-    low: 1.2,
-    high: 8.0,
+    low: 1.0,
+    high: 16.0,
 };
 /// The share of accesses that write.
 pub const WRITES: Span = Span {
@@ -142,9 +140,15 @@ impl Seen<'_> {
     /// Memory and touches of a page in a second, the hottest first: a hot set drifts from there on. Of pages that nearly
     /// every look found touched no rate is known: it is `more` times the least.
     fn bands(&self, profile: &Profile, more: f64) -> Vec<(f64, f64)> {
-        let known = (profile.most_per_s).map_or(f64::INFINITY, |most| -(1.0 - SATURATED).ln() * most);
+        let known =
+            (profile.most_per_s).map_or(f64::INFINITY, |most| -(1.0 - SATURATED).ln() * most);
         let band = |row: &&RegionBand| {
-            let rate = row.per_s * if row.per_s >= known { more } else { 1.0 };
+            let rate = row.per_s
+                * if row.per_s >= 0.999 * known {
+                    more
+                } else {
+                    1.0
+                };
             (row.memory.get() as f64, rate)
         };
         let mut bands: Vec<(f64, f64)> = self.rows.iter().map(band).collect();
@@ -274,9 +278,9 @@ pub fn rebuild(
         })
         .collect();
     let stalled = unknown.stalled.at(place(variation, 0)).clamp(0.01, 1.0);
-    let threads = match profile.most_per_s {
+    let (threads, stalled) = match profile.most_per_s {
         None => threads(all, &regions, stalled, curve),
-        Some(_) => unknown.threads.log(place(variation, 3)),
+        Some(_) => (unknown.threads.log(place(variation, 3)), stalled),
     };
     PagedWorkload {
         name: profile.of.clone(),
@@ -288,8 +292,9 @@ pub fn rebuild(
     }
 }
 
-/// The threads that access memory so often in a second, from the time that each access takes.
-fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> f64 {
+/// The threads that access memory so often in a second, from the time that each access takes, and the share of time that
+/// they wait with which whole threads do.
+fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> (f64, f64) {
     let outstanding: f64 = regions
         .iter()
         .map(|region| region.accesses / region.mlp)
@@ -302,7 +307,13 @@ fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> f
     let traffic = weir_model::units::GbPerSec(per_s * LINE * (1.0 + writes) / 1e9);
     let idle = curve.idle().get() * outstanding;
     let loaded = curve.latency(traffic, 1.0 / (1.0 + writes)).get() * outstanding;
-    per_s * (idle * (1.0 - stalled) / stalled + loaded) * 1e-9
+    let each = idle * (1.0 - stalled) / stalled + loaded;
+    let threads = (per_s * each * 1e-9).round().max(1.0);
+    let compute = threads * 1e9 / per_s.max(1e-9) - loaded;
+    (
+        threads,
+        (idle / (idle + compute.max(0.0)).max(1e-9)).clamp(0.01, 1.0),
+    )
 }
 
 /// Parts of the time in which regions have other shares of the accesses; none where they are about the same.

@@ -50,8 +50,8 @@ fn likely(of: &Alike, rate: f64, limited: bool) -> f64 {
     }
 }
 
-/// Memory by rate of the grid.
-fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<f64> {
+/// Memory by rate of the grid, with the touches and the looks that it had.
+fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<[f64; 3]> {
     let likelihoods: Vec<Vec<f64>> = (alike.iter())
         .map(|of| {
             let logs: Vec<f64> = grid.iter().map(|rate| likely(of, *rate, limited)).collect();
@@ -60,19 +60,22 @@ fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<f64> {
         })
         .collect();
     let all: f64 = alike.iter().map(|of| of.memory).sum();
-    let mut weights = vec![1.0 / grid.len() as f64; grid.len()];
+    let mut weights = vec![[all / grid.len() as f64, 0.0, 0.0]; grid.len()];
     for _ in 0..STEPS {
-        let mut next = vec![0.0; grid.len()];
+        let mut next = vec![[0.0; 3]; grid.len()];
         for (of, likelihood) in alike.iter().zip(&likelihoods) {
-            let sum: f64 = likelihood.iter().zip(&weights).map(|(l, w)| l * w).sum();
-            let scale = of.memory / all / sum.max(1e-300);
+            let sum: f64 = likelihood.iter().zip(&weights).map(|(l, w)| l * w[0]).sum();
+            let scale = of.memory / sum.max(1e-300);
             for ((next, l), w) in next.iter_mut().zip(likelihood).zip(&weights) {
-                *next += l * w * scale;
+                let part = l * w[0] * scale;
+                next[0] += part;
+                next[1] += part * of.count;
+                next[2] += part * of.looks;
             }
         }
         weights = next;
     }
-    weights.into_iter().map(|weight| weight * all).collect()
+    weights
 }
 
 impl History {
@@ -108,19 +111,28 @@ impl History {
         }
         // Looks in a second: each finds a touch or not, or is the time in which one touch is noted once a second.
         let looks_per_s = most_per_s.unwrap_or(1.0 / self.least.clamp(1e-9, 1e12));
-        let unit = if most_per_s.is_some() { 1.0 } else { self.least.clamp(1e-9, 1e12) };
+        let unit = if most_per_s.is_some() {
+            1.0
+        } else {
+            self.least.clamp(1e-9, 1e12)
+        };
         let seconds = |from: usize, to: usize| (to - from) as f64 * self.interval_s;
         // How much a region is touched in a part, against its mean.
         let there = |page: &Page, part: usize| {
             let (from, to) = self.span(part);
             page.bytes as f64 * page.there.count_in(from, to) as f64 * self.interval_s
         };
-        let touches = |page: &Page, part: usize| page.parts.get(part).copied().map_or(0.0, f64::from);
+        let touches =
+            |page: &Page, part: usize| page.parts.get(part).copied().map_or(0.0, f64::from);
         let sums: Vec<(f64, f64, f64)> = (0..parts)
             .map(|part| {
                 let of = pages.iter().map(|page| {
                     let touches = touches(page, part);
-                    (there(page, part), touches * page.bytes as f64, touches / unit)
+                    (
+                        there(page, part),
+                        touches * page.bytes as f64,
+                        touches / unit,
+                    )
                 });
                 of.fold((0.0, 0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))
             })
@@ -128,7 +140,9 @@ impl History {
         let all = sums.iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
         let mean = all.1 / f64::max(all.0, 1e-9);
         let active = |part: usize| match sums[part] {
-            (there, touched, n) if n >= ENOUGH && there > 0.0 && most_per_s.is_none() => touched / there / mean.max(1e-300),
+            (there, touched, n) if n >= ENOUGH && there > 0.0 && most_per_s.is_none() => {
+                touched / there / mean.max(1e-300)
+            }
             _ => 1.0,
         };
         let together = self.together(pages);
@@ -157,10 +171,13 @@ impl History {
             .map(|((n, there, count), memory)| {
                 let window = n * together..((n + 1) * together).min(parts);
                 let (first, last) = (self.span(window.start).0, self.span(window.end - 1).1);
-                let activity: f64 = window.clone().map(|part| {
-                    let (from, to) = self.span(part);
-                    active(part) * seconds(from, to)
-                }).sum();
+                let activity: f64 = window
+                    .clone()
+                    .map(|part| {
+                        let (from, to) = self.span(part);
+                        active(part) * seconds(from, to)
+                    })
+                    .sum();
                 let share = there as f64 / (last - first) as f64;
                 Alike {
                     count: count as f64 / 64.0,
@@ -172,7 +189,10 @@ impl History {
             .filter(|of| of.looks > 0.0)
             .collect();
         let memory: f64 = pages.iter().map(|page| page.bytes as f64).sum();
-        let most = alike.iter().map(|of| of.count / of.looks).fold(0.0, f64::max);
+        let most = alike
+            .iter()
+            .map(|of| of.count / of.looks)
+            .fold(0.0, f64::max);
         if most <= 0.0 {
             return vec![(0.0, memory)];
         }
@@ -184,23 +204,29 @@ impl History {
         let longest = seconds(0, self.ended) * looks_per_s;
         let least = (0.01 / longest).min(most / 2.0);
         let size = ((most / least).log2() * FINE).ceil() as i32;
-        let grid: Vec<f64> = (0..=size).map(|n| most * 2f64.powf(-f64::from(n) / FINE)).collect();
+        let grid: Vec<f64> = (0..=size)
+            .map(|n| most * 2f64.powf(-f64::from(n) / FINE))
+            .collect();
         let weights = mixture(&alike, &grid, limited);
-        let scale = memory / weights.iter().sum::<f64>().max(1e-300);
-        let mut bands: BTreeMap<i32, (f64, f64)> = BTreeMap::new();
-        for (rate, weight) in grid.iter().zip(weights) {
+        let scale = memory / weights.iter().map(|of| of[0]).sum::<f64>().max(1e-300);
+        let mut bands: BTreeMap<i32, [f64; 3]> = BTreeMap::new();
+        for (rate, of) in grid.iter().zip(weights) {
             let band = match rate * longest < RARE {
                 true => i32::MAX,
                 false => ((most / rate).log2() * BANDS + 1e-9).floor() as i32,
             };
-            let of = bands.entry(band).or_default();
-            of.0 += weight * scale * rate;
-            of.1 += weight * scale;
+            let band = bands.entry(band).or_default();
+            (0..3).for_each(|n| band[n] += of[n] * scale);
         }
+        // Of the pages of a band, in place of the nearest of the grid.
+        let rate = |[_, count, looks]: [f64; 3]| match count / looks.max(1e-300) {
+            found if limited => -(1.0 - found.min(SATURATED)).ln(),
+            rate => rate,
+        };
         // Less than a page is none.
         let page = pages.iter().map(|page| page.page).max().unwrap_or(1) as f64;
-        let bands = bands.into_values().filter(|(_, memory)| *memory >= page);
-        let per_s = looks_per_s * if limited { 1.0 } else { unit };
-        bands.map(|(rate, memory)| (rate / memory * per_s, memory)).collect()
+        let bands = bands.into_values().filter(|of| of[0] >= page);
+        let per_s = most_per_s.unwrap_or(1.0);
+        bands.map(|of| (rate(of) * per_s, of[0])).collect()
     }
 }

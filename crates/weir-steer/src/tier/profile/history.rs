@@ -18,8 +18,6 @@ use super::document::{
 pub const MOST_INTERVALS: u32 = 4096;
 /// The most parts of a heat map: of the address space, and of the time.
 const HEAT: (u64, usize) = (32, 60);
-/// Regions with less memory than this share of all are taken together.
-const SMALL_REGION: f64 = 0.01;
 /// The most parts of the time by which touches are told apart; two become one where there would be more.
 const PARTS: usize = 16;
 
@@ -202,21 +200,11 @@ impl History {
             granule: of.granule,
             granules: self.pages.len() as u64,
             most_per_s: of.most_per_s,
-            each: if self.least.is_finite() { self.least } else { 1.0 },
-        }
-    }
-
-    /// Whether a page's region has too little memory to be told apart.
-    pub(super) fn small(&self) -> impl Fn(&Page) -> bool {
-        let all: u64 = self.pages.values().map(|page| page.bytes).sum();
-        let mut regions: BTreeMap<(Arc<str>, u8), u64> = BTreeMap::new();
-        for page in self.pages.values() {
-            *(regions.entry((Arc::clone(&page.region), page.kind as u8))).or_default() +=
-                page.bytes;
-        }
-        move |page: &Page| {
-            let bytes = regions.get(&(Arc::clone(&page.region), page.kind as u8));
-            (bytes.copied().unwrap_or(0) as f64) < SMALL_REGION * all as f64
+            each: if self.least.is_finite() {
+                self.least
+            } else {
+                1.0
+            },
         }
     }
 

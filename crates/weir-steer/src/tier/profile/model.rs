@@ -5,7 +5,8 @@ use weir_lab::{Ask, Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_pages::{
-    Costs, Host, Memory, Options, PagedWorkload, Sampler, Scan, Simulation, TierCurve, VERSION, by_name,
+    Costs, Host, Memory, Options, PagedWorkload, Sampler, Scan, Simulation, TierCurve, VERSION,
+    by_name,
 };
 
 use super::{History, Profile, ProfileOf, ProfileSource, ProfileTimes, Times};
@@ -163,7 +164,8 @@ impl Looked {
             seed: self.seed,
         };
         let policy = by_name("first-touch").map_err(bad)?;
-        let mut simulation = Simulation::new(&self.workload, &host, policy, options).map_err(bad)?;
+        let mut simulation =
+            Simulation::new(&self.workload, &host, policy, options).map_err(bad)?;
         let mut scan = Scan::new(&simulation, self.sampler(), self.pages, self.seed);
         let mut history = History::new(self.times.interval_s);
         let steps = |seconds: f64| ((seconds / STEP_S).round() as usize).max(1);

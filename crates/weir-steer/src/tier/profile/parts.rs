@@ -1,6 +1,7 @@
 //! How regions change while they are looked at: their touches by part of the time, and pages that become hot.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use weir_model::units::Bytes;
 use weir_pages::PageKind;
@@ -8,21 +9,44 @@ use weir_pages::PageKind;
 use super::document::{ProfileRegion, RegionPart};
 use super::history::{History, Page};
 
+/// Regions with less memory than this share of all are taken together.
+const SMALL_REGION: f64 = 0.01;
 /// Samples of the average page in a part of the time, so that chance makes few pages hot or cold.
 const ENOUGH: f64 = 8.0;
 /// Parts of the time after which a page is looked at again.
 const LAGS: usize = 3;
 
 impl History {
-    /// Pages by region and type; small regions are together.
-    pub(super) fn by_region(&self) -> BTreeMap<(&str, u8), Vec<&Page>> {
+    /// Whether a page's region has too little memory to be told apart.
+    pub(super) fn small(&self) -> impl Fn(&Page) -> bool {
+        let all: u64 = self.pages.values().map(|page| page.bytes).sum();
+        let mut regions: BTreeMap<(Arc<str>, u8), u64> = BTreeMap::new();
+        for page in self.pages.values() {
+            *(regions.entry((Arc::clone(&page.region), page.kind as u8))).or_default() +=
+                page.bytes;
+        }
+        move |page: &Page| {
+            let bytes = regions.get(&(Arc::clone(&page.region), page.kind as u8));
+            (bytes.copied().unwrap_or(0) as f64) < SMALL_REGION * all as f64
+        }
+    }
+
+    /// Pages by region and type, in the order of addresses, in which regions were most likely allocated; small regions are
+    /// together.
+    pub(super) fn by_region(&self) -> Vec<((&str, u8), Vec<&Page>)> {
+        let mut order: Vec<(&str, u8)> = Vec::new();
         let small = self.small();
         let mut regions: BTreeMap<(&str, u8), Vec<&Page>> = BTreeMap::new();
         for page in self.pages.values() {
             let name = if small(page) { "other" } else { &page.region };
-            (regions.entry((name, page.kind as u8)).or_default()).push(page);
+            let pages = regions.entry((name, page.kind as u8)).or_default();
+            if pages.is_empty() {
+                order.push((name, page.kind as u8));
+            }
+            pages.push(page);
         }
-        regions
+        let of = |key| (key, regions.remove(&key).unwrap_or_default());
+        order.into_iter().map(of).collect()
     }
 
     pub(super) fn regions(&self) -> Vec<ProfileRegion> {
@@ -71,12 +95,21 @@ impl History {
             parts.map(|touches| f64::from(*touches)).sum()
         };
         let mean: Vec<f64> = (0..counted)
-            .map(|n| pages.iter().map(|page| of(page, n) * page.bytes as f64).sum::<f64>() / all)
+            .map(|n| {
+                pages
+                    .iter()
+                    .map(|page| of(page, n) * page.bytes as f64)
+                    .sum::<f64>()
+                    / all
+            })
             .collect();
         let mut came = [0.0; 2];
         let (mut pairs, mut hot) = (0.0, 0.0);
         for n in 0..counted - LAGS {
-            if [n, n + 1, n + LAGS].iter().any(|n| mean[*n] < ENOUGH * self.least / 2.0) {
+            if [n, n + 1, n + LAGS]
+                .iter()
+                .any(|n| mean[*n] < ENOUGH * self.least / 2.0)
+            {
                 continue;
             }
             pairs += 1.0;
@@ -92,7 +125,12 @@ impl History {
             }
         }
         let a_part = (came[1] - came[0]) / (LAGS - 1) as f64 / pairs / all;
-        (pairs > 0.0).then(|| (a_part.max(0.0) * parts as f64 / wide as f64, hot / pairs / all))
+        (pairs > 0.0).then(|| {
+            (
+                a_part.max(0.0) * parts as f64 / wide as f64,
+                hot / pairs / all,
+            )
+        })
     }
 
     pub(super) fn parts(&self) -> Vec<RegionPart> {
