@@ -21,6 +21,8 @@ const BANDS: f64 = 2.0;
 const STEPS: usize = 300;
 /// The part of a hot set that may be replaced while touches are counted together.
 const DRIFT: f64 = 0.05;
+/// A band with less than this share of a region's memory and of its touches is none.
+const SMALL: f64 = 0.01;
 /// Pages with fewer expected touches than this in the whole profile are one band: no more is known of them.
 const RARE: f64 = 0.3;
 /// Touches of a region in a part of the time from which its activity in the part is known to a tenth.
@@ -76,6 +78,21 @@ fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<[f64; 3]> {
         weights = next;
     }
     weights
+}
+
+/// Bands, the hottest first, where those with little memory and few touches are taken together with the one before.
+fn merged(bands: impl Iterator<Item = [f64; 3]>) -> Vec<[f64; 3]> {
+    let bands: Vec<[f64; 3]> = bands.collect();
+    let all = |n: usize| bands.iter().map(|of| of[n]).sum::<f64>() * SMALL;
+    let small = |of: &[f64; 3]| of[0] < all(0) && of[1] < all(1);
+    let mut kept: Vec<[f64; 3]> = Vec::new();
+    for of in &bands {
+        match kept.last_mut() {
+            Some(last) if small(of) || small(last) => (0..3).for_each(|n| last[n] += of[n]),
+            _ => kept.push(*of),
+        }
+    }
+    kept
 }
 
 impl History {
@@ -218,6 +235,7 @@ impl History {
             let band = bands.entry(band).or_default();
             (0..3).for_each(|n| band[n] += of[n] * scale);
         }
+        let bands = merged(bands.into_values());
         // Of the pages of a band, in place of the nearest of the grid.
         let rate = |[_, count, looks]: [f64; 3]| match count / looks.max(1e-300) {
             found if limited => -(1.0 - found.min(SATURATED)).ln(),
@@ -225,7 +243,7 @@ impl History {
         };
         // Less than a page is none.
         let page = pages.iter().map(|page| page.page).max().unwrap_or(1) as f64;
-        let bands = bands.into_values().filter(|of| of[0] >= page);
+        let bands = bands.into_iter().filter(|of| of[0] >= page);
         let per_s = most_per_s.unwrap_or(1.0);
         bands.map(|of| (rate(of) * per_s, of[0])).collect()
     }
