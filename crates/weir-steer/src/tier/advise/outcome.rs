@@ -20,7 +20,7 @@ impl Advised {
     /// What to do, in words.
     pub fn verdict(&self) -> String {
         let Some(best) = self.best() else {
-            return "there is no policy beside first touch".into();
+            return "there is no policy other than first touch".into();
         };
         let PolicyGain {
             policy,
@@ -85,7 +85,8 @@ impl Outcome for Advised {
             ),
         });
         let text = format!(
-            "medians and extremes of {} workloads that would have the profile, over {} s",
+            "medians and extremes of {} workloads that would have the profile, over {} s; the interval is wider by what \
+             rebuilding them may get wrong",
             self.variations, self.seconds
         );
         all.push(note("gain", text));

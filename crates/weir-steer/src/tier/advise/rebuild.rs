@@ -171,7 +171,7 @@ impl Seen<'_> {
         }
     }
 
-    /// How long its memory lives, from what appeared beside growth.
+    /// How long its memory lives, from what appeared and is no growth.
     fn lifetime_s(&self) -> Option<f64> {
         let (first, last) = (self.parts.first()?, self.parts.last()?);
         let appeared: f64 = self
