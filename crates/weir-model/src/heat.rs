@@ -21,4 +21,7 @@ pub struct SeenPages {
     pub region: Arc<str>,
     /// How often each page was seen touched; 0 of pages that are allocated and were not.
     pub touches: f64,
+    /// The frame of the first page, or another number that changes when it is freed and allocated again; 0 where that is
+    /// not known.
+    pub frame: u64,
 }

@@ -55,8 +55,8 @@ pub(crate) struct Extent {
     pub(crate) pages: u64,
     /// Base pages in each.
     pub(crate) base: u64,
-    /// The oldest allocated page, from the start, and how many are allocated, round the end.
-    pub(crate) head: u64,
+    /// How many pages were freed so far, in the order of addresses, round the end; and how many are allocated.
+    freed: u64,
     pub(crate) allocated: u64,
     /// The number of its first band, and the rank at which each begins, with the end.
     pub(crate) first_band: usize,
@@ -108,7 +108,17 @@ impl Extent {
     }
 
     fn is_allocated(&self, index: u64) -> bool {
-        (index + self.pages - self.head) % self.pages < self.allocated
+        (index + self.pages - self.head()) % self.pages < self.allocated
+    }
+
+    /// The oldest allocated page, from the start.
+    fn head(&self) -> u64 {
+        self.freed % self.pages
+    }
+
+    /// How often its n-th page was freed.
+    pub(crate) fn times_freed(&self, index: u64) -> u64 {
+        self.freed / self.pages + u64::from(index < self.head())
     }
 }
 
@@ -157,7 +167,7 @@ impl Pages {
                 start,
                 pages,
                 base: region.page.get() / BASE,
-                head: 0,
+                freed: 0,
                 allocated: 0,
                 first_band,
                 ends: ends.collect(),
@@ -323,7 +333,7 @@ impl Pages {
         if e.allocated == e.pages {
             return None;
         }
-        let index = (e.head + e.allocated) % e.pages;
+        let index = (e.head() + e.allocated) % e.pages;
         e.allocated += 1;
         Some(e.start + index)
     }
@@ -334,8 +344,8 @@ impl Pages {
         if e.allocated == 0 {
             return None;
         }
-        let index = e.head;
-        e.head = (e.head + 1) % e.pages;
+        let index = e.head();
+        e.freed += 1;
         e.allocated -= 1;
         Some(e.start + index)
     }

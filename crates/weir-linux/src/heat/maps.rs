@@ -29,6 +29,8 @@ pub(super) struct Granule {
     /// In how many samples a page of it was found touched.
     pub touches: f64,
     mapping: usize,
+    /// The frame of the first resident page.
+    frame: u64,
 }
 
 /// A mapping.
@@ -130,7 +132,7 @@ impl Resident {
             )));
         }
         let mut granules: Vec<Granule> = Vec::new();
-        self.each(|mapping, start, address, _| {
+        self.each(|mapping, start, address, frame| {
             let begins = (address / size * size).max(start);
             match granules.last_mut() {
                 Some(last) if last.start == begins => last.pages += 1,
@@ -139,6 +141,7 @@ impl Resident {
                     pages: 1,
                     touches: 0.0,
                     mapping,
+                    frame,
                 }),
             }
         })?;
@@ -211,6 +214,7 @@ impl Resident {
                 file: mapping.file,
                 region: Arc::clone(&mapping.name),
                 touches: granule.touches * scale,
+                frame: granule.frame,
             })
         });
         seen.extend(parts);

@@ -9,7 +9,7 @@ use super::Simulation;
 use crate::page::At;
 use crate::random::Draws;
 use crate::tier::BASE;
-use crate::workload::PageKind;
+use crate::workload::{PageKind, Region};
 
 /// How a [`Scan`] looks at pages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,10 +58,17 @@ impl Scan {
                 }
             }
         }
-        let regions = simulation.workload.regions.iter();
+        // Regions of one name are told apart by their addresses.
+        let all = &simulation.workload.regions;
+        let name = |(n, region): (usize, &Region)| -> Arc<str> {
+            match all[..n].iter().filter(|r| r.name == region.name).count() {
+                0 => region.name.as_str().into(),
+                before => format!("{} {}", region.name, before + 1).into(),
+            }
+        };
         Self {
             sampler,
-            regions: regions.map(|region| region.name.as_str().into()).collect(),
+            regions: all.iter().enumerate().map(name).collect(),
             pages,
             before: vec![0.0; simulation.pages.counts.len()],
             draws,
@@ -105,6 +112,7 @@ impl Scan {
                     Sampler::AccessedBits => f64::from(self.draws.poisson(expected) > 0.0),
                     Sampler::Events(period) => self.draws.poisson(expected / period) * period,
                 },
+                frame: 1 + extent.times_freed(page - extent.start),
             });
         }
         self.before = now;

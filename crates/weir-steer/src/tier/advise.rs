@@ -3,9 +3,11 @@
 //! | file | content |
 //! |---|---|
 //! | `rebuild` | a workload that would have the profile |
+//! | `check` | how far the gains of a workload and of one rebuilt from its profile differ |
 //! | `document` | what is found |
 //! | `outcome` | in words and tables |
 
+mod check;
 mod document;
 mod outcome;
 mod rebuild;
@@ -19,14 +21,17 @@ use weir_model::units::Bytes;
 use weir_pages::{PagedWorkload, TierCurve, by_name};
 
 use super::curves;
-use super::profile::Profile;
+use super::profile::{Looked, Profile};
 use super::replay::{Replay, Replayed};
 use super::trial::{Ratio, bad};
+use check::Gains;
 use rebuild::{MLP, WRITES, unknown_share};
 
 /// Sizes of the fast tier, as shares of the workload's memory.
 const SIZES: [f64; 7] = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95];
 const FIRST: &str = "first-touch";
+/// Seeds of replays are so far from those of the workloads' own.
+const RETURN: u64 = 1000;
 
 /// What tiering would gain, from a profile.
 #[derive(Debug, Clone, clap::Args)]
@@ -59,11 +64,11 @@ pub struct Advise {
         default_value = "first-touch,tpp,interleave:4:1,interleave:2:1,interleave:1:1,payback"
     )]
     pub policies: Vec<String>,
-    /// Accesses that a thread has outstanding at once [default: 1.2..8].
+    /// Accesses that a thread has outstanding at once [default: 1..16].
     #[arg(long, value_name = "[REGION=]N", value_delimiter = ',')]
     pub mlp: Vec<OfRegion>,
     /// The share of time in which threads wait for memory, all of it in the fast tier.
-    #[arg(long, value_name = "SHARE", default_value = "0.2..0.8")]
+    #[arg(long, value_name = "SHARE", default_value = "0.1..0.9")]
     pub stalled: Span,
     /// The share of accesses that write [default: 0..0.5].
     #[arg(long, value_name = "[REGION=]SHARE", value_delimiter = ',')]
@@ -72,7 +77,7 @@ pub struct Advise {
     #[arg(long, value_name = "N", default_value = "4..32")]
     pub threads: Span,
     /// Workloads that would have the profile.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub variations: u32,
     /// Simulated time in seconds.
     #[arg(long, value_name = "S", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -96,8 +101,14 @@ fn middle(mut figures: Vec<f64>) -> [f64; 3] {
     [(at(last / 2) + at(last.div_ceil(2))) / 2.0, at(0), at(last)]
 }
 
-/// What gives the results of replays, in their order.
-pub type Replays<'a> = &'a dyn Fn(&[Replay]) -> Result<Vec<Replayed>, LabError>;
+/// What gives the results of replays and of profiles, in their order.
+#[derive(Clone, Copy)]
+pub struct Runs<'a> {
+    /// Of replays.
+    pub replay: &'a dyn Fn(&[Replay]) -> Result<Vec<Replayed>, LabError>,
+    /// Of profiles.
+    pub look: &'a dyn Fn(&[Looked]) -> Result<Vec<Profile>, LabError>,
+}
 
 impl Advise {
     fn check(&self) -> Result<&Profile, LabError> {
@@ -110,7 +121,7 @@ impl Advise {
             .iter()
             .map(|region| region.memory.get())
             .sum();
-        if profile.rates.is_empty() || profile.intervals.is_empty() || memory == 0 {
+        if profile.bands.is_empty() || profile.intervals.is_empty() || memory == 0 {
             return wrong(
                 "the profile has no memory by region; make it again with this version of `weir tier profile`",
             );
@@ -185,8 +196,7 @@ impl Advise {
         all
     }
 
-    /// Replays the profile's workloads under every policy, where `replay` gives what comes of each, and tries sizes of the fast
-    /// tier if `with_sizes`.
+    /// Replays the profile's workloads under every policy, and tries sizes of the fast tier if `with_sizes`.
     ///
     /// # Errors
     /// The profile or an option is not in order, or that of a replay.
@@ -195,7 +205,7 @@ impl Advise {
         curves: &[TierCurve; 2],
         seed: u64,
         with_sizes: bool,
-        replay: Replays<'_>,
+        runs: Runs<'_>,
     ) -> Result<Advised, LabError> {
         let profile = self.check()?;
         let unknown = self.unknown();
@@ -233,13 +243,32 @@ impl Advise {
                     .map(|policy| of(variation, policy, Some(fast_memory))),
             );
         }
-        let got = replay(&asks)?;
+        let got = (runs.replay)(&asks)?;
         let rows: Vec<&[Replayed]> = got.chunks(policies.len() + 1).collect();
         let first = policies
             .iter()
             .position(|policy| *policy == FIRST)
             .unwrap_or(0);
         let than = |a: f64, b: f64| (a / b.max(1e-12) - 1.0) * 100.0;
+        let known: Vec<Vec<f64>> = (rows.iter())
+            .map(|row| row[1..].iter().map(|of| of.maccesses_per_s).collect())
+            .collect();
+        let against = Gains {
+            first,
+            known: &known,
+        };
+        let spread = self.spread(
+            profile,
+            &unknown,
+            &workloads,
+            against,
+            runs,
+            &|n, workload, policy| Replay {
+                workload,
+                seed: seed.wrapping_add(RETURN + n as u64),
+                ..of(n, policies[policy], Some(fast_memory))
+            },
+        )?;
         let gains: Vec<PolicyGain> = (policies.iter().enumerate())
             .map(|(n, policy)| {
                 let speed = |row: &[Replayed], n: usize| row[n].maccesses_per_s;
@@ -253,8 +282,9 @@ impl Advise {
                 PolicyGain {
                     policy: (*policy).into(),
                     gain_pct,
-                    low_pct,
-                    high_pct,
+                    low_pct: low_pct - spread[n],
+                    high_pct: high_pct + spread[n],
+                    rebuilt_pct: spread[n],
                     loss_pct: -against(0)[0],
                     local_pct: rows[0][n + 1].local_pct,
                 }
@@ -290,7 +320,7 @@ impl Advise {
             asks.extend(sizes.iter().map(|size| of(0, policy, Some(share(*size)))));
         }
         let all = rows[0][0].maccesses_per_s;
-        advised.sizes = (asks.iter().zip(replay(&asks)?))
+        advised.sizes = (asks.iter().zip((runs.replay)(&asks)?))
             .map(|(ask, got)| {
                 let fast = ask.fast.unwrap_or(memory);
                 SizeLoss {
@@ -322,6 +352,10 @@ impl Study for Advise {
     fn run(&self, lab: &Lab<'_>) -> Result<Advised, LabError> {
         self.check()?;
         let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
-        self.advise(&curves, lab.seed(), true, &|asks| lab.ask_all(asks))
+        let runs = Runs {
+            replay: &|asks| lab.ask_all(asks),
+            look: &|asks| lab.ask_all(asks),
+        };
+        self.advise(&curves, lab.seed(), true, runs)
     }
 }

@@ -20,7 +20,7 @@ impl Advised {
     /// What to do, in words.
     pub fn verdict(&self) -> String {
         let Some(best) = self.best() else {
-            return "there is no policy beside first touch".into();
+            return "there is no policy other than first touch".into();
         };
         let PolicyGain {
             policy,
@@ -37,12 +37,6 @@ impl Advised {
         if most <= WORTH_PCT {
             return format!(
                 "do not tier this: first touch is within {most:.1} % of the best policy"
-            );
-        }
-        if *gain_pct <= 0.0 {
-            return format!(
-                "do not tier this: the best policy, {policy}, has {range}; in the worst case first touch is within \
-                 {most:.1} % of the best"
             );
         }
         let why = match self.unknown_pct > COARSE_PCT {
@@ -91,7 +85,8 @@ impl Outcome for Advised {
             ),
         });
         let text = format!(
-            "medians and extremes of {} workloads that would have the profile, over {} s",
+            "medians and extremes of {} workloads that would have the profile, over {} s; the interval is wider by what \
+             rebuilding them may get wrong",
             self.variations, self.seconds
         );
         all.push(note("gain", text));
@@ -111,6 +106,7 @@ impl Outcome for Advised {
                     col("gain_pct").head("gain").signed(),
                     col("low_pct").head("from").signed(),
                     col("high_pct").head("to").signed(),
+                    col("rebuilt_pct").head("by the profile"),
                     col("loss_pct").head("loss").signed(),
                     col("local_pct").head("local"),
                 ],

@@ -7,14 +7,12 @@ use weir_model::units::Bytes;
 use weir_pages::workload::{Band, Growth, Phase};
 use weir_pages::{PagedWorkload, Region, TierCurve};
 
-use crate::tier::profile::{Profile, ProfileRegion, RegionPart, TouchRate};
+use crate::tier::profile::{Profile, ProfileRegion, RegionBand, RegionPart, SATURATED, TouchRate};
 
 /// A line of memory.
 const LINE: f64 = 64.0;
 /// Shares of accesses that differ by less between parts of the time are no phases.
 const PHASE: f64 = 0.05;
-/// The share of the looks that found a page touched from which no rate is known.
-const SATURATED: f64 = 0.95;
 /// By how much more than the least that is known such pages may be touched.
 const MORE: f64 = 1000.0;
 
@@ -105,10 +103,10 @@ fn of(list: &[OfRegion], region: &str, usual: Span) -> Span {
     named.or_else(all).map_or(usual, |of| of.span)
 }
 
-/// Accesses outstanding at once, from a pointer chase to a scan.
+/// Accesses outstanding at once, from a pointer chase to a scan that has a core's fill buffers, of which there are 10 to 16.
 pub const MLP: Span = Span {
-    low: 1.2,
-    high: 8.0,
+    low: 1.0,
+    high: 16.0,
 };
 /// The share of accesses that write.
 pub const WRITES: Span = Span {
@@ -134,62 +132,27 @@ fn place(variation: u32, value: usize) -> f64 {
 /// A region of a profile.
 struct Seen<'a> {
     region: &'a ProfileRegion,
-    rows: Vec<&'a TouchRate>,
+    rows: Vec<&'a RegionBand>,
     parts: Vec<&'a RegionPart>,
 }
 
 impl Seen<'_> {
-    /// Memory and touches of a page in a second, of pages that are touched about equally often.
+    /// Memory and touches of a page in a second, the hottest first: a hot set drifts from there on. Of pages that nearly
+    /// every look found touched no rate is known: it is `more` times the least.
     fn bands(&self, profile: &Profile, more: f64) -> Vec<(f64, f64)> {
-        let rate = |row: &TouchRate| match profile.most_per_s {
-            // Of looks that find Poisson touches.
-            Some(most) => {
-                let found = (row.mean_per_s / most).min(1.0);
-                let known = -(1.0 - found.min(SATURATED)).ln() * most;
-                known * if found >= SATURATED { more } else { 1.0 }
-            }
-            None => row.mean_per_s,
+        let known =
+            (profile.most_per_s).map_or(f64::INFINITY, |most| -(1.0 - SATURATED).ln() * most);
+        let band = |row: &&RegionBand| {
+            let rate = row.per_s
+                * if row.per_s >= 0.999 * known {
+                    more
+                } else {
+                    1.0
+                };
+            (row.memory.get() as f64, rate)
         };
-        let touched = |row: &&&TouchRate| row.mean_per_s > 0.0;
-        let one = self.rows.iter().filter(touched).map(|row| row.mean_per_s);
-        let one = one.fold(f64::INFINITY, f64::min);
-        // Pages that were seen touched once, or never, are the same pages where the former are fewer: that some were
-        // seen is chance.
-        let memory =
-            |rows: &[&TouchRate]| rows.iter().map(|row| row.memory.get()).sum::<u64>() as f64;
-        let split = |below: f64| -> (Vec<&TouchRate>, Vec<&TouchRate>) {
-            self.rows.iter().partition(|row| row.mean_per_s < below)
-        };
-        let of_once = |rare: &[&TouchRate]| -> (f64, f64) {
-            let seen = rare.iter().filter(|row| row.mean_per_s > 0.0);
-            let seen: f64 = seen.map(|row| row.memory.get() as f64).sum();
-            (seen, memory(rare) - seen)
-        };
-        let (once, never) = of_once(&split(2.2 * one).0);
-        let few = once / never.max(1.0);
-        let is_chance = once < never;
-        // Poisson: as good as none of them are touched more often.
-        let most = if is_chance {
-            few + 4.0 * few.sqrt() + 1.5
-        } else {
-            2.2
-        };
-        let (rare, others) = split(most.max(2.2) * one);
-        let mut bands: Vec<(f64, f64)> = Vec::new();
-        let add = |row: &&TouchRate| (row.memory.get() as f64, rate(row));
-        match is_chance {
-            true => {
-                let touches: f64 = rare
-                    .iter()
-                    .map(|row| rate(row) * row.memory.get() as f64)
-                    .sum();
-                bands.push((memory(&rare), touches / memory(&rare)));
-            }
-            false => bands.extend(rare.iter().map(add)),
-        }
-        bands.extend(others.iter().map(add));
+        let mut bands: Vec<(f64, f64)> = self.rows.iter().map(band).collect();
         bands.retain(|(memory, _)| *memory > 0.0);
-        // A hot set drifts from the hottest band on.
         bands.sort_by(|a, b| b.1.total_cmp(&a.1));
         bands
     }
@@ -208,7 +171,7 @@ impl Seen<'_> {
         }
     }
 
-    /// How long its memory lives, from what appeared beside growth.
+    /// How long its memory lives, from what appeared and is no growth.
     fn lifetime_s(&self) -> Option<f64> {
         let (first, last) = (self.parts.first()?, self.parts.last()?);
         let appeared: f64 = self
@@ -242,7 +205,7 @@ pub fn rebuild(
 ) -> PagedWorkload {
     let seen: Vec<Seen<'_>> = (profile.regions.iter())
         .map(|region| Seen {
-            rows: (profile.rates.iter())
+            rows: (profile.bands.iter())
                 .filter(|row| row.region == region.region && row.kind == region.kind)
                 .collect(),
             parts: (profile.parts.iter())
@@ -309,16 +272,15 @@ pub fn rebuild(
                 .filter(|band| band.accesses > band.pages);
             let hot: f64 = hot.map(|band| band.pages).sum();
             if let Some(arrived) = seen.region.arrived_pct.filter(|_| hot > 0.0) {
-                // From the middle of the first half to that of the second.
-                region.drift_per_hour = arrived / 100.0 / hot * 7200.0 / profile.seconds;
+                region.drift_per_hour = arrived / 100.0 / hot * 3600.0 / profile.seconds;
             }
             region
         })
         .collect();
     let stalled = unknown.stalled.at(place(variation, 0)).clamp(0.01, 1.0);
-    let threads = match profile.most_per_s {
+    let (threads, stalled) = match profile.most_per_s {
         None => threads(all, &regions, stalled, curve),
-        Some(_) => unknown.threads.log(place(variation, 3)),
+        Some(_) => (unknown.threads.log(place(variation, 3)), stalled),
     };
     PagedWorkload {
         name: profile.of.clone(),
@@ -330,8 +292,9 @@ pub fn rebuild(
     }
 }
 
-/// The threads that access memory so often in a second, from the time that each access takes.
-fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> f64 {
+/// The threads that access memory so often in a second, from the time that each access takes, and the share of time that
+/// they wait with which whole threads do.
+fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> (f64, f64) {
     let outstanding: f64 = regions
         .iter()
         .map(|region| region.accesses / region.mlp)
@@ -344,7 +307,13 @@ fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> f
     let traffic = weir_model::units::GbPerSec(per_s * LINE * (1.0 + writes) / 1e9);
     let idle = curve.idle().get() * outstanding;
     let loaded = curve.latency(traffic, 1.0 / (1.0 + writes)).get() * outstanding;
-    per_s * (idle * (1.0 - stalled) / stalled + loaded) * 1e-9
+    let each = idle * (1.0 - stalled) / stalled + loaded;
+    let threads = (per_s * each * 1e-9).round().max(1.0);
+    let compute = threads * 1e9 / per_s.max(1e-9) - loaded;
+    (
+        threads,
+        (idle / (idle + compute.max(0.0)).max(1e-9)).clamp(0.01, 1.0),
+    )
 }
 
 /// Parts of the time in which regions have other shares of the accesses; none where they are about the same.

@@ -34,6 +34,9 @@ pub struct Profile {
     pub reaccess: Vec<Reaccess>,
     /// How much memory is touched how often.
     pub rates: Vec<TouchRate>,
+    /// How much memory has which rate of touches at a time, as far as samples tell: chance is taken off.
+    #[serde(default)]
+    pub bands: Vec<RegionBand>,
     /// Regions, and how their hot sets change.
     #[serde(default)]
     pub regions: Vec<ProfileRegion>,
@@ -63,6 +66,13 @@ pub struct Profile {
     /// The most touches of a page in a second that can be told apart; absent where nothing limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_per_s: Option<f64>,
+    /// The touches that are noted at least of a page found touched: the period of sampled accesses.
+    #[serde(default = "one")]
+    pub each: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// Memory of a type in an interval. Hot, warm and cold add up to what is allocated.
@@ -144,6 +154,19 @@ pub struct TouchRate {
     pub touches_pct: f64,
 }
 
+/// Memory of a region with about the same rate of touches at a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegionBand {
+    /// The region.
+    pub region: String,
+    /// What its pages hold.
+    pub kind: PageKind,
+    /// Touches of a page in a second.
+    pub per_s: f64,
+    /// Memory.
+    pub memory: Bytes,
+}
+
 /// A part of the address space in a part of the time. Addresses without memory are left out, and every part has the
 /// same memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,8 +191,9 @@ pub struct ProfileRegion {
     pub page: Bytes,
     /// Memory that was ever seen.
     pub memory: Bytes,
-    /// The share of its memory that was touched less than half as often as its average page in the first half of the
-    /// profile, and more than twice as often in the second; absent where pages were touched too rarely to tell.
+    /// The share of its memory that became hot over the profile: pages that were touched less than half as often as the
+    /// region's average page and are touched more than twice as often. A page that becomes hot twice counts twice. Absent
+    /// where pages were touched too rarely to tell, or the profile was too short.
     #[schemars(extend("x-unit" = "%"))]
     pub arrived_pct: Option<f64>,
 }

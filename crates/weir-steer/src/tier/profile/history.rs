@@ -18,8 +18,6 @@ use super::document::{
 pub const MOST_INTERVALS: u32 = 4096;
 /// The most parts of a heat map: of the address space, and of the time.
 const HEAT: (u64, usize) = (32, 60);
-/// Regions with less memory than this share of all are taken together.
-const SMALL_REGION: f64 = 0.01;
 /// The most parts of the time by which touches are told apart; two become one where there would be more.
 const PARTS: usize = 16;
 
@@ -44,6 +42,10 @@ impl Bits {
     fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
+
+    pub(super) fn count_in(&self, from: usize, to: usize) -> usize {
+        (from..to).filter(|n| self.has(*n)).count()
+    }
 }
 
 /// A page, or pages that are told apart from others only together.
@@ -53,9 +55,12 @@ pub(super) struct Page {
     pub(super) kind: PageKind,
     pub(super) region: Arc<str>,
     pub(super) there: Bits,
+    /// When it was freed and allocated again since the interval before.
+    pub(super) renewed: Bits,
     pub(super) touched: Bits,
     pub(super) touches: f64,
     pub(super) page: u64,
+    frame: u64,
     /// Touches by part of the time.
     pub(super) parts: Vec<f32>,
 }
@@ -110,11 +115,17 @@ impl History {
             kind: PageKind::Anon,
             region: Arc::clone(&seen.region),
             there: Bits::default(),
+            renewed: Bits::default(),
             touched: Bits::default(),
             touches: 0.0,
             page: seen.page.get(),
+            frame: seen.frame,
             parts: Vec::new(),
         });
+        if page.frame != seen.frame && page.frame * seen.frame != 0 {
+            page.renewed.set(self.ended);
+        }
+        page.frame = seen.frame;
         page.page = seen.page.get();
         page.bytes = page.bytes.max(seen.bytes.get());
         page.kind = match seen.file {
@@ -175,6 +186,7 @@ impl History {
             within: sums.within(),
             reaccess: sums.reaccess(self.interval_s),
             rates: self.rates(),
+            bands: self.bands(of.most_per_s),
             regions: self.regions(),
             parts: self.parts(),
             heat: self.heat(),
@@ -188,20 +200,11 @@ impl History {
             granule: of.granule,
             granules: self.pages.len() as u64,
             most_per_s: of.most_per_s,
-        }
-    }
-
-    /// Whether a page's region has too little memory to be told apart.
-    pub(super) fn small(&self) -> impl Fn(&Page) -> bool {
-        let all: u64 = self.pages.values().map(|page| page.bytes).sum();
-        let mut regions: BTreeMap<(Arc<str>, u8), u64> = BTreeMap::new();
-        for page in self.pages.values() {
-            *(regions.entry((Arc::clone(&page.region), page.kind as u8))).or_default() +=
-                page.bytes;
-        }
-        move |page: &Page| {
-            let bytes = regions.get(&(Arc::clone(&page.region), page.kind as u8));
-            (bytes.copied().unwrap_or(0) as f64) < SMALL_REGION * all as f64
+            each: if self.least.is_finite() {
+                self.least
+            } else {
+                1.0
+            },
         }
     }
 

@@ -6,7 +6,8 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_pages::policy::Thresholds;
 use weir_pages::{
-    Costs, Host, Memory, Options, Sampler, Scan, Simulation, TierCurve, VERSION, by_name,
+    Costs, Host, Memory, Options, PagedWorkload, Sampler, Scan, Simulation, TierCurve, VERSION,
+    by_name,
 };
 
 use super::{History, Profile, ProfileOf, ProfileSource, ProfileTimes, Times};
@@ -64,16 +65,23 @@ pub struct ProfileModel {
 
 /// A profile of a simulation, as it is asked for.
 #[derive(Debug, Clone, Serialize)]
-struct Profiled {
-    workload: String,
-    size: Bytes,
-    sampler: SamplerName,
+pub struct Looked {
+    /// The workload.
+    pub workload: PagedWorkload,
+    /// What looks at its pages.
+    pub sampler: SamplerName,
     /// Of accesses for events, of seconds for bits.
-    every: f64,
-    times: Times,
-    curve: TierCurve,
+    pub every: f64,
+    /// Pages that are looked at.
+    pub pages: u64,
+    /// Lengths.
+    pub times: Times,
+    /// The tier of its memory.
+    pub curve: TierCurve,
+    /// Of random choices.
+    pub seed: u64,
     /// As in [`crate::tier::Trial`].
-    version: u32,
+    pub version: u32,
 }
 
 impl Study for ProfileModel {
@@ -82,7 +90,10 @@ impl Study for ProfileModel {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
         let workload = self.workload.as_deref().unwrap_or("cache1");
-        preset(workload, self.size)?;
+        let workload = PagedWorkload {
+            name: format!("{workload} of {}", self.size),
+            ..preset(workload, self.size)?
+        };
         let times = self.times.check(USUAL_S, STEP_S)?;
         // A look is at the end of a step of the simulation.
         let steps = |what: &str, seconds: f64| {
@@ -112,24 +123,85 @@ impl Study for ProfileModel {
             }
         };
         let [curve, _] = curves(lab, &[self.tier.clone(), self.tier.clone()])?;
-        let profiled = Profiled {
-            workload: workload.to_owned(),
-            size: self.size,
+        let looked = Looked {
+            workload,
             sampler,
             every,
+            pages: PAGES,
             times: Times {
                 interval_s,
                 ..times
             },
             curve,
+            seed: lab.seed(),
             version: VERSION,
         };
-        let mut all = lab.ask_all(&[profiled])?;
+        let mut all = lab.ask_all(&[looked])?;
         all.pop().ok_or(LabError::Stopped)
     }
 }
 
-impl Profiled {
+impl Looked {
+    /// Runs it. `go_on` is asked before each interval.
+    ///
+    /// # Errors
+    /// The workload is not in order, or it was stopped.
+    pub fn run(&self, go_on: impl Fn() -> bool) -> Result<Profile, LabError> {
+        let capacity = Bytes((self.workload.peak().get() as f64 * SPARE) as u64);
+        let memory = |capacity| Memory {
+            capacity,
+            curve: self.curve.clone(),
+        };
+        let host = Host {
+            fast: memory(capacity.max(Bytes::mib(16))),
+            // Every node has some memory; none of the workload is on this one.
+            slow: memory(Bytes::mib(16)),
+            swap: true,
+            costs: Costs::default(),
+            thresholds: Thresholds::default(),
+        };
+        let options = Options {
+            seconds: self.times.intervals as f64 * self.times.interval_s,
+            interval_s: STEP_S,
+            seed: self.seed,
+        };
+        let policy = by_name("first-touch").map_err(bad)?;
+        let mut simulation =
+            Simulation::new(&self.workload, &host, policy, options).map_err(bad)?;
+        let mut scan = Scan::new(&simulation, self.sampler(), self.pages, self.seed);
+        let mut history = History::new(self.times.interval_s);
+        let steps = |seconds: f64| ((seconds / STEP_S).round() as usize).max(1);
+        let interval = steps(self.times.interval_s);
+        let look = match self.sampler {
+            SamplerName::Bits => steps(self.every),
+            SamplerName::Events => interval,
+        };
+        for n in 1..=simulation.length() {
+            if !go_on() {
+                return Err(LabError::Stopped);
+            }
+            simulation.step();
+            // An interval that is no multiple of the looks ends with one of its own.
+            if n % interval % look == 0 {
+                scan.look(&simulation)
+                    .iter()
+                    .for_each(|seen| history.add(seen));
+            }
+            if n % interval == 0 {
+                history.next_interval();
+            }
+        }
+        Ok(history.profile(ProfileOf {
+            source: ProfileSource::Model,
+            of: self.workload.name.clone(),
+            how: self.how(scan.pages()),
+            hot_s: self.times.hot_s,
+            warm_s: self.times.warm_s,
+            granule: Bytes::kib(4),
+            most_per_s: (self.sampler == SamplerName::Bits).then(|| 1.0 / self.every),
+        }))
+    }
+
     fn sampler(&self) -> Sampler {
         match self.sampler {
             SamplerName::Bits => Sampler::AccessedBits,
@@ -154,63 +226,11 @@ impl Profiled {
     }
 }
 
-impl Ask for Profiled {
+impl Ask for Looked {
     type Got = Profile;
     const KIND: &'static str = "a profile of pages";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
-        let workload = preset(&self.workload, self.size)?;
-        let capacity = Bytes((workload.peak().get() as f64 * SPARE) as u64);
-        let memory = |capacity| Memory {
-            capacity,
-            curve: self.curve.clone(),
-        };
-        let host = Host {
-            fast: memory(capacity),
-            // Every node has some memory; none of the workload is on this one.
-            slow: memory(Bytes::mib(16)),
-            swap: true,
-            costs: Costs::default(),
-            thresholds: Thresholds::default(),
-        };
-        let options = Options {
-            seconds: self.times.intervals as f64 * self.times.interval_s,
-            interval_s: STEP_S,
-            seed: lab.seed(),
-        };
-        let policy = by_name("first-touch").map_err(bad)?;
-        let mut simulation = Simulation::new(&workload, &host, policy, options).map_err(bad)?;
-        let mut scan = Scan::new(&simulation, self.sampler(), PAGES, lab.seed());
-        let mut history = History::new(self.times.interval_s);
-        let steps = |seconds: f64| (seconds / STEP_S).round() as usize;
-        let interval = steps(self.times.interval_s);
-        let look = match self.sampler {
-            SamplerName::Bits => steps(self.every),
-            SamplerName::Events => interval,
-        };
-        for n in 1..=simulation.length() {
-            if lab.stopped() {
-                return Err(LabError::Stopped);
-            }
-            simulation.step();
-            // An interval that is no multiple of the looks ends with one of its own.
-            if n % interval % look == 0 {
-                scan.look(&simulation)
-                    .iter()
-                    .for_each(|seen| history.add(seen));
-            }
-            if n % interval == 0 {
-                history.next_interval();
-            }
-        }
-        Ok(history.profile(ProfileOf {
-            source: ProfileSource::Model,
-            of: format!("{} of {}", self.workload, self.size),
-            how: self.how(scan.pages()),
-            hot_s: self.times.hot_s,
-            warm_s: self.times.warm_s,
-            granule: Bytes::kib(4),
-            most_per_s: (self.sampler == SamplerName::Bits).then(|| 1.0 / self.every),
-        }))
+        self.run(|| !lab.stopped())
     }
 }

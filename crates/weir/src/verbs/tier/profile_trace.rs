@@ -84,6 +84,7 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
             file: access.file,
             region: region.clone(),
             touches: 1.0,
+            frame: 0,
         });
     })?;
     history.next_interval_of_all();
