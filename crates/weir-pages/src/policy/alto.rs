@@ -1,5 +1,6 @@
 //! Alto (SupMario, arXiv 2409.14317, section 6.4; SoarAlto, OSDI 2025): promotion as fast as misses hurt.
 
+use weir_model::tiering::promotion::alto_part;
 use weir_model::units::Nanos;
 
 use super::{Decision, Fault, HotCounters, Marks, Move, Placing, Policy, Scan, Seen};
@@ -25,7 +26,6 @@ pub struct Alto {
 
 /// Candidates that are rationed together (section 6.4).
 const GROUP: u32 = 10;
-const STEPS: f64 = 5.0;
 /// Counters are read once in a second.
 const EVERY_S: f64 = 1.0;
 
@@ -44,12 +44,10 @@ impl Alto {
         }
     }
 
-    /// How many of ten candidates pass at an amortised latency: equal steps between the thresholds. The paper gives the
-    /// number of steps and no table.
+    /// How many of ten candidates pass at an amortised latency.
     pub fn allowed(&self, amortised: Nanos) -> u32 {
         let along = (amortised.get() - self.low.get()) / (self.high.get() - self.low.get());
-        let step = (along * STEPS).ceil().clamp(0.0, STEPS);
-        (step / STEPS * f64::from(GROUP)) as u32
+        (alto_part(along) * f64::from(GROUP)) as u32
     }
 }
 
