@@ -225,6 +225,20 @@ mod tests {
         let found = DemotedGroup::of(&root, &scope).unwrap();
         // A folder is no kernel, and takes no writes.
         assert!(found.demote(&root, Bytes(4096)).is_err());
+        // Where demotion is off the kernel is not even asked.
+        std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
+        let mut demotion = Demotion::find(&root, &[(scope, GbPerSec(1.0))], 0.1).unwrap();
+        let off = folder.path().join("sys/kernel/mm/numa");
+        std::fs::create_dir_all(&off).unwrap();
+        for (on, asked, why) in [
+            ("false\n", 0, "demotion is off"),
+            ("true\n", 4096, "memory.reclaim"),
+        ] {
+            std::fs::write(off.join("demotion_enabled"), on).unwrap();
+            let (bytes, wrong) = demotion.ask(&root, Nanos(4096.0));
+            assert_eq!(bytes, Bytes(asked));
+            assert!(wrong[0].reason.contains(why), "{wrong:?}");
+        }
     }
 
     proptest! {

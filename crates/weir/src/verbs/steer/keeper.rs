@@ -202,3 +202,37 @@ impl Witness for Keeper<'_> {
 pub fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_model::tiering::{KernelTiering, TieringCounts, TieringRecord};
+    use weir_model::units::Bytes;
+
+    use super::super::view::tests::window;
+    use super::*;
+
+    #[test]
+    fn another_part_of_the_limit_of_promotion_is_a_new_decision() {
+        let mut news = ChangeDetector::default();
+        let mut is_new = |part: Option<f64>| {
+            let mut window = window(Vec::new(), 1.0);
+            window.tiering = part.map(|part_pct| TieringRecord {
+                lasted_s: 1.0,
+                counts: TieringCounts::default(),
+                promoted_gbps: None,
+                asked: Bytes(0),
+                part_pct,
+                why: "because".into(),
+                amortised_cycles: None,
+                requested: KernelTiering::default(),
+                in_force: KernelTiering::default(),
+            });
+            news.is_new(&window)
+        };
+        let parts = [None, Some(100.0), None, Some(100.0), Some(40.0), None];
+        assert_eq!(
+            parts.map(&mut is_new),
+            [true, true, false, false, true, false]
+        );
+    }
+}
