@@ -7,7 +7,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::scope::Scope;
 use weir_model::tiering::TieringCounts;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use crate::root::{Reading, Root};
 pub use crate::steer::actuators::damon::{Scheme, counts as scheme_counts};
@@ -113,6 +113,61 @@ impl DemotedGroup {
     }
 }
 
+/// Control groups whose cold pages are demoted, each at a rate, unless its tasks wait for memory.
+#[derive(Debug)]
+pub struct Demotion {
+    groups: Vec<(DemotedGroup, GbPerSec, Option<Nanos>)>,
+    most: f64,
+}
+
+impl Demotion {
+    /// Groups of scopes with their rates. Nothing is demoted of a group whose tasks waited for memory for more than
+    /// `most` percent of a window (TMO, ASPLOS 2022, section 3.3).
+    ///
+    /// # Errors
+    /// There is no such group, it cannot be reclaimed from, or its pressure is not counted.
+    pub fn find(root: &Root, of: &[(Scope, GbPerSec)], most: f64) -> Result<Self, Unavailable> {
+        let one = |(scope, rate): &(Scope, GbPerSec)| {
+            let group = DemotedGroup::of(root, scope)?;
+            // Without it nothing would ever be demoted.
+            let waited = pressure(root, Some(&group))?;
+            Ok((group, *rate, Some(waited)))
+        };
+        let groups = of.iter().map(one).collect::<Result<_, _>>()?;
+        Ok(Self { groups, most })
+    }
+
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Asks the kernel for a window's part of each rate, if the window before was without pressure, and as long as
+    /// demotion is on. Returns how much was asked for, and what went wrong.
+    pub fn ask(&mut self, root: &Root, window: Nanos) -> (Bytes, Vec<Unavailable>) {
+        let (mut asked, mut wrong) = (0, Vec::new());
+        if !self.is_empty() && in_force(root).demotion != Some(true) {
+            let why = "demotion is off now, so that nothing is demoted: it would go to swap";
+            return (Bytes(0), vec![Unavailable::because(why)]);
+        }
+        for (group, rate, waited) in &mut self.groups {
+            let now = pressure(root, Some(group)).ok();
+            let since = now
+                .zip(*waited)
+                .map(|(now, before)| now.get() - before.get());
+            *waited = now;
+            // A group of which nothing is known is not pressed.
+            if since.is_none_or(|since| 100.0 * since / window.get() > self.most) {
+                continue;
+            }
+            let bytes = Bytes((rate.get() * window.get()) as u64);
+            asked += bytes.get();
+            wrong.extend(group.demote(root, bytes).err());
+        }
+        (Bytes(asked), wrong)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -170,6 +225,20 @@ mod tests {
         let found = DemotedGroup::of(&root, &scope).unwrap();
         // A folder is no kernel, and takes no writes.
         assert!(found.demote(&root, Bytes(4096)).is_err());
+        // Where demotion is off the kernel is not even asked.
+        std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
+        let mut demotion = Demotion::find(&root, &[(scope, GbPerSec(1.0))], 0.1).unwrap();
+        let off = folder.path().join("sys/kernel/mm/numa");
+        std::fs::create_dir_all(&off).unwrap();
+        for (on, asked, why) in [
+            ("false\n", 0, "demotion is off"),
+            ("true\n", 4096, "memory.reclaim"),
+        ] {
+            std::fs::write(off.join("demotion_enabled"), on).unwrap();
+            let (bytes, wrong) = demotion.ask(&root, Nanos(4096.0));
+            assert_eq!(bytes, Bytes(asked));
+            assert!(wrong[0].reason.contains(why), "{wrong:?}");
+        }
     }
 
     proptest! {

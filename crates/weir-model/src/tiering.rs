@@ -1,9 +1,11 @@
 //! The kernel's own tiering of pages: its settings, and what it counts.
 
+pub mod promotion;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::GbPerSec;
+use crate::units::{Bytes, GbPerSec};
 
 crate::named! {
     /// What NUMA balancing does (`kernel.numa_balancing`).
@@ -149,7 +151,50 @@ impl std::ops::AddAssign for MovedPages {
     }
 }
 
+/// What the kernel's tiering did since the record before, under settings that a daemon keeps in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TieringRecord {
+    /// Its length, in seconds.
+    pub lasted_s: f64,
+    /// What the kernel counted in it.
+    pub counts: TieringCounts,
+    /// What was promoted in a second, if the kernel counts it.
+    pub promoted_gbps: Option<GbPerSec>,
+    /// What the kernel was asked to demote, in bytes.
+    pub asked: Bytes,
+    /// The part of the configured limit that promotion gets from now on, in percent.
+    pub part_pct: f64,
+    /// Why it is that part.
+    pub why: String,
+    /// Cycles with a demand read outstanding, for each demand read, if Alto counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amortised_cycles: Option<f64>,
+    /// The settings that are requested from now on.
+    pub requested: KernelTiering,
+    /// The settings in force, as read back.
+    pub in_force: KernelTiering,
+}
+
 impl TieringCounts {
+    /// Both counts together. A count that is missing on one side is that of the other.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            promoted: sum(self.promoted, other.promoted),
+            candidates: sum(self.candidates, other.candidates),
+            demoted: sum(self.demoted, other.demoted),
+            hint_faults: sum(self.hint_faults, other.hint_faults),
+            unmapped: sum(self.unmapped, other.unmapped),
+            migrated: sum(self.migrated, other.migrated),
+            failed: sum(self.failed, other.failed),
+            swapped: sum(self.swapped, other.swapped),
+        }
+    }
+
     /// What was counted since `before`. A count that went back, or is missing on one side, is missing.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {

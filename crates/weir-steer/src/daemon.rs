@@ -23,6 +23,9 @@ pub trait Witness {
         let _ = change;
     }
 
+    /// The loop has ended, and everything is restored next.
+    fn ends(&mut self) {}
+
     /// Whether another window should run.
     fn go_on(&mut self) -> bool;
 }
@@ -68,6 +71,7 @@ pub fn steer(
             }
         }
     }
+    witness.ends();
     Ended {
         windows,
         failure,

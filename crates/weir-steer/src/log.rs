@@ -33,10 +33,13 @@ pub struct LogLine {
 #[derive(Debug, Clone, Default)]
 pub struct ChangeDetector {
     last: Option<(String, u32, Vec<ActionRecord>)>,
+    /// The part of its limit that promotion had last, and why.
+    promotion: Option<(f64, String)>,
 }
 
 impl ChangeDetector {
-    /// Whether this window has another rule, another level, or other actions than the one before.
+    /// Whether this window has another rule, another level, or other actions than the one before, or another part of
+    /// the limit of promotion.
     pub fn is_new(&mut self, window: &WindowRecord) -> bool {
         let rule = &window.why.rule;
         let same = (self.last.as_ref()).is_some_and(|(last, level, actions)| {
@@ -45,7 +48,12 @@ impl ChangeDetector {
         if !same {
             self.last = Some((rule.clone(), window.level, window.actions.clone()));
         }
-        !same
+        let promotion = (window.tiering.as_ref()).map(|of| (of.part_pct, of.why.clone()));
+        let promotes_as_before = promotion.is_none() || promotion == self.promotion;
+        if !promotes_as_before {
+            self.promotion = promotion;
+        }
+        !same || !promotes_as_before
     }
 }
 
@@ -125,6 +133,10 @@ impl LogLine {
                     "Threshold: {what} {time:.0}; too long is more than {target:.0}."
                 );
             }
+        }
+        if let Some(of) = &self.window.tiering {
+            let part = of.part_pct;
+            let _ = writeln!(text, "Promotion gets {part:.0} % of its limit: {}.", of.why);
         }
         for unseen in &self.window.unseen {
             let _ = writeln!(text, "Not counted: {unseen}.");

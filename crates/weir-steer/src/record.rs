@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::sampled::Sampled;
+use weir_model::tiering::TieringRecord;
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::control_loop::Step;
@@ -44,6 +45,9 @@ pub struct WindowRecord {
     /// What of the window was simulated, if only parts of it were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledRecord>,
+    /// The kernel's tiering since the record before, once a second, if `[tier]` sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiering: Option<TieringRecord>,
 }
 
 /// The parts of a window that were simulated.
@@ -121,6 +125,7 @@ impl WindowRecord {
             actions: Vec::new(),
             tenants: Vec::new(),
             unseen: Vec::new(),
+            tiering: None,
             sampled: (readings.sampled.as_ref()).map(|sampled| sampled_record(sampled, tiers)),
         };
         record.look(readings, tiers);

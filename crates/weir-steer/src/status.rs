@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::tiering::{TieringCounts, TieringRecord};
 
 use crate::record::{TierNames, WindowRecord};
 use crate::steered::TenantOf;
@@ -47,6 +48,9 @@ pub struct StatusDocument {
     /// Capabilities that this machine lacks, and the effect of each loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// The kernel's tiering, if `[tier]` of the configuration sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiering: Option<TieringStatus>,
     /// Problems outside of steering, which continues: a full disk, a port that was taken.
     pub troubles: VecDeque<String>,
     /// The decision log.
@@ -59,6 +63,15 @@ pub struct StatusDocument {
     pub recent: VecDeque<WindowRecord>,
 }
 
+/// The kernel's tiering since the controller began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TieringStatus {
+    /// What the kernel counted since then.
+    pub total: TieringCounts,
+    /// The last second.
+    pub last: TieringRecord,
+}
+
 impl StatusDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/steer-status/1";
@@ -69,6 +82,11 @@ impl StatusDocument {
         self.decisions += u64::from(is_new);
         let refused = window.actions.iter().filter(|a| !a.refused.is_empty());
         self.refusals += refused.count() as u64;
+        if let Some(last) = window.tiering.clone() {
+            let before = self.tiering.take();
+            let total = before.map_or(last.counts, |before| before.total.and(&last.counts));
+            self.tiering = Some(TieringStatus { total, last });
+        }
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }

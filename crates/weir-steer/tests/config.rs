@@ -2,8 +2,10 @@
 //! gives only a list of mistakes.
 
 use proptest::prelude::*;
+use weir_model::tiering::Balancing;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
-use weir_steer::config::{Config, Known, NotKnown};
+
+use weir_steer::config::{Config, Known, NotKnown, TierConfig, TierController};
 use weir_steer::knee::Knee;
 use weir_steer::registry::Policy;
 use weir_steer::{Grain, Share};
@@ -71,6 +73,15 @@ fn the_example_in_the_documentation_is_right() {
     // A service needs more than the two lines that are commented out.
     let text = text.replace("# [metrics]", "[metrics]");
     let config = Config::read("steer.toml", &text.replace("# listen", "listen")).unwrap();
+    assert_eq!(config.tier, None);
+    let tier: String = (text.lines().skip_while(|line| *line != "# [tier]"))
+        .take_while(|line| !line.is_empty())
+        .map(|line| format!("{}\n", line.trim_start_matches("# ")))
+        .collect();
+    let tier = Config::read("steer.toml", &format!("kind = \"steer\"\n{tier}")).unwrap();
+    let (tier, usual) = (tier.tier.unwrap(), TierConfig::default());
+    assert_eq!((tier.controller, tier.alto), (usual.controller, usual.alto));
+    assert_eq!((tier.pressure, tier.demote.len()), (usual.pressure, 1));
     let usual = Config::default();
     assert_eq!(config.bounds, usual.bounds, "its values are the usual ones");
     assert_eq!((config.window, config.period), (usual.window, usual.period));
@@ -183,6 +194,51 @@ fn every_mistake_is_told_with_its_line_and_key() {
             3,
             "between 64 KiB and 16 GiB",
         ),
+        (
+            "kind = \"steer\"\n[tier]\ndemotion = true\n",
+            3,
+            "`tier.demotion` must be",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\nbalancing = \"tierring\"\n",
+            3,
+            "did you mean `tiering`?",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\npromote_limit = \"0 GB/s\"\n",
+            3,
+            "`tier.promote_limit` must be between",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\ncontroller = \"alto\"\n",
+            3,
+            "add `promote_limit",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\nalto_low = 120\n",
+            3,
+            "must be less than `alto_high` (100)",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\nweights = { dram = 300 }\n",
+            3,
+            "`tier.weights.dram` must be",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\ndemote = [{ scope = \"cgroup:/a\", rate = \"1 GB/s\" }]\n",
+            3,
+            "add `demotion = \"on\"`",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\ndemotion = \"on\"\n[[tier.demote]]\nscope = \"cgroup:/a\"\n",
+            4,
+            "missing key `tier.demote.rate`",
+        ),
+        (
+            "kind = \"steer\"\n[tier]\npromote_limits = \"1 GB/s\"\n",
+            3,
+            "did you mean `promote_limit`?",
+        ),
         ("kind = \"steer\"\n[control\n", 2, "not valid TOML"),
     ] {
         let mistakes = Config::read("steer.toml", text).unwrap_err();
@@ -191,6 +247,31 @@ fn every_mistake_is_told_with_its_line_and_key() {
         let found = mistakes.shown.iter().any(|m| m.line == line);
         assert!(found, "line {line} of {text:?}:\n{all}");
     }
+}
+
+#[test]
+fn the_table_of_tiering_is_read_as_it_stands() {
+    let text = "kind = \"steer\"\n[tier]\ncontroller = \"alto\"\ndemotion = \"on\"\nbalancing = \"tiering\"\n\
+                promote_limit = \"0.1 GB/s\"\nweights = { dram = 3, cxl0 = 1 }\nalto_high = 95\npressure_pct = 1\n\
+                [[tier.demote]]\nscope = \"cgroup:/batch.slice\"\nrate = \"50 MB/s\"\n";
+    let tier = Config::read("steer.toml", text).unwrap().tier.unwrap();
+    assert_eq!(tier.controller, TierController::Alto);
+    assert_eq!(tier.settings.demotion, Some(true));
+    assert_eq!(tier.settings.balancing, Some(Balancing::Tiering));
+    assert_eq!(tier.settings.promote_limit, Some(GbPerSec(0.1)));
+    let weights: Vec<String> = (tier.weights.iter())
+        .map(|(tier, weight)| format!("{tier}={weight}"))
+        .collect();
+    assert_eq!(weights, ["dram=3", "cxl0=1"]);
+    assert_eq!((tier.alto.low, tier.alto.high), (40.0, 95.0));
+    assert_eq!(tier.pressure, 1.0);
+    let [(scope, rate)] = &tier.demote[..] else {
+        panic!("{:?}", tier.demote);
+    };
+    assert_eq!(scope.to_string(), "cgroup:/batch.slice");
+    assert_eq!(*rate, GbPerSec(0.05));
+    let none = Config::read("steer.toml", "kind = \"steer\"\n").unwrap();
+    assert_eq!(none.tier, None);
 }
 
 #[test]

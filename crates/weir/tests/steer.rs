@@ -299,6 +299,31 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
     }
 }
 
+/// A machine whose processor counts demand reads goes on from here; the guests have none.
+#[test]
+fn tiering_that_this_machine_lacks_is_missing_before_anything_is_changed() {
+    if Path::new("/sys/bus/event_source/devices/cpu").exists() {
+        return;
+    }
+    let place = Place::new();
+    let (socket, journal) = (place.path("steer.sock"), place.path("journal"));
+    let config = place.file(
+        "steer.toml",
+        format!(
+            "kind = \"steer\"\n[tenants]\nprotect = [\"cgroup:/a\"]\nrestrain = [\"cgroup:/b\"]\n\
+             [tier]\ncontroller = \"alto\"\npromote_limit = \"1 GB/s\"\n\
+             [status]\nsocket = {socket:?}\n[journal]\nfolder = {journal:?}\n"
+        ),
+    );
+    for verb in ["run", "dry-run"] {
+        let asked = ["steer", verb, "--controller", "none", "--config"];
+        let done = place.run(asked.into_iter().chain(config.to_str()).collect::<Vec<_>>());
+        assert_eq!(done.code(), 3, "{}", done.err());
+        assert!(done.err().contains("[tier]"), "{}", done.err());
+        assert!(!journal.exists() && !socket.exists());
+    }
+}
+
 /// What is told at a socket that tells of at least one window; nothing if the process ends instead.
 fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
     let patience = Instant::now() + Duration::from_secs(60);

@@ -19,6 +19,7 @@
 //! | [`host`] | this host as a machine whose tenants are scopes |
 //! | `capabilities` | what a host lacks for steering, and the effect of each loss |
 //! | [`settings`] | settings that a measurement changes |
+//! | [`tier`] | the kernel's tiering under a daemon |
 //! | [`watchdog`] | removes all limits if the loop stops |
 //!
 //! Nothing outside of the given scopes is changed, except the controllers of the groups above them
@@ -53,6 +54,7 @@ pub mod scope;
 pub mod sensors;
 pub mod settings;
 pub mod tenant;
+pub mod tier;
 pub mod watchdog;
 
 pub use actuators::Actuator;
@@ -69,4 +71,5 @@ pub use sensors::busy::Ran;
 pub use sensors::residency::Residency;
 pub use settings::{RUN_JOURNAL, SystemSettings};
 pub use tenant::Tenant;
+pub use tier::{AmortisedSource, SteeredWindow, TierLoop, TierSettings};
 pub use watchdog::Watchdog;

@@ -76,6 +76,12 @@ impl SystemSettings {
         tenants.0.map(|writes| Self { root, writes })
     }
 
+    /// A way to restore everything from another thread.
+    #[cfg(test)]
+    pub(super) fn releaser(&self) -> Release {
+        Release(Some(Arc::clone(&self.writes)))
+    }
+
     /// Sets the weight of each of some nodes, from 1 to 255, and returns the weights in force.
     ///
     /// # Errors

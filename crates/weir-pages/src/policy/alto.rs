@@ -1,5 +1,6 @@
 //! Alto (SupMario, arXiv 2409.14317, section 6.4; SoarAlto, OSDI 2025): promotion as fast as misses hurt.
 
+use weir_model::tiering::promotion::{ALTO_STEPS, alto_part};
 use weir_model::units::{Cycles, Gigahertz, Nanos};
 
 use super::{Decision, Fault, HotCounters, Marks, Move, Placing, Policy, Scan, Seen};
@@ -53,14 +54,11 @@ impl Thresholds {
         Self { low, high, clock }
     }
 
-    /// How many of ten candidates pass at an amortised latency: equal steps between the thresholds. The paper gives the
-    /// number of steps and no table.
+    /// How many of ten candidates pass at an amortised latency.
     pub fn allowed(&self, amortised: Nanos) -> u32 {
         let [low, high] = [self.low, self.high].map(|cycles| self.clock.time(cycles).get());
         let along = (amortised.get() - low) / (high - low);
-        let steps = f64::from(Alto::STEPS);
-        let step = (along * steps).ceil().clamp(0.0, steps);
-        (step / steps * f64::from(Alto::GROUP)) as u32
+        (alto_part(along) * f64::from(Alto::GROUP)) as u32
     }
 }
 
@@ -74,7 +72,7 @@ impl Alto {
     /// Candidates that are rationed together (section 6.4).
     pub const GROUP: u32 = 10;
     /// Steps between the thresholds (section 6.4).
-    pub const STEPS: u32 = 5;
+    pub const STEPS: u32 = ALTO_STEPS;
     /// Counters are read once in so many seconds (section 6.4).
     pub const EVERY_S: f64 = 1.0;
 

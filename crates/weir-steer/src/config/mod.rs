@@ -1,6 +1,7 @@
 //! The steering file: `kind = "steer"`.
 
 mod read;
+mod tier;
 mod write;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,6 +16,8 @@ use crate::knee::Knee;
 use crate::limit::Share;
 use crate::registry::{ISOLATED, Policy};
 use crate::scope::Scope;
+
+pub use tier::{TierConfig, TierController};
 
 /// The tenants, the controller, and where the state is reported.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +45,8 @@ pub struct Config {
     pub automatic: Option<Automatic>,
     /// What is known of the machine.
     pub known: Known,
+    /// The kernel's own tiering, if it is set.
+    pub tier: Option<TierConfig>,
     /// The decision log.
     pub log: Option<LogConfig>,
     /// The status socket.
@@ -249,6 +254,7 @@ impl Default for Config {
             own_groups: false,
             automatic: None,
             known: Known::default(),
+            tier: None,
             log: None,
             socket: PathBuf::from("/run/weir/steer.sock"),
             metrics: None,

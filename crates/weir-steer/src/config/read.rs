@@ -8,14 +8,14 @@ use weir_model::diagnostic::Mistakes;
 use weir_model::toml::{self, Field, Table};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::{Automatic, Config, Known, LogConfig, Probing, contradiction};
+use super::{Automatic, Config, Known, LogConfig, Probing, contradiction, tier};
 use crate::knee::Knee;
 use crate::limit::{Grain, Share};
 use crate::registry::Policy;
 use crate::scope::Scope;
 
 /// What the files are, in messages.
-const WHAT: &str = "a steering file";
+pub(super) const WHAT: &str = "a steering file";
 /// Scopes that a list may have.
 const MOST_SCOPES: usize = 1024;
 /// Mixes of reads and writes that may be known of a machine.
@@ -31,6 +31,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Config, Mistakes> {
         control(&root.section("control"), &mut config);
         tenants(&root.section("tenants"), &mut config);
         config.known = machine(&root.section("machine"));
+        let of_tier = tier::read(&root.section("tier"));
+        config.tier = root.has("tier").then_some(of_tier);
         log(&root.section("log"), &mut config);
         let status = root.section("status");
         set(&mut config.socket, path(&status, "socket"));
@@ -62,7 +64,7 @@ pub(super) fn read_machine(file: &str, text: &str) -> Result<Known, Mistakes> {
 }
 
 /// Puts a value that the file has in place of the usual one.
-fn set<T>(usual: &mut T, read: Option<T>) {
+pub(super) fn set<T>(usual: &mut T, read: Option<T>) {
     if let Some(read) = read {
         *usual = read;
     }

@@ -1,6 +1,7 @@
 //! Advice on workloads drawn at random and on presets, against what a simulation of them gives.
 
 use weir_model::units::Bytes;
+use weir_pages::policy::Thresholds;
 use weir_pages::{PagedWorkload, population, presets};
 use weir_steer::tier::Replay;
 use weir_steer::tier::advise::{Advise, OfRegion, PolicyGain, Span};

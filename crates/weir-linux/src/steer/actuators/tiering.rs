@@ -72,8 +72,11 @@ fn of_mebibytes(rate: u32) -> GbPerSec {
     GbPerSec(f64::from(rate) * MEBIBYTE / 1e9)
 }
 
-/// The rate in whole MiB a second, at least one: zero would stop promotion without saying so.
+/// The rate in whole MiB a second. Only a rate of zero is zero, which stops promotion.
 fn to_mebibytes(rate: GbPerSec) -> u32 {
+    if rate.get() <= 0.0 {
+        return 0;
+    }
     (rate.get() * 1e9 / MEBIBYTE)
         .round()
         .clamp(1.0, f64::from(u32::MAX)) as u32
@@ -108,11 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_rounded_to_mebibytes_and_never_to_none() {
+    fn a_rate_is_rounded_to_mebibytes_and_never_down_to_zero() {
         for mebibytes in [1, 7, 65536, u32::MAX] {
             assert_eq!(to_mebibytes(of_mebibytes(mebibytes)), mebibytes);
         }
         assert_eq!(to_mebibytes(GbPerSec(0.0001)), 1);
+        assert_eq!(to_mebibytes(GbPerSec(0.0)), 0);
     }
 
     #[test]

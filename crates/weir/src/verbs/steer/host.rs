@@ -8,10 +8,9 @@ use sd_notify::NotifyState;
 use weir_linux::clock::Uptime;
 use weir_linux::steer::automatic::Rules;
 use weir_linux::steer::{Host, HostConfig, HostError, TenantScope, Watchdog};
-use weir_linux::{Root, topology};
 use weir_model::capability::Feature;
 use weir_model::events::EventLibrary;
-use weir_model::machine::{Identity, MachineKind};
+use weir_model::machine::Identity;
 use weir_model::tenant::{Tenant, Work};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_steer::Role;
@@ -26,9 +25,10 @@ use weir_steer::steered::{Released, Steered, SteeredTenant};
 
 use super::keeper::{Beginning, Keeper, Told, notify};
 use super::log_file::LogFile;
-use super::{RunArgs, config_file, scrape, socket};
+use super::{RunArgs, config_file, scrape, socket, tier};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
+use crate::nodes::here;
 use crate::output::print;
 
 /// Windows from one reading of a tenant's pages to the next, if the pages do not move: without a memory
@@ -110,17 +110,16 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     if !learns {
         known(&config)?;
     }
-    let root = Root::live();
-    let view = topology::discover(&root);
-    let topology = view.topology()?;
-    let digest = topology::digest(&view, None);
+    let system = here(context)?;
+    let root = system.root.clone();
+    let topology = system.view.topology()?;
+    let digest = system.identity.digest.clone();
     let journal = (!dry).then_some(config.journal.as_path());
     let library = EventLibrary::builtin();
-    let identity = Identity {
-        kind: MachineKind::Host,
-        name: "host".to_owned(),
-        digest: digest.clone(),
-    };
+    let planned = (config.tier.as_ref())
+        .map(|of| tier::plan(of, &system, &topology, &library))
+        .transpose()?;
+    let identity = system.identity.clone();
     let host_config = HostConfig {
         stop: context.stop.flag(),
         ..host_config(&config, identity, &topology)
@@ -145,6 +144,16 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     lost.extend(unknown(&config, learns, &digest));
     for what in &lost {
         context.note(what);
+    }
+    let tier = planned.map(|planned| {
+        if dry {
+            print(&format!("would be set: {}\n", planned.words()))?;
+        }
+        planned.begin(&root, host.releaser())
+    });
+    let tier = tier.transpose()?;
+    if let Some(tier) = &tier {
+        context.note(&format!("in force: {}", tier.words()));
     }
     let patience = patience(&config);
     let releaser = host.releaser();
@@ -212,7 +221,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
             tell(told);
         }
     };
-    let mut keeper = Keeper::new(told, log, &context.stop, end, each);
+    let mut keeper = Keeper::new(told, log, &context.stop, end, each).with_tier(tier);
     notify(NotifyState::Ready);
     let ended = steer(&mut steered, controller, config.window, &tiers, &mut keeper);
     notify(NotifyState::Stopping);

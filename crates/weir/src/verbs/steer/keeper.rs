@@ -14,6 +14,7 @@ use weir_steer::steered::TenantOf;
 
 use super::clock;
 use super::log_file::LogFile;
+use super::tier::Tier;
 use crate::interrupt::Stop;
 
 /// The status of a running controller, for the threads that report it.
@@ -56,6 +57,7 @@ impl Told {
             tiers: beginning.tiers,
             tenants: Vec::new(),
             lost: beginning.lost,
+            tiering: None,
             troubles: Default::default(),
             log: None,
             metrics: None,
@@ -77,8 +79,11 @@ impl Told {
 
     /// A problem outside of steering.
     pub fn trouble(&self, what: String) {
-        crate::context::say(&format!("weir: warning: {what}"));
-        self.lock().trouble(what);
+        let mut document = self.lock();
+        if !document.troubles.contains(&what) {
+            crate::context::say(&format!("weir: warning: {what}"));
+            document.trouble(what);
+        }
     }
 
     /// The log and the metrics.
@@ -94,6 +99,7 @@ pub struct Keeper<'a> {
     told: Told,
     news: ChangeDetector,
     log: Option<LogFile>,
+    tier: Option<Tier>,
     stop: &'a Stop,
     end: Option<Duration>,
     /// Called after each window.
@@ -113,10 +119,17 @@ impl<'a> Keeper<'a> {
             told,
             news: ChangeDetector::default(),
             log,
+            tier: None,
             stop,
             end,
             each: Box::new(each),
         }
+    }
+
+    /// The same, with the kernel's tiering.
+    #[must_use]
+    pub fn with_tier(self, tier: Option<Tier>) -> Self {
+        Self { tier, ..self }
     }
 
     fn write(&mut self, n: u64, window: &WindowRecord) {
@@ -147,7 +160,14 @@ impl<'a> Keeper<'a> {
 }
 
 impl Witness for Keeper<'_> {
-    fn saw(&mut self, window: WindowRecord, tenants: &[TenantOf]) {
+    fn saw(&mut self, mut window: WindowRecord, tenants: &[TenantOf]) {
+        if let Some(tier) = &mut self.tier {
+            let tiers = self.told.lock().tiers.clone();
+            if let Some((record, wrong)) = tier.saw(&window, &tiers) {
+                window.tiering = Some(record);
+                wrong.into_iter().for_each(|why| self.told.trouble(why));
+            }
+        }
         let is_new = self.news.is_new(&window);
         if is_new {
             let n = self.told.lock().decisions + 1;
@@ -167,6 +187,12 @@ impl Witness for Keeper<'_> {
         crate::context::say(&format!("weir: {change}"));
     }
 
+    fn ends(&mut self) {
+        if let Some(tier) = &mut self.tier {
+            tier.end();
+        }
+    }
+
     fn go_on(&mut self) -> bool {
         !self.stop.requested() && self.end.is_none_or(|end| Uptime::now().all < end)
     }
@@ -175,4 +201,38 @@ impl Witness for Keeper<'_> {
 /// Notifies the service manager, if there is one; an error does not matter.
 pub fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::tiering::{KernelTiering, TieringCounts, TieringRecord};
+    use weir_model::units::Bytes;
+
+    use super::super::view::tests::window;
+    use super::*;
+
+    #[test]
+    fn another_part_of_the_limit_of_promotion_is_a_new_decision() {
+        let mut news = ChangeDetector::default();
+        let mut is_new = |part: Option<f64>| {
+            let mut window = window(Vec::new(), 1.0);
+            window.tiering = part.map(|part_pct| TieringRecord {
+                lasted_s: 1.0,
+                counts: TieringCounts::default(),
+                promoted_gbps: None,
+                asked: Bytes(0),
+                part_pct,
+                why: "because".into(),
+                amortised_cycles: None,
+                requested: KernelTiering::default(),
+                in_force: KernelTiering::default(),
+            });
+            news.is_new(&window)
+        };
+        let parts = [None, Some(100.0), None, Some(100.0), Some(40.0), None];
+        assert_eq!(
+            parts.map(&mut is_new),
+            [true, true, false, false, true, false]
+        );
+    }
 }

@@ -2,14 +2,14 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::atomic::AtomicU64;
 
 use weir_steer::readings::Role;
-use weir_steer::status::StatusDocument;
+use weir_steer::status::{StatusDocument, TieringStatus};
 
 type Level = Gauge<f64, AtomicU64>;
 
@@ -22,6 +22,11 @@ struct OfTier {
 struct OfTenant {
     tenant: String,
     role: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfPages {
+    what: &'static str,
 }
 
 /// The text of an answer to a scrape.
@@ -67,6 +72,9 @@ pub fn exposition(status: &StatusDocument) -> String {
         );
         of_tiers(&mut registry, window);
         of_tenants(&mut registry, window);
+    }
+    if let Some(tiering) = &status.tiering {
+        of_tiering(&mut registry, tiering);
     }
     let mut text = String::new();
     // Writing to a text cannot fail.
@@ -115,6 +123,67 @@ fn of_tiers(registry: &mut Registry, window: &weir_steer::record::WindowRecord) 
     );
 }
 
+fn of_tiering(registry: &mut Registry, of: &TieringStatus) {
+    let TieringStatus { total, last } = of;
+    let pages = Family::<OfPages, Counter>::default();
+    for (what, count) in [
+        ("promoted", total.promoted),
+        ("candidate", total.candidates),
+        ("demoted", total.demoted),
+        ("hint_fault", total.hint_faults),
+        ("failed", total.failed),
+        ("swapped", total.swapped),
+    ] {
+        if let Some(count) = count {
+            pages.get_or_create(&OfPages { what }).inc_by(count);
+        }
+    }
+    registry.register(
+        "kernel_tiering_pages",
+        "Pages that the kernel's tiering looked at or moved, by its own counts",
+        pages,
+    );
+    let rates = [
+        (
+            "kernel_promote_limit_requested",
+            "The limit of promotion that is requested",
+            last.requested.promote_limit,
+        ),
+        (
+            "kernel_promote_limit",
+            "The limit of promotion in force",
+            last.in_force.promote_limit,
+        ),
+        (
+            "kernel_promoted",
+            "What the kernel promotes in a second",
+            last.promoted_gbps,
+        ),
+    ];
+    for (name, help, rate) in rates {
+        if let Some(rate) = rate {
+            let gauge = Level::default();
+            gauge.set((rate.get() * 1e9).round());
+            let unit = Unit::Other("bytes_per_second".into());
+            registry.register_with_unit(name, help, unit, gauge);
+        }
+    }
+    level(
+        registry,
+        "kernel_promote_limit_ratio",
+        "The part of the configured limit that promotion gets",
+        last.part_pct / 100.0,
+    );
+    if let Some(cycles) = last.amortised_cycles {
+        level(
+            registry,
+            "amortised_latency_cycles",
+            "Cycles with a demand read outstanding, for each demand read",
+            cycles,
+        );
+    }
+}
+
 fn of_tenants(registry: &mut Registry, window: &weir_steer::record::WindowRecord) {
     let bandwidth = Family::<OfTenant, Level>::default();
     let left = Family::<OfTenant, Level>::default();
@@ -149,9 +218,12 @@ fn of_tenants(registry: &mut Registry, window: &weir_steer::record::WindowRecord
 
 #[cfg(test)]
 mod tests {
+    use weir_model::tiering::{KernelTiering, TieringCounts, TieringRecord};
+    use weir_model::units::{Bytes, GbPerSec};
     use weir_steer::Limit;
 
     use super::super::view::tests::{status, tenant, window};
+    use super::super::view::view;
     use super::*;
 
     fn text() -> String {
@@ -177,6 +249,47 @@ mod tests {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn the_kernels_tiering_is_exposed_as_requested_and_as_achieved() {
+        let settings = |rate: f64| KernelTiering {
+            promote_limit: Some(GbPerSec(rate)),
+            ..KernelTiering::default()
+        };
+        let mut status = status(Vec::new());
+        for promoted in [7, 5] {
+            let mut window = window(Vec::new(), 1.0);
+            window.tiering = Some(TieringRecord {
+                lasted_s: 1.0,
+                counts: TieringCounts {
+                    promoted: Some(promoted),
+                    ..TieringCounts::default()
+                },
+                promoted_gbps: Some(GbPerSec(0.02)),
+                asked: Bytes(0),
+                part_pct: 40.0,
+                why: "because".into(),
+                amortised_cycles: None,
+                requested: settings(0.04),
+                in_force: settings(0.05),
+            });
+            status.saw(window, false);
+        }
+        let text = exposition(&status);
+        for line in [
+            "weir_steer_kernel_tiering_pages_total{what=\"promoted\"} 12",
+            "weir_steer_kernel_promote_limit_requested_bytes_per_second 40000000.0",
+            "weir_steer_kernel_promote_limit_bytes_per_second 50000000.0",
+            "weir_steer_kernel_promoted_bytes_per_second 20000000.0",
+            "weir_steer_kernel_promote_limit_ratio 0.4",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("what=\"demoted\""), "{text}");
+        let seen = view(&status, 24).join("\n");
+        let said = "promoted  0.020 of 0.050 GB/s (40 %: because), - pages demoted";
+        assert!(seen.contains(said), "{seen}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `restore`, `explain`, `top` | the other verbs; `status` prints one picture of `top` |
 //! | `config_file` | the configuration as a file |
 //! | `keeper` | the observers of each window |
+//! | `tier` | the kernel's own tiering while the daemon runs |
 //! | `log_file`, `socket`, `scrape`, `metrics` | the reports: a file, a socket, a port |
 //! | `view`, `clock` | the status on a terminal; the time of day |
 
@@ -23,6 +24,7 @@ mod model;
 mod restore;
 mod scrape;
 mod socket;
+mod tier;
 mod top;
 mod view;
 

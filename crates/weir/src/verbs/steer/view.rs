@@ -1,6 +1,7 @@
 //! The status on a terminal: tiers, residency, the limited tenants and the reason.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use weir_model::units::GbPerSec;
 use weir_steer::log::words;
 use weir_steer::readings::Role;
 use weir_steer::record::{TenantRecord, WindowRecord};
@@ -23,6 +24,7 @@ pub fn view(status: &StatusDocument, height: usize) -> Vec<String> {
         None => lines.push("no window has passed yet".into()),
         Some(window) => {
             lines.extend(tiers(status, window));
+            lines.extend(tiering(status));
             lines.push(String::new());
             lines.extend(why(window));
         }
@@ -88,6 +90,23 @@ fn tiers(status: &StatusDocument, window: &WindowRecord) -> Vec<String> {
         window.level
     ));
     lines
+}
+
+/// What the kernel promoted and demoted in the last second, of what it may.
+fn tiering(status: &StatusDocument) -> Option<String> {
+    let of = &status.tiering.as_ref()?.last;
+    let rate = |rate: Option<GbPerSec>| {
+        rate.map_or_else(|| "-".into(), |rate| format!("{:.3}", rate.get()))
+    };
+    let demoted = (of.counts.demoted).map_or_else(|| "-".into(), |pages| pages.to_string());
+    Some(format!(
+        "{}{} of {} GB/s ({:.0} %: {}), {demoted} pages demoted",
+        fit("promoted", 10),
+        rate(of.promoted_gbps),
+        rate(of.in_force.promote_limit),
+        of.part_pct,
+        of.why
+    ))
 }
 
 fn why(window: &WindowRecord) -> Vec<String> {
@@ -203,7 +222,7 @@ fn cut(line: &str, columns: usize) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
-    use weir_model::units::{GbPerSec, Nanos};
+    use weir_model::units::Nanos;
     use weir_steer::record::TierNames;
     use weir_steer::{Limit, Share, Why};
 
@@ -227,6 +246,7 @@ pub(super) mod tests {
             tenants,
             unseen: Vec::new(),
             sampled: None,
+            tiering: None,
         }
     }
 
@@ -261,6 +281,7 @@ pub(super) mod tests {
             },
             tenants: Vec::new(),
             lost: vec!["no counter of the table: loads from the fast tier are timed, which show that it is slow and not why".into()],
+            tiering: None,
             troubles: ["no room on the disk".to_owned()].into(),
             log: None,
             metrics: None,

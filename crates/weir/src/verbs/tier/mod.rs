@@ -38,7 +38,7 @@ use crate::store::RunId;
 use crate::studies::complete;
 
 pub use run::VERB as RUN;
-pub use windows::Tiered;
+pub use windows::{Tiered, in_words};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

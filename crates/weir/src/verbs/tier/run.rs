@@ -6,8 +6,8 @@ use clap::builder::PossibleValuesParser;
 use weir_lab::Outcome;
 use weir_linux::Root;
 use weir_linux::memory::base_page;
-use weir_linux::steer::{JournalError, SystemSettings};
-use weir_linux::tiering::{self, DemotedGroup, Scheme};
+use weir_linux::steer::{JournalError, SystemSettings, TierSettings};
+use weir_linux::tiering::{self, Demotion, Scheme};
 use weir_model::capability::Unavailable;
 use weir_model::document::Document;
 use weir_model::scope::Scope;
@@ -114,18 +114,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let root = &host.root;
     let topology = host.view.topology()?;
     let wanted = args.settings();
-    tiering::check(&wanted, root).map_err(missing)?;
     check_times(args)?;
     let weights = weights(args, &host, &topology)?;
-    let groups = groups(args, &wanted, root)?;
-    tiering::counts(root).map_err(missing)?;
+    let wanted = TierSettings {
+        tiering: wanted,
+        weights: (weights.iter()).map(|(node, _, n)| (*node, *n)).collect(),
+    };
+    wanted.check(root).map_err(missing)?;
+    let demotion = demotion(args, &wanted.tiering, root)?;
     let movings = Moving::all(args, &host, &topology)?;
     let migrating = Migrating::all(args, &host, &topology)?;
     let keeping = Keeping::begin(context, VERB)?;
     let before = tiering::in_force(root);
     let mut settings = None;
     let mut in_force = before;
-    if wanted != KernelTiering::default() || !weights.is_empty() || !migrating.is_empty() {
+    if !wanted.is_empty() || !migrating.is_empty() {
         let (mut held, restored) = SystemSettings::open(root, &args.journal).map_err(refused)?;
         for path in &restored.put_back {
             context.note(&format!("restored what an earlier run had left: {path}"));
@@ -133,14 +136,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         restored
             .remarks()
             .for_each(|remark| say(&format!("weir: warning: {remark}")));
-        in_force = held.set_tiering(&wanted).map_err(missing)?;
-        let nodes: Vec<(u32, u32)> = weights
-            .iter()
-            .map(|&(node, _, weight)| (node, weight))
-            .collect();
-        if !nodes.is_empty() {
-            held.set_weights(&nodes).map_err(missing)?;
-        }
+        in_force = wanted.set(&mut held).map_err(missing)?;
         if !migrating.is_empty() {
             let schemes: Vec<Scheme> = migrating.iter().map(|of| of.scheme).collect();
             let nodes: Vec<u32> = topology.tiers.iter().filter_map(|tier| tier.node).collect();
@@ -158,8 +154,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         ends: args.lasts.is_none()
             && !movings.is_empty()
             && settings.is_none()
-            && groups.is_empty(),
-        groups,
+            && demotion.is_empty(),
+        demotion,
         movings,
         migrating,
     };
@@ -210,32 +206,23 @@ fn check_times(args: &Args) -> Result<()> {
 fn weights(args: &Args, host: &System, topology: &Topology) -> Result<Vec<(u32, TierName, u32)>> {
     let names: Vec<TierName> = args.weights.iter().map(|weight| weight.0.clone()).collect();
     all_here(host, topology, &names)?;
-    if !names.is_empty() {
-        SystemSettings::weights_available(&host.root).map_err(missing)?;
-    }
     let one = |Weight(tier, weight): &Weight| Ok((node_of(topology, tier)?, tier.clone(), *weight));
     args.weights.iter().map(one).collect()
 }
 
-/// The groups whose pages are demoted, with their rates.
-fn groups(
-    args: &Args,
-    wanted: &KernelTiering,
-    root: &Root,
-) -> Result<Vec<(DemotedGroup, GbPerSec)>> {
+/// The groups whose pages are demoted.
+fn demotion(args: &Args, wanted: &KernelTiering, root: &Root) -> Result<Demotion> {
     let demotes = wanted.demotion.or(tiering::in_force(root).demotion);
     if !args.demote.is_empty() && demotes != Some(true) {
         return Err(Failure::request(
             "demotion is off, so that --demote would write pages to swap or drop them; add --demotion on",
         ));
     }
-    let one = |Demote(scope, rate): &Demote| {
-        let group = DemotedGroup::of(root, scope).map_err(missing)?;
-        // Without it nothing would ever be demoted.
-        tiering::pressure(root, Some(&group)).map_err(missing)?;
-        Ok((group, *rate))
-    };
-    args.demote.iter().map(one).collect()
+    let of = args.demote.iter();
+    let of: Vec<_> = of
+        .map(|Demote(scope, rate)| (scope.clone(), *rate))
+        .collect();
+    Demotion::find(root, &of, args.pressure).map_err(missing)
 }
 
 #[cfg(test)]
@@ -266,7 +253,7 @@ mod tests {
         }
         std::fs::write(group.join("memory.reclaim"), "").unwrap();
         let args = args(&["--demotion", "on", "--demote", "cgroup:/cold=1 GB/s"]);
-        let found = || groups(&args, &args.settings(), &root);
+        let found = || demotion(&args, &args.settings(), &root);
         let why = found().unwrap_err();
         assert_eq!(why.code(), 3);
         assert!(
@@ -274,6 +261,6 @@ mod tests {
             "{why:?}"
         );
         std::fs::write(group.join("memory.pressure"), "some total=5\n").unwrap();
-        assert_eq!(found().unwrap().len(), 1);
+        assert!(!found().unwrap().is_empty());
     }
 }

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use weir_linux::Root;
 use weir_linux::memory::free_memory;
-use weir_linux::tiering::{self, DemotedGroup};
+use weir_linux::tiering::{self, Demotion};
 use weir_model::tiering::TieringCounts;
 use weir_model::topology::Topology;
-use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_model::units::Nanos;
 
 use super::moves::{Moving, TierMove};
 use super::run::{Args, missing};
@@ -38,8 +38,8 @@ impl Counted {
 
 /// What Weir asks of the kernel while it counts.
 pub(super) struct Asked {
-    /// Groups that are demoted, with their rates.
-    pub groups: Vec<(DemotedGroup, GbPerSec)>,
+    /// Groups that are demoted.
+    pub demotion: Demotion,
     /// Parts of memory that move.
     pub movings: Vec<Moving>,
     /// Schemes of DAMON.
@@ -67,7 +67,7 @@ pub(super) fn watch(
 ) -> Result<Watched> {
     let mut all = Watched::default();
     let Asked {
-        groups,
+        demotion,
         movings,
         migrating,
         ends,
@@ -78,31 +78,12 @@ pub(super) fn watch(
         .lasts
         .map(|lasts| began.at + Duration::from_nanos(lasts.get() as u64));
     let start = began.at;
-    let mut waited: Vec<Option<Nanos>> = groups
-        .iter()
-        .map(|(group, _)| tiering::pressure(root, Some(group)).ok())
-        .collect();
     let mut last = began;
     let is_over = |movings: &[Moving]| *ends && movings.iter().all(Moving::is_over);
     let is_due = |at: Instant, end: Option<Instant>| end.is_some_and(|end| at >= end);
     while !context.stop.requested() && !is_due(last.at, end) && !is_over(movings) {
-        let mut asked = 0;
-        for ((group, rate), waited) in groups.iter().zip(&mut waited) {
-            let now = tiering::pressure(root, Some(group)).ok();
-            let since = now
-                .zip(*waited)
-                .map(|(now, before)| now.get() - before.get());
-            *waited = now;
-            // A group of which nothing is known is not pressed.
-            let share = since.map_or(100.0, |since| 100.0 * since / args.window.get());
-            if share <= args.pressure {
-                let bytes = Bytes((rate.get() * args.window.get()) as u64);
-                asked += bytes.get();
-                if let Err(why) = group.demote(root, bytes) {
-                    say(&format!("weir: warning: {why}"));
-                }
-            }
-        }
+        let (asked, wrong) = demotion.ask(root, args.window);
+        (wrong.iter()).for_each(|why| say(&format!("weir: warning: {why}")));
         let due = (last.at + window).min(end.unwrap_or(last.at + window));
         let mut moved = last.at;
         while !context.stop.requested() && !is_due(moved, Some(due)) && !is_over(movings) {
@@ -125,7 +106,7 @@ pub(super) fn watch(
             window_s,
             counts: now.counts.since(&last.counts),
             pressure_pct: waited.map(|(now, before)| (now.get() - before.get()) / (window_s * 1e7)),
-            asked: Bytes(asked),
+            asked,
         });
         all.rooms.extend(topology.tiers.iter().filter_map(|tier| {
             let node = tier.node?;

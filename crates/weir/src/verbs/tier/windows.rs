@@ -87,7 +87,7 @@ impl Tiered {
 }
 
 /// Settings in words.
-pub(super) fn in_words(settings: &KernelTiering, weights: &[(TierName, u32)]) -> String {
+pub fn in_words(settings: &KernelTiering, weights: &[(TierName, u32)]) -> String {
     let demotion = settings
         .demotion
         .map(|on| format!("demotion {}", if on { "on" } else { "off" }));
