@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_changes_is_left_to_it_and_told() {
+    fn what_another_program_changes_is_left_to_it_and_reported() {
         let machine = machine(0);
         let begun = begin(&machine, &Life::default(), &Paper::default(), None);
         let (mut tier, release) = begun.unwrap();
