@@ -92,6 +92,8 @@ pub struct Placing {
     pub region: usize,
     /// What it is to hold.
     pub kind: PageKind,
+    /// Its size in base pages.
+    pub base_pages: u64,
     /// How many pages were allocated before it.
     pub nth: u64,
 }
@@ -184,6 +186,10 @@ pub struct Seen<'a> {
     pub threads: u32,
     /// Free base pages of the fast node.
     pub free_fast: u64,
+    /// Base pages whose promotion failed because the fast node was full (`pgmigrate_fail_dst_node_full`).
+    pub failed_full: u64,
+    /// Base pages that background reclaim demoted (`pgdemote_kswapd`).
+    pub reclaimed: u64,
     /// What the kernel's work on pages costs.
     pub costs: &'a Costs,
     /// Each region.
@@ -226,6 +232,15 @@ pub trait Policy: Send {
     fn counters(&self) -> Option<HotCounters> {
         None
     }
+
+    /// Accesses for each event sample that the policy reads of the processor (PEBS, IBS). With it, [`RegionSeen::per_s`]
+    /// has the noise of so many samples, and each sample takes time of a thread; without it, counts are exact.
+    fn event_period(&self) -> Option<f64> {
+        None
+    }
+
+    /// A page of a region on a tier was taken out of the page table for a hint fault.
+    fn unmapped(&mut self, _region: usize, _tier: Tier) {}
 
     /// What a hint fault leads to.
     fn fault(&mut self, _fault: &Fault) -> Decision {

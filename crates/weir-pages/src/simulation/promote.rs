@@ -67,6 +67,11 @@ impl Simulation<'_> {
         if !self.pages.has(page, PENDING) {
             self.draw_touch(extent, page);
         }
+        let tier = match self.pages.at(page) {
+            At::Fast => Tier::Fast,
+            _ => Tier::Slow,
+        };
+        self.policy.unmapped(extent, tier);
         self.counters.numa_pte_updates += 1;
         self.work.stall_ns += self.host.costs.unmap.get();
     }

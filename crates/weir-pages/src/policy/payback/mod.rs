@@ -12,11 +12,17 @@
 //! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room, and falls
 //!   while there is some. Pages of the fast node are sampled then as well, and those that gain less are demoted.
 
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{LINE_BYTES, Nanos};
 
 use super::{Decision, Fault, Marks, Move, Placing, Policy, RegionSeen, Scan, Seen};
 use crate::Costs;
-use crate::tier::{BASE, Tier, TierCurve, Watermarks};
+use crate::tier::{BASE, Tier, Watermarks};
+
+mod rates;
+mod spread;
+
+use rates::Rates;
+use spread::Traffic;
 
 /// The policy's state. No value of it is fitted to a workload.
 #[derive(Debug, Clone)]
@@ -37,8 +43,8 @@ pub struct Payback {
     /// Free base pages below which the fast node lacks room.
     room: u64,
     lacks_room: bool,
-    /// What candidates of this interval gain in a second that found no room, and how many base pages they have.
-    blocked: (f64, f64),
+    /// What candidates of this interval gain in a second, and how many base pages they have.
+    candidates: (f64, f64),
     /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling.
     backlog: f64,
     moves: Vec<Move>,
@@ -50,16 +56,21 @@ pub struct Payback {
 struct Region {
     /// What an access gains on the fast tier, in ns; smoothed.
     gain: Option<f64>,
+    /// Accesses in a second by tier, as event samples say; smoothed.
+    per_s: [f64; 2],
+    /// How often its pages are accessed, by tier, and base pages in each.
+    rates: [Rates; 2],
+    base_pages: f64,
     /// What a page gains in a second on the fast tier, on average.
     gains: f64,
-    /// Base pages that go to the other tier in an interval because of congestion, and where to.
-    step: f64,
-    towards: Option<Tier>,
+    /// Base pages that are to go to the fast tier because of congestion, or from it if negative, and have not yet.
+    owed: f64,
     /// The share of its pages on the fast tier, where it is interleaved.
     target: Option<f64>,
     /// Pages that were placed, and how long a page lives as far as that says, in seconds.
     placed: u64,
     placed_before: u64,
+    pages_before: f64,
     lives_s: f64,
 }
 
@@ -67,12 +78,15 @@ impl Default for Region {
     fn default() -> Self {
         Self {
             gain: None,
+            per_s: [0.0; 2],
+            rates: [Rates::default(); 2],
+            base_pages: 1.0,
             gains: f64::INFINITY,
-            step: 0.0,
-            towards: None,
+            owed: 0.0,
             target: None,
             placed: 0,
             placed_before: 0,
+            pages_before: 0.0,
             lives_s: f64::INFINITY,
         }
     }
@@ -93,17 +107,16 @@ struct Window {
 const DEAD_BAND: f64 = 0.04;
 /// The part of a new reading in a smoothed one.
 const SMOOTH: f64 = 0.25;
-/// Steps of interleaving, as shares of a region in an interval.
-const FIRST_STEP: f64 = 0.005;
-const LEAST_STEP: f64 = 0.0005;
+/// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
+const DAMPING: f64 = 0.5;
+/// A region's pages that are moved because of congestion in an interval, at most: copies are traffic as well.
 const MOST_STEP: f64 = 0.02;
-/// A candidate must gain so many times the price, and a page that is to go less than it: a swap costs two moves, and one time
-/// until a fault says little about how often a page is accessed.
-const MARGIN: f64 = 3.0;
+/// Accesses for each event sample: a prime near 10000, so that samples do not follow a loop's period.
+const EVENT_PERIOD: f64 = 10_007.0;
 /// A price below which there is none, in ns of thread time in a second.
 const NO_PRICE: f64 = 0.1;
 /// By which factors the price rises and falls in a second.
-const RISE: f64 = 1.5;
+const RISE: f64 = 2.0;
 const FALL: f64 = 1.05;
 /// A pass of sampling takes about so long.
 const FORGET_S: f64 = 20.0;
@@ -119,9 +132,6 @@ const SCAN_SHARE: f64 = 0.004;
 const ROOM_PAYS: f64 = 2.0;
 /// Room is made for so long after it was found to pay.
 const ROOM_S: f64 = 5.0;
-/// A promotion counts for so many times its cost at most: the time until one fault says how often a page is accessed only
-/// roughly.
-const MOST_SAVED: f64 = 30.0;
 /// Free memory that is kept for promotion, in ten-thousandths of the node.
 const HEADROOM: u64 = 100;
 
@@ -138,19 +148,12 @@ impl Default for Payback {
             price: 0.0,
             room: 0,
             lacks_room: false,
-            blocked: (0.0, 0.0),
+            candidates: (0.0, 0.0),
             backlog: 0.0,
             moves: Vec::new(),
             window: Window::default(),
         }
     }
-}
-
-/// By how many ns latency rises for another GB/s.
-fn slope(curve: &TierCurve, gbps: GbPerSec, read_share: f64) -> f64 {
-    let more = (gbps.get() * 0.02).max(0.5);
-    let at = |gbps: f64| curve.latency(GbPerSec(gbps), read_share).get();
-    (at(gbps.get() + more) - at((gbps.get() - more).max(0.0))) / (gbps.get().min(more) + more)
 }
 
 /// What an access of each region gains on the fast tier, in ns.
@@ -166,7 +169,7 @@ fn gains(seen: &Seen<'_>) -> Vec<f64> {
             1.0
         };
         // ns for each byte in a second.
-        slope(seen.curves[t], seen.gbps[t], read_share) * exposed / 1e9
+        seen.curves[t].slope(seen.gbps[t], read_share) * exposed / 1e9
     });
     let of = |region: &RegionSeen| {
         let own = (seen.latency[1] - seen.latency[0]).get() / region.mlp;
@@ -180,7 +183,7 @@ impl Payback {
     /// Moves pages of the region that gains most by it, while the fast tier is congested or was.
     fn interleave(&mut self, seen: &Seen<'_>) {
         let mut best: Option<(usize, Tier, f64)> = None;
-        for (n, (own, of)) in self.regions.iter().zip(seen.regions).enumerate() {
+        for (n, (own, of)) in self.regions.iter_mut().zip(seen.regions).enumerate() {
             let dead = DEAD_BAND * seen.latency[0].get() / of.mlp;
             let Some(gain) = own.gain.filter(|gain| gain.abs() > dead) else {
                 continue;
@@ -189,44 +192,62 @@ impl Payback {
                 true => (Tier::Fast, 1),
                 false => (Tier::Slow, 0),
             };
+            // Without congestion, hint faults say which of its pages are to be on a node that is full.
+            if to == Tier::Fast && (of.pages[1] == 0 || self.lacks_room) {
+                own.target = None;
+            }
             // Pages return by steps only where they had left by them; others wait for their hint faults.
             if of.pages[from] == 0 || (to == Tier::Fast && own.target.is_none()) {
                 continue;
             }
-            let by_page = gain.abs() * of.per_s[from] / of.pages[from] as f64;
+            let by_page = gain.abs() * own.per_s[from] / of.pages[from] as f64;
             if best.is_none_or(|(.., most)| by_page > most) {
                 best = Some((n, to, by_page));
             }
         }
         let Some((n, to, _)) = best else { return };
         let of = &seen.regions[n];
-        let all = (of.pages[0] + of.pages[1]) as f64;
+        let (from, all) = (of.pages[to.other() as usize] as f64, (of.pages[0] + of.pages[1]) as f64);
+        let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
+        let part = Traffic::new(seen, &per_s).part(n, to);
         let own = &mut self.regions[n];
-        // The step grows while it keeps its direction, and shrinks when that turns.
-        let step = match own.towards {
-            Some(before) if before == to => own.step * 1.2,
-            Some(_) => own.step * 0.4,
-            None => FIRST_STEP * all,
+        let (sign, wanted) = match to {
+            Tier::Fast => (1.0, part * from),
+            Tier::Slow => (-1.0, part * from),
         };
-        own.step = step.clamp(LEAST_STEP * all, MOST_STEP * all);
-        own.towards = Some(to);
-        own.target = Some(of.pages[0] as f64 / all);
+        own.target = Some((of.pages[0] as f64 + sign * wanted) / all);
+        // Large pages are owed until there is a whole one.
+        if own.owed * sign < 0.0 {
+            own.owed = 0.0;
+        }
+        own.owed += sign * (wanted * DAMPING).min(MOST_STEP * all);
+        let pages = (own.owed.abs() / own.base_pages).floor() * own.base_pages;
+        own.owed -= sign * pages;
         self.moves.push(Move {
             region: n,
             to,
-            base_pages: own.step as u64,
+            base_pages: pages as u64,
         });
     }
 
     /// Sets the price of the fast node.
     fn set_price(&mut self, seen: &Seen<'_>) {
-        let (gain, wanted) = std::mem::take(&mut self.blocked);
-        self.lacks_room = seen.free_fast < self.room;
-        self.backlog = (self.backlog + wanted) * (-seen.interval_s / FORGET_S).exp();
-        if self.price == 0.0 && wanted > 0.0 {
-            self.price = gain / wanted / MARGIN / 100.0;
-        } else if self.lacks_room && self.backlog >= 1.0 {
+        let (gain, wanted) = std::mem::take(&mut self.candidates);
+        // Where reclaim finds pages that are not accessed, room comes without a price.
+        let unmet = seen.failed_full.saturating_sub(seen.reclaimed) as f64;
+        self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
+        // Free memory says that the price is too high, unmet demand that it is too low.
+        let spare = seen.free_fast > 2 * self.room;
+        self.backlog = match spare {
+            true => 0.0,
+            false => (self.backlog + unmet) * (-seen.interval_s / FORGET_S).exp(),
+        };
+        if unmet > 0.0 && self.price == 0.0 {
+            self.price = gain / wanted.max(1.0) / 100.0;
+        } else if unmet > 0.0 {
             self.price *= RISE.powf(seen.interval_s);
+        } else if spare {
+            self.price /= RISE.powf(seen.interval_s);
         } else {
             self.price /= FALL.powf(seen.interval_s);
         }
@@ -244,10 +265,12 @@ impl Payback {
     fn watch_allocation(&mut self, seen: &Seen<'_>) {
         for (own, of) in self.regions.iter_mut().zip(seen.regions) {
             let pages = (of.pages[0] + of.pages[1]) as f64;
-            let placed = (own.placed - own.placed_before) as f64;
-            own.placed_before = own.placed;
-            own.lives_s = self.window.seconds * pages / placed.max(1e-9);
-            let density = (of.per_s[0] + of.per_s[1]) / pages.max(1.0);
+            // A page that takes the place of another ends the life of that one; one by which the region grows does not.
+            let grown = (pages - own.pages_before).max(0.0) / own.base_pages;
+            let placed = ((own.placed - own.placed_before) as f64 - grown).max(0.0);
+            (own.placed_before, own.pages_before) = (own.placed, pages);
+            own.lives_s = self.window.seconds * pages / own.base_pages / placed.max(1e-9);
+            let density = (own.per_s[0] + own.per_s[1]) / pages.max(1.0);
             let saved = own.gain.unwrap_or(0.0) * density * own.lives_s;
             if placed > 0.0
                 && of.pages[1] > 0
@@ -281,6 +304,7 @@ impl Policy for Payback {
         let region = &mut self.regions[page.region];
         let nth = region.placed as f64;
         region.placed += 1;
+        region.base_pages = page.base_pages as f64;
         match region.target {
             Some(target) if ((nth + 1.0) * target).floor() <= (nth * target).floor() => Tier::Slow,
             // A new page takes no room of one that gains more.
@@ -318,31 +342,42 @@ impl Policy for Payback {
         true
     }
 
+    fn event_period(&self) -> Option<f64> {
+        Some(EVENT_PERIOD)
+    }
+
+    fn unmapped(&mut self, region: usize, tier: Tier) {
+        if let Some(region) = self.regions.get_mut(region) {
+            region.rates[tier as usize].unmapped();
+        }
+    }
+
     fn fault(&mut self, fault: &Fault) -> Decision {
         self.window.faults += 1.0;
         let Some(region) = self.regions.get_mut(fault.region) else {
             return Decision::Keep;
         };
+        region.rates[fault.tier as usize].fault(fault.latency_s);
         if region.target.is_some() {
             return Decision::Keep;
         }
-        // What a base page of it gains in a second, if it is accessed as often as the time until its fault says.
+        // What a base page of it gains in a second, and by how much that is more than the price, until it leaves again.
         let base = fault.base_pages as f64;
-        let gain = region.gain.unwrap_or(0.0) / fault.latency_s.max(1e-6) / base;
+        let per_s = region.rates[fault.tier as usize].expected(fault.latency_s);
+        let gain = region.gain.unwrap_or(0.0) * per_s / base;
         let cost = (self.costs.moving(fault.base_pages) + self.flushes).get();
-        let saved = gain * base * self.stays_s.min(region.lives_s / 2.0) - cost;
+        let stays_s = self.stays_s.min(region.lives_s / 2.0);
+        let saved = (gain - self.price) * base * stays_s;
         match fault.tier {
-            Tier::Fast if self.backlog >= 1.0 && gain < self.price => {
+            Tier::Fast if self.backlog >= 1.0 && -saved > cost => {
                 self.backlog -= base;
                 Decision::Demote
             }
-            Tier::Slow if saved > 0.0 && gain > MARGIN * self.price => {
+            Tier::Slow if saved > cost => {
                 self.makes_room_s = ROOM_S;
-                self.window.saved += saved.min(cost * MOST_SAVED);
-                if self.lacks_room {
-                    self.blocked.0 += gain * base;
-                    self.blocked.1 += base;
-                }
+                self.window.saved += saved - cost;
+                self.candidates.0 += gain * base;
+                self.candidates.1 += base;
                 self.window.paying += 1.0;
                 self.window.returned += f64::from(u8::from(fault.demoted));
                 Decision::Promote
@@ -360,12 +395,16 @@ impl Policy for Payback {
         self.most_scan = Scan::LINUX.bytes_per_s.min(pages_per_s * BASE as f64);
         let gains = gains(seen);
         for ((own, gain), of) in self.regions.iter_mut().zip(gains).zip(seen.regions) {
-            own.gain = Some(match own.gain {
-                Some(before) => before + SMOOTH * (gain - before),
-                None => gain,
-            });
+            let smooth = if own.gain.is_some() { SMOOTH } else { 1.0 };
+            let before = own.gain.unwrap_or(0.0);
+            own.gain = Some(before + smooth * (gain - before));
+            for t in 0..2 {
+                own.per_s[t] += (of.per_s[t] - own.per_s[t]) * smooth;
+                let mean = own.per_s[t] * own.base_pages / of.pages[t].max(1) as f64;
+                own.rates[t].observe(mean, seen.interval_s);
+            }
             let pages = (of.pages[0] + of.pages[1]).max(1);
-            own.gains = gain * (of.per_s[0] + of.per_s[1]) / pages as f64;
+            own.gains = gain * (own.per_s[0] + own.per_s[1]) / pages as f64;
         }
         let pages: u64 = seen.regions.iter().map(|r| r.pages[0]).sum();
         self.room = (pages + seen.free_fast) * HEADROOM / 2 / 10_000;

@@ -1,0 +1,82 @@
+//! How often a page is accessed, as far as a hint fault says.
+//!
+//! One time until a fault says little about a page: of pages that are all accessed once in a second, one in a hundred faults
+//! within 10 ms. So what is known of all pages of the region on the tier counts as well. Their rates are taken to have a
+//! gamma distribution: its mean is what counters say, accesses by pages, and its shape is how equal they are, which the
+//! share of early faults says. A page's expected rate after its fault follows by Bayes' rule.
+
+/// Pages of a region on a tier.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rates {
+    /// Accesses to a page in a second, on average.
+    mean: f64,
+    /// Pages that were taken out of the page table, and those of them that faulted early. Both are forgotten in time.
+    unmapped: f64,
+    early: f64,
+    /// The shape of the distribution: small where few pages have most of the accesses, large where all are alike.
+    shape: f64,
+}
+
+/// A fault is early before the mean of uniform pages, but within this time: later ones come too late to be counted.
+const EARLY_S: f64 = 2.0;
+/// The shape before faults are known: rates are distributed exponentially.
+const SHAPE: f64 = 1.0;
+/// Faults that this guess counts for.
+const GUESSED: f64 = 20.0;
+/// Between one page of a hundred with all accesses, and pages that are alike.
+const SHAPES: [f64; 2] = [0.01, 100.0];
+/// Counts are forgotten within so long.
+const FORGET_S: f64 = 20.0;
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            mean: 0.0,
+            unmapped: 0.0,
+            early: 0.0,
+            shape: SHAPE,
+        }
+    }
+}
+
+impl Rates {
+    fn early_s(&self) -> f64 {
+        (1.0 / self.mean.max(1e-9)).min(EARLY_S)
+    }
+
+    pub(super) fn unmapped(&mut self) {
+        self.unmapped += 1.0;
+    }
+
+    pub(super) fn fault(&mut self, latency_s: f64) {
+        if latency_s < self.early_s() {
+            self.early += 1.0;
+        }
+    }
+
+    /// Accesses in a second that are expected of a page that faulted so long after it was unmapped.
+    pub(super) fn expected(&self, latency_s: f64) -> f64 {
+        (self.shape + 1.0) / (self.shape / self.mean.max(1e-9) + latency_s.max(1e-6))
+    }
+
+    /// An interval in which a page was accessed so often in a second.
+    pub(super) fn observe(&mut self, mean: f64, interval_s: f64) {
+        self.mean = mean;
+        let keeps = (-interval_s / FORGET_S).exp();
+        self.unmapped *= keeps;
+        self.early *= keeps;
+        let along = self.mean * self.early_s();
+        let share = |shape: f64| 1.0 - (1.0 + along / shape).powf(-shape);
+        let seen = (self.early + GUESSED * share(SHAPE)) / (self.unmapped + GUESSED);
+        let [mut low, mut high] = SHAPES;
+        // The share of early faults rises with the shape.
+        for _ in 0..12 {
+            let middle = (low * high).sqrt();
+            match share(middle) < seen {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        self.shape = (low * high).sqrt();
+    }
+}
