@@ -45,6 +45,10 @@ pub struct Payback {
     lacks_room: bool,
     /// What candidates of this interval gain in a second, and how many base pages they have.
     candidates: (f64, f64),
+    /// What they save, less their moves, in ns.
+    saves: f64,
+    /// What a base page of those that found no room gains in a second; smoothed.
+    asks: f64,
     /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling.
     backlog: f64,
     moves: Vec<Move>,
@@ -56,7 +60,8 @@ pub struct Payback {
 struct Region {
     /// What an access gains on the fast tier, in ns; smoothed.
     gain: Option<f64>,
-    /// Accesses in a second by tier, as event samples say; smoothed.
+    /// Accesses in a second to a base page of each tier, as event samples say, smoothed; and to all of them.
+    density: [f64; 2],
     per_s: [f64; 2],
     /// How often its pages are accessed, by tier, and base pages in each.
     rates: [Rates; 2],
@@ -78,6 +83,7 @@ impl Default for Region {
     fn default() -> Self {
         Self {
             gain: None,
+            density: [0.0; 2],
             per_s: [0.0; 2],
             rates: [Rates::default(); 2],
             base_pages: 1.0,
@@ -89,6 +95,13 @@ impl Default for Region {
             pages_before: 0.0,
             lives_s: f64::INFINITY,
         }
+    }
+}
+
+impl Region {
+    /// What a base page of a tier gains in a second, on average.
+    fn gains_on(&self, tier: usize, pages: [u64; 2]) -> f64 {
+        self.gain.unwrap_or(0.0) * self.per_s[tier] / pages[tier].max(1) as f64
     }
 }
 
@@ -109,8 +122,8 @@ const DEAD_BAND: f64 = 0.04;
 const SMOOTH: f64 = 0.25;
 /// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
 const DAMPING: f64 = 0.5;
-/// A region's pages that are moved because of congestion in an interval, at most: copies are traffic as well.
-const MOST_STEP: f64 = 0.02;
+/// The part of a core's time in which pages are moved because of congestion, at most.
+const MOVES_SHARE: f64 = 0.5;
 /// Accesses for each event sample: a prime near 10000, so that samples do not follow a loop's period.
 const EVENT_PERIOD: f64 = 10_007.0;
 /// A price below which there is none, in ns of thread time in a second.
@@ -149,6 +162,8 @@ impl Default for Payback {
             room: 0,
             lacks_room: false,
             candidates: (0.0, 0.0),
+            saves: 0.0,
+            asks: 0.0,
             backlog: 0.0,
             moves: Vec::new(),
             window: Window::default(),
@@ -210,6 +225,7 @@ impl Payback {
         let (from, all) = (of.pages[to.other() as usize] as f64, (of.pages[0] + of.pages[1]) as f64);
         let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
         let part = Traffic::new(seen, &per_s).part(n, to);
+        let most = MOVES_SHARE * seen.interval_s * 1e9 / self.costs.moving(1).get();
         let own = &mut self.regions[n];
         let (sign, wanted) = match to {
             Tier::Fast => (1.0, part * from),
@@ -220,7 +236,7 @@ impl Payback {
         if own.owed * sign < 0.0 {
             own.owed = 0.0;
         }
-        own.owed += sign * (wanted * DAMPING).min(MOST_STEP * all);
+        own.owed += sign * (wanted * DAMPING).min(most);
         let pages = (own.owed.abs() / own.base_pages).floor() * own.base_pages;
         own.owed -= sign * pages;
         self.moves.push(Move {
@@ -235,6 +251,12 @@ impl Payback {
         let (gain, wanted) = std::mem::take(&mut self.candidates);
         // Where reclaim finds pages that are not accessed, room comes without a price.
         let unmet = seen.failed_full.saturating_sub(seen.reclaimed) as f64;
+        // What found no room saves nothing.
+        let moved = 1.0 - (seen.failed_full as f64 / wanted.max(1.0)).min(1.0);
+        self.window.saved += std::mem::take(&mut self.saves) * moved;
+        if seen.failed_full > 0 && wanted > 0.0 {
+            self.asks += (gain / wanted - self.asks) * SMOOTH;
+        }
         self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
         // Free memory says that the price is too high, unmet demand that it is too low.
         let spare = seen.free_fast > 2 * self.room;
@@ -242,13 +264,19 @@ impl Payback {
             true => 0.0,
             false => (self.backlog + unmet) * (-seen.interval_s / FORGET_S).exp(),
         };
+        // Pages that are below the price leave once sampling has reached them: it need not rise for them.
+        let leaving: u64 = (self.regions.iter().zip(seen.regions))
+            .filter(|(own, of)| own.target.is_none() && own.gains_on(0, of.pages) < self.price)
+            .map(|(_, of)| of.pages[0])
+            .sum();
+        let rises = unmet > 0.0 && (leaving as f64) < self.backlog;
         if unmet > 0.0 && self.price == 0.0 {
             self.price = gain / wanted.max(1.0) / 100.0;
-        } else if unmet > 0.0 {
+        } else if rises {
             self.price *= RISE.powf(seen.interval_s);
         } else if spare {
             self.price /= RISE.powf(seen.interval_s);
-        } else {
+        } else if unmet == 0.0 {
             self.price /= FALL.powf(seen.interval_s);
         }
         if self.price < NO_PRICE {
@@ -326,7 +354,7 @@ impl Policy for Payback {
             promote: marks.min,
             ..Marks::linux(marks)
         };
-        match self.makes_room_s > 0.0 {
+        match self.makes_room_s > 0.0 || self.price > 0.0 {
             true => Marks {
                 allocate: marks.high,
                 wake: Some(marks.high + (stop - marks.high) / 2),
@@ -369,13 +397,18 @@ impl Policy for Payback {
         let stays_s = self.stays_s.min(region.lives_s / 2.0);
         let saved = (gain - self.price) * base * stays_s;
         match fault.tier {
-            Tier::Fast if self.backlog >= 1.0 && -saved > cost => {
+            // A swap costs two moves.
+            Tier::Fast
+                if self.backlog >= 1.0
+                    && gain < self.price
+                    && (self.asks - gain) * base * stays_s > 2.0 * cost =>
+            {
                 self.backlog -= base;
                 Decision::Demote
             }
             Tier::Slow if saved > cost => {
                 self.makes_room_s = ROOM_S;
-                self.window.saved += saved - cost;
+                self.saves += saved - cost;
                 self.candidates.0 += gain * base;
                 self.candidates.1 += base;
                 self.window.paying += 1.0;
@@ -399,9 +432,11 @@ impl Policy for Payback {
             let before = own.gain.unwrap_or(0.0);
             own.gain = Some(before + smooth * (gain - before));
             for t in 0..2 {
-                own.per_s[t] += (of.per_s[t] - own.per_s[t]) * smooth;
-                let mean = own.per_s[t] * own.base_pages / of.pages[t].max(1) as f64;
-                own.rates[t].observe(mean, seen.interval_s);
+                // Rates of pages change slowly, how many are on a tier may change at once.
+                let pages = of.pages[t].max(1) as f64;
+                own.density[t] += (of.per_s[t] / pages - own.density[t]) * smooth;
+                own.per_s[t] = own.density[t] * pages;
+                own.rates[t].observe(own.density[t] * own.base_pages, seen.interval_s);
             }
             let pages = (of.pages[0] + of.pages[1]).max(1);
             own.gains = gain * (own.per_s[0] + own.per_s[1]) / pages as f64;
