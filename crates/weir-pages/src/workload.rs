@@ -159,7 +159,10 @@ pub fn zipf(pages: f64, accesses: f64, items: f64, exponent: f64, bands: u32) ->
 impl PagedWorkload {
     /// Computing before each access.
     pub(crate) fn compute_ns(&self, host: &Host) -> f64 {
-        let waits = self.regions.iter().map(|region| region.accesses / region.mlp);
+        let waits = self
+            .regions
+            .iter()
+            .map(|region| region.accesses / region.mlp);
         let wait = host.fast.curve.idle().get() * waits.sum::<f64>();
         wait * (1.0 - self.stalled) / self.stalled
     }

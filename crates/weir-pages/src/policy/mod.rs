@@ -239,8 +239,9 @@ pub trait Policy: Send {
         None
     }
 
-    /// A page of a region on a tier was taken out of the page table for a hint fault.
-    fn unmapped(&mut self, _region: usize, _tier: Tier) {}
+    /// Sampling came to a page of a region on a tier. It is out of the page table now, or has been since it was sampled
+    /// before, because it was not accessed.
+    fn sampled(&mut self, _region: usize, _tier: Tier) {}
 
     /// What a hint fault leads to.
     fn fault(&mut self, _fault: &Fault) -> Decision {

@@ -44,8 +44,15 @@ impl Simulation<'_> {
             let at = self.pages.at(page);
             if matches!(at, At::Fast | At::Slow) {
                 self.sampling -= base as f64;
-                if (at == At::Slow || scan.toptier) && !self.pages.has(page, HINTED) {
-                    self.unmap(extent, page);
+                let tier = match at {
+                    At::Fast => Tier::Fast,
+                    _ => Tier::Slow,
+                };
+                if tier == Tier::Slow || scan.toptier {
+                    self.policy.sampled(extent, tier);
+                    if !self.pages.has(page, HINTED) {
+                        self.unmap(extent, page);
+                    }
                 }
             }
             passed += 1;
@@ -67,11 +74,6 @@ impl Simulation<'_> {
         if !self.pages.has(page, PENDING) {
             self.draw_touch(extent, page);
         }
-        let tier = match self.pages.at(page) {
-            At::Fast => Tier::Fast,
-            _ => Tier::Slow,
-        };
-        self.policy.unmapped(extent, tier);
         self.counters.numa_pte_updates += 1;
         self.work.stall_ns += self.host.costs.unmap.get();
     }

@@ -43,6 +43,8 @@ pub struct Payback {
     /// Free base pages below which the fast node lacks room.
     room: u64,
     lacks_room: bool,
+    /// Whether all room that is kept for promotion is free.
+    spare: bool,
     /// What candidates of this interval gain in a second, and how many base pages they have.
     candidates: (f64, f64),
     /// What they save, less their moves, in ns.
@@ -126,6 +128,9 @@ const DAMPING: f64 = 0.5;
 const MOVES_SHARE: f64 = 0.5;
 /// Accesses for each event sample: a prime near 10000, so that samples do not follow a loop's period.
 const EVENT_PERIOD: f64 = 10_007.0;
+/// Pages whose gains differ by less than this share are alike, and are not swapped: a region of 10 MB has hundreds of samples
+/// in a second, which tell its rate to a few percent, and curves are known to a few percent as well.
+const ALIKE: f64 = 0.1;
 /// A price below which there is none, in ns of thread time in a second.
 const NO_PRICE: f64 = 0.1;
 /// By which factors the price rises and falls in a second.
@@ -161,6 +166,7 @@ impl Default for Payback {
             price: 0.0,
             room: 0,
             lacks_room: false,
+            spare: true,
             candidates: (0.0, 0.0),
             saves: 0.0,
             asks: 0.0,
@@ -222,7 +228,10 @@ impl Payback {
         }
         let Some((n, to, _)) = best else { return };
         let of = &seen.regions[n];
-        let (from, all) = (of.pages[to.other() as usize] as f64, (of.pages[0] + of.pages[1]) as f64);
+        let (from, all) = (
+            of.pages[to.other() as usize] as f64,
+            (of.pages[0] + of.pages[1]) as f64,
+        );
         let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
         let part = Traffic::new(seen, &per_s).part(n, to);
         let most = MOVES_SHARE * seen.interval_s * 1e9 / self.costs.moving(1).get();
@@ -259,8 +268,8 @@ impl Payback {
         }
         self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
         // Free memory says that the price is too high, unmet demand that it is too low.
-        let spare = seen.free_fast > 2 * self.room;
-        self.backlog = match spare {
+        self.spare = seen.free_fast > 2 * self.room;
+        self.backlog = match self.spare {
             true => 0.0,
             false => (self.backlog + unmet) * (-seen.interval_s / FORGET_S).exp(),
         };
@@ -274,7 +283,7 @@ impl Payback {
             self.price = gain / wanted.max(1.0) / 100.0;
         } else if rises {
             self.price *= RISE.powf(seen.interval_s);
-        } else if spare {
+        } else if self.spare {
             self.price /= RISE.powf(seen.interval_s);
         } else if unmet == 0.0 {
             self.price /= FALL.powf(seen.interval_s);
@@ -336,7 +345,7 @@ impl Policy for Payback {
         match region.target {
             Some(target) if ((nth + 1.0) * target).floor() <= (nth * target).floor() => Tier::Slow,
             // A new page takes no room of one that gains more.
-            None if self.lacks_room && region.gains < self.price => Tier::Slow,
+            None if !self.spare && region.gains < self.price => Tier::Slow,
             _ => Tier::Fast,
         }
     }
@@ -374,9 +383,9 @@ impl Policy for Payback {
         Some(EVENT_PERIOD)
     }
 
-    fn unmapped(&mut self, region: usize, tier: Tier) {
+    fn sampled(&mut self, region: usize, tier: Tier) {
         if let Some(region) = self.regions.get_mut(region) {
-            region.rates[tier as usize].unmapped();
+            region.rates[tier as usize].sampled();
         }
     }
 
@@ -401,7 +410,7 @@ impl Policy for Payback {
             Tier::Fast
                 if self.backlog >= 1.0
                     && gain < self.price
-                    && (self.asks - gain) * base * stays_s > 2.0 * cost =>
+                    && (self.asks * (1.0 - ALIKE) - gain) * base * stays_s > 2.0 * cost =>
             {
                 self.backlog -= base;
                 Decision::Demote

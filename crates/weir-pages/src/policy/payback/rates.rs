@@ -10,15 +10,17 @@
 pub(super) struct Rates {
     /// Accesses to a page in a second, on average.
     mean: f64,
-    /// Pages that were taken out of the page table, and those of them that faulted early. Both are forgotten in time.
-    unmapped: f64,
+    /// Pages that were sampled, and those of them that faulted early. Both are forgotten in time.
+    sampled: f64,
     early: f64,
+    /// Pages that were sampled in this interval; they are counted when they had an interval's time to fault.
+    fresh: f64,
+    /// A fault is early before the time that pages which are alike take on average, but within an interval.
+    early_s: f64,
     /// The shape of the distribution: small where few pages have most of the accesses, large where all are alike.
     shape: f64,
 }
 
-/// A fault is early before the mean of uniform pages, but within this time: later ones come too late to be counted.
-const EARLY_S: f64 = 2.0;
 /// The shape before faults are known: rates are distributed exponentially.
 const SHAPE: f64 = 1.0;
 /// Faults that this guess counts for.
@@ -32,24 +34,22 @@ impl Default for Rates {
     fn default() -> Self {
         Self {
             mean: 0.0,
-            unmapped: 0.0,
+            sampled: 0.0,
             early: 0.0,
+            fresh: 0.0,
+            early_s: 0.0,
             shape: SHAPE,
         }
     }
 }
 
 impl Rates {
-    fn early_s(&self) -> f64 {
-        (1.0 / self.mean.max(1e-9)).min(EARLY_S)
-    }
-
-    pub(super) fn unmapped(&mut self) {
-        self.unmapped += 1.0;
+    pub(super) fn sampled(&mut self) {
+        self.fresh += 1.0;
     }
 
     pub(super) fn fault(&mut self, latency_s: f64) {
-        if latency_s < self.early_s() {
+        if latency_s < self.early_s {
             self.early += 1.0;
         }
     }
@@ -61,13 +61,13 @@ impl Rates {
 
     /// An interval in which a page was accessed so often in a second.
     pub(super) fn observe(&mut self, mean: f64, interval_s: f64) {
-        self.mean = mean;
         let keeps = (-interval_s / FORGET_S).exp();
-        self.unmapped *= keeps;
+        self.sampled *= keeps;
         self.early *= keeps;
-        let along = self.mean * self.early_s();
+        // What was counted early was so by the mean before.
+        let along = self.mean * self.early_s;
         let share = |shape: f64| 1.0 - (1.0 + along / shape).powf(-shape);
-        let seen = (self.early + GUESSED * share(SHAPE)) / (self.unmapped + GUESSED);
+        let seen = (self.early + GUESSED * share(SHAPE)) / (self.sampled + GUESSED);
         let [mut low, mut high] = SHAPES;
         // The share of early faults rises with the shape.
         for _ in 0..12 {
@@ -78,5 +78,8 @@ impl Rates {
             }
         }
         self.shape = (low * high).sqrt();
+        self.sampled += std::mem::take(&mut self.fresh);
+        self.mean = mean;
+        self.early_s = (1.0 / mean.max(1e-9)).min(interval_s);
     }
 }

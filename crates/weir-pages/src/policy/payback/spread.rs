@@ -72,7 +72,9 @@ impl<'a> Traffic<'a> {
             demand.solve(self.seen.curves).accesses
         };
         let parts = (0..PARTS).map(|n| 0.5f64.powi(n));
-        let tried = std::iter::once(0.0).chain(parts).map(|part| (speed(part), part));
+        let tried = std::iter::once(0.0)
+            .chain(parts)
+            .map(|part| (speed(part), part));
         let best = tried.max_by(|a, b| a.0.total_cmp(&b.0));
         best.map_or(0.0, |(_, part)| part)
     }
