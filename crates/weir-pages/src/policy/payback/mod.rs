@@ -5,16 +5,19 @@
 //! The difference between the tiers is what an access gains on the fast one; it is negative where the fast tier is
 //! congested. Three rules follow from it:
 //!
-//! - A page of the slow tier is promoted if its accesses gain more than its move costs, within the time for which pages have
-//!   stayed so far.
-//! - Pages of a region whose accesses would gain on the slow tier go there in small steps, and return when they would
-//!   not: bandwidth-bound regions end up interleaved.
-//! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room, and falls
-//!   while there is some. Pages of the fast node are sampled then as well, and those that gain less are demoted.
+//! - A page of the slow tier is promoted if its accesses gain more than its move costs and the price below, within the time
+//!   for which pages have stayed so far. How often it is accessed is estimated from its hint fault and from all pages of its
+//!   region ([`rates`]).
+//! - Pages of a region whose accesses would gain on the slow tier go there, as many as the model says, and return when
+//!   they would not: bandwidth-bound regions end up interleaved ([`spread`]).
+//! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room and no page
+//!   is known to be below it, and falls while there is some. Pages of the fast node are sampled then as well. One that gains
+//!   less leaves if a candidate gains so much more that the swap pays for both moves, and a new page of a region that gains
+//!   less is placed on the slow node.
 
-use weir_model::units::{LINE_BYTES, Nanos};
+use weir_model::units::Nanos;
 
-use super::{Decision, Fault, Marks, Move, Placing, Policy, RegionSeen, Scan, Seen};
+use super::{Decision, Fault, Marks, Move, Placing, Policy, Scan, Seen};
 use crate::Costs;
 use crate::tier::{BASE, Tier, Watermarks};
 
@@ -22,7 +25,7 @@ mod rates;
 mod spread;
 
 use rates::Rates;
-use spread::Traffic;
+use spread::gains;
 
 /// The policy's state. No value of it is fitted to a workload.
 #[derive(Debug, Clone)]
@@ -118,14 +121,8 @@ struct Window {
     saved: f64,
 }
 
-/// Gains within this share of the fast tier's latency are none: curves are known to a few percent.
-const DEAD_BAND: f64 = 0.04;
 /// The part of a new reading in a smoothed one.
 const SMOOTH: f64 = 0.25;
-/// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
-const DAMPING: f64 = 0.5;
-/// The part of a core's time in which pages are moved because of congestion, at most.
-const MOVES_SHARE: f64 = 0.5;
 /// Accesses for each event sample: a prime near 10000, so that samples do not follow a loop's period.
 const EVENT_PERIOD: f64 = 10_007.0;
 /// Pages whose gains differ by less than this share are alike, and are not swapped: a region of 10 MB has hundreds of samples
@@ -133,7 +130,8 @@ const EVENT_PERIOD: f64 = 10_007.0;
 const ALIKE: f64 = 0.1;
 /// A price below which there is none, in ns of thread time in a second.
 const NO_PRICE: f64 = 0.1;
-/// By which factors the price rises and falls in a second.
+/// By which factors the price rises in a second, and falls while room is spare; and falls otherwise. Rates of pages differ by
+/// factors of thousands, so it must cross a factor of 100 in a few passes of sampling; a pass of Linux' takes 1 s or more.
 const RISE: f64 = 2.0;
 const FALL: f64 = 1.05;
 /// A pass of sampling takes about so long.
@@ -177,84 +175,7 @@ impl Default for Payback {
     }
 }
 
-/// What an access of each region gains on the fast tier, in ns.
-fn gains(seen: &Seen<'_>) -> Vec<f64> {
-    let delays = [0, 1].map(|t| {
-        // Accesses in a second, by those outstanding with each: ns that each ns of latency costs in a second.
-        let exposed: f64 = seen.regions.iter().map(|r| r.per_s[t] / r.mlp).sum();
-        let lines: f64 = seen.regions.iter().map(|r| r.per_s[t]).sum();
-        let written: f64 = seen.regions.iter().map(|r| r.per_s[t] * r.writes).sum();
-        let read_share = if lines > 0.0 {
-            lines / (lines + written)
-        } else {
-            1.0
-        };
-        // ns for each byte in a second.
-        seen.curves[t].slope(seen.gbps[t], read_share) * exposed / 1e9
-    });
-    let of = |region: &RegionSeen| {
-        let own = (seen.latency[1] - seen.latency[0]).get() / region.mlp;
-        let bytes = LINE_BYTES as f64 * (1.0 + region.writes);
-        own + (delays[1] - delays[0]) * bytes
-    };
-    seen.regions.iter().map(of).collect()
-}
-
 impl Payback {
-    /// Moves pages of the region that gains most by it, while the fast tier is congested or was.
-    fn interleave(&mut self, seen: &Seen<'_>) {
-        let mut best: Option<(usize, Tier, f64)> = None;
-        for (n, (own, of)) in self.regions.iter_mut().zip(seen.regions).enumerate() {
-            let dead = DEAD_BAND * seen.latency[0].get() / of.mlp;
-            let Some(gain) = own.gain.filter(|gain| gain.abs() > dead) else {
-                continue;
-            };
-            let (to, from) = match gain > 0.0 {
-                true => (Tier::Fast, 1),
-                false => (Tier::Slow, 0),
-            };
-            // Without congestion, hint faults say which of its pages are to be on a node that is full.
-            if to == Tier::Fast && (of.pages[1] == 0 || self.lacks_room) {
-                own.target = None;
-            }
-            // Pages return by steps only where they had left by them; others wait for their hint faults.
-            if of.pages[from] == 0 || (to == Tier::Fast && own.target.is_none()) {
-                continue;
-            }
-            let by_page = gain.abs() * own.per_s[from] / of.pages[from] as f64;
-            if best.is_none_or(|(.., most)| by_page > most) {
-                best = Some((n, to, by_page));
-            }
-        }
-        let Some((n, to, _)) = best else { return };
-        let of = &seen.regions[n];
-        let (from, all) = (
-            of.pages[to.other() as usize] as f64,
-            (of.pages[0] + of.pages[1]) as f64,
-        );
-        let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
-        let part = Traffic::new(seen, &per_s).part(n, to);
-        let most = MOVES_SHARE * seen.interval_s * 1e9 / self.costs.moving(1).get();
-        let own = &mut self.regions[n];
-        let (sign, wanted) = match to {
-            Tier::Fast => (1.0, part * from),
-            Tier::Slow => (-1.0, part * from),
-        };
-        own.target = Some((of.pages[0] as f64 + sign * wanted) / all);
-        // Large pages are owed until there is a whole one.
-        if own.owed * sign < 0.0 {
-            own.owed = 0.0;
-        }
-        own.owed += sign * (wanted * DAMPING).min(most);
-        let pages = (own.owed.abs() / own.base_pages).floor() * own.base_pages;
-        own.owed -= sign * pages;
-        self.moves.push(Move {
-            region: n,
-            to,
-            base_pages: pages as u64,
-        });
-    }
-
     /// Sets the price of the fast node.
     fn set_price(&mut self, seen: &Seen<'_>) {
         let (gain, wanted) = std::mem::take(&mut self.candidates);

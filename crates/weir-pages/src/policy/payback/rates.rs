@@ -83,3 +83,36 @@ impl Rates {
         self.early_s = (1.0 / mean.max(1e-9)).min(interval_s);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Draws;
+
+    /// Pages of which a share has all accesses: 10 in a second on average, sampled for 20 s.
+    fn seen(share: f64) -> Rates {
+        let (mut rates, mut draws) = (Rates::default(), Draws::new(1));
+        for _ in 0..80 {
+            rates.observe(10.0, 0.25);
+            for _ in 0..500 {
+                rates.sampled();
+                if draws.unit() <= share {
+                    rates.fault(draws.exponential() * share / 10.0);
+                }
+            }
+        }
+        rates
+    }
+
+    #[test]
+    fn a_fault_says_little_of_pages_that_are_alike_and_much_of_others() {
+        let (alike, few) = (seen(1.0), seen(0.05));
+        for latency in [0.001, 0.1, 0.5] {
+            let expected = alike.expected(latency);
+            assert!((expected / 10.0 - 1.0).abs() < 0.2, "{expected} {alike:?}");
+        }
+        // Those with accesses have 200 in a second each.
+        assert!((100.0..400.0).contains(&few.expected(0.005)), "{few:?}");
+        assert!(few.expected(1.0) < 10.0, "{few:?}");
+    }
+}
