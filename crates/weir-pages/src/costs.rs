@@ -23,6 +23,9 @@ pub struct Costs {
     pub copy_4k: Nanos,
     /// Looking at a page on an LRU list: reverse map, accessed bit. Assumed, 50 to 300 ns.
     pub lru_scan: Nanos,
+    /// An event sample of an access (PEBS, IBS): the processor writes a record, a thread of the policy reads it. Assumed, 200
+    /// to 1000 ns.
+    pub event: Nanos,
     /// Writing a page of 4 KiB to swap: the write of an SSD (TPP Fig 2). Range 10 to 40 µs.
     pub swap_out: Nanos,
     /// A major fault: the read of an SSD (TPP Fig 2). Range 10 to 40 µs.
@@ -38,6 +41,7 @@ impl Default for Costs {
             shootdown: Nanos(60.0),
             copy_4k: Nanos(500.0),
             lru_scan: Nanos(120.0),
+            event: Nanos(500.0),
             swap_out: Nanos(20_000.0),
             swap_in: Nanos(25_000.0),
         }

@@ -11,6 +11,7 @@
 /// The version of what is simulated. It is raised when the same workload, machine and seed give another result.
 pub const VERSION: u32 = 3;
 
+pub mod bound;
 pub mod costs;
 mod counters;
 mod error;

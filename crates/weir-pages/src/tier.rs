@@ -119,6 +119,14 @@ impl TierCurve {
         Nanos(below.unwrap_or(0.0))
     }
 
+    /// By how many ns latency rises for another GB/s.
+    pub fn slope(&self, traffic: GbPerSec, read_share: f64) -> f64 {
+        let gbps = traffic.get();
+        let more = (gbps * 0.02).max(0.5);
+        let at = |gbps: f64| self.latency(GbPerSec(gbps), read_share).get();
+        (at(gbps + more) - at((gbps - more).max(0.0))) / (gbps.min(more) + more)
+    }
+
     /// The latency without load.
     pub fn idle(&self) -> Nanos {
         self.latency(GbPerSec(0.0), 1.0)

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::Bytes;
 
-use crate::PagesError;
+use crate::{Host, PagesError};
 
 /// What a page holds, by which Linux keeps lists and counters apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,6 +157,16 @@ pub fn zipf(pages: f64, accesses: f64, items: f64, exponent: f64, bands: u32) ->
 }
 
 impl PagedWorkload {
+    /// Computing before each access.
+    pub(crate) fn compute_ns(&self, host: &Host) -> f64 {
+        let waits = self
+            .regions
+            .iter()
+            .map(|region| region.accesses / region.mlp);
+        let wait = host.fast.curve.idle().get() * waits.sum::<f64>();
+        wait * (1.0 - self.stalled) / self.stalled
+    }
+
     /// The most bytes that are allocated at once.
     pub fn peak(&self) -> Bytes {
         let times = self.regions.iter().flat_map(|r| {

@@ -94,6 +94,8 @@ pub struct Placing {
     pub region: usize,
     /// What it is to hold.
     pub kind: PageKind,
+    /// Its size in base pages.
+    pub base_pages: u64,
     /// How many pages were allocated before it.
     pub nth: u64,
 }
@@ -186,6 +188,10 @@ pub struct Seen<'a> {
     pub threads: u32,
     /// Free base pages of the fast node.
     pub free_fast: u64,
+    /// Base pages whose promotion failed because the fast node was full (`pgmigrate_fail_dst_node_full`).
+    pub failed_full: u64,
+    /// Base pages that background reclaim demoted (`pgdemote_kswapd`).
+    pub reclaimed: u64,
     /// What the kernel's work on pages costs.
     pub costs: &'a Costs,
     /// Between which amortised latencies promotion is rationed, as it was calibrated for the machine.
@@ -230,6 +236,16 @@ pub trait Policy: Send {
     fn counters(&self) -> Option<HotCounters> {
         None
     }
+
+    /// Accesses for each event sample that the policy reads of the processor (PEBS, IBS). With it, [`RegionSeen::per_s`]
+    /// has the noise of so many samples, and each sample takes time of a thread; without it, counts are exact.
+    fn event_period(&self) -> Option<f64> {
+        None
+    }
+
+    /// Sampling came to a page of a region on a tier. It is out of the page table now, or has been since it was sampled
+    /// before, because it was not accessed.
+    fn sampled(&mut self, _region: usize, _tier: Tier) {}
 
     /// What a hint fault leads to.
     fn fault(&mut self, _fault: &Fault) -> Decision {

@@ -112,6 +112,7 @@ impl Simulation<'_> {
         let preferred = self.policy.place(&Placing {
             region: extent,
             kind,
+            base_pages: base,
             nth: self.nth,
         });
         self.nth += 1;

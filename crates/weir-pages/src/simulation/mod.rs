@@ -12,7 +12,7 @@ use crate::random::Draws;
 use crate::record::{Interval, Summary};
 use crate::tier::{BASE, Memory, Tier, Watermarks};
 use crate::traffic::{Demand, Flow};
-use crate::workload::{PageKind, PagedWorkload, Region};
+use crate::workload::{PageKind, PagedWorkload};
 use crate::{Costs, PagesError, Vmstat};
 
 mod allocate;
@@ -116,6 +116,8 @@ pub struct Simulation<'a> {
     /// Accesses of each page by band in the last interval.
     rates: Vec<f64>,
     draws: Draws,
+    /// Of event samples.
+    events: Draws,
     counters: Vmstat,
     intervals: Vec<Interval>,
 }
@@ -161,8 +163,6 @@ impl<'a> Simulation<'a> {
         let marks = Tier::ALL.map(|tier| Watermarks::of(host.memory(tier).capacity, all));
         let pages = Pages::new(workload);
         let bands = pages.counts.len();
-        let of = |region: &Region| region.accesses / region.mlp;
-        let wait = host.fast.curve.idle().get() * workload.regions.iter().map(of).sum::<f64>();
         Ok(Self {
             acts: policy.marks(&marks[0]),
             workload,
@@ -179,12 +179,13 @@ impl<'a> Simulation<'a> {
             nth: 0,
             drifting: vec![0.0; workload.regions.len()],
             renewing: vec![0.0; workload.regions.len()],
-            compute_ns: wait * (1.0 - workload.stalled) / workload.stalled,
+            compute_ns: workload.compute_ns(host),
             work: Work::default(),
             debt_ns: 0.0,
             flow: Flow::default(),
             rates: vec![0.0; bands],
             draws: Draws::new(options.seed),
+            events: Draws::new(options.seed ^ 0x0065_7665_6e74_7300),
             counters: Vmstat::default(),
             intervals: Vec::new(),
             pages,
@@ -280,16 +281,17 @@ impl<'a> Simulation<'a> {
         }
         self.pages.advance(&self.rates);
         self.record(&before, &mix, owed.min(most) / (threads * interval_ns));
-        let per_s = |share: f64| share * flow.accesses / self.options.interval_s;
+        let all_per_s = flow.accesses / self.options.interval_s;
         let regions: Vec<RegionSeen> = (mix.regions.iter().zip(&self.workload.regions))
             .map(|(of, region)| RegionSeen {
-                per_s: of.shares.map(per_s),
+                per_s: of.shares.map(|share| self.sampled_rate(share * all_per_s)),
                 pages: of.pages,
                 writes: region.writes,
                 mlp: region.mlp,
             })
             .collect();
         let free_fast = self.free(Tier::Fast);
+        let since = self.counters.since(&before);
         self.policy.observe(&Seen {
             interval_s: self.options.interval_s,
             latency: flow.latency,
@@ -299,10 +301,23 @@ impl<'a> Simulation<'a> {
             pressure: self.work.read_back_ns / (threads * interval_ns),
             threads: self.workload.threads,
             free_fast,
+            failed_full: since.pgmigrate_fail_dst_node_full,
+            reclaimed: since.pgdemote_kswapd,
             costs: &self.host.costs,
             thresholds: self.host.thresholds,
             regions: &regions,
         });
+    }
+
+    /// A rate as event samples tell it, whose time the next interval owes.
+    fn sampled_rate(&mut self, per_s: f64) -> f64 {
+        let Some(period) = self.policy.event_period() else {
+            return per_s;
+        };
+        let interval_s = self.options.interval_s;
+        let samples = self.events.poisson(per_s * interval_s / period);
+        self.debt_ns += samples * self.host.costs.event.get();
+        samples * period / interval_s
     }
 
     fn record(&mut self, before: &Vmstat, mix: &Mix, kernel: f64) {

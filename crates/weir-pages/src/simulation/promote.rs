@@ -44,8 +44,15 @@ impl Simulation<'_> {
             let at = self.pages.at(page);
             if matches!(at, At::Fast | At::Slow) {
                 self.sampling -= base as f64;
-                if (at == At::Slow || scan.toptier) && !self.pages.has(page, HINTED) {
-                    self.unmap(extent, page);
+                let tier = match at {
+                    At::Fast => Tier::Fast,
+                    _ => Tier::Slow,
+                };
+                if tier == Tier::Slow || scan.toptier {
+                    self.policy.sampled(extent, tier);
+                    if !self.pages.has(page, HINTED) {
+                        self.unmap(extent, page);
+                    }
                 }
             }
             passed += 1;

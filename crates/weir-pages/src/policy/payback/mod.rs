@@ -5,18 +5,27 @@
 //! The difference between the tiers is what an access gains on the fast one; it is negative where the fast tier is
 //! congested. Three rules follow from it:
 //!
-//! - A page of the slow tier is promoted if its accesses gain more than its move costs, within the time for which pages have
-//!   stayed so far.
-//! - Pages of a region whose accesses would gain on the slow tier go there in small steps, and return when they would
-//!   not: bandwidth-bound regions end up interleaved.
-//! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room, and falls
-//!   while there is some. Pages of the fast node are sampled then as well, and those that gain less are demoted.
+//! - A page of the slow tier is promoted if its accesses gain more than its move costs and the price below, within the time
+//!   for which pages have stayed so far. How often it is accessed is estimated from its hint fault and from all pages of its
+//!   region ([`rates`]).
+//! - Pages of a region whose accesses would gain on the slow tier go there, as many as the model says, and return when
+//!   they would not: bandwidth-bound regions end up interleaved ([`spread`]).
+//! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room and no page
+//!   is known to be below it, and falls while there is some. Pages of the fast node are sampled then as well. One that gains
+//!   less leaves if a candidate gains so much more that the swap pays for both moves, and a new page of a region that gains
+//!   less is placed on the slow node.
 
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::Nanos;
 
-use super::{Decision, Fault, Marks, Move, Placing, Policy, RegionSeen, Scan, Seen};
+use super::{Decision, Fault, Marks, Move, Placing, Policy, Scan, Seen};
 use crate::Costs;
-use crate::tier::{BASE, Tier, TierCurve, Watermarks};
+use crate::tier::{BASE, Tier, Watermarks};
+
+mod rates;
+mod spread;
+
+use rates::Rates;
+use spread::gains;
 
 /// The policy's state. No value of it is fitted to a workload.
 #[derive(Debug, Clone)]
@@ -37,8 +46,14 @@ pub struct Payback {
     /// Free base pages below which the fast node lacks room.
     room: u64,
     lacks_room: bool,
-    /// What candidates of this interval gain in a second that found no room, and how many base pages they have.
-    blocked: (f64, f64),
+    /// Whether all room that is kept for promotion is free.
+    spare: bool,
+    /// What candidates of this interval gain in a second, and how many base pages they have.
+    candidates: (f64, f64),
+    /// What they save, less their moves, in ns.
+    saves: f64,
+    /// What a base page of those that found no room gains in a second; smoothed.
+    asks: f64,
     /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling.
     backlog: f64,
     moves: Vec<Move>,
@@ -50,16 +65,22 @@ pub struct Payback {
 struct Region {
     /// What an access gains on the fast tier, in ns; smoothed.
     gain: Option<f64>,
+    /// Accesses in a second to a base page of each tier, as event samples say, smoothed; and to all of them.
+    density: [f64; 2],
+    per_s: [f64; 2],
+    /// How often its pages are accessed, by tier, and base pages in each.
+    rates: [Rates; 2],
+    base_pages: f64,
     /// What a page gains in a second on the fast tier, on average.
     gains: f64,
-    /// Base pages that go to the other tier in an interval because of congestion, and where to.
-    step: f64,
-    towards: Option<Tier>,
+    /// Base pages that are to go to the fast tier because of congestion, or from it if negative, and have not yet.
+    owed: f64,
     /// The share of its pages on the fast tier, where it is interleaved.
     target: Option<f64>,
     /// Pages that were placed, and how long a page lives as far as that says, in seconds.
     placed: u64,
     placed_before: u64,
+    pages_before: f64,
     lives_s: f64,
 }
 
@@ -67,14 +88,25 @@ impl Default for Region {
     fn default() -> Self {
         Self {
             gain: None,
+            density: [0.0; 2],
+            per_s: [0.0; 2],
+            rates: [Rates::default(); 2],
+            base_pages: 1.0,
             gains: f64::INFINITY,
-            step: 0.0,
-            towards: None,
+            owed: 0.0,
             target: None,
             placed: 0,
             placed_before: 0,
+            pages_before: 0.0,
             lives_s: f64::INFINITY,
         }
+    }
+}
+
+impl Region {
+    /// What a base page of a tier gains in a second, on average.
+    fn gains_on(&self, tier: usize, pages: [u64; 2]) -> f64 {
+        self.gain.unwrap_or(0.0) * self.per_s[tier] / pages[tier].max(1) as f64
     }
 }
 
@@ -89,21 +121,18 @@ struct Window {
     saved: f64,
 }
 
-/// Gains within this share of the fast tier's latency are none: curves are known to a few percent.
-const DEAD_BAND: f64 = 0.04;
 /// The part of a new reading in a smoothed one.
 const SMOOTH: f64 = 0.25;
-/// Steps of interleaving, as shares of a region in an interval.
-const FIRST_STEP: f64 = 0.005;
-const LEAST_STEP: f64 = 0.0005;
-const MOST_STEP: f64 = 0.02;
-/// A candidate must gain so many times the price, and a page that is to go less than it: a swap costs two moves, and one time
-/// until a fault says little about how often a page is accessed.
-const MARGIN: f64 = 3.0;
+/// Accesses for each event sample: a prime near 10000, so that samples do not follow a loop's period.
+const EVENT_PERIOD: f64 = 10_007.0;
+/// Pages whose gains differ by less than this share are alike, and are not swapped: a region of 10 MB has hundreds of samples
+/// in a second, which tell its rate to a few percent, and curves are known to a few percent as well.
+const ALIKE: f64 = 0.1;
 /// A price below which there is none, in ns of thread time in a second.
 const NO_PRICE: f64 = 0.1;
-/// By which factors the price rises and falls in a second.
-const RISE: f64 = 1.5;
+/// By which factors the price rises in a second, and falls while room is spare; and falls otherwise. Rates of pages differ by
+/// factors of thousands, so it must cross a factor of 100 in a few passes of sampling; a pass of Linux' takes 1 s or more.
+const RISE: f64 = 2.0;
 const FALL: f64 = 1.05;
 /// A pass of sampling takes about so long.
 const FORGET_S: f64 = 20.0;
@@ -119,9 +148,6 @@ const SCAN_SHARE: f64 = 0.004;
 const ROOM_PAYS: f64 = 2.0;
 /// Room is made for so long after it was found to pay.
 const ROOM_S: f64 = 5.0;
-/// A promotion counts for so many times its cost at most: the time until one fault says how often a page is accessed only
-/// roughly.
-const MOST_SAVED: f64 = 30.0;
 /// Free memory that is kept for promotion, in ten-thousandths of the node.
 const HEADROOM: u64 = 100;
 
@@ -138,7 +164,10 @@ impl Default for Payback {
             price: 0.0,
             room: 0,
             lacks_room: false,
-            blocked: (0.0, 0.0),
+            spare: true,
+            candidates: (0.0, 0.0),
+            saves: 0.0,
+            asks: 0.0,
             backlog: 0.0,
             moves: Vec::new(),
             window: Window::default(),
@@ -146,88 +175,38 @@ impl Default for Payback {
     }
 }
 
-/// By how many ns latency rises for another GB/s.
-fn slope(curve: &TierCurve, gbps: GbPerSec, read_share: f64) -> f64 {
-    let more = (gbps.get() * 0.02).max(0.5);
-    let at = |gbps: f64| curve.latency(GbPerSec(gbps), read_share).get();
-    (at(gbps.get() + more) - at((gbps.get() - more).max(0.0))) / (gbps.get().min(more) + more)
-}
-
-/// What an access of each region gains on the fast tier, in ns.
-fn gains(seen: &Seen<'_>) -> Vec<f64> {
-    let delays = [0, 1].map(|t| {
-        // Accesses in a second, by those outstanding with each: ns that each ns of latency costs in a second.
-        let exposed: f64 = seen.regions.iter().map(|r| r.per_s[t] / r.mlp).sum();
-        let lines: f64 = seen.regions.iter().map(|r| r.per_s[t]).sum();
-        let written: f64 = seen.regions.iter().map(|r| r.per_s[t] * r.writes).sum();
-        let read_share = if lines > 0.0 {
-            lines / (lines + written)
-        } else {
-            1.0
-        };
-        // ns for each byte in a second.
-        slope(seen.curves[t], seen.gbps[t], read_share) * exposed / 1e9
-    });
-    let of = |region: &RegionSeen| {
-        let own = (seen.latency[1] - seen.latency[0]).get() / region.mlp;
-        let bytes = LINE_BYTES as f64 * (1.0 + region.writes);
-        own + (delays[1] - delays[0]) * bytes
-    };
-    seen.regions.iter().map(of).collect()
-}
-
 impl Payback {
-    /// Moves pages of the region that gains most by it, while the fast tier is congested or was.
-    fn interleave(&mut self, seen: &Seen<'_>) {
-        let mut best: Option<(usize, Tier, f64)> = None;
-        for (n, (own, of)) in self.regions.iter().zip(seen.regions).enumerate() {
-            let dead = DEAD_BAND * seen.latency[0].get() / of.mlp;
-            let Some(gain) = own.gain.filter(|gain| gain.abs() > dead) else {
-                continue;
-            };
-            let (to, from) = match gain > 0.0 {
-                true => (Tier::Fast, 1),
-                false => (Tier::Slow, 0),
-            };
-            // Pages return by steps only where they had left by them; others wait for their hint faults.
-            if of.pages[from] == 0 || (to == Tier::Fast && own.target.is_none()) {
-                continue;
-            }
-            let by_page = gain.abs() * of.per_s[from] / of.pages[from] as f64;
-            if best.is_none_or(|(.., most)| by_page > most) {
-                best = Some((n, to, by_page));
-            }
-        }
-        let Some((n, to, _)) = best else { return };
-        let of = &seen.regions[n];
-        let all = (of.pages[0] + of.pages[1]) as f64;
-        let own = &mut self.regions[n];
-        // The step grows while it keeps its direction, and shrinks when that turns.
-        let step = match own.towards {
-            Some(before) if before == to => own.step * 1.2,
-            Some(_) => own.step * 0.4,
-            None => FIRST_STEP * all,
-        };
-        own.step = step.clamp(LEAST_STEP * all, MOST_STEP * all);
-        own.towards = Some(to);
-        own.target = Some(of.pages[0] as f64 / all);
-        self.moves.push(Move {
-            region: n,
-            to,
-            base_pages: own.step as u64,
-        });
-    }
-
     /// Sets the price of the fast node.
     fn set_price(&mut self, seen: &Seen<'_>) {
-        let (gain, wanted) = std::mem::take(&mut self.blocked);
-        self.lacks_room = seen.free_fast < self.room;
-        self.backlog = (self.backlog + wanted) * (-seen.interval_s / FORGET_S).exp();
-        if self.price == 0.0 && wanted > 0.0 {
-            self.price = gain / wanted / MARGIN / 100.0;
-        } else if self.lacks_room && self.backlog >= 1.0 {
+        let (gain, wanted) = std::mem::take(&mut self.candidates);
+        // Where reclaim finds pages that are not accessed, room comes without a price.
+        let unmet = seen.failed_full.saturating_sub(seen.reclaimed) as f64;
+        // What found no room saves nothing.
+        let moved = 1.0 - (seen.failed_full as f64 / wanted.max(1.0)).min(1.0);
+        self.window.saved += std::mem::take(&mut self.saves) * moved;
+        if seen.failed_full > 0 && wanted > 0.0 {
+            self.asks += (gain / wanted - self.asks) * SMOOTH;
+        }
+        self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
+        // Free memory says that the price is too high, unmet demand that it is too low.
+        self.spare = seen.free_fast > 2 * self.room;
+        self.backlog = match self.spare {
+            true => 0.0,
+            false => (self.backlog + unmet) * (-seen.interval_s / FORGET_S).exp(),
+        };
+        // Pages that are below the price leave once sampling has reached them: it need not rise for them.
+        let leaving: u64 = (self.regions.iter().zip(seen.regions))
+            .filter(|(own, of)| own.target.is_none() && own.gains_on(0, of.pages) < self.price)
+            .map(|(_, of)| of.pages[0])
+            .sum();
+        let rises = unmet > 0.0 && (leaving as f64) < self.backlog;
+        if unmet > 0.0 && self.price == 0.0 {
+            self.price = gain / wanted.max(1.0) / 100.0;
+        } else if rises {
             self.price *= RISE.powf(seen.interval_s);
-        } else {
+        } else if self.spare {
+            self.price /= RISE.powf(seen.interval_s);
+        } else if unmet == 0.0 {
             self.price /= FALL.powf(seen.interval_s);
         }
         if self.price < NO_PRICE {
@@ -244,10 +223,12 @@ impl Payback {
     fn watch_allocation(&mut self, seen: &Seen<'_>) {
         for (own, of) in self.regions.iter_mut().zip(seen.regions) {
             let pages = (of.pages[0] + of.pages[1]) as f64;
-            let placed = (own.placed - own.placed_before) as f64;
-            own.placed_before = own.placed;
-            own.lives_s = self.window.seconds * pages / placed.max(1e-9);
-            let density = (of.per_s[0] + of.per_s[1]) / pages.max(1.0);
+            // A page that takes the place of another ends the life of that one; one by which the region grows does not.
+            let grown = (pages - own.pages_before).max(0.0) / own.base_pages;
+            let placed = ((own.placed - own.placed_before) as f64 - grown).max(0.0);
+            (own.placed_before, own.pages_before) = (own.placed, pages);
+            own.lives_s = self.window.seconds * pages / own.base_pages / placed.max(1e-9);
+            let density = (own.per_s[0] + own.per_s[1]) / pages.max(1.0);
             let saved = own.gain.unwrap_or(0.0) * density * own.lives_s;
             if placed > 0.0
                 && of.pages[1] > 0
@@ -281,10 +262,11 @@ impl Policy for Payback {
         let region = &mut self.regions[page.region];
         let nth = region.placed as f64;
         region.placed += 1;
+        region.base_pages = page.base_pages as f64;
         match region.target {
             Some(target) if ((nth + 1.0) * target).floor() <= (nth * target).floor() => Tier::Slow,
             // A new page takes no room of one that gains more.
-            None if self.lacks_room && region.gains < self.price => Tier::Slow,
+            None if !self.spare && region.gains < self.price => Tier::Slow,
             _ => Tier::Fast,
         }
     }
@@ -302,7 +284,7 @@ impl Policy for Payback {
             promote: marks.min,
             ..Marks::linux(marks)
         };
-        match self.makes_room_s > 0.0 {
+        match self.makes_room_s > 0.0 || self.price > 0.0 {
             true => Marks {
                 allocate: marks.high,
                 wake: Some(marks.high + (stop - marks.high) / 2),
@@ -318,31 +300,47 @@ impl Policy for Payback {
         true
     }
 
+    fn event_period(&self) -> Option<f64> {
+        Some(EVENT_PERIOD)
+    }
+
+    fn sampled(&mut self, region: usize, tier: Tier) {
+        if let Some(region) = self.regions.get_mut(region) {
+            region.rates[tier as usize].sampled();
+        }
+    }
+
     fn fault(&mut self, fault: &Fault) -> Decision {
         self.window.faults += 1.0;
         let Some(region) = self.regions.get_mut(fault.region) else {
             return Decision::Keep;
         };
+        region.rates[fault.tier as usize].fault(fault.latency_s);
         if region.target.is_some() {
             return Decision::Keep;
         }
-        // What a base page of it gains in a second, if it is accessed as often as the time until its fault says.
+        // What a base page of it gains in a second, and by how much that is more than the price, until it leaves again.
         let base = fault.base_pages as f64;
-        let gain = region.gain.unwrap_or(0.0) / fault.latency_s.max(1e-6) / base;
+        let per_s = region.rates[fault.tier as usize].expected(fault.latency_s);
+        let gain = region.gain.unwrap_or(0.0) * per_s / base;
         let cost = (self.costs.moving(fault.base_pages) + self.flushes).get();
-        let saved = gain * base * self.stays_s.min(region.lives_s / 2.0) - cost;
+        let stays_s = self.stays_s.min(region.lives_s / 2.0);
+        let saved = (gain - self.price) * base * stays_s;
         match fault.tier {
-            Tier::Fast if self.backlog >= 1.0 && gain < self.price => {
+            // A swap costs two moves.
+            Tier::Fast
+                if self.backlog >= 1.0
+                    && gain < self.price
+                    && (self.asks * (1.0 - ALIKE) - gain) * base * stays_s > 2.0 * cost =>
+            {
                 self.backlog -= base;
                 Decision::Demote
             }
-            Tier::Slow if saved > 0.0 && gain > MARGIN * self.price => {
+            Tier::Slow if saved > cost => {
                 self.makes_room_s = ROOM_S;
-                self.window.saved += saved.min(cost * MOST_SAVED);
-                if self.lacks_room {
-                    self.blocked.0 += gain * base;
-                    self.blocked.1 += base;
-                }
+                self.saves += saved - cost;
+                self.candidates.0 += gain * base;
+                self.candidates.1 += base;
                 self.window.paying += 1.0;
                 self.window.returned += f64::from(u8::from(fault.demoted));
                 Decision::Promote
@@ -360,12 +358,18 @@ impl Policy for Payback {
         self.most_scan = Scan::LINUX.bytes_per_s.min(pages_per_s * BASE as f64);
         let gains = gains(seen);
         for ((own, gain), of) in self.regions.iter_mut().zip(gains).zip(seen.regions) {
-            own.gain = Some(match own.gain {
-                Some(before) => before + SMOOTH * (gain - before),
-                None => gain,
-            });
+            let smooth = if own.gain.is_some() { SMOOTH } else { 1.0 };
+            let before = own.gain.unwrap_or(0.0);
+            own.gain = Some(before + smooth * (gain - before));
+            for t in 0..2 {
+                // Rates of pages change slowly, how many are on a tier may change at once.
+                let pages = of.pages[t].max(1) as f64;
+                own.density[t] += (of.per_s[t] / pages - own.density[t]) * smooth;
+                own.per_s[t] = own.density[t] * pages;
+                own.rates[t].observe(own.density[t] * own.base_pages, seen.interval_s);
+            }
             let pages = (of.pages[0] + of.pages[1]).max(1);
-            own.gains = gain * (of.per_s[0] + of.per_s[1]) / pages as f64;
+            own.gains = gain * (own.per_s[0] + own.per_s[1]) / pages as f64;
         }
         let pages: u64 = seen.regions.iter().map(|r| r.pages[0]).sum();
         self.room = (pages + seen.free_fast) * HEADROOM / 2 / 10_000;

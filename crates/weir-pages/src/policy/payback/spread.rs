@@ -1,0 +1,170 @@
+//! Which pages go to the other tier because of congestion: as many as the stall model says.
+
+use weir_model::units::LINE_BYTES;
+
+use super::super::{Move, RegionSeen, Seen};
+use super::Payback;
+use crate::tier::Tier;
+use crate::traffic::Demand;
+
+/// Gains within this share of the fast tier's latency are none: curves are known to a few percent.
+const DEAD_BAND: f64 = 0.04;
+/// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
+const DAMPING: f64 = 0.5;
+/// The part of a core's time in which pages are moved because of congestion, at most.
+const MOVES_SHARE: f64 = 0.5;
+
+/// Accesses of threads to two tiers, as counters tell them.
+struct Traffic<'a> {
+    seen: &'a Seen<'a>,
+    /// Accesses in a second of each region by tier.
+    per_s: &'a [[f64; 2]],
+    compute_ns: f64,
+}
+
+/// Parts of a region's pages that are tried: half of them, of the rest half, and so on.
+const PARTS: i32 = 10;
+
+impl<'a> Traffic<'a> {
+    fn new(seen: &'a Seen<'a>, per_s: &'a [[f64; 2]]) -> Self {
+        let mut new = Self {
+            seen,
+            per_s,
+            compute_ns: 0.0,
+        };
+        // What a thread does between accesses is the time that no wait explains.
+        let all: f64 = per_s.iter().flatten().sum();
+        let demand = new.demand(None);
+        let waits = demand.waits.iter().zip(seen.latency);
+        let wait: f64 = waits.map(|(part, latency)| part * latency.get()).sum();
+        new.compute_ns = (f64::from(seen.threads) * 1e9 / all.max(1.0) - wait).max(0.0);
+        new
+    }
+
+    /// In a second, with a part of a region's accesses on the other tier.
+    fn demand(&self, moved: Option<(usize, Tier, f64)>) -> Demand {
+        let (mut shares, mut waits, mut writes) = ([0.0; 2], [0.0; 2], [0.0; 2]);
+        for (n, (rates, of)) in self.per_s.iter().zip(self.seen.regions).enumerate() {
+            let mut rates = *rates;
+            if let Some((_, to, part)) = moved.filter(|(region, ..)| *region == n) {
+                let more = rates[to.other() as usize] * part;
+                rates[to.other() as usize] -= more;
+                rates[to as usize] += more;
+            }
+            for t in 0..2 {
+                shares[t] += rates[t];
+                waits[t] += rates[t] / of.mlp;
+                writes[t] += rates[t] * of.writes;
+            }
+        }
+        let all = (shares[0] + shares[1]).max(f64::MIN_POSITIVE);
+        for t in 0..2 {
+            writes[t] /= shares[t].max(f64::MIN_POSITIVE);
+            shares[t] /= all;
+            waits[t] /= all;
+        }
+        Demand {
+            thread_ns: f64::from(self.seen.threads) * 1e9,
+            compute_ns: self.compute_ns,
+            interval_ns: 1e9,
+            shares,
+            waits,
+            writes,
+            copied_from: [0.0; 2],
+            copied_to: [0.0; 2],
+        }
+    }
+
+    /// The part of a region's pages on the other tier that should go to this one, so that all threads together access most.
+    fn part(&self, region: usize, to: Tier) -> f64 {
+        let speed = |part: f64| {
+            let demand = self.demand(Some((region, to, part)));
+            demand.solve(self.seen.curves).accesses
+        };
+        let parts = (0..PARTS).map(|n| 0.5f64.powi(n));
+        let tried = std::iter::once(0.0)
+            .chain(parts)
+            .map(|part| (speed(part), part));
+        let best = tried.max_by(|a, b| a.0.total_cmp(&b.0));
+        best.map_or(0.0, |(_, part)| part)
+    }
+}
+
+/// What an access of each region gains on the fast tier, in ns.
+pub(super) fn gains(seen: &Seen<'_>) -> Vec<f64> {
+    let delays = [0, 1].map(|t| {
+        // Accesses in a second, by those outstanding with each: ns that each ns of latency costs in a second.
+        let exposed: f64 = seen.regions.iter().map(|r| r.per_s[t] / r.mlp).sum();
+        let lines: f64 = seen.regions.iter().map(|r| r.per_s[t]).sum();
+        let written: f64 = seen.regions.iter().map(|r| r.per_s[t] * r.writes).sum();
+        let read_share = if lines > 0.0 {
+            lines / (lines + written)
+        } else {
+            1.0
+        };
+        // ns for each byte in a second.
+        seen.curves[t].slope(seen.gbps[t], read_share) * exposed / 1e9
+    });
+    let of = |region: &RegionSeen| {
+        let own = (seen.latency[1] - seen.latency[0]).get() / region.mlp;
+        let bytes = LINE_BYTES as f64 * (1.0 + region.writes);
+        own + (delays[1] - delays[0]) * bytes
+    };
+    seen.regions.iter().map(of).collect()
+}
+
+impl Payback {
+    /// Moves pages of the region that gains most by it, while the fast tier is congested or was.
+    pub(super) fn interleave(&mut self, seen: &Seen<'_>) {
+        let mut best: Option<(usize, Tier, f64)> = None;
+        for (n, (own, of)) in self.regions.iter_mut().zip(seen.regions).enumerate() {
+            let dead = DEAD_BAND * seen.latency[0].get() / of.mlp;
+            let Some(gain) = own.gain.filter(|gain| gain.abs() > dead) else {
+                continue;
+            };
+            let (to, from) = match gain > 0.0 {
+                true => (Tier::Fast, 1),
+                false => (Tier::Slow, 0),
+            };
+            // Without congestion, hint faults say which of its pages are to be on a node that is full.
+            if to == Tier::Fast && (of.pages[1] == 0 || self.lacks_room) {
+                own.target = None;
+            }
+            // Pages return by steps only where they had left by them; others wait for their hint faults.
+            if of.pages[from] == 0 || (to == Tier::Fast && own.target.is_none()) {
+                continue;
+            }
+            let by_page = gain.abs() * own.per_s[from] / of.pages[from] as f64;
+            if best.is_none_or(|(.., most)| by_page > most) {
+                best = Some((n, to, by_page));
+            }
+        }
+        let Some((n, to, _)) = best else { return };
+        let of = &seen.regions[n];
+        let (from, all) = (
+            of.pages[to.other() as usize] as f64,
+            (of.pages[0] + of.pages[1]) as f64,
+        );
+        let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
+        let part = Traffic::new(seen, &per_s).part(n, to);
+        let most = MOVES_SHARE * seen.interval_s * 1e9 / self.costs.moving(1).get();
+        let own = &mut self.regions[n];
+        let (sign, wanted) = match to {
+            Tier::Fast => (1.0, part * from),
+            Tier::Slow => (-1.0, part * from),
+        };
+        own.target = Some((of.pages[0] as f64 + sign * wanted) / all);
+        // Large pages are owed until there is a whole one.
+        if own.owed * sign < 0.0 {
+            own.owed = 0.0;
+        }
+        own.owed += sign * (wanted * DAMPING).min(most);
+        let pages = (own.owed.abs() / own.base_pages).floor() * own.base_pages;
+        own.owed -= sign * pages;
+        self.moves.push(Move {
+            region: n,
+            to,
+            base_pages: pages as u64,
+        });
+    }
+}
