@@ -165,7 +165,9 @@ fn what_fits_into_the_fast_tier_is_not_tiered() {
 
 #[test]
 fn hot_pages_that_came_last_are_promoted_and_equal_seeds_agree() {
-    let study = of_heap(0.2, 0.99999, Bytes::mib(128));
+    let mut study = of_heap(0.2, 0.99999, Bytes::mib(128));
+    study.stalled = "0.5..0.7".parse().unwrap();
+    study.mlp = vec!["2..3".parse().unwrap()];
     let advised = advise(&study, false);
     assert!(
         advised.verdict().starts_with("use "),
