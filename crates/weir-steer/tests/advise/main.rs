@@ -123,6 +123,8 @@ fn of_heap(pages: f64, accesses: f64, fast: Bytes) -> Advise {
     let mut study = study(profile, fast);
     study.variations = 3;
     study.seconds = 40;
+    study.stalled = "0.4..0.6".parse().unwrap();
+    study.mlp = vec!["2..5".parse().unwrap()];
     study
 }
 
@@ -165,9 +167,7 @@ fn what_fits_into_the_fast_tier_is_not_tiered() {
 
 #[test]
 fn hot_pages_that_came_last_are_promoted_and_equal_seeds_agree() {
-    let mut study = of_heap(0.2, 0.99999, Bytes::mib(128));
-    study.stalled = "0.5..0.7".parse().unwrap();
-    study.mlp = vec!["2..3".parse().unwrap()];
+    let study = of_heap(0.2, 0.99999, Bytes::mib(128));
     let advised = advise(&study, false);
     assert!(
         advised.verdict().starts_with("use "),
