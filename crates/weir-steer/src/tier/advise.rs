@@ -101,13 +101,16 @@ fn middle(mut figures: Vec<f64>) -> [f64; 3] {
     [(at(last / 2) + at(last.div_ceil(2))) / 2.0, at(0), at(last)]
 }
 
-/// What gives the results of replays and of profiles, in their order.
+/// What gives the results of what is asked for, in its order.
+pub type Runner<'a, A, G> = &'a dyn Fn(&[A]) -> Result<Vec<G>, LabError>;
+
+/// What gives the results of replays and of profiles.
 #[derive(Clone, Copy)]
 pub struct Runs<'a> {
     /// Of replays.
-    pub replay: &'a dyn Fn(&[Replay]) -> Result<Vec<Replayed>, LabError>,
+    pub replay: Runner<'a, Replay, Replayed>,
     /// Of profiles.
-    pub look: &'a dyn Fn(&[Looked]) -> Result<Vec<Profile>, LabError>,
+    pub look: Runner<'a, Looked, Profile>,
 }
 
 impl Advise {

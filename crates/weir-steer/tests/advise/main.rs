@@ -127,6 +127,8 @@ fn of_heap(pages: f64, accesses: f64, fast: Bytes) -> Advise {
     let mut study = study(profile, fast);
     study.variations = 3;
     study.seconds = 40;
+    study.stalled = "0.4..0.6".parse().unwrap();
+    study.mlp = vec!["2..5".parse().unwrap()];
     study
 }
 
