@@ -263,7 +263,7 @@ fn the_table_of_tiering_is_read_as_it_stands() {
         .map(|(tier, weight)| format!("{tier}={weight}"))
         .collect();
     assert_eq!(weights, ["dram=3", "cxl0=1"]);
-    assert_eq!((tier.alto.low, tier.alto.high), (40.0, 95.0));
+    assert_eq!((tier.alto.low.get(), tier.alto.high.get()), (40.0, 95.0));
     assert_eq!(tier.pressure, 1.0);
     let [(scope, rate)] = &tier.demote[..] else {
         panic!("{:?}", tier.demote);

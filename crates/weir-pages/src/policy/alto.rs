@@ -1,6 +1,6 @@
 //! Alto (SupMario, arXiv 2409.14317, section 6.4; SoarAlto, OSDI 2025): promotion as fast as misses hurt.
 
-use weir_model::tiering::promotion::{ALTO_STEPS, alto_part};
+use weir_model::tiering::promotion::{self, ALTO_STEPS};
 use weir_model::units::{Cycles, Gigahertz, Nanos};
 
 use super::{Decision, Fault, HotCounters, Marks, Move, Placing, Policy, Scan, Seen};
@@ -23,42 +23,27 @@ pub struct Alto {
 /// Amortised off-core latencies between which Alto rations promotion, in cycles of the cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thresholds {
-    /// Promotion is off below it.
-    pub low: Cycles,
-    /// Promotion is unlimited above it.
-    pub high: Cycles,
+    /// In cycles.
+    pub alto: promotion::Alto,
     /// The clock of the cores.
     pub clock: Gigahertz,
 }
 
 /// The clock where none is known: the base clock of the Skylake machine's Xeon Silver 4114.
 const CLOCK: Gigahertz = Gigahertz(2.2);
-/// Thresholds by what a processor is called. The authors find them with the microbenchmarks that calibrate a machine,
-/// and do not say how: 40 and 100 are the example of SupMario (section 6.4), of its Skylake machine; 25 and 95 are
-/// stated of Sapphire Rapids by later descriptions of Alto, and are taken for Emerald Rapids too, which refreshes its
-/// cores (assumed: 25 to 40 and 95 to 100).
-const BY_PROCESSOR: [(&str, Cycles, Cycles); 3] = [
-    ("skylake", Cycles(40.0), Cycles(100.0)),
-    ("sapphire-rapids", Cycles(25.0), Cycles(95.0)),
-    ("emerald-rapids", Cycles(25.0), Cycles(95.0)),
-];
-
 impl Thresholds {
-    /// Those of a processor, by its description; of one that is not known, Skylake's.
+    /// Those of a processor, by its description.
     pub fn of(processor: &str, clock: Option<Gigahertz>) -> Self {
-        let known = BY_PROCESSOR
-            .iter()
-            .find(|(name, ..)| processor.contains(name));
-        let (_, low, high) = *known.unwrap_or(&BY_PROCESSOR[0]);
-        let clock = clock.unwrap_or(CLOCK);
-        Self { low, high, clock }
+        Self {
+            alto: promotion::Alto::of(processor),
+            clock: clock.unwrap_or(CLOCK),
+        }
     }
 
     /// How many of ten candidates pass at an amortised latency.
     pub fn allowed(&self, amortised: Nanos) -> u32 {
-        let [low, high] = [self.low, self.high].map(|cycles| self.clock.time(cycles).get());
-        let along = (amortised.get() - low) / (high - low);
-        (alto_part(along) * f64::from(Alto::GROUP)) as u32
+        let cycles = Cycles(amortised.get() * self.clock.get());
+        (self.alto.part(cycles) * f64::from(Alto::GROUP)) as u32
     }
 }
 
@@ -173,7 +158,7 @@ mod tests {
     #[test]
     fn thresholds_are_in_cycles_of_the_machine_s_own_clock() {
         let of = |clock| Thresholds::of("emerald-rapids, 32 cores", Some(Gigahertz(clock)));
-        assert_eq!(of(2.1).low, Cycles(25.0));
+        assert_eq!(of(2.1).alto.low, Cycles(25.0));
         // 20 ns are 20 cycles at 1 GHz, and 60 at 3 GHz: the third step of 14 cycles.
         assert_eq!(of(1.0).allowed(Nanos(20.0)), 0);
         assert_eq!(of(3.0).allowed(Nanos(20.0)), 6);

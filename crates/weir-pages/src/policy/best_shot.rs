@@ -196,6 +196,7 @@ mod tests {
                 region: 0,
                 kind: crate::PageKind::Anon,
                 nth,
+                base_pages: 1,
             })
         };
         let slow = (0..1000).filter(|nth| of(*nth) == Tier::Slow).count();

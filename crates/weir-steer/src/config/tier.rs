@@ -7,7 +7,7 @@ use weir_model::tiering::promotion::Alto;
 use weir_model::tiering::{Balancing, KernelTiering};
 use weir_model::toml::{Field, Table};
 use weir_model::topology::TierName;
-use weir_model::units::GbPerSec;
+use weir_model::units::{Cycles, GbPerSec};
 
 use super::read::{WHAT, set};
 
@@ -96,13 +96,14 @@ pub(super) fn read(table: &Table<'_>) -> TierConfig {
     }
     let pressure = pressure.and_then(|f| f.number(0.0..=100.0));
     set(&mut config.pressure, pressure);
-    let cycles = |f: &Field<'_>| f.number(1.0..=1e5);
+    let cycles = |f: &Field<'_>| f.number(1.0..=1e5).map(Cycles);
     set(&mut config.alto.low, low.as_ref().and_then(cycles));
     set(&mut config.alto.high, high.as_ref().and_then(cycles));
     if config.alto.low >= config.alto.high
         && let Some(field) = low.or(high)
     {
         let Alto { low, high } = config.alto;
+        let (low, high) = (low.get(), high.get());
         let why = format!("`alto_low` ({low}) must be less than `alto_high` ({high})");
         field.report(why, None);
     }

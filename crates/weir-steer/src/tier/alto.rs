@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_lab::reproduce::figures::{excess_pct, greatest, least};
 use weir_lab::reproduce::rule::{Figure, Rule};
 use weir_lab::{Ask, Lab, LabError};
+use weir_model::tiering::promotion;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Cycles};
 use weir_pages::policy::Alto;
@@ -34,10 +35,11 @@ impl Ask for Thresholds {
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Parameters, LabError> {
         let own = thresholds(lab);
-        let first = own.low + (own.high - own.low) / f64::from(Alto::STEPS);
+        let promotion::Alto { low, high } = own.alto;
+        let first = low + (high - low) / f64::from(Alto::STEPS);
         Ok(Parameters {
-            low: own.low,
-            high: own.high,
+            low,
+            high,
             first_step: own.allowed(own.clock.time(first)),
         })
     }
