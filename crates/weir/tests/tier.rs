@@ -334,7 +334,7 @@ fn advice_is_given_from_a_profile_alone() {
     let stored: Document<Advised> = serde_json::from_str(&stored).unwrap();
     assert_eq!(stored.output, of_run);
     let mut value: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    value["rates"] = serde_json::json!([]);
+    value["bands"] = serde_json::json!([]);
     place.file("empty.json", value.to_string());
     value["schema"] = "weir/tier/1".into();
     place.file("other.json", value.to_string());
