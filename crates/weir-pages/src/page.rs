@@ -358,13 +358,15 @@ impl Pages {
     /// Moves each page's rank by one. Pages that change bands are settled before, and returned.
     pub(crate) fn drift(&mut self, extent: usize, draws: &mut Draws, crossed: &mut Vec<u64>) {
         let e = &self.extents[extent];
-        let last = e.pages - 1;
-        let ends: Vec<u64> = e.ends.iter().map(|end| end - 1).chain([last]).collect();
-        if ends.len() < 2 {
+        if e.ends.is_empty() {
             return;
         }
-        let mut moved = Vec::with_capacity(ends.len());
-        for rank in ends {
+        // Of a region of few pages some bands have none.
+        let ends = e.ends.iter().chain([&e.pages]);
+        let mut last: Vec<u64> = ends.filter_map(|end| end.checked_sub(1)).collect();
+        last.dedup();
+        let mut moved = Vec::with_capacity(last.len());
+        for rank in last {
             let e = &self.extents[extent];
             let index = e.index(rank);
             let page = e.start + index;

@@ -561,6 +561,26 @@ fn triangle_counting_has_most_misses_early_and_most_slowdown_late() {
 }
 
 #[test]
+fn a_region_of_fewer_pages_than_bands_drifts_as_well() {
+    let mut workload = cache(64, 24);
+    let anon = &mut workload.regions[1];
+    anon.page = Bytes::mib(2);
+    anon.drift_per_hour = 3600.0;
+    // Of twelve pages the first two bands have none.
+    let bands = [(0.02, 0.3), (0.02, 0.2), (0.1, 0.3), (0.86, 0.2)];
+    anon.bands = bands
+        .map(|(pages, accesses)| Band { pages, accesses })
+        .to_vec();
+    let host = host(64, 64);
+    let mut simulation = start(&workload, &host, "tpp", options(30.0));
+    simulation.run(|| true);
+    let local = simulation.intervals().iter().map(|i| i.local_pct);
+    local.for_each(|pct| assert!((0.0..=100.0).contains(&pct), "{pct}"));
+    let placed = simulation.placed().map(Bytes::get);
+    assert_eq!(placed.iter().sum::<u64>(), simulation.allocated().get());
+}
+
+#[test]
 fn the_hot_set_is_of_pages_that_are_touched_more_often_than_the_mean_page() {
     // A fifth of each region has almost all of its accesses.
     let mut workload = cache(400, 200);
