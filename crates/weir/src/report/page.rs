@@ -21,6 +21,15 @@ const SCRIPT: &str = include_str!("page.js");
 /// A page of fewer chapters than this is short enough without a list of them.
 const LONG: usize = 4;
 
+/// Titles of studies about page placement.
+const PAGES: [&str; 5] = [
+    "Tiering",
+    "Tiering of drawn workloads",
+    "The kernel's tiering",
+    "Touched pages",
+    "Advice on tiering",
+];
+
 /// The whole page.
 pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let named = sections.iter().map(Section::machine);
@@ -30,9 +39,9 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let about = match sections {
         [] => match distinct(insights.iter().map(|insight| insight.shown.title)).as_slice() {
             ["Steering"] => "Steering on",
-            ["Tiering"] | ["The kernel's tiering"] => "Tiering on",
             ["Touched pages"] => "Touched pages on",
             ["A fitted machine"] => "Fit of",
+            titles if titles.iter().all(|title| PAGES.contains(title)) => "Tiering on",
             titles if titles.contains(&"") => "Runs on",
             _ => "Slowdown on",
         },

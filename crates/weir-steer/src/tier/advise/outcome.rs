@@ -106,7 +106,7 @@ impl Outcome for Advised {
                     col("gain_pct").head("gain").signed(),
                     col("low_pct").head("from").signed(),
                     col("high_pct").head("to").signed(),
-                    col("rebuilt_pct").head("by the profile"),
+                    col("rebuilt_pct").head("± rebuilt"),
                     col("loss_pct").head("loss").signed(),
                     col("local_pct").head("local"),
                 ],
