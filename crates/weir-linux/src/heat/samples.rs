@@ -1,11 +1,26 @@
 //! Loads that the processor samples with their addresses: PEBS of Intel, IBS of AMD.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use weir_model::capability::Unavailable;
 
 use super::maps::Resident;
 use crate::perf::sample::{Sampler, Source, source};
 use crate::perf::{Every, Target, every_cpu};
 use crate::root::Root;
+
+/// How long loads are counted before the period is chosen.
+const COUNTED: Duration = Duration::from_millis(300);
+/// IBS takes multiples of 16, from 144 on (AMD PPR, `IbsOpMaxCnt`).
+const PERIODS: (u64, u64) = (144, 16);
+
+/// The period at which the busiest processor has so many samples a second.
+fn period(events: &BTreeMap<u32, u64>, seconds: f64, per_s: u64) -> u64 {
+    let most = events.values().max().copied().unwrap_or(0) as f64;
+    let period = (most / seconds / per_s as f64) as u64;
+    period.max(PERIODS.0).next_multiple_of(PERIODS.1)
+}
 
 /// Samples of every processor.
 #[derive(Debug)]
@@ -17,16 +32,22 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Opens sampling on every processor, with so many samples a second.
+    /// Opens sampling on every processor, with about so many samples a second on the busiest. All have one period, so that
+    /// every sample stands for equally many loads.
     ///
     /// # Errors
     /// The processor samples no addresses, or the kernel refuses.
     pub fn begin(root: &Root, per_s: u64) -> Result<Self, Unavailable> {
-        let source = Source {
-            every: Every::PerSecond(per_s),
-            ..source(root)?
-        };
-        Self::of(root, &source, &every_cpu(root)?)
+        let (mut source, targets) = (source(root)?, every_cpu(root)?);
+        source.every = Every::PerSecond(per_s);
+        let mut events = BTreeMap::new();
+        let mut sampler = Sampler::open(root, &source, &targets)?;
+        let began = Instant::now();
+        std::thread::sleep(COUNTED);
+        sampler.drain(|sample| *events.entry(sample.cpu).or_insert(0_u64) += sample.events);
+        drop(sampler);
+        source.every = Every::Times(period(&events, began.elapsed().as_secs_f64(), per_s));
+        Self::of(root, &source, &targets)
     }
 
     fn of(root: &Root, source: &Source, targets: &[Target]) -> Result<Self, Unavailable> {
@@ -65,6 +86,14 @@ mod tests {
 
     use super::*;
     use crate::memory::{Policy, Region, Share, base_page};
+
+    #[test]
+    fn the_busiest_processor_sets_the_period() {
+        let events = BTreeMap::from([(0, 6_000), (1, 3_000_000)]);
+        assert_eq!(period(&events, 0.3, 1000), 10_000);
+        assert_eq!(period(&events, 0.3, 999), 10_016);
+        assert_eq!(period(&BTreeMap::new(), 0.3, 1000), 144);
+    }
 
     /// First touches of pages stand in for loads: every kernel samples them.
     #[test]

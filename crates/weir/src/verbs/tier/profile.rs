@@ -50,7 +50,7 @@ pub struct Args {
     /// Of a target: the time between two samples of DAMON.
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub sample: Nanos,
-    /// Of a target: loads that each processor samples in a second, where it can; each costs about a microsecond there.
+    /// Of a target: loads that the busiest processor samples in a second, if it can; each costs about a microsecond there.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub loads_per_s: u64,
 }

@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
         of: scope.to_string(),
         how: match watched.mechanism {
             Mechanism::Samples => format!(
-                "loads that the processor samples, {} a second on each of them (Intel: of those that take 64 cycles or \
+                "loads that the processor samples, {} a second on the busiest (Intel: of those that take 64 cycles or \
                  more; AMD: of all): a page that is loaded rarely may be seen as not touched",
                 args.loads_per_s
             ),
