@@ -95,6 +95,7 @@ pub fn streams(cores: u32) -> Vec<Workload> {
     let stream = |threads: u32, stores: f64, press: f64| Workload {
         name: format!("stream-{threads}-{stores}-x{press}"),
         threads,
+        requests: None,
         phases: (scan.phases.iter())
             .map(|phase| Phase {
                 apki: phase.apki * press,
@@ -136,6 +137,7 @@ pub fn unfollowed(cores: u32) -> Vec<Workload> {
     let kernel = |name: String, of: &dyn Fn(&Region) -> Region| Workload {
         name,
         threads: cores,
+        requests: None,
         phases: (scan.phases.iter())
             .map(|phase| Phase {
                 regions: phase.regions.iter().map(of).collect(),

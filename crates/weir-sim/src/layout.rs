@@ -20,7 +20,7 @@ use crate::pages::PageTable;
 use crate::params::Params;
 use crate::rng;
 
-pub use program::{ahead, ooo_params};
+pub use program::{ahead, ooo_params, services};
 
 /// One thread for every core of every tenant, with its memory.
 pub fn place_threads(

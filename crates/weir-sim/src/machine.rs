@@ -294,8 +294,10 @@ impl Machine for SimMachine {
             })
             .collect();
         let (threads, llc) = warm::walk_through(threads, llc, &masks, &self.model.params);
+        let services = layout::services(tenants, &threads, self.seed);
         let mut engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
         engine.set_pages(pages);
+        engine.set_services(services);
         for (i, tenant) in tenants.iter().enumerate() {
             if let Some(mask) = tenant.cache_ways {
                 engine.set_mask(i as u16, mask);

@@ -9,6 +9,7 @@ mod embedded;
 mod library;
 mod population;
 mod read;
+mod requests;
 mod schema;
 
 use schemars::JsonSchema;
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use library::Workloads;
 pub use population::{Population, population};
-pub use schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS};
+pub use requests::{Requests, Spread};
+pub use schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
 
 use crate::units::{Bytes, LINE_BYTES};
 
@@ -34,6 +36,9 @@ pub struct Workload {
     pub assumed: Option<String>,
     /// Threads, each on a core of its own. They share the regions.
     pub threads: u32,
+    /// The requests that it answers, if its work comes in requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
     /// What it does, one after the other and again from the start.
     pub phases: Vec<Phase>,
 }

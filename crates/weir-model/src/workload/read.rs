@@ -1,11 +1,11 @@
 //! Reading a workload file.
 
-use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS};
-use super::{Order, Phase, Region, Workload, usual_slice};
+use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
+use super::{Order, Phase, Region, Requests, Spread, Workload, usual_slice};
 use crate::diagnostic::quote;
 use crate::platform::{Key, Need, Scalar, name_of_file};
 use crate::toml::{Table, known};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 /// Bytes of an element where the file does not say it.
 const ELEMENT: f64 = 8.0;
@@ -27,17 +27,43 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
     only(
         root,
         FILE_KEYS,
-        &["kind", "summary", "source", "assumed", "phase"],
+        &[
+            "kind", "summary", "source", "assumed", "requests", "phase",
+        ],
     );
     let needed = |key| Some(root.need(key, "\"…\"")?.text()?.to_owned());
+    let phases = list(root, "phase", MOST_PHASES, read_phase)?;
+    let requests = (root.get("requests").and_then(|field| field.table()))
+        .map(|table| read_requests(&table, &phases));
     Some(Workload {
         name,
         summary: needed("summary").unwrap_or_default(),
         source: needed("source").unwrap_or_default(),
         assumed: text(root, "assumed"),
         threads: number(root, FILE_KEYS, "threads").unwrap_or(1.0) as u32,
-        phases: list(root, "phase", MOST_PHASES, read_phase)?,
+        requests,
+        phases,
     })
+}
+
+fn read_requests(table: &Table<'_>, phases: &[Phase]) -> Requests {
+    only(table, REQUEST_KEYS, &["unit", "spread"]);
+    let number = |key| number(table, REQUEST_KEYS, key);
+    let period = phases.iter().map(|phase| phase.instructions).sum();
+    let spread = (table.get("spread")).and_then(|f| f.word(&Spread::ALL, Spread::name));
+    let requests = Requests {
+        unit: text(table, "unit").unwrap_or_else(|| "request".into()),
+        instructions: number("instructions").map_or(period, |n| n as u64),
+        spread: spread.unwrap_or_default(),
+        per_second: number("per_second"),
+        think: Nanos(number("think").unwrap_or(0.0)),
+        locked: number("locked").unwrap_or(0.0),
+    };
+    if requests.is_open() && requests.think.get() > 0.0 {
+        let message = "requests that arrive at a rate do not wait until a thread has thought";
+        table.wrong("think", message, Some("leave one of the two out".into()));
+    }
+    requests
 }
 
 fn read_phase(table: &Table<'_>, index: usize) -> Option<Phase> {

@@ -5,6 +5,7 @@ mod ooo;
 mod private;
 mod program;
 mod requests;
+mod service;
 mod thread;
 mod walk;
 mod window;
@@ -14,6 +15,7 @@ pub use ooo::{Ahead, Ask, CacheCapacity, Ooo, OooParams, Script, Tally};
 pub use private::{Private, Tagged};
 pub use program::{Entry, Program};
 pub use requests::{Requests, Task, Work};
+pub use service::{Next, Service};
 pub use thread::{
     Burst, Limits, LineSharing, Progress, Style, Thread, crossings, is_held_back, paced,
 };

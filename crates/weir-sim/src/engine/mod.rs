@@ -23,7 +23,7 @@ use weir_model::stop;
 use self::offload::Accelerator;
 pub use self::skip::Chance;
 use crate::clock::Ps;
-use crate::core::{Private, Style, Tally, Thread, crossings, is_held_back, paced};
+use crate::core::{Private, Service, Style, Tally, Thread, crossings, is_held_back, paced};
 use crate::line::{Kind, Level, Place};
 use crate::pages::PageTable;
 use crate::params::Params;
@@ -46,6 +46,8 @@ pub struct Engine {
     uncore: Uncore,
     accelerator: Accelerator,
     drives: Vec<Attached>,
+    /// The requests of each tenant that answers some.
+    services: Vec<Option<Service>>,
     pages: PageTable,
     /// Whether an event will go on with moving pages.
     is_moving: bool,
@@ -77,6 +79,7 @@ impl Engine {
             uncore,
             accelerator: Accelerator::default(),
             drives: Vec::new(),
+            services: Vec::new(),
             pages: PageTable::default(),
             is_moving: false,
             seed,
@@ -195,6 +198,9 @@ impl Engine {
             changed = true;
             thread.paused = paused;
             thread.asleep = paused;
+            if let Some(core) = &mut thread.ooo {
+                core.pause(paused);
+            }
             if !paused {
                 // The thread does not make up for the time in which it might not run.
                 thread.next_issue = thread.next_issue.max(self.now);

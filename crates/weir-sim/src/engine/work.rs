@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::clock::Ps;
-use crate::core::{Ask, Thread};
+use crate::core::{Ask, Next, Service, Thread};
 use crate::line::Kind;
 use crate::uncore::{Residence, Sender, Taken, Uncore};
 
@@ -57,10 +57,62 @@ impl Engine {
         if thread.wakes <= time {
             thread.wakes = Ps::MAX;
         }
-        let wake = advance(thread, t, &mut self.uncore, until);
+        let mut wake = advance(thread, t, &mut self.uncore, until);
+        if !self.services.is_empty() {
+            wake = self.serve(t, time, until, wake);
+        }
+        let thread = &mut self.threads[t];
         if wake < thread.wakes {
             thread.wakes = wake;
             self.uncore.wake_at(t as u16, wake);
+        }
+    }
+
+    /// Gives a core that was woken at `time` its requests up to `until`. Returns when it goes on.
+    #[inline(never)]
+    fn serve(&mut self, t: usize, time: Ps, until: Ps, mut wake: Ps) -> Ps {
+        let tenant = usize::from(self.threads[t].tenant);
+        let Some(Some(service)) = self.services.get_mut(tenant) else {
+            return wake;
+        };
+        loop {
+            let thread = &mut self.threads[t];
+            let Some(core) = &mut thread.ooo else {
+                return wake;
+            };
+            let Some(at) = core.has_ended() else {
+                return wake;
+            };
+            let (ended, rest) = service.ended(t, at);
+            if let Some(latency) = ended.latency {
+                thread.progress.record(latency);
+            }
+            match rest {
+                Some(instructions) => core.run_from(at, instructions),
+                None => match service.next(t, until) {
+                    Next::Run(from, instructions) => core.run_from(from.max(at), instructions),
+                    Next::Halt(next) => wake = wake.min(next),
+                },
+            }
+            let halts = core.has_ended().is_some();
+            if let Some(other) = ended.woken {
+                let (thread, at) = (&mut self.threads[other], at.max(time).max(self.now));
+                if at < thread.wakes {
+                    thread.wakes = at;
+                    self.uncore.wake_at(other as u16, at);
+                }
+            }
+            if halts {
+                return wake;
+            }
+            wake = advance(&mut self.threads[t], t, &mut self.uncore, until);
+        }
+    }
+
+    /// The programs of these tenants answer requests.
+    pub fn set_services(&mut self, services: Vec<Option<Service>>) {
+        if services.iter().any(Option::is_some) {
+            self.services = services;
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use weir_model::access::Pattern;
 use weir_model::machine::MachineError;
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Tenant, Work};
 use weir_model::workload::Workload;
 
 use super::{FRAME_BLOCK_LINES, TierAllocator, WalkOf, stream_of, thread};
-use crate::core::{Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Style, Thread, Walk};
+use crate::core::{
+    Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Service, Style, Thread, Walk,
+};
 use crate::params::Params;
 use crate::rng;
 
@@ -44,16 +46,34 @@ impl TierAllocator<'_> {
             let script = Script::new(work, number, memory.clone(), shelter, self.seed);
             let walk = memory.first()?.1.clone();
             let ahead = ahead(params, tenant.prefetch, tenant.prefetch);
-            let ooo = Ooo::new(ooo_params(params), script, ahead);
-            Some(Thread {
+            let mut ooo = Ooo::new(ooo_params(params), script, ahead);
+            if work.requests.is_some() {
+                ooo = ooo.without_request();
+            }
+            let mut thread = Thread {
                 style: Style::Work,
                 private: Private::Streaming { delay: 0 },
                 ooo: Some(Box::new(ooo)),
                 ..thread((tenant, &stream), i, core, walk, Vec::new(), params)
-            })
+            };
+            thread.progress.latency = work.requests.is_some().then(Box::default);
+            Some(thread)
         });
         Ok(threads.collect())
     }
+}
+
+/// The requests of each tenant that answers some; its threads are together.
+pub fn services(tenants: &[Tenant], threads: &[Thread], seed: u64) -> Vec<Option<Service>> {
+    let of = |(i, tenant): (usize, &Tenant)| match &tenant.work {
+        Work::Program(work) => {
+            let requests = work.requests.as_ref()?;
+            let first = threads.iter().position(|t| usize::from(t.tenant) == i)?;
+            Some(Service::new(requests, first, tenant.cores.len(), seed))
+        }
+        _ => None,
+    };
+    tenants.iter().enumerate().map(of).collect()
 }
 
 /// The number of a program's first line.

@@ -16,6 +16,10 @@ enum Why {
     Fetch,
     /// The kernel, whose instructions are executed in the meantime.
     Kernel,
+    /// The program does not run.
+    Halt,
+    /// The part of a request that it was given has ended, at this very time.
+    Ended,
 }
 
 /// A time to the nearest picosecond, half a one up; the library's function is a call.
@@ -63,6 +67,7 @@ impl Ooo {
                     }
                 }
                 match self.reach() {
+                    Some(Why::Ended) => return self.clock,
                     Some(why) => (why, self.back),
                     None => continue,
                 }
@@ -79,7 +84,9 @@ impl Ooo {
 
     /// Why dispatch stalls whatever the next instruction is, and until when.
     fn holds(&self) -> (Why, Ps) {
-        if self.branch.is_some() {
+        if let Some(until) = self.halt.until(self.clock) {
+            (Why::Halt, until)
+        } else if self.branch.is_some() {
             (Why::Load, Ps::MAX)
         } else if self.clock < self.known {
             (Why::Load, self.known)
@@ -96,11 +103,12 @@ impl Ooo {
             Some(_) => Ps::MAX,
             None => self.known.max(self.resumes).max(self.kernel),
         };
+        self.held = self.held.max(self.halt.until(self.clock).unwrap_or(0));
     }
 
     /// Computes how far instructions may be dispatched, after a change.
     #[inline(always)]
-    fn aim(&mut self) {
+    pub(super) fn aim(&mut self) {
         let limit = match self.loads.front() {
             Some(load) => load.at + self.window,
             None => f64::INFINITY,
@@ -113,6 +121,9 @@ impl Ooo {
     #[inline(always)]
     fn reach(&mut self) -> Option<Why> {
         if self.position >= self.branch_at {
+            if self.position >= self.halt.end {
+                return Some(self.end_part_of_request());
+            }
             self.mispredict();
             return None;
         }
@@ -155,23 +166,34 @@ impl Ooo {
         self.aim();
     }
 
-    /// The position of the next mispredicted branch, if it is before the next visit.
+    /// The position of the next mispredicted branch, if it is before the next visit; or of the end of a request.
     fn next_mispredict(&mut self, gap: f64, mispredicts: f64) -> f64 {
         if mispredicts == 0.0 {
-            return f64::INFINITY;
+            return self.halt.end;
         }
         let distance = -(1.0 - self.script.draw()).ln() / mispredicts;
         if distance < gap {
-            self.position + distance
+            self.halt.end.min(self.position + distance)
         } else {
-            f64::INFINITY
+            self.halt.end
         }
+    }
+
+    /// A request ends when all its instructions have retired.
+    #[cold]
+    fn end_part_of_request(&mut self) -> Why {
+        if !self.loads.is_empty() {
+            return Why::Load;
+        }
+        self.halt.ended = true;
+        self.hold();
+        Why::Ended
     }
 
     /// A mispredicted branch waits for the load that will be outstanding the longest, if there is one;
     /// otherwise its whole cost is in the pace.
     fn mispredict(&mut self) {
-        self.branch_at = f64::INFINITY;
+        self.branch_at = self.halt.end;
         match self.loads.front() {
             Some(load) if load.done == Ps::MAX => self.branch = Some((self.loads.numbers().0, 0)),
             Some(load) => self.known = self.known.max(load.done),
@@ -185,13 +207,16 @@ impl Ooo {
     #[inline(always)]
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
-        let kernel = why == Why::Kernel;
+        if why == Why::Halt {
+            self.halt.time += time;
+        }
+        let kernel = matches!(why, Why::Kernel | Why::Halt);
         let missing = self.misses.count_stall(self.clock, stop, kernel);
         match why {
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
             // An instruction that waits for a load which hits L1 also waits for the caches.
             Why::Load | Why::Stores => self.misses.stalled[0] += time - missing,
-            Why::Fetch | Why::Kernel => {}
+            Why::Fetch | Why::Kernel | Why::Halt | Why::Ended => {}
         }
     }
 

@@ -23,11 +23,13 @@
 //! | `agenda` | events at a known time |
 //! | `tally` | counters |
 //! | `skip` | time in which the program goes on and is not simulated |
+//! | `halt` | time in which the program does not run: it has no request, or is paused |
 
 mod agenda;
 mod caches;
 mod che_approximation;
 mod dispatch;
+mod halt;
 mod in_order;
 mod loads;
 mod misses;
@@ -48,6 +50,7 @@ use std::collections::VecDeque;
 
 use self::agenda::{Agenda, Event};
 use self::caches::{Caches, Victim};
+use self::halt::Halt;
 use self::in_order::InOrder;
 use self::loads::Load;
 use self::misses::Misses;
@@ -181,6 +184,8 @@ pub struct Ooo {
     resumes: Ps,
     /// Until when the kernel handles a fault.
     kernel: Ps,
+    /// When it halts.
+    halt: Halt,
     /// Until when dispatch is held by one of these.
     held: Ps,
     /// When the oldest load has its data; [`Ps::MAX`] if that is unknown, or there is none.
@@ -238,6 +243,7 @@ impl Ooo {
             known: 0,
             resumes: 0,
             kernel: 0,
+            halt: Halt::default(),
             held: 0,
             back: Ps::MAX,
             goal: 0.0,
@@ -318,7 +324,7 @@ impl Ooo {
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
             instructions: self.position,
-            time: self.clock,
+            time: self.clock - self.halt.time,
             ..self.tally
         };
         self.misses.put_into(&mut tally);
