@@ -101,6 +101,11 @@ impl Program {
         self
     }
 
+    /// Of its lines, the share that are loaded from its sources.
+    pub fn loaded_share(&self) -> f64 {
+        self.lines as f64 / (self.lines + self.per) as f64
+    }
+
     /// The entry that it starts with: far from zero, so that lines which left the caches earlier have a
     /// number too.
     pub fn first_entry(&self) -> u64 {

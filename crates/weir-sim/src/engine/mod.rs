@@ -4,6 +4,7 @@
 //! event of its answer, one mesh crossing ahead of the clock.
 
 mod burst;
+mod llc_sharing;
 mod mover;
 mod occupancy;
 mod offload;
@@ -20,6 +21,7 @@ use weir_model::access::Op;
 use weir_model::counters::CounterSet;
 use weir_model::stop;
 
+use self::llc_sharing::LlcSharing;
 use self::offload::Accelerator;
 pub use self::skip::Chance;
 use crate::clock::Ps;
@@ -48,6 +50,7 @@ pub struct Engine {
     drives: Vec<Attached>,
     /// The requests of each tenant that answers some.
     services: Vec<Option<Service>>,
+    sharing: LlcSharing,
     pages: PageTable,
     /// Whether an event will go on with moving pages.
     is_moving: bool,
@@ -80,6 +83,7 @@ impl Engine {
             accelerator: Accelerator::default(),
             drives: Vec::new(),
             services: Vec::new(),
+            sharing: LlcSharing::default(),
             pages: PageTable::default(),
             is_moving: false,
             seed,
@@ -96,12 +100,13 @@ impl Engine {
         if lead > 0 {
             engine.run(lead);
         }
+        engine.begin_sharing();
         engine
     }
 
-    /// Advances time to `until`.
+    /// Handles the events up to `until`.
     #[inline(never)]
-    pub fn run(&mut self, until: Ps) {
+    fn run_events(&mut self, until: Ps) {
         let mut buckets = 0_u32;
         while let Some(mut bucket) = self.uncore.take(until) {
             buckets = buckets.wrapping_add(1);
@@ -215,9 +220,14 @@ impl Engine {
 
     /// Restricts the ways of the last-level cache that the threads of a tenant fill.
     pub fn set_mask(&mut self, tenant: u16, mask: u32) {
-        for (t, thread) in self.threads.iter().enumerate() {
+        let llc = self.params.uncore.llc;
+        let lines = (llc.lines / u64::from(llc.complexes)) as f64 / f64::from(llc.ways);
+        for (t, thread) in self.threads.iter_mut().enumerate() {
             if thread.tenant == tenant {
                 self.uncore.set_mask(t, mask);
+                if let Some(core) = &mut thread.ooo {
+                    core.script_mut().set_llc(lines * f64::from(mask.count_ones().min(llc.ways)));
+                }
             }
         }
     }

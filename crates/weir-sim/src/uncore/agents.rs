@@ -155,6 +155,14 @@ impl Uncore {
         self.classes[thread].mask = mask;
     }
 
+    /// Of the ways of the last-level cache that one thread fills, the share that another fills as well.
+    pub fn common_ways(&self, thread: usize, other: usize) -> f64 {
+        let ways = u32::MAX >> 32_u32.saturating_sub(self.params.uncore.llc.ways).min(31);
+        let mask = |t: usize| self.classes[t].mask & ways;
+        let common = (mask(thread) & mask(other)).count_ones();
+        f64::from(common) / f64::from(mask(thread).count_ones().max(1))
+    }
+
     /// Lines of a tenant in the last-level cache, if they are counted there.
     pub fn held_by(&self, tenant: u16) -> Option<u64> {
         self.llc.as_ref()?.held_by(tenant)

@@ -65,6 +65,7 @@ use crate::clock::Ps;
 use crate::line::{Kind, Place};
 use crate::params::PrivateConfig;
 
+pub use self::che_approximation::{Flow, Law};
 pub use self::parts::CacheCapacity;
 pub use self::script::Script;
 pub use self::tally::Tally;
@@ -261,6 +262,21 @@ impl Ooo {
         };
         core.warm();
         core
+    }
+
+    /// Instructions dispatched so far.
+    pub fn position(&self) -> f64 {
+        self.position
+    }
+
+    /// Its program.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// Its program, to change what it finds in the last-level cache.
+    pub fn script_mut(&mut self) -> &mut Script {
+        &mut self.script
     }
 
     /// Lines of the program that the last-level cache holds in this phase, if that can be stated.

@@ -83,8 +83,12 @@ pub struct PhaseParts {
     pub parts: Vec<Part>,
     /// For each part, the chance that this part or an earlier one is next.
     pub upto: Vec<u64>,
+    /// Instructions of one random choice.
+    pub instructions_per_pick: f64,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
+    threads: u32,
+    caches: CacheCapacity,
     /// Lines that the last-level cache holds, if lines that may be in an L2 as well do not decide.
     pub held: Option<f64>,
 }
@@ -247,32 +251,64 @@ pub fn phase_parts(
         part.walks = chance((1.0 - reach).max(0.0));
         parts.push(part);
     }
-    let flows: Vec<Flow> = parts.iter().map(|p| p.flow).collect();
     let own: Vec<Flow> = parts.iter().map(|p| p.own).collect();
-    let all = caches.llc + caches.l2 * f64::from(threads);
-    let times = (
-        characteristic_time(&flows, all),
-        characteristic_time(&own, caches.l2),
-    );
-    for part in &mut parts {
-        part.set_times(times);
-        part.table_cached = part.cached_tables(times, caches.page_bits);
-    }
-    let occupied = |flows: &[Flow], time| flows.iter().map(|flow| flow.occupies(time)).sum::<f64>();
-    let in_l2 = f64::from(threads) * occupied(&own, times.1);
-    PhaseParts {
-        held: held(occupied(&flows, times.0), in_l2, caches),
+    let mut parts = PhaseParts {
+        held: None,
         instructions: phase.instructions as f64,
         cpi: phase.cpi,
         slice: phase.slice,
         vector: phase.vector,
         mispredicts: phase.mispredicts / 1000.0 * phase.slice,
         gap,
+        instructions_per_pick: gap / picks,
         parts,
         upto: ups,
-        times,
+        times: (0.0, characteristic_time(&own, caches.l2)),
+        threads,
+        caches,
+    };
+    parts.share(&[], 0.0);
+    parts
+}
+
+impl PhaseParts {
+    /// What its threads access, lines in the time of a choice of one thread.
+    pub fn flows(&self) -> impl Iterator<Item = Flow> {
+        self.parts.iter().map(|part| part.flow)
+    }
+
+    /// Its program may fill so many lines of the last-level cache.
+    pub fn set_llc(&mut self, lines: f64) {
+        self.caches.llc = lines;
+        self.share(&[], 0.0);
+    }
+
+    /// Computes what its accesses find in a last-level cache in which these other flows are, whose cores have so many lines
+    /// in their L2s.
+    pub fn share(&mut self, others: &[Flow], in_other_l2: f64) {
+        let own: Vec<Flow> = self.parts.iter().map(|part| part.own).collect();
+        let all: Vec<Flow> = self.flows().chain(others.iter().copied()).collect();
+        let caches = self.caches;
+        let threads = f64::from(self.threads);
+        let capacity = caches.llc + caches.l2 * threads + in_other_l2;
+        let time = characteristic_time(&all, capacity);
+        if (time - self.times.0).abs() <= SAME * time || time == self.times.0 {
+            return;
+        }
+        self.times.0 = time;
+        let times = self.times;
+        for part in &mut self.parts {
+            part.set_times(times);
+            part.table_cached = part.cached_tables(times, caches.page_bits);
+        }
+        let occupied = |flows: &[Flow], time| flows.iter().map(|f| f.occupies(time)).sum::<f64>();
+        let flows: Vec<Flow> = self.flows().collect();
+        self.held = held(occupied(&flows, time), threads * occupied(&own, times.1), caches);
     }
 }
+
+/// A change of the characteristic time that changes no hit worth the work.
+const SAME: f64 = 0.01;
 
 /// Accesses of one random choice: the lines of a run, or one element.
 fn accesses_of_pick(region: &Region) -> f64 {

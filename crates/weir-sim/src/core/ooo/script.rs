@@ -6,6 +6,7 @@
 use weir_model::workload::{Region, Workload};
 
 use super::super::walk::Walk;
+use super::che_approximation::Flow;
 use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts};
 use crate::clock::Ps;
 use crate::line::Place;
@@ -130,6 +131,41 @@ impl Script {
     /// Its phases.
     pub fn phases(&self) -> &[PhaseParts] {
         &self.phases
+    }
+
+    /// What the program accesses in its current phase while its threads run so many instructions a picosecond each: lines
+    /// a picosecond.
+    pub fn flows(&self, pace: f64) -> Vec<Flow> {
+        let phase = &self.phases[self.now];
+        let picks = pace / phase.instructions_per_pick;
+        let faster = |flow: Flow| Flow {
+            rate: flow.rate * picks,
+            ..flow
+        };
+        phase.flows().map(faster).collect()
+    }
+
+    /// The last-level cache has these flows of others, too, in lines a picosecond, while this program runs at `pace` in its
+    /// current phase.
+    pub fn share(&mut self, pace: f64, others: &[Flow], in_other_l2: f64) {
+        let now = self.phases[self.now].cpi;
+        for phase in &mut self.phases {
+            let picks = pace * now / phase.cpi / phase.instructions_per_pick;
+            let slower = |flow: &Flow| Flow {
+                rate: flow.rate / picks,
+                ..*flow
+            };
+            let others: Vec<Flow> = others.iter().map(slower).collect();
+            phase.share(&others, in_other_l2);
+        }
+    }
+
+    /// The program may fill so many lines of the last-level cache from now on. It has them for itself until
+    /// [`Script::share`] says otherwise.
+    pub fn set_llc(&mut self, lines: f64) {
+        for phase in &mut self.phases {
+            phase.set_llc(lines);
+        }
     }
 
     /// The phase of the next access, as a position in [`Script::phases`].
