@@ -167,7 +167,8 @@ impl Load {
         (loaded + touched * self.op.traffic_factor()) / (loaded + touched)
     }
 
-    fn tenant(&self, cores: &[u32]) -> Tenant {
+    /// The tenant on these cores.
+    pub(crate) fn tenant(&self, cores: &[u32]) -> Tenant {
         Tenant {
             name: format!("{}@{}", self.op, self.tier),
             work: Work::Stream(Stream {

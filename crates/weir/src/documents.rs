@@ -12,7 +12,7 @@ use weir_model::workload::Workload;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_lab::Outcome;
 use weir_lab::fit::Fitted;
-use weir_lab::interplay::Matrix;
+use weir_lab::interplay::{Matrix, ProgramTable};
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::workload::WorkloadCost;
@@ -441,6 +441,7 @@ macro_rules! kinds {
 kinds! {
     BenchDocument => "weir bench",
     Of<Matrix> => "weir interplay",
+    Of<ProgramTable> => "weir interplay, with a program among the tenants",
     Of<Explained> => "weir explain",
     Of<Calibrated> => "weir calibrate",
     SlowdownModel => "the file that weir calibrate writes",

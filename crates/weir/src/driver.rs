@@ -361,7 +361,7 @@ pub fn resume<S: Study>(
 }
 
 /// Why a study cannot run: a wrong request, or one that this machine lacks something for.
-fn refusal(error: LabError, chosen: &Chosen) -> Failure {
+pub fn refusal(error: LabError, chosen: &Chosen) -> Failure {
     match error {
         LabError::UnknownTier { ref name, .. } if chosen.identity.kind == MachineKind::Host => {
             machine::no_tier(name, error.to_string(), &chosen.capabilities)

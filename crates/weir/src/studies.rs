@@ -10,7 +10,7 @@ use weir_insight::studies::explain::Explain;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::{Fit, Fitted};
-use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
 use weir_lab::view::View;
@@ -70,6 +70,7 @@ impl Study for Planned {
 /// once stored as points of a bench.
 pub static STORED: &[Reader] = &[
     Reader::of::<Matrix>(Interplay::VERB),
+    Reader::of::<ProgramTable>(ProgramPairs::VERB),
     Reader::of::<Explained>(Explain::VERB),
     Reader::of::<Calibrated>(Calibrate::VERB),
     Reader::of::<Predictions>(Predict::VERB),

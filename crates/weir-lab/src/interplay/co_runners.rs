@@ -6,6 +6,7 @@ use weir_model::access::Op;
 use weir_model::interplay::{TierOp, split_socket};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 
+use super::programs::PlacedName;
 use crate::LabError;
 
 /// The usual tenants of memory (CXL-Interplay §III-A).
@@ -20,6 +21,8 @@ pub enum CoRunners {
     One(TierOp),
     /// `dram`, or `remote@1` on the other socket.
     Tier(TierName, u32),
+    /// `dram:redis-ycsb-a`, or `dram=3+cxl0:my-program.toml`.
+    Program(PlacedName),
 }
 
 impl FromStr for CoRunners {
@@ -27,6 +30,9 @@ impl FromStr for CoRunners {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if let Some(program) = PlacedName::read(text) {
+            return program.map(CoRunners::Program);
+        }
         if text.contains(':') {
             return text.parse().map(CoRunners::One);
         }
@@ -74,7 +80,7 @@ pub fn pairs(
 }
 
 /// The tenants that names stand for, each once; no names mean all usual ones.
-fn tier_ops(topology: &Topology, named: &[CoRunners]) -> Result<Vec<TierOp>, LabError> {
+pub fn tier_ops(topology: &Topology, named: &[CoRunners]) -> Result<Vec<TierOp>, LabError> {
     if named.is_empty() {
         return Ok(topology.tiers.iter().flat_map(usual).collect());
     }
@@ -84,6 +90,10 @@ fn tier_ops(topology: &Topology, named: &[CoRunners]) -> Result<Vec<TierOp>, Lab
             CoRunners::One(tier_op) => {
                 check(topology, tier_op)?;
                 vec![tier_op.clone()]
+            }
+            CoRunners::Program(program) => {
+                let text = format!("`{program}` is a program, and no stream of the matrix");
+                return Err(LabError::Nothing(text));
             }
             CoRunners::Tier(name, socket) => {
                 let all: Vec<TierOp> = usual(known(topology, name)?)

@@ -20,6 +20,7 @@ mod change;
 mod co_runners;
 mod matrix;
 pub mod preset;
+mod programs;
 mod reason;
 mod side_by_side;
 mod study;
@@ -35,8 +36,11 @@ use crate::plan::{Load, check_threads, check_working_set, or_usual};
 use crate::{LabError, PointSpec, share};
 
 pub use certainty::{LEAST, MOST};
-pub use co_runners::{CoRunners, pairs};
+pub use co_runners::{CoRunners, pairs, tier_ops};
 pub use matrix::{Matrix, Measured, matrix};
+pub use programs::{
+    LostCycles, Party, PlacedName, ProgramPair, ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
+};
 pub use study::{Interplay, sentence};
 
 /// Storage requests as CXL-Interplay §III-A puts them: `fio` with `bs=4k` and `iodepth=16`.

@@ -6,7 +6,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::interplay::{QueueFill, Ratio};
-use weir_model::units::LINE_BYTES;
+use weir_model::units::{LINE_BYTES, Nanos};
 
 use super::matrix::Measured;
 
@@ -32,6 +32,19 @@ impl<'r> RunCounters<'r> {
             counters: &record.counters,
             tenants: record.tenants.iter().zip(threads).collect(),
             ns: record.samples.iter().map(|(window, _)| window.get()).sum(),
+        }
+    }
+
+    /// Counters of a machine in this time, and those of its tenants, each with its threads, the victim first.
+    pub fn new(
+        counters: &'r CounterSet,
+        tenants: Vec<(&'r CounterSet, u32)>,
+        window: Nanos,
+    ) -> Self {
+        Self {
+            counters,
+            tenants,
+            ns: window.get(),
         }
     }
 

@@ -28,6 +28,13 @@ pub struct Interplay {
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub threads: Vec<Threads>,
+    /// Requests a second that arrive at a victim which answers requests, each
+    /// in turn [default: what its description says].
+    #[arg(long, value_delimiter = ',', value_name = "N", conflicts_with = "preset", value_parser = per_second)]
+    pub rate: Vec<f64>,
+    /// Requests that such a victim answers while it is observed.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    pub requests: u64,
     /// Bytes that all threads of a tenant go through, and the timed chase
     /// [default: enough to leave the caches].
     #[arg(long, value_name = "SIZE", conflicts_with = "preset")]
@@ -80,9 +87,21 @@ impl Interplay {
         named
             .filter_map(|co_runners| match co_runners {
                 CoRunners::One(tier_op) => Some(tier_op),
-                CoRunners::Tier(..) => None,
+                CoRunners::Tier(..) | CoRunners::Program(_) => None,
             })
             .find(|tier_op| writes(tier_op.op))
+    }
+}
+
+/// Reads a rate of requests: `50000`, or `50k`.
+fn per_second(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(rate) if (1e-3..=1e9).contains(&(rate * factor)) => Ok(rate * factor),
+        _ => Err(format!("`{text}` is no rate of requests; write 50000, or 50k")),
     }
 }
 

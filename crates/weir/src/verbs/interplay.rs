@@ -1,7 +1,7 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::Study as _;
-use weir_lab::interplay::{Interplay, MOST};
+use weir_lab::interplay::{CoRunners, Interplay, MOST, Party, ProgramPairs, tier_ops};
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
@@ -11,6 +11,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::store::{RunId, StoredRun};
+use crate::verbs::workload::find;
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -23,6 +24,8 @@ A tenant is TIER:OP, such as dram:ld or cxl0:nt_st; a tier alone means its usual
 tenants (ld, st and nt_st; of storage randread and randwrite); TIER:OP:SOURCE
 copies from SOURCE. A tenant with @1 behind it runs on the other socket's cores,
 for whom the tiers keep their names: remote:ld@1 loads from its own DRAM.
+TIER:PROGRAM is a workload of the library or a file; dram+cxl0:PROGRAM has every
+other page on either. Without aggressors it is alone.
 
 Examples:
   weir interplay
@@ -31,6 +34,8 @@ Examples:
   weir interplay --victims dram:ld --aggressors dram:st --threads 1
   weir interplay --on interplay-b --preset ssd-writes
   weir interplay --on miku-a+micron-x8+micron-x8@remote --preset two-sockets
+  weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --aggressors cxl0:nt_st
+  weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,40k,60k
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
@@ -58,7 +63,55 @@ impl Args {
             ..self.study.clone()
         }
     }
+
+    /// Whether a tenant is a program.
+    fn has_programs(&self) -> bool {
+        let named = self.study.victims.iter().chain(&self.study.aggressors);
+        named.into_iter().any(|side| matches!(side, CoRunners::Program(_)))
+    }
+
+    /// The study of programs.
+    fn programs(&self, chosen: &Chosen) -> Result<ProgramPairs> {
+        let sides = |named: &[CoRunners]| -> Result<Vec<Party>> {
+            let mut all = Vec::new();
+            for side in named {
+                match side {
+                    CoRunners::Program(placed) => {
+                        all.push(Party::program(placed, find(&placed.program)?));
+                    }
+                    stream => {
+                        let streams = tier_ops(&chosen.topology, std::slice::from_ref(stream))
+                            .map_err(|error| driver::refusal(error, chosen))?;
+                        all.extend(streams.into_iter().map(Party::stream));
+                    }
+                }
+            }
+            Ok(all)
+        };
+        if self.study.victims.is_empty() {
+            return Err(Failure::request(
+                "a program has no usual victims; name them with --victims",
+            ));
+        }
+        let threads = weir_lab::Threads::all(&self.study.threads);
+        if threads.len() > 1 {
+            return Err(Failure::request(
+                "beside programs a stream has one number of threads; give --threads one",
+            ));
+        }
+        Ok(ProgramPairs {
+            victims: sides(&self.study.victims)?,
+            aggressors: sides(&self.study.aggressors)?,
+            threads: threads.first().copied().unwrap_or(0),
+            rates: self.study.rate.clone(),
+            requests: self.study.requests,
+            accesses: ACCESSES,
+        })
+    }
 }
+
+/// Lines that each thread of a program without requests touches while it is observed.
+const ACCESSES: u64 = 20_000;
 
 /// Measures what a stopped run still lacks.
 ///
@@ -99,6 +152,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let chosen = machine::choose_with(&context.global.on, wish)?;
     if named {
         check_storage(&chosen.capabilities)?;
+    }
+    if args.has_programs() {
+        return studies::complete(context, &chosen, &args.programs(&chosen)?);
     }
     let study = args.on(&chosen);
     let rounds = args.repeat.unwrap_or(match chosen.identity.kind {

@@ -1,0 +1,154 @@
+//! A side of a pair with a program in it.
+
+use std::fmt;
+
+use weir_model::interplay::TierOp;
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::{TierName, Topology};
+use weir_model::workload::Workload;
+
+use crate::LabError;
+
+/// What runs, and where its pages are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Party {
+    /// Its name as it was written: `dram+cxl0:redis-ycsb-a`.
+    pub name: String,
+    /// What runs.
+    pub what: What,
+}
+
+/// What a side of a pair does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// It repeats one instruction.
+    Stream(TierOp),
+    /// It runs a described program, whose pages are on these tiers, in turns of so many pages.
+    Program(Box<Workload>, Vec<(TierName, u32)>),
+}
+
+/// A program and its tiers as they are written: `dram=3+cxl0:redis-ycsb-a`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedName {
+    /// The tiers, with the pages in a row on each.
+    pub tiers: Vec<(TierName, u32)>,
+    /// The workload's name, or its file.
+    pub program: String,
+}
+
+impl PlacedName {
+    /// Reads `TIER[=PAGES][+TIER…]:NAME`; `None` where it names no workload of the library and no file.
+    pub fn read(text: &str) -> Option<Result<Self, String>> {
+        let (tiers, program) = text.split_once(':')?;
+        let is_file = program.ends_with(".toml") || program.contains('/');
+        if !is_file && weir_model::workload::Workloads::builtin().get(program).is_none() {
+            return None;
+        }
+        let tier = |text: &str| match text.split_once('=') {
+            None => Ok((TierName::named(text), 1)),
+            Some((name, pages)) => match pages.parse() {
+                Ok(pages @ 1..=255) => Ok((TierName::named(name), pages)),
+                _ => Err(format!("`{pages}` is not a number of pages from 1 to 255")),
+            },
+        };
+        let tiers: Result<Vec<_>, String> = tiers.split('+').map(tier).collect();
+        Some(tiers.map(|tiers| Self {
+            tiers,
+            program: program.to_owned(),
+        }))
+    }
+}
+
+impl fmt::Display for PlacedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tier = |(tier, pages): &(TierName, u32)| match pages {
+            1 => tier.to_string(),
+            pages => format!("{tier}={pages}"),
+        };
+        let tiers: Vec<String> = self.tiers.iter().map(tier).collect();
+        write!(f, "{}:{}", tiers.join("+"), self.program)
+    }
+}
+
+impl Party {
+    /// A described program with its pages placed.
+    pub fn program(named: &PlacedName, workload: Workload) -> Self {
+        Self {
+            name: named.to_string(),
+            what: What::Program(Box::new(workload), named.tiers.clone()),
+        }
+    }
+
+    /// A stream.
+    pub fn stream(tier_op: TierOp) -> Self {
+        Self {
+            name: tier_op.to_string(),
+            what: What::Stream(tier_op),
+        }
+    }
+
+    /// Threads, where a stream has `streams`.
+    pub fn threads(&self, streams: u32) -> u32 {
+        match &self.what {
+            What::Stream(_) => streams,
+            What::Program(workload, _) => workload.threads,
+        }
+    }
+
+    /// The instruction and the tier that stand for it where a cause is looked for: a program mostly loads.
+    pub(super) fn tier_op(&self) -> TierOp {
+        match &self.what {
+            What::Stream(tier_op) => tier_op.clone(),
+            What::Program(_, tiers) => TierOp {
+                tier: tiers.first().map_or_else(TierName::dram, |(tier, _)| tier.clone()),
+                op: weir_model::access::Op::Ld,
+                from: None,
+                socket: 0,
+            },
+        }
+    }
+
+    /// What it does, each phase for itself: a program that answers requests goes through its phases meanwhile.
+    pub(super) fn phases(&self) -> Vec<Party> {
+        let What::Program(workload, tiers) = &self.what else {
+            return vec![self.clone()];
+        };
+        if workload.requests.is_some() || workload.phases.len() == 1 {
+            return vec![self.clone()];
+        }
+        let alone = |n| workload.phase_alone(n);
+        let phases = (0..workload.phases.len()).filter_map(alone);
+        let party = |workload| Party {
+            name: self.name.clone(),
+            what: What::Program(Box::new(workload), tiers.clone()),
+        };
+        phases.map(party).collect()
+    }
+
+    /// The tenant on these cores. Streams of `streams` threads have working sets as in the matrix.
+    pub(super) fn tenant(&self, topology: &Topology, cores: &[u32]) -> Result<Tenant, LabError> {
+        let tenant = match &self.what {
+            What::Stream(tier_op) => {
+                super::super::co_runners::check(topology, tier_op)?;
+                let tier = topology.tier(&tier_op.tier);
+                let tier = tier.ok_or_else(|| LabError::unknown_tier(&tier_op.tier, topology))?;
+                super::super::load(topology, tier, tier_op, cores.len() as u32).tenant(cores)
+            }
+            What::Program(workload, tiers) => {
+                let missing = |(tier, _): &&(TierName, u32)| topology.tier(tier).is_none();
+                if let Some((tier, _)) = tiers.iter().find(missing) {
+                    return Err(LabError::unknown_tier(tier, topology));
+                }
+                let placement = match tiers.as_slice() {
+                    [(tier, _)] => Placement::Bind(tier.clone()),
+                    several => Placement::Interleave(several.to_vec()),
+                };
+                Tenant::running((**workload).clone(), cores.to_vec(), placement)
+            }
+        };
+        Ok(Tenant {
+            name: self.name.clone(),
+            ..tenant
+        })
+    }
+}
