@@ -10,7 +10,7 @@ use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Machine;
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::units::{Bytes, Nanos};
-use weir_model::workload::{Order, Phase, Region, Requests, Spread, Workload};
+use weir_model::workload::{Order, Phase, Region, Requests, Spread, Within, Workload};
 use weir_sim::SimMachine;
 
 /// Instructions of a request, one cycle each.
@@ -27,6 +27,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         stride: Bytes(8),
         stores: 0.0,
         non_temporal: 0.0,
+        within: Within::Sequential,
         streams: 1,
         skew: 0.99,
         dependent: 0.0,

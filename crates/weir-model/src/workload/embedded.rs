@@ -73,6 +73,7 @@ pub(super) const WORKLOADS: &[(&str, &str)] = files!(
     "pr-web",
     "radix-join",
     "redis-ycsb-a",
+    "redis-ycsb-b",
     "redis-ycsb-c",
     "rocksdb-get",
     "rocksdb-scan",

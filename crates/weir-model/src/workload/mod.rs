@@ -93,6 +93,9 @@ pub struct Region {
     /// Bytes that are touched at one place. Up to a line it is one access; more are one access for
     /// each line, in a row.
     pub element: Bytes,
+    /// In which order the lines of one element are touched, where it has several.
+    #[serde(default, skip_serializing_if = "Within::is_sequential")]
+    pub within: Within,
     /// From one element to the next of a sequential order; as large as the element or larger.
     pub stride: Bytes,
     /// Share of the accesses that are stores.
@@ -130,6 +133,27 @@ crate::named! {
         /// Ascending through memory that was never touched before, as an allocator hands it out: every
         /// page is cleared when it is first touched, and no line is in any cache.
         Fresh = "fresh",
+    }
+}
+
+crate::named! {
+    /// In which order the lines of one element are touched.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Within {
+        /// Ascending, as a copy does.
+        #[default]
+        Sequential = "sequential",
+        /// In an order of their own, as objects that were allocated together and are found one by one.
+        Random = "random",
+    }
+}
+
+impl Within {
+    /// Whether they ascend.
+    #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+    pub const fn is_sequential(&self) -> bool {
+        matches!(self, Within::Sequential)
     }
 }
 

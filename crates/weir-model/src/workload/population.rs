@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Order, Phase, Region, Workload};
+use super::{Order, Phase, Region, Within, Workload};
 use crate::units::Bytes;
 
 crate::named! {
@@ -178,6 +178,7 @@ fn region(of: Population, phase: usize, r: usize, dice: &mut Dice) -> Region {
         stride: Bytes(stride),
         stores,
         non_temporal: 0.0,
+        within: Within::Sequential,
         streams: match order {
             Order::Sequential => dice.of(&[1, 1, 2, 4, 8]),
             Order::Chase => dice.of(&[1, 1, 1, 2, 4]),

@@ -1,7 +1,7 @@
 //! Reading a workload file.
 
 use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
-use super::{Order, Phase, Region, Requests, Spread, Workload, usual_slice};
+use super::{Order, Phase, Region, Requests, Spread, Within, Workload, usual_slice};
 use crate::diagnostic::quote;
 use crate::platform::{Key, Need, Scalar, name_of_file};
 use crate::toml::{Table, known};
@@ -85,7 +85,11 @@ fn read_phase(table: &Table<'_>, index: usize) -> Option<Phase> {
 }
 
 fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
-    only(table, REGION_KEYS, &["name", "order", "indexed_by"]);
+    only(
+        table,
+        REGION_KEYS,
+        &["name", "order", "within", "indexed_by"],
+    );
     let number = |key| number(table, REGION_KEYS, key);
     let order = (table.need("order", "\"random\"")).and_then(|f| f.word(&Order::ALL, Order::name));
     let bytes = number("bytes");
@@ -97,6 +101,9 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
         order,
         share: number("share").unwrap_or(1.0),
         element: Bytes(element as u64),
+        within: (table.get("within"))
+            .and_then(|f| f.word(&Within::ALL, Within::name))
+            .unwrap_or_default(),
         stride: Bytes(number("stride").unwrap_or(element) as u64),
         stores: number("stores").unwrap_or(0.0),
         non_temporal: number("non_temporal").unwrap_or(0.0),

@@ -1,7 +1,7 @@
 //! The regions of a described program as one thread sees them, and which line of a region is next.
 
 use weir_model::units::{Bytes, LINE_BYTES};
-use weir_model::workload::{Order, Phase, Region};
+use weir_model::workload::{Order, Phase, Region, Within};
 
 use super::che_approximation::{Flow, Law, characteristic_time};
 use super::script::{ENTRIES, Visit};
@@ -32,6 +32,8 @@ pub struct Part {
     pub order: Order,
     pub accesses: u32,
     pub lines_per_element: u64,
+    /// Lines from one line of an element to the next, where they do not ascend; else zero.
+    pub shuffle: u64,
     /// Lines from one element to the next in a sequential order.
     pub step: u64,
     /// Chances, each as the number of 32 random bits below which it comes true.
@@ -377,6 +379,11 @@ fn part(
         order: region.order,
         accesses: region.accesses_per_line() as u32,
         lines_per_element,
+        shuffle: match region.within {
+            // Of one or two lines there is no other order.
+            Within::Random if lines_per_element > 2 => coprime(lines_per_element),
+            _ => 0,
+        },
         step,
         stores: chance(region.stores),
         non_temporal: chance(region.non_temporal),

@@ -59,6 +59,21 @@ pub struct Visit {
 struct Rest {
     lines: u64,
     next: Visit,
+    /// The element's first line, its lines, and from one of them to the next, where they do not ascend.
+    around: Option<(u64, u64, u64)>,
+}
+
+impl Rest {
+    /// The next line, and what follows it.
+    fn step(&mut self) {
+        self.lines -= 1;
+        match self.around {
+            None => self.next.line += 1,
+            Some((first, lines, step)) => {
+                self.next.line = first + (self.next.line - first + step) % lines;
+            }
+        }
+    }
 }
 
 /// The endless sequence of accesses of a thread.
@@ -265,8 +280,7 @@ impl Script {
     pub fn next(&mut self, visit: &mut Visit) {
         if let Some(rest) = &mut self.rest {
             *visit = rest.next;
-            rest.lines -= 1;
-            rest.next.line += 1;
+            rest.step();
             if rest.lines == 0 {
                 self.rest = None;
             }
@@ -331,14 +345,16 @@ impl Script {
             part.turn = 0;
         }
         let (lines, order, step) = (part.lines_per_element, part.order, part.step);
+        let shuffle = part.shuffle;
         if visit.faults {
             return self.clear_page(visit);
         }
         if lines > 1 && (!order.is_run() || step != lines) {
-            self.rest = Some(Rest {
-                lines: (lines - 1).min(visit.end - visit.line - 1),
+            let first = visit.line;
+            let mut rest = Rest {
+                lines: (lines - 1).min(visit.end - first - 1),
                 next: Visit {
-                    line: visit.line + 1,
+                    line: first + 1,
                     // Near its first line: no new address, no new translation.
                     after: None,
                     mispredicted: false,
@@ -346,7 +362,14 @@ impl Script {
                     stride: 1,
                     ..*visit
                 },
-            })
+                around: None,
+            };
+            if shuffle > 0 {
+                rest.next.line = first + shuffle;
+                rest.next.stride = 0;
+                rest.around = Some((first, lines, shuffle));
+            }
+            self.rest = Some(rest)
             .filter(|rest| rest.lines > 0);
         }
     }
@@ -373,6 +396,7 @@ impl Script {
                 faults: false,
                 ..clearing
             },
+            around: None,
         });
         *visit = clearing;
     }
