@@ -286,7 +286,7 @@ impl Points<'_> {
 }
 
 /// The same requests through the page cache, one at a time.
-fn buffered(pattern: Pattern) -> Pattern {
+pub(crate) fn buffered(pattern: Pattern) -> Pattern {
     match pattern {
         Pattern::Requests { bytes, .. } => Pattern::Requests {
             bytes,
