@@ -7,7 +7,7 @@ use std::{env, fs};
 use proptest::prelude::*;
 use weir_model::platform::{Key, Need};
 use weir_model::units::Bytes;
-use weir_model::workload::{FILE_KEYS, Order, PHASE_KEYS, REGION_KEYS, Workloads};
+use weir_model::workload::{FILE_KEYS, Order, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS, Workloads};
 
 const GOOD: &str = include_str!("../../../workloads/bfs-twitter.toml");
 
@@ -70,6 +70,7 @@ fn the_reference_in_the_documentation_is_that_of_the_reader() {
     let mut document = before.clone();
     for (name, keys) in [
         ("file", FILE_KEYS),
+        ("requests", REQUEST_KEYS),
         ("phase", PHASE_KEYS),
         ("region", REGION_KEYS),
     ] {

@@ -242,3 +242,76 @@ fn a_matrix_that_is_killed_keeps_its_figures_and_goes_on() {
         );
     }
 }
+
+#[test]
+fn a_program_is_a_tenant_with_its_own_metric_and_its_reason() {
+    let place = Place::new();
+    let arguments = "interplay --on emr2s+cxl-a --victims dram:bfs-twitter --aggressors cxl0:nt_st,cxl0:llama-decode";
+    let document = json(&place, arguments);
+    assert_eq!(document["schema"], "weir/interplay-programs/1");
+    let pairs = document["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2);
+    let stores = &pairs[0];
+    assert!(stores["change_pct"].as_f64().unwrap() < -40.0, "{stores}");
+    assert_eq!(stores["verdict"]["cause"], "tor_congestion");
+    let lost = |at: &str| stores[at]["cpi"].as_f64().unwrap();
+    assert!(lost("lost_beside") > 2.0 * lost("lost_alone"), "{stores}");
+    // Reads of CXL leave the table to others on this machine.
+    assert!(
+        pairs[1]["change_pct"].as_f64().unwrap() > -40.0,
+        "{}",
+        pairs[1]
+    );
+    let table =
+        place.run("interplay --on emr2s+cxl-a --victims dram:bfs-twitter --aggressors cxl0:nt_st");
+    for line in table.expect(0).out().lines() {
+        assert!(line.width() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn the_latency_of_requests_grows_with_load_and_with_slower_memory() {
+    let place = Place::new();
+    let arguments = "interplay --on memo --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,60k,90k --requests 1500";
+    let document = json(&place, arguments);
+    let pairs = document["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 6);
+    let p99 = |row: usize| pairs[row]["ns_alone"]["p99"].as_f64().unwrap();
+    assert!(p99(0) < p99(1) && p99(1) < p99(2), "DRAM by load");
+    for row in 0..3 {
+        assert!(p99(row) < p99(row + 3), "DRAM before the card");
+    }
+    assert_eq!(pairs[0]["saturated"], false);
+    assert_eq!(pairs[5]["saturated"], true);
+}
+
+#[test]
+fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
+    let place = Place::new();
+    let cases = [
+        (
+            "--victims dram:bfs-twiter --aggressors dram:ld",
+            "bfs-twiter",
+        ),
+        (
+            "--victims dram:missing.toml --aggressors dram:ld",
+            "missing.toml",
+        ),
+        ("--victims cxl9:bfs-twitter --aggressors dram:ld", "cxl9"),
+        (
+            "--victims dram=0+cxl0:bfs-twitter --aggressors dram:ld",
+            "1 to 255",
+        ),
+        ("--aggressors dram:bfs-twitter", "--victims"),
+        (
+            "--victims dram:bfs-twitter --aggressors dram:ld --threads 400",
+            "400 threads",
+        ),
+        ("--victims dram:redis-ycsb-a --rate fast", "50k"),
+    ];
+    for (arguments, said) in cases {
+        place
+            .run(with("interplay --on emr2s+cxl-a", arguments))
+            .refuses(2, &[said]);
+    }
+}

@@ -27,9 +27,7 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
     only(
         root,
         FILE_KEYS,
-        &[
-            "kind", "summary", "source", "assumed", "requests", "phase",
-        ],
+        &["kind", "summary", "source", "assumed", "requests", "phase"],
     );
     let needed = |key| Some(root.need(key, "\"…\"")?.text()?.to_owned());
     let phases = list(root, "phase", MOST_PHASES, read_phase)?;

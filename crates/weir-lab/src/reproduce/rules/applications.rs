@@ -15,7 +15,8 @@ use crate::reproduce::rule::{Figure, Rule};
 
 const UNIFORM: &str = "the preset of YCSB A with uniform keys; ours is what one thread can answer, without a network and \
      clients of its own";
-const SPIKE: &str = "ours is the first of loads 5,000 apart at which p99 is five times what a request takes alone";
+const SPIKE: &str =
+    "ours is the first of loads 5,000 apart at which p99 is five times what a request takes alone";
 const GAP: &str = "ours is the first of loads 10,000 apart at which p99 on the card is a quarter longer: the paper has no \
      measure of large";
 const BEFORE: &str = "ours at 50,000 requests a second, the last such load that the card answers";
@@ -70,7 +71,9 @@ fn of_run(
         seed: 1,
     };
     let nothing = || "too little was seen".to_owned();
-    Figure::read(unit, platform, together, move |run| read(run).ok_or_else(nothing))
+    Figure::read(unit, platform, together, move |run| {
+        read(run).ok_or_else(nothing)
+    })
 }
 
 /// Redis with uniform keys on one core, closed without a rate.
@@ -107,7 +110,8 @@ fn first_load(
     of: impl Fn(f64) -> (Figure, Figure),
     holds: impl Fn(f64, f64) -> bool + Send + Sync + 'static,
 ) -> Figure {
-    let steps: Vec<(f64, (Figure, Figure))> = loads.into_iter().map(|load| (load, of(load))).collect();
+    let steps: Vec<(f64, (Figure, Figure))> =
+        loads.into_iter().map(|load| (load, of(load))).collect();
     Figure::new("QPS", move |results| {
         let mut first = None;
         for (load, (one, other)) in &steps {
@@ -123,7 +127,12 @@ fn first_load(
 
 /// Instructions of the first tenant in a nanosecond.
 fn pace(run: &TogetherRun) -> Option<f64> {
-    let instructions = run.tenants.first()?.counters.get(Counter::Instructions).ok()?;
+    let instructions = run
+        .tenants
+        .first()?
+        .counters
+        .get(Counter::Instructions)
+        .ok()?;
     Some(instructions as f64 / run.window.get())
 }
 
@@ -151,7 +160,14 @@ fn stream(op: Op, tier: &str, first: u32) -> Tenant {
 }
 
 /// How many times as fast a program is alone as beside a stream.
-fn slowdown(platform: &'static str, name: &'static str, threads: u32, tier: &str, op: Op, on: &str) -> Figure {
+fn slowdown(
+    platform: &'static str,
+    name: &'static str,
+    threads: u32,
+    tier: &str,
+    op: Op,
+    on: &str,
+) -> Figure {
     let own = || program(name, threads, Placement::Bind(TierName::named(tier)));
     let alone = own().map(|own| vec![own]);
     let both = own().map(|own| vec![own, stream(op, on, threads)]);
@@ -172,7 +188,12 @@ fn loss(slowdown: Figure) -> Figure {
 fn dlrm(threads: u32, far: u32) -> Figure {
     let near = if far > 0 { 4 } else { 1 };
     let tenant = program("dlrm-embedding", threads, places(near, far));
-    of_run("instructions/ns", "memo-snc4", tenant.map(|t| vec![t]), pace)
+    of_run(
+        "instructions/ns",
+        "memo-snc4",
+        tenant.map(|t| vec![t]),
+        pace,
+    )
 }
 
 const DLRM_THREADS: [u32; 9] = [1, 4, 8, 12, 16, 20, 24, 28, 32];
@@ -252,25 +273,44 @@ pub(super) fn rules() -> Vec<Rule> {
         let (near, spread) = (dlrm(32, 0), dlrm(32, 1));
         move |results| Ok((spread.value(results)? / near.value(results)? - 1.0) * 100.0)
     });
-    let rank = [Op::Ld, Op::St, Op::NtSt].map(|op| slowdown("interplay-a", "pr-kron", 16, "dram", op, "cxl0"));
-    let beside_storage = ["redis-ycsb-a", "llama-decode"].into_iter().flat_map(|name| {
-        ["interplay-a", "interplay-b"].map(|platform| {
-            let threads = if name == "redis-ycsb-a" { 1 } else { 16 };
-            loss(slowdown(platform, name, threads, "cxl0", Op::RandRead, "ssd0"))
-        })
-    });
+    let rank = [Op::Ld, Op::St, Op::NtSt]
+        .map(|op| slowdown("interplay-a", "pr-kron", 16, "dram", op, "cxl0"));
+    let beside_storage = ["redis-ycsb-a", "llama-decode"]
+        .into_iter()
+        .flat_map(|name| {
+            ["interplay-a", "interplay-b"].map(|platform| {
+                let threads = if name == "redis-ycsb-a" { 1 } else { 16 };
+                loss(slowdown(
+                    platform,
+                    name,
+                    threads,
+                    "cxl0",
+                    Op::RandRead,
+                    "ssd0",
+                ))
+            })
+        });
     let buffered = Stream {
         pattern: crate::interplay::buffered(crate::interplay::REQUESTS),
         ..Stream::requests("interplay-a", "ssd0", Op::RandRead)
     };
-    let rocks = loss_pct(buffered, Stream::new("interplay-a", "cxl0", Op::Ld), (16, 16));
+    let rocks = loss_pct(
+        buffered,
+        Stream::new("interplay-a", "cxl0", Op::Ld),
+        (16, 16),
+    );
     let gained = Figure::new("% gain", move |results| Ok(-rocks.value(results)?));
     let filled = of_run(
         "MB",
         "interplay-a",
         program("pr-kron", 16, near()).map(|t| vec![t]),
         |run| {
-            let bytes = run.tenants.first()?.counters.get(Counter::LlcOccupancy).ok()?;
+            let bytes = run
+                .tenants
+                .first()?
+                .counters
+                .get(Counter::LlcOccupancy)
+                .ok()?;
             Some((bytes / LINE_BYTES * LINE_BYTES) as f64 / 1e6)
         },
     );

@@ -369,8 +369,7 @@ impl Script {
                 rest.next.stride = 0;
                 rest.around = Some((first, lines, shuffle));
             }
-            self.rest = Some(rest)
-            .filter(|rest| rest.lines > 0);
+            self.rest = Some(rest).filter(|rest| rest.lines > 0);
         }
     }
 
