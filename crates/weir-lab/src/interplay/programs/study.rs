@@ -286,9 +286,11 @@ impl Outcome for ProgramTable {
         let served = self.pairs.iter().any(|pair| pair.ns_alone.is_some());
         let rates = self.pairs.iter().any(|pair| pair.offered_per_s.is_some());
         let several = self.pairs.iter().any(|pair| pair.aggressor.is_some());
-        let mut columns = vec![col("victim")];
+        let mut columns = Vec::new();
         if several {
             columns.push(col("aggressor").head("beside").empty("alone"));
+        } else {
+            columns.push(col("victim"));
         }
         if rates {
             columns.push(
@@ -298,7 +300,7 @@ impl Outcome for ProgramTable {
                     .if_any(),
             );
         }
-        columns.extend([col("alone"), col("unit")]);
+        columns.push(col("alone"));
         if several {
             columns.extend([col("beside"), col("change_pct").head("change").signed()]);
         }
@@ -311,11 +313,15 @@ impl Outcome for ProgramTable {
                 columns.push(col("ns_beside_p99").head("p99\nbeside").if_any());
             }
         }
-        let mut views = vec![View::table(
-            "pairs",
-            "What programs get done, alone and beside others",
-            columns,
-        )];
+        // A table for each victim leaves room for its figures.
+        let (title, each): (_, &[&str]) = match several {
+            true => (
+                "{victim} alone and beside others, in {unit}",
+                &["victim", "unit"],
+            ),
+            false => ("What programs get done, in {unit}", &["unit"]),
+        };
+        let mut views = vec![View::table("pairs", title, columns).each(each)];
         if served && rates {
             let series: &[&str] = if several {
                 &["victim", "aggressor"]
