@@ -111,6 +111,7 @@ fn heap(pages: f64, accesses: f64) -> PagedWorkload {
         accesses: 1.0,
         writes: 0.2,
         mlp: 2.0,
+        burst: 1.0,
         bands: match pages < 1.0 {
             true => vec![band(1.0 - pages, 1.0 - accesses), band(pages, accesses)],
             false => vec![band(1.0, 1.0)],
