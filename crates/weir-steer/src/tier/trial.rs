@@ -95,7 +95,7 @@ pub(super) fn lasts(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     match (1.0..=86_400.0).contains(&time.as_secs()) {
         true => Ok(time),
-        false => Err(format!("`{text}` is not between 1s and 24h")),
+        false => Err(format!("`{text}` is not between 1s and 86400s")),
     }
 }
 
