@@ -3,7 +3,7 @@
 use weir_model::units::LINE_BYTES;
 
 use crate::simulation::Host;
-use crate::traffic::{Demand, Flow};
+use crate::traffic::{Demand, Flow, Part, Split};
 use crate::workload::PagedWorkload;
 
 /// Pages of a band, or of a region without bands.
@@ -100,28 +100,14 @@ struct Problem<'a> {
 
 impl Problem<'_> {
     fn demand(&self, local: &[f64]) -> Demand {
-        let (mut shares, mut waits, mut writes) = ([0.0; 2], [0.0; 2], [0.0; 2]);
-        for (item, local) in self.items.iter().zip(local) {
-            for (t, part) in [*local, 1.0 - local].into_iter().enumerate() {
-                shares[t] += item.share * part;
-                waits[t] += item.share * part / item.mlp;
-                writes[t] += item.share * part * item.writes;
-            }
-        }
-        for t in 0..2 {
-            writes[t] /= f64::max(shares[t], f64::MIN_POSITIVE);
-        }
+        let items = self.items.iter().zip(local);
+        let split = Split::of(items.map(|(item, local)| Part {
+            accesses: [*local, 1.0 - local].map(|part| item.share * part),
+            mlp: item.mlp,
+            writes: item.writes,
+        }));
         // An interval of a nanosecond: accesses are those in it.
-        Demand {
-            thread_ns: self.threads,
-            compute_ns: self.compute_ns,
-            interval_ns: 1.0,
-            shares,
-            waits,
-            writes,
-            copied_from: [0.0; 2],
-            copied_to: [0.0; 2],
-        }
+        Demand::steady(self.threads, self.compute_ns, 1.0, split)
     }
 
     fn flow(&self, local: &[f64]) -> Flow {
@@ -206,9 +192,9 @@ impl Problem<'_> {
         let curves = [&self.host.fast.curve, &self.host.slow.curve];
         let flow = demand.solve(curves);
         let delay = |t: usize| {
-            let read_share = 1.0 / (1.0 + demand.writes[t]);
+            let read_share = 1.0 / (1.0 + demand.split.writes[t]);
             let slope = curves[t].slope(flow.gbps[t], read_share);
-            slope * demand.waits[t] * flow.accesses
+            slope * demand.split.waits[t] * flow.accesses
         };
         let extra = delay(1) - delay(0);
         let own = (flow.latency[1] - flow.latency[0]).get();

@@ -53,6 +53,17 @@ impl Hand {
     }
 }
 
+/// A look at a page of the inactive list.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Look {
+    /// The page, if it is to be evicted.
+    pub(crate) evicted: Option<Found>,
+    /// Pages that were looked at.
+    pub(crate) looked: u32,
+    /// Whether nothing can be known of the page before the next interval.
+    pub(crate) is_early: bool,
+}
+
 /// The lists of a node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lru {
@@ -100,8 +111,7 @@ impl Lru {
         there.min_by(|a, b| turn(a).total_cmp(&turn(b)))
     }
 
-    /// Looks at a page of the inactive list: the page if it is to be evicted, and how many pages were looked at. None if
-    /// there is no page to look at. Without `anon` only file pages are; a thread
+    /// Looks at a page of the inactive list. None if there is no page to look at. Without `anon` only file pages are; a thread
     /// that waits is `urgent`.
     pub(crate) fn look(
         &mut self,
@@ -110,7 +120,7 @@ impl Lru {
         anon: bool,
         urgent: bool,
         draws: &mut Draws,
-    ) -> Option<(Option<Found>, u32)> {
+    ) -> Option<Look> {
         let at = At::from(tier);
         let kind = self.choose(pages, at, anon)?;
         let mut looked = 0;
@@ -126,13 +136,21 @@ impl Lru {
         }
         self.scanned[kind as usize] += 1;
         let Some(found) = self.back[kind as usize].next(pages, kind, at, false) else {
-            return (looked > 0).then_some((None, looked));
+            let look = Look {
+                looked,
+                ..Look::default()
+            };
+            return (looked > 0).then_some(look);
         };
         looked += 1;
         let Found { extent, page } = found;
         // Touches are known by interval: a page whose bit was cleared in this one had no time to be touched.
         if pages.age(page) == 0 && !urgent {
-            return Some((None, looked));
+            return Some(Look {
+                looked,
+                is_early: true,
+                ..Look::default()
+            });
         }
         let evicted = match pages.test_and_clear(extent, page, draws) {
             // As `page_check_references`: touched once is remembered, touched again is active.
@@ -146,6 +164,10 @@ impl Lru {
             }
             false => Some(found),
         };
-        Some((evicted, looked))
+        Some(Look {
+            evicted,
+            looked,
+            is_early: false,
+        })
     }
 }

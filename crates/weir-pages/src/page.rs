@@ -133,7 +133,7 @@ pub(crate) struct Pages {
     pub(crate) counts: Vec<[u64; 4]>,
     /// Base pages by place, kind and list: inactive, active.
     pub(crate) lists: [[[u64; 2]; 2]; 4],
-    /// Accesses to a page of each band up to the end of each interval.
+    /// Visits to a page of each band up to the end of each interval.
     touched: Vec<Vec<f64>>,
     pub(crate) now: usize,
 }
@@ -276,14 +276,14 @@ impl Pages {
         self.lists[at as usize].iter().flatten().sum()
     }
 
-    /// Accesses to a page of a band until now.
+    /// Visits to a page of a band until now.
     pub(crate) fn until_now(&self, band: usize) -> f64 {
         self.touched[band].last().copied().unwrap_or(0.0)
     }
 
-    /// Ends an interval in which each page of a band was accessed so often.
-    pub(crate) fn advance(&mut self, accesses: &[f64]) {
-        for (band, more) in self.touched.iter_mut().zip(accesses) {
+    /// Ends an interval in which each page of a band was visited so often.
+    pub(crate) fn advance(&mut self, visits: &[f64]) {
+        for (band, more) in self.touched.iter_mut().zip(visits) {
             let last = band.last().copied().unwrap_or(0.0);
             band.push(last + more);
         }

@@ -122,6 +122,7 @@ impl Range<'_> {
             accesses,
             writes: self.between(0.0, 0.5),
             mlp,
+            burst: 1.0,
             bands: self.bands(kind, bytes / page.get() as f64, accesses * threads * PER_S),
             growth: Growth::NONE,
             lifetime_s: match kind {

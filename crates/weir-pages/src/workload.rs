@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::units::Bytes;
+use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::{Host, PagesError};
 
@@ -91,6 +91,9 @@ pub struct Region {
     /// Accesses to it that a thread has outstanding at once (MLP): a pointer chase has 1, a scan as many as the core has
     /// fill buffers.
     pub mlp: f64,
+    /// Accesses in a visit of a page, which follow each other at once: as many as a page has lines where it is read in
+    /// order, 1 where accesses are random. The kernel sees a visit as one touch.
+    pub burst: f64,
     /// How unequally its pages are touched.
     pub bands: Vec<Band>,
     /// How it grows.
@@ -265,6 +268,12 @@ impl PagedWorkload {
             }
             if !(region.mlp >= 1.0 && region.mlp.is_finite()) {
                 return wrong(of("mlp"), "must be 1 or more");
+            }
+            if !(1.0..=region.page.get() as f64 / LINE_BYTES as f64).contains(&region.burst) {
+                return wrong(
+                    of("burst"),
+                    "must be 1 at least, and the lines of a page at most",
+                );
             }
             if region.page != Bytes::kib(4) && region.page != Bytes::mib(2) {
                 return wrong(of("page"), "must be 4 KiB or 2 MiB");

@@ -58,6 +58,7 @@ fn region(name: &str, kind: PageKind, mib: u64, accesses: f64) -> Region {
         accesses,
         writes: 0.3,
         mlp: 2.0,
+        burst: 1.0,
         bands: vec![
             Band {
                 pages: 0.2,
@@ -558,6 +559,32 @@ fn triangle_counting_has_most_misses_early_and_most_slowdown_late() {
         fast[1] / slow[1] > fast[0] / slow[0] * 1.05,
         "{fast:?} {slow:?}"
     );
+}
+
+#[test]
+fn a_scan_finds_each_page_cold_until_it_comes_round_again() {
+    // All pages are alike, and more than the fast node holds.
+    let mut workload = cache(200, 200);
+    (workload.threads, workload.stalled) = (1, 0.05);
+    for region in &mut workload.regions {
+        (region.kind, region.mlp) = (PageKind::Anon, 12.0);
+        region.bands = vec![Band {
+            pages: 1.0,
+            accesses: 1.0,
+        }];
+    }
+    let host = host(300, 1024);
+    let mut run = |burst| {
+        workload.regions.iter_mut().for_each(|r| r.burst = burst);
+        let mut sim = start(&workload, &host, "tpp", options(120.0));
+        sim.run(|| true);
+        let counters = sim.counters();
+        (counters.demoted(), counters.promoted())
+    };
+    // Lines that are touched at random keep every page in use; a scan leaves each page for all others.
+    let (random, scan) = (run(1.0), run(64.0));
+    assert!(scan.0 > 4 * random.0.max(1), "{random:?} {scan:?}");
+    assert!(scan.1 > 4 * random.1.max(1), "{random:?} {scan:?}");
 }
 
 #[test]

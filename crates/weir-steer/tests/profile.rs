@@ -184,6 +184,7 @@ fn simulated(share: f64, sampler: SamplerName) -> Profile {
         accesses: 0.5,
         writes: 0.3,
         mlp: 2.0,
+        burst: 1.0,
         bands: vec![
             Band {
                 pages: hot,
@@ -371,6 +372,7 @@ fn changing(drift_per_hour: f64) -> Profile {
         accesses: 0.5,
         writes: 0.3,
         mlp: 2.0,
+        burst: 1.0,
         bands: (bands.iter())
             .map(|&(pages, accesses)| Band { pages, accesses })
             .collect(),

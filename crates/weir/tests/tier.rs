@@ -14,7 +14,7 @@ use weir_steer::tier::advise::Advised;
 use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
 
-const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --seconds 60";
+const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --for 60s";
 
 #[test]
 fn policies_are_compared_and_what_is_stored_says_the_same() {
@@ -46,7 +46,7 @@ fn policies_are_compared_and_what_is_stored_says_the_same() {
 fn policies_are_compared_on_drawn_workloads() {
     let place = Place::new();
     let request =
-        "tier population --on emr2s+cxl-a --size 64MiB --seconds 20 --count 3 --policy tpp,payback";
+        "tier population --on emr2s+cxl-a --size 64MiB --for 20s --count 3 --policy tpp,payback";
     let compared = |more: &str| -> Compared {
         let run = place.run(with(request, more)).expect(0).out();
         let document: Document<Compared> = serde_json::from_str(&run).unwrap();
@@ -315,7 +315,7 @@ fn advice_is_given_from_a_profile_alone() {
         "tier profile --on emr2s+cxl-a --size 64MiB --for 30s --sampler events --format json";
     let printed = place.run(model).expect(0).out();
     place.file("profile.json", &printed);
-    let advise = "--on emr2s+cxl-a --variations 2 --seconds 20 --policy tpp --format json";
+    let advise = "--on emr2s+cxl-a --variations 2 --for 20s --policy tpp --format json";
     let advised = |source: &str| -> Advised {
         let run = place.run(with(format!("tier advise {source}"), advise));
         let document: Document<Advised> = serde_json::from_str(&run.expect(0).out()).unwrap();

@@ -46,13 +46,17 @@ pub struct Scan {
     /// How much of the address space is passed in a second. Linux: 256 MiB (`numa_balancing_scan_size_mb`) in a period
     /// between 1 s and 60 s.
     pub bytes_per_s: f64,
+    /// How often so much is passed at most, since a stretch without a page to take out does not count.
+    pub passes: f64,
 }
 
 impl Scan {
-    /// Linux' window of 256 MiB, each second.
+    /// Linux' window of 256 MiB, each second, and eight times as much that does not count (`virtpages` in
+    /// `kernel/sched/fair.c`).
     pub const LINUX: Self = Self {
         toptier: true,
         bytes_per_s: (256u64 << 20) as f64,
+        passes: 8.0,
     };
 }
 
@@ -167,6 +171,8 @@ pub struct RegionSeen {
     /// Accesses that a thread has outstanding at once: occupancy of the super queue by demand reads over the cycles in
     /// which there are some.
     pub mlp: f64,
+    /// Accesses in a visit of a page ([`crate::Region::burst`]).
+    pub burst: f64,
 }
 
 /// An interval as a policy sees it: counters of the processor and of the kernel.

@@ -8,6 +8,7 @@
 
 use weir_model::units::Bytes;
 
+use super::LINES;
 use crate::workload::{Band, Growth, PageKind, PagedWorkload, Phase, Region, zipf};
 
 /// What is assumed of them.
@@ -27,10 +28,12 @@ pub const ENDS_S: f64 = 600.0;
 const EXPONENT: f64 = 0.8;
 /// Of the accesses to lists that triangle counting merges, those to lists that it reads in order.
 const IN_ORDER: f64 = 0.4;
+/// Lines of a list that is read elsewhere, as in the descriptions.
+const LIST_LINES: f64 = 8.0;
 /// Sequential lines are fetched ahead: as many are under way as a Golden Cove core has line fill buffers.
 const AHEAD: f64 = 16.0;
 
-/// A region: GiB, share of accesses, accesses at once.
+/// A region that is read in order: GiB, share of accesses, accesses at once.
 fn region(name: &str, gib: f64, accesses: f64, mlp: f64) -> Region {
     Region {
         name: name.into(),
@@ -40,6 +43,7 @@ fn region(name: &str, gib: f64, accesses: f64, mlp: f64) -> Region {
         accesses,
         writes: 0.0,
         mlp,
+        burst: LINES,
         bands: vec![Band {
             pages: 1.0,
             accesses: 1.0,
@@ -68,6 +72,7 @@ fn centrality(lists: f64, backwards: Option<f64>, vertices: f64, at_once: f64) -
     regions.push(Region {
         // Depths, numbers of paths, dependencies: the third that the forward pass updates is written.
         writes: 0.15,
+        burst: 1.0,
         growth: grows(LOADED_S, LOADED_S + 1.0),
         ..region("vertices", vertices, 0.94, at_once)
     });
@@ -87,6 +92,7 @@ fn triangles(lists: f64, at_once: f64) -> (Vec<Region>, Vec<Phase>) {
         Region {
             growth: grows(LOADED_S, RELABELLED_S),
             bands: bands.collect(),
+            burst: 1.0 / (IN_ORDER / LINES + (1.0 - IN_ORDER) / LIST_LINES),
             ..region("sorted lists", lists, 1.0, at_once)
         },
     ];

@@ -17,6 +17,8 @@ pub const ASSUMED: &str = "28 threads that wait for memory in 25 % of their time
 
 const THREADS: u32 = 28;
 const MLP: f64 = 2.0;
+/// Lines of a page of 4 KiB, all of which a visit reads that goes in order.
+const LINES: f64 = 64.0;
 const STALLED: f64 = 0.25;
 const WRITES: f64 = 0.3;
 const EXPONENT: f64 = 0.9;
@@ -74,6 +76,7 @@ impl Part {
             accesses,
             writes: WRITES,
             mlp: MLP,
+            burst: 1.0,
             bands,
             growth: self.growth,
             lifetime_s: self.lifetime_s,
@@ -232,6 +235,7 @@ pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
             stalled: 0.9,
             regions: vec![Region {
                 mlp: 12.0,
+                burst: LINES,
                 bands: vec![Band {
                     pages: 1.0,
                     accesses: 1.0,

@@ -2,16 +2,13 @@
 
 use super::Simulation;
 use crate::page::At;
+use crate::traffic::{Part, Split};
 
 /// Accesses of an interval as shares of all of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mix {
-    /// By tier.
-    pub(super) shares: [f64; 2],
-    /// By tier, divided by accesses that are outstanding at once.
-    pub(super) waits: [f64; 2],
-    /// The part of each tier's accesses that writes.
-    pub(super) writes: [f64; 2],
+    /// All of them.
+    pub(super) split: Split,
     /// Each region.
     pub(super) regions: Vec<OfRegion>,
     /// Each band: its share, and its pages.
@@ -27,7 +24,7 @@ pub(super) struct OfRegion {
 
 impl Simulation<'_> {
     pub(super) fn mix(&self) -> Mix {
-        let mut mix = Mix::default();
+        let (mut regions, mut bands) = (Vec::<OfRegion>::new(), Vec::new());
         let t = self.pages.now as f64 * self.options.interval_s;
         for (number, region) in self.workload.regions.iter().enumerate() {
             let extent = &self.pages.extents[number];
@@ -42,8 +39,7 @@ impl Simulation<'_> {
                     0 => 0.0,
                     _ => accesses * band.accesses,
                 };
-                mix.bands
-                    .push((weight, (there + out) as f64 / extent.base as f64));
+                bands.push((weight, (there + out) as f64 / extent.base as f64));
                 // A page that is out is read back first, and then it is where new pages are.
                 let local = match there {
                     0 => 1.0,
@@ -55,41 +51,24 @@ impl Simulation<'_> {
                     of_region.shares[t] += weight * part;
                 }
             }
-            for t in 0..2 {
-                mix.shares[t] += of_region.shares[t];
-                mix.waits[t] += of_region.shares[t] / region.mlp;
-                mix.writes[t] += of_region.shares[t] * region.writes;
-            }
-            mix.regions.push(of_region);
+            regions.push(of_region);
         }
-        mix.normalise();
-        mix
-    }
-}
-
-impl Mix {
-    fn normalise(&mut self) {
-        let all: f64 = self.shares.iter().sum();
-        for t in 0..2 {
-            self.writes[t] = match self.shares[t] > 0.0 {
-                true => self.writes[t] / self.shares[t],
-                false => 0.0,
-            };
+        let parts = regions.iter().zip(&self.workload.regions);
+        let split = Split::of(parts.map(|(of, region)| Part {
+            accesses: of.shares,
+            mlp: region.mlp,
+            writes: region.writes,
+        }));
+        let all: f64 = regions.iter().flat_map(|of| of.shares).sum();
+        if all > 0.0 {
+            bands.iter_mut().for_each(|(share, _)| *share /= all);
+            let regions = regions.iter_mut();
+            regions.for_each(|of| of.shares = of.shares.map(|share| share / all));
         }
-        if all <= 0.0 {
-            // Without pages there is nothing to wait for.
-            (self.shares, self.waits) = ([1.0, 0.0], [1.0, 0.0]);
-            return;
-        }
-        for t in 0..2 {
-            self.shares[t] /= all;
-            self.waits[t] /= all;
-        }
-        for (share, _) in &mut self.bands {
-            *share /= all;
-        }
-        for region in &mut self.regions {
-            region.shares = region.shares.map(|share| share / all);
+        Mix {
+            split,
+            regions,
+            bands,
         }
     }
 }

@@ -60,7 +60,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// A touch that is drawn: accesses to a page of the band at which it happens, as sortable bits, and the page.
+/// A touch that is drawn: visits to a page of the band at which it happens, as sortable bits, and the page.
 type Touch = Reverse<(u64, u32)>;
 
 /// What an interval's work on pages has cost so far.
@@ -113,8 +113,10 @@ pub struct Simulation<'a> {
     /// Thread time that earlier intervals could not hold.
     debt_ns: f64,
     flow: Flow,
-    /// Accesses of each page by band in the last interval.
+    /// Accesses of each page by band in the last interval, and visits with so many accesses each.
     rates: Vec<f64>,
+    visits: Vec<f64>,
+    bursts: Vec<f64>,
     draws: Draws,
     /// Of event samples.
     events: Draws,
@@ -184,6 +186,10 @@ impl<'a> Simulation<'a> {
             debt_ns: 0.0,
             flow: Flow::default(),
             rates: vec![0.0; bands],
+            visits: vec![0.0; bands],
+            bursts: (workload.regions.iter())
+                .flat_map(|region| region.bands.iter().map(|_| region.burst))
+                .collect(),
             draws: Draws::new(options.seed),
             events: Draws::new(options.seed ^ 0x0065_7665_6e74_7300),
             counters: Vmstat::default(),
@@ -265,9 +271,7 @@ impl<'a> Simulation<'a> {
             thread_ns: threads * interval_ns - owed.min(most),
             compute_ns: self.compute_ns,
             interval_ns,
-            shares: mix.shares,
-            waits: mix.waits,
-            writes: mix.writes,
+            split: mix.split,
             copied_from: self.work.copied_from,
             copied_to: self.work.copied_to,
         };
@@ -279,7 +283,11 @@ impl<'a> Simulation<'a> {
                 false => 0.0,
             };
         }
-        self.pages.advance(&self.rates);
+        let rates = self.rates.iter().zip(&self.bursts);
+        for (visits, (rate, burst)) in self.visits.iter_mut().zip(rates) {
+            *visits = rate / burst;
+        }
+        self.pages.advance(&self.visits);
         self.record(&before, &mix, owed.min(most) / (threads * interval_ns));
         let all_per_s = flow.accesses / self.options.interval_s;
         let regions: Vec<RegionSeen> = (mix.regions.iter().zip(&self.workload.regions))
@@ -288,6 +296,7 @@ impl<'a> Simulation<'a> {
                 pages: of.pages,
                 writes: region.writes,
                 mlp: region.mlp,
+                burst: region.burst,
             })
             .collect();
         let free_fast = self.free(Tier::Fast);
@@ -335,7 +344,7 @@ impl<'a> Simulation<'a> {
         self.intervals.push(Interval {
             t_s: self.pages.now as f64 * self.options.interval_s,
             maccesses: accesses / 1e6,
-            local_pct: mix.shares[0] * 100.0,
+            local_pct: mix.split.shares[0] * 100.0,
             fast_ns: latency[0],
             slow_ns: latency[1],
             fast_gbps: gbps[0],

@@ -8,7 +8,7 @@ use crate::policy::{Decision, Fault};
 use crate::tier::{BASE, Tier};
 use crate::workload::PageKind;
 
-/// By how much a band's accesses may rise until the end of the run, so that a touch which is drawn for later is left
+/// By how much a band's visits may rise until the end of the run, so that a touch which is drawn for later is left
 /// out: it takes memory, and has no effect.
 const RISE: f64 = 16.0;
 
@@ -19,8 +19,8 @@ impl Simulation<'_> {
         let wait = self.draws.exponential();
         let left = (self.length() - self.pages.now.min(self.length())) as f64;
         // Of a band that was empty no rate is known.
-        let known = self.rates[band] > 0.0;
-        if known && wait > self.rates[band] * left * RISE {
+        let known = self.visits[band] > 0.0;
+        if known && wait > self.visits[band] * left * RISE {
             self.pages.change(extent, page, 0, PENDING);
             return;
         }
@@ -30,34 +30,33 @@ impl Simulation<'_> {
         self.touches[band].push(Reverse((due.to_bits(), page as u32)));
     }
 
-    /// Takes the next window of the address space out of the page table.
+    /// Takes the next window of the address space out of the page table. As in `task_numa_work`, a stretch that has no page
+    /// to take out does not count: what is all in the fast node, not touched since the last pass, or not allocated.
     pub(super) fn sample(&mut self) {
         let Some(scan) = self.policy.scan() else {
             return;
         };
         self.sampling += scan.bytes_per_s * self.options.interval_s / BASE as f64;
+        let mut virtual_pages = self.sampling * scan.passes;
         let mut passed = 0;
         let mut extent = self.pages.extent_of(self.sampled.min(self.pages.len() - 1));
-        while self.sampling >= 1.0 && passed < self.pages.len() {
-            let page = self.sampled;
+        while self.sampling >= 1.0 && virtual_pages >= 1.0 && passed < self.pages.len() {
             let base = self.pages.extents[extent].base;
-            let at = self.pages.at(page);
-            if matches!(at, At::Fast | At::Slow) {
-                self.sampling -= base as f64;
-                let tier = match at {
-                    At::Fast => Tier::Fast,
-                    _ => Tier::Slow,
-                };
-                if tier == Tier::Slow || scan.toptier {
-                    self.policy.sampled(extent, tier);
-                    if !self.pages.has(page, HINTED) {
-                        self.unmap(extent, page);
-                    }
-                }
-            }
-            passed += 1;
-            self.sampled += 1;
             let end = self.pages.extents[extent].start + self.pages.extents[extent].pages;
+            let stretch = (self.sampling.min(virtual_pages) / base as f64).ceil() as u64;
+            let until = end.min(self.sampled + stretch);
+            let updates = self.counters.numa_pte_updates;
+            let before = self.sampled;
+            while self.sampled < until {
+                self.sample_page(extent, self.sampled, scan.toptier);
+                self.sampled += 1;
+            }
+            passed += until - before;
+            let stretch = ((until - before) * base) as f64;
+            virtual_pages -= stretch;
+            if self.counters.numa_pte_updates > updates {
+                self.sampling -= stretch;
+            }
             if self.sampled == end {
                 extent = (extent + 1) % self.pages.extents.len();
                 self.sampled = self.pages.extents[extent].start;
@@ -65,6 +64,18 @@ impl Simulation<'_> {
         }
         // What a pass over everything leaves is not saved up.
         self.sampling = self.sampling.min(0.0).max(self.sampling.min(1.0));
+    }
+
+    fn sample_page(&mut self, extent: usize, page: u64, toptier: bool) {
+        let tier = match self.pages.at(page) {
+            At::Fast if toptier => Tier::Fast,
+            At::Slow => Tier::Slow,
+            _ => return,
+        };
+        self.policy.sampled(extent, tier);
+        if !self.pages.has(page, HINTED) {
+            self.unmap(extent, page);
+        }
     }
 
     fn unmap(&mut self, extent: usize, page: u64) {
@@ -82,7 +93,7 @@ impl Simulation<'_> {
     pub(super) fn take_touches(&mut self) {
         for band in 0..self.touches.len() {
             let until = self.pages.until_now(band);
-            let from = until - self.rates[band];
+            let from = until - self.visits[band];
             while let Some(Reverse((due, page))) = self.touches[band].peek().copied() {
                 let due = f64::from_bits(due);
                 if due > until {

@@ -1,7 +1,7 @@
 //! Reclaim: pages leave a node, for the slower node or for swap.
 
 use super::Simulation;
-use crate::lru::Found;
+use crate::lru::{Found, Look};
 use crate::page::{At, DEMOTED, HINTED};
 use crate::tier::{BASE, Tier};
 use crate::workload::PageKind;
@@ -23,26 +23,39 @@ impl Simulation<'_> {
                 Tier::Fast => self.acts.stop,
                 Tier::Slow => self.marks[1].high,
             };
+            let at = At::from(tier);
             let kswapd = &mut self.kswapd[tier as usize];
             kswapd.budget_ns = (kswapd.budget_ns + ns).min(ns);
             kswapd.lru.begin();
             if !kswapd.awake || kswapd.rests_until > self.pages.now {
                 continue;
             }
-            let (mut looked, before) = (0_u64, self.free(tier));
+            let before = self.free(tier);
+            // Pages of which something could be known, and such of which nothing could since.
+            let (mut looked, mut early) = (0_u64, 0_u64);
             while self.kswapd[tier as usize].budget_ns > 0.0 {
+                if early > self.pages.used(at) {
+                    // Accesses are known by interval: the next one may tell more.
+                    self.kswapd[tier as usize].rests_until = self.pages.now + 1;
+                    break;
+                }
                 if self.free(tier) >= stop {
                     self.kswapd[tier as usize].awake = false;
                     break;
                 }
-                let Some(ns) = self.reclaim_one(tier, true) else {
+                let Some((ns, look)) = self.reclaim_one(tier, true) else {
                     break;
                 };
-                looked += 1;
+                match look.is_early {
+                    true => early += 1,
+                    false => (looked, early) = (looked + 1, 0),
+                }
                 self.kswapd[tier as usize].budget_ns -= ns;
             }
             let freed = self.free(tier).saturating_sub(before);
-            self.rest_after(tier, freed, looked);
+            if looked > 0 {
+                self.rest_after(tier, freed, looked);
+            }
         }
     }
 
@@ -71,7 +84,7 @@ impl Simulation<'_> {
             while self.free(tier) < enough && tries > 0 {
                 tries -= 1;
                 match self.reclaim_one(tier, false) {
-                    Some(ns) => self.work.stall_ns += ns,
+                    Some((ns, _)) => self.work.stall_ns += ns,
                     None => break,
                 }
             }
@@ -81,16 +94,15 @@ impl Simulation<'_> {
         }
     }
 
-    /// Looks at a page, and evicts it if it was not touched. The time that takes; none if no page is left.
-    pub(super) fn reclaim_one(&mut self, tier: Tier, background: bool) -> Option<f64> {
+    /// Looks at a page, and evicts it if it was not touched. The time in ns that takes; none if no page is left.
+    pub(super) fn reclaim_one(&mut self, tier: Tier, background: bool) -> Option<(f64, Look)> {
         let demotes = tier == Tier::Fast && self.policy.demotes();
         let anon = demotes || self.host.swap;
         let lru = &mut self.kswapd[tier as usize].lru;
-        let (found, looked) =
-            lru.look(&mut self.pages, tier, anon, !background, &mut self.draws)?;
+        let look = lru.look(&mut self.pages, tier, anon, !background, &mut self.draws)?;
         let costs = self.host.costs;
-        let mut ns = costs.lru_scan.get() * f64::from(looked);
-        if let Some(Found { extent, page }) = found {
+        let mut ns = costs.lru_scan.get() * f64::from(look.looked);
+        if let Some(Found { extent, page }) = look.evicted {
             let (kind, base) = (
                 self.pages.extents[extent].kind,
                 self.pages.extents[extent].base,
@@ -111,7 +123,7 @@ impl Simulation<'_> {
                 }
             }
         }
-        Some(ns)
+        Some((ns, look))
     }
 
     pub(super) fn demote(&mut self, extent: usize, page: u64, background: bool) {

@@ -30,7 +30,7 @@ pub struct Scan {
     regions: Vec<Arc<str>>,
     /// Pages that are looked at, by number, and the base pages that each stands for.
     pages: Vec<(u64, f64)>,
-    /// Accesses to a page of each band until the last look.
+    /// Visits to a page of each band until the last look.
     before: Vec<f64>,
     draws: Draws,
 }
@@ -110,7 +110,10 @@ impl Scan {
                 region: Arc::clone(&self.regions[at]),
                 touches: match self.sampler {
                     Sampler::AccessedBits => f64::from(self.draws.poisson(expected) > 0.0),
-                    Sampler::Events(period) => self.draws.poisson(expected / period) * period,
+                    Sampler::Events(period) => {
+                        let accesses = expected * simulation.bursts[band];
+                        self.draws.poisson(accesses / period) * period
+                    }
                 },
                 frame: 1 + extent.times_freed(page - extent.start),
             });

@@ -17,13 +17,13 @@ pub use rebuild::{OfRegion, Span, Unknown, rebuild};
 
 use weir_lab::{Lab, LabError, Study};
 use weir_model::topology::TierName;
-use weir_model::units::Bytes;
+use weir_model::units::{Bytes, Nanos};
 use weir_pages::{PagedWorkload, TierCurve, by_name};
 
 use super::curves;
 use super::profile::{Looked, Profile};
 use super::replay::{Replay, Replayed};
-use super::trial::{Ratio, bad};
+use super::trial::{Ratio, bad, lasts};
 use check::Gains;
 use rebuild::{MLP, WRITES, unknown_share};
 
@@ -79,9 +79,9 @@ pub struct Advise {
     /// Workloads that would have the profile.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub variations: u32,
-    /// Simulated time in seconds.
-    #[arg(long, value_name = "S", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub seconds: u32,
+    /// Simulated time.
+    #[arg(long = "for", value_name = "TIME", default_value = "150s", value_parser = lasts)]
+    pub lasts: Nanos,
     /// The tier of the fast node.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub fast: TierName,
@@ -228,7 +228,7 @@ impl Advise {
             workload: workloads[variation].clone(),
             policy: policy.into(),
             fast,
-            seconds: f64::from(self.seconds),
+            seconds: self.lasts.as_secs(),
             curves: curves.clone(),
             seed: seed.wrapping_add(variation as u64),
             version: weir_pages::VERSION,
@@ -307,7 +307,7 @@ impl Advise {
             loss_pct: self.loss,
             needed: None,
             variations: self.variations,
-            seconds: f64::from(self.seconds),
+            seconds: self.lasts.as_secs(),
         };
         if !with_sizes {
             return Ok(advised);

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use weir_lab::view::{Medium, Only, View, col};
 use weir_lab::{About, Lab, LabError, Outcome, Severity, Study, Verdict};
 use weir_model::topology::TierName;
-use weir_model::units::Bytes;
+use weir_model::units::{Bytes, Nanos};
 use weir_pages::{TierCurve, by_name, population};
 
 use super::replay::{Replay, Replayed};
-use super::{curves, trial::bad};
+use super::{curves, trial::bad, trial::lasts};
 
 /// Policies of page placement on workloads drawn at random.
 #[derive(Debug, Clone, clap::Args)]
@@ -35,9 +35,9 @@ pub struct Population {
     /// Memory of each workload.
     #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub size: Bytes,
-    /// Simulated time in seconds.
-    #[arg(long, value_name = "S", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub seconds: u32,
+    /// Simulated time.
+    #[arg(long = "for", value_name = "TIME", default_value = "150s", value_parser = lasts)]
+    pub lasts: Nanos,
     /// The tier of the fast node.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub fast: TierName,
@@ -195,7 +195,7 @@ impl Study for Population {
                 workload: drawn.workload.clone(),
                 policy: name.into(),
                 fast: Some(drawn.fast_memory()),
-                seconds: f64::from(self.seconds),
+                seconds: self.lasts.as_secs(),
                 curves: curves.clone(),
                 seed: lab.seed(),
                 version: weir_pages::VERSION,
@@ -213,7 +213,7 @@ impl Study for Population {
             count: self.count,
             drawn_with: lab.seed(),
             size: self.size,
-            seconds: f64::from(self.seconds),
+            seconds: self.lasts.as_secs(),
             fast: self.fast.clone(),
             slow: self.slow.clone(),
             curves,

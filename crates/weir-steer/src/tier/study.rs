@@ -4,12 +4,12 @@ use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Lab, LabError, Outcome, Severity, Study, Verdict};
 use weir_model::number::slower;
 use weir_model::topology::TierName;
-use weir_model::units::Bytes;
+use weir_model::units::{Bytes, Nanos};
 use weir_pages::{by_name, presets};
 
 use super::curves;
 use super::document::{PolicyAt, PolicyOutcome, Simulated};
-use super::trial::{Ratio, Trial, TrialResult, bad, preset};
+use super::trial::{Ratio, Trial, TrialResult, bad, lasts, preset};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
@@ -44,10 +44,9 @@ pub struct Simulate {
         default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave"
     )]
     pub policies: Vec<String>,
-    /// Simulated time in seconds.
-    #[arg(long, value_name = "S", default_value_t = 900,
-          value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub seconds: u32,
+    /// Simulated time.
+    #[arg(long = "for", value_name = "TIME", default_value = "900s", value_parser = lasts)]
+    pub lasts: Nanos,
     /// Memory that the workload has; larger takes as much longer to settle.
     #[arg(long, value_name = "SIZE", default_value = "16GiB")]
     pub size: Bytes,
@@ -101,7 +100,7 @@ impl Study for Simulate {
             size: self.size,
             policy: policy.cloned(),
             ratio: self.ratio,
-            seconds: f64::from(self.seconds),
+            seconds: self.lasts.as_secs(),
             interval_s: INTERVAL_S,
             curves: curves.clone(),
             version: weir_pages::VERSION,
@@ -136,7 +135,7 @@ impl Study for Simulate {
             fast: self.fast.clone(),
             slow: self.slow.clone(),
             ratio: self.ratio.to_string(),
-            seconds: f64::from(self.seconds),
+            seconds: self.lasts.as_secs(),
             interval_s: INTERVAL_S,
             curves,
         })

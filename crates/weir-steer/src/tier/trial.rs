@@ -90,6 +90,15 @@ pub(super) fn bad(error: PagesError) -> LabError {
     LabError::Nothing(error.to_string())
 }
 
+/// A simulated time from a second to a day.
+pub(super) fn lasts(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    match (1.0..=86_400.0).contains(&time.as_secs()) {
+        true => Ok(time),
+        false => Err(format!("`{text}` is not between 1s and 86400s")),
+    }
+}
+
 /// A preset by its name.
 ///
 /// # Errors

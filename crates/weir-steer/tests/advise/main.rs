@@ -54,7 +54,7 @@ fn study(profile: Profile, fast: Bytes) -> Advise {
         writes: Vec::new(),
         threads: "4..32".parse().unwrap(),
         variations: 5,
-        seconds: SECONDS as u32,
+        lasts: Nanos(SECONDS * 1e9),
         fast: "dram".parse().unwrap(),
         slow: "cxl0".parse().unwrap(),
         profile: Some(Box::new(profile)),
@@ -111,6 +111,7 @@ fn heap(pages: f64, accesses: f64) -> PagedWorkload {
         accesses: 1.0,
         writes: 0.2,
         mlp: 2.0,
+        burst: 1.0,
         bands: match pages < 1.0 {
             true => vec![band(1.0 - pages, 1.0 - accesses), band(pages, accesses)],
             false => vec![band(1.0, 1.0)],
@@ -126,7 +127,7 @@ fn of_heap(pages: f64, accesses: f64, fast: Bytes) -> Advise {
     let profile = profile(&heap(pages, accesses), SamplerName::Events, 40.0);
     let mut study = study(profile, fast);
     study.variations = 3;
-    study.seconds = 40;
+    study.lasts = Nanos(40e9);
     study.stalled = "0.4..0.6".parse().unwrap();
     study.mlp = vec!["2..5".parse().unwrap()];
     study
@@ -189,7 +190,7 @@ fn a_profile_without_rates_widens_the_range() {
     let of = |sampler| {
         let profile = profile(&heap(0.3, 0.8), sampler, 40.0);
         let mut study = study(profile, Bytes::mib(128));
-        (study.variations, study.seconds) = (4, 40);
+        (study.variations, study.lasts) = (4, Nanos(40e9));
         let advised = advise(&study, false);
         let gain = gain(&advised, "tpp");
         (gain.high_pct - gain.low_pct, advised.unknown_pct)

@@ -71,6 +71,8 @@ struct Region {
     /// How often its pages are accessed, by tier, and base pages in each.
     rates: [Rates; 2],
     base_pages: f64,
+    /// Accesses in a visit: a hint fault tells when a page was visited.
+    burst: f64,
     /// What a page gains in a second on the fast tier, on average.
     gains: f64,
     /// Base pages that are to go to the fast tier because of congestion, or from it if negative, and have not yet.
@@ -92,6 +94,7 @@ impl Default for Region {
             per_s: [0.0; 2],
             rates: [Rates::default(); 2],
             base_pages: 1.0,
+            burst: 1.0,
             gains: f64::INFINITY,
             owed: 0.0,
             target: None,
@@ -275,6 +278,7 @@ impl Policy for Payback {
         Some(Scan {
             toptier: self.backlog >= 1.0,
             bytes_per_s: self.most_scan * self.scans,
+            passes: 1.0,
         })
     }
 
@@ -321,7 +325,7 @@ impl Policy for Payback {
         }
         // What a base page of it gains in a second, and by how much that is more than the price, until it leaves again.
         let base = fault.base_pages as f64;
-        let per_s = region.rates[fault.tier as usize].expected(fault.latency_s);
+        let per_s = region.rates[fault.tier as usize].expected(fault.latency_s) * region.burst;
         let gain = region.gain.unwrap_or(0.0) * per_s / base;
         let cost = (self.costs.moving(fault.base_pages) + self.flushes).get();
         let stays_s = self.stays_s.min(region.lives_s / 2.0);
@@ -360,13 +364,15 @@ impl Policy for Payback {
         for ((own, gain), of) in self.regions.iter_mut().zip(gains).zip(seen.regions) {
             let smooth = if own.gain.is_some() { SMOOTH } else { 1.0 };
             let before = own.gain.unwrap_or(0.0);
+            own.burst = of.burst;
             own.gain = Some(before + smooth * (gain - before));
             for t in 0..2 {
                 // Rates of pages change slowly, how many are on a tier may change at once.
                 let pages = of.pages[t].max(1) as f64;
                 own.density[t] += (of.per_s[t] / pages - own.density[t]) * smooth;
                 own.per_s[t] = own.density[t] * pages;
-                own.rates[t].observe(own.density[t] * own.base_pages, seen.interval_s);
+                let visits = own.density[t] * own.base_pages / of.burst;
+                own.rates[t].observe(visits, seen.interval_s);
             }
             let pages = (of.pages[0] + of.pages[1]).max(1);
             own.gains = gain * (own.per_s[0] + own.per_s[1]) / pages as f64;

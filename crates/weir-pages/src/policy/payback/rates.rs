@@ -25,6 +25,8 @@ pub(super) struct Rates {
 const SHAPE: f64 = 1.0;
 /// Faults that this guess counts for.
 const GUESSED: f64 = 20.0;
+/// Standard errors of the share of early faults within which pages are taken to be alike.
+const SURE: f64 = 2.0;
 /// Between one page of a hundred with all accesses, and pages that are alike.
 const SHAPES: [f64; 2] = [0.01, 100.0];
 /// Counts are forgotten within so long.
@@ -67,7 +69,10 @@ impl Rates {
         // What was counted early was so by the mean before.
         let along = self.mean * self.early_s;
         let share = |shape: f64| 1.0 - (1.0 + along / shape).powf(-shape);
-        let seen = (self.early + GUESSED * share(SHAPE)) / (self.sampled + GUESSED);
+        let counted = self.sampled + GUESSED;
+        let seen = (self.early + GUESSED * share(SHAPE)) / counted;
+        // A swap costs for certain and gains only if pages differ: they are as alike as so few samples leave possible.
+        let seen = seen + SURE * (seen * (1.0 - seen) / counted).sqrt();
         let [mut low, mut high] = SHAPES;
         // The share of early faults rises with the shape.
         for _ in 0..12 {

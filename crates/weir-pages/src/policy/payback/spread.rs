@@ -5,7 +5,7 @@ use weir_model::units::LINE_BYTES;
 use super::super::{Move, RegionSeen, Seen};
 use super::Payback;
 use crate::tier::Tier;
-use crate::traffic::Demand;
+use crate::traffic::{Demand, Part, Split};
 
 /// Gains within this share of the fast tier's latency are none: curves are known to a few percent.
 const DEAD_BAND: f64 = 0.04;
@@ -34,45 +34,28 @@ impl<'a> Traffic<'a> {
         };
         // What a thread does between accesses is the time that no wait explains.
         let all: f64 = per_s.iter().flatten().sum();
-        let demand = new.demand(None);
-        let waits = demand.waits.iter().zip(seen.latency);
-        let wait: f64 = waits.map(|(part, latency)| part * latency.get()).sum();
+        let wait = new.demand(None).split.wait(seen.latency);
         new.compute_ns = (f64::from(seen.threads) * 1e9 / all.max(1.0) - wait).max(0.0);
         new
     }
 
     /// In a second, with a part of a region's accesses on the other tier.
     fn demand(&self, moved: Option<(usize, Tier, f64)>) -> Demand {
-        let (mut shares, mut waits, mut writes) = ([0.0; 2], [0.0; 2], [0.0; 2]);
-        for (n, (rates, of)) in self.per_s.iter().zip(self.seen.regions).enumerate() {
-            let mut rates = *rates;
+        let regions = self.per_s.iter().zip(self.seen.regions).enumerate();
+        let split = Split::of(regions.map(|(n, (rates, of))| {
+            let mut accesses = *rates;
             if let Some((_, to, part)) = moved.filter(|(region, ..)| *region == n) {
-                let more = rates[to.other() as usize] * part;
-                rates[to.other() as usize] -= more;
-                rates[to as usize] += more;
+                let more = accesses[to.other() as usize] * part;
+                accesses[to.other() as usize] -= more;
+                accesses[to as usize] += more;
             }
-            for t in 0..2 {
-                shares[t] += rates[t];
-                waits[t] += rates[t] / of.mlp;
-                writes[t] += rates[t] * of.writes;
+            Part {
+                accesses,
+                mlp: of.mlp,
+                writes: of.writes,
             }
-        }
-        let all = (shares[0] + shares[1]).max(f64::MIN_POSITIVE);
-        for t in 0..2 {
-            writes[t] /= shares[t].max(f64::MIN_POSITIVE);
-            shares[t] /= all;
-            waits[t] /= all;
-        }
-        Demand {
-            thread_ns: f64::from(self.seen.threads) * 1e9,
-            compute_ns: self.compute_ns,
-            interval_ns: 1e9,
-            shares,
-            waits,
-            writes,
-            copied_from: [0.0; 2],
-            copied_to: [0.0; 2],
-        }
+        }));
+        Demand::steady(f64::from(self.seen.threads), self.compute_ns, 1e9, split)
     }
 
     /// The part of a region's pages on the other tier that should go to this one, so that all threads together access most.

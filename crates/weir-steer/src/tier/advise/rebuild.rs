@@ -261,6 +261,8 @@ pub fn rebuild(
                 mlp: of(&unknown.mlp, name, MLP)
                     .log(place(variation, 4 + n))
                     .max(1.0),
+                // A profile does not tell bursts.
+                burst: 1.0,
                 bands: bands[n].iter().map(band).collect(),
                 growth: seen.growth(),
                 lifetime_s: seen.lifetime_s(),
