@@ -17,5 +17,5 @@ mod together;
 
 pub use pair::{LostCycles, ProgramPair};
 pub use party::{Party, PlacedName, What};
-pub use study::{ProgramPairs, ProgramTable};
+pub use study::{LoadPoint, ProgramPairs, ProgramTable};
 pub use together::{TenantRun, Together, TogetherRun};

@@ -309,7 +309,10 @@ impl ProgramPair {
     /// `-31.0 % of its requests/s, p99 3.1 x, most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
     pub fn sentence(&self) -> Option<String> {
         let change = self.change_pct?;
-        let mut parts = vec![format!("{change:+.1} % of its {}", self.unit)];
+        let mut parts = Vec::new();
+        if change.abs() >= 0.05 {
+            parts.push(format!("{change:+.1} % of its {}", self.unit));
+        }
         let p99 = |ns: &Option<LatencySummary>| ns.and_then(|ns| ns.p99).map(Nanos::get);
         if let (Some(before), Some(after)) = (p99(&self.ns_alone), p99(&self.ns_beside)) {
             parts.push(format!("p99 {:.1} to {:.1} us", before / 1e3, after / 1e3));

@@ -10,7 +10,7 @@ use super::pair::{Made, Pace, ProgramPair, pace};
 use super::party::{Party, What};
 use super::together::{Together, TogetherRun};
 use crate::study::{About, Outcome, Study};
-use crate::view::{View, col};
+use crate::view::{Axis, View, col};
 use crate::{Lab, LabError, Severity, Verdict};
 
 /// Programs beside each other and beside streams.
@@ -38,6 +38,53 @@ const STREAMS: u32 = 16;
 pub struct ProgramTable {
     /// One for each victim alone, and beside each aggressor.
     pub pairs: Vec<ProgramPair>,
+    /// The latency of victims whose requests arrive by themselves, by how many do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadPoint>,
+}
+
+/// The latency of requests at one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPoint {
+    /// The victim, and what runs beside it.
+    pub who: String,
+    /// Thousands of requests that arrive in a second.
+    pub offered_k_per_s: f64,
+    /// 99 % are answered within so many microseconds.
+    pub p99_us: f64,
+    /// The mean, in microseconds.
+    pub mean_us: f64,
+}
+
+impl LoadPoint {
+    /// Every victim at each load, alone, and beside each aggressor.
+    fn all(pairs: &[ProgramPair]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for pair in pairs {
+            let beside = pair
+                .aggressor
+                .as_ref()
+                .map(|other| format!("{} beside {other}", pair.victim));
+            let alone = (Some(pair.victim.clone()), pair.ns_alone);
+            for (who, ns) in [alone, (beside, pair.ns_beside)] {
+                let (Some(who), Some(offered), Some(ns)) = (who, pair.offered_per_s, ns) else {
+                    continue;
+                };
+                let Some(p99) = ns.p99 else { continue };
+                let point = Self {
+                    who,
+                    offered_k_per_s: offered / 1e3,
+                    p99_us: p99.get() / 1e3,
+                    mean_us: ns.mean.get() / 1e3,
+                };
+                // A victim is alone once, whatever it is set beside.
+                if !all.contains(&point) {
+                    all.push(point);
+                }
+            }
+        }
+        all
+    }
 }
 
 /// A victim at one rate, with its phases.
@@ -214,6 +261,7 @@ impl Study for ProgramPairs {
                 table.pairs.push(ProgramPair::of(&row));
             }
         }
+        table.loads = LoadPoint::all(&table.pairs);
         Ok(table)
     }
 }
@@ -322,26 +370,18 @@ impl Outcome for ProgramTable {
             false => ("What programs get done, in {unit}", &["unit"]),
         };
         let mut views = vec![View::table("pairs", title, columns).each(each)];
-        if served && rates {
-            let series: &[&str] = if several {
-                &["victim", "aggressor"]
-            } else {
-                &["victim"]
-            };
-            let (y, title) = match several {
-                true => (
-                    "ns_beside_p99",
-                    "p99 of requests beside others, by how many arrive",
+        if !self.loads.is_empty() {
+            let curve = View::lines(
+                "loads",
+                "Latency of requests by how many arrive: p99",
+                (
+                    "offered_k_per_s",
+                    "thousands of requests that arrive a second",
                 ),
-                false => ("ns_alone_p99", "p99 of requests, by how many arrive"),
-            };
-            views.push(View::lines(
-                "pairs",
-                title,
-                ("offered_per_s", "requests that arrive a second"),
-                (y, "ns"),
-                series,
-            ));
+                ("p99_us", "us"),
+                &["who"],
+            );
+            views.push(curve.axes(Axis::Linear, Axis::Auto));
         }
         if several {
             views.push(View::bars(
