@@ -3,7 +3,12 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 
+use weir_model::machine::CommandEnd;
+use weir_model::units::Nanos;
+
+use crate::clock::raw_nanos;
 use crate::root::Root;
 
 /// Has the kernel kill the process of a command when the thread that starts it ends, however that happens. A run
@@ -33,6 +38,64 @@ fn die_with(parent: u32) -> io::Result<()> {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())
+}
+
+/// The end of a child, which a thread waits for: its clock is not that of whoever looks now and then. The child is left to
+/// be reaped by its owner, so that its number stays its own.
+#[derive(Debug, Clone)]
+pub(crate) struct EndOfChild {
+    began: u64,
+    end: Arc<OnceLock<(u64, Option<i32>)>>,
+}
+
+impl EndOfChild {
+    /// Waits for a child that began at `began`, in nanoseconds of [`raw_nanos`].
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn of(process: u32, began: u64) -> io::Result<Self> {
+        let end = Arc::new(OnceLock::new());
+        let told = Arc::clone(&end);
+        let wait = move || {
+            let code = wait_for(process);
+            let _ = told.set((raw_nanos(), code));
+        };
+        std::thread::Builder::new()
+            .name("weir-wait".into())
+            .spawn(wait)?;
+        Ok(Self { began, end })
+    }
+
+    /// How long it ran and its exit status, if it has ended.
+    pub fn known(&self) -> Option<CommandEnd> {
+        let &(end, code) = self.end.get()?;
+        let after = Nanos(end.saturating_sub(self.began) as f64);
+        Some(CommandEnd { after, code })
+    }
+}
+
+/// Waits until a child has ended and leaves it to be reaped. Returns its exit status, `None` if a signal ended it.
+fn wait_for(process: u32) -> Option<i32> {
+    // SAFETY: all bytes of a `siginfo_t` may be zero; it is plain data.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: `info` is valid for writes, and no other thing refers to it.
+        let result = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                process,
+                &raw mut info,
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
+        if result == 0 {
+            // SAFETY: after waitid the field of a child's status is set.
+            return (info.si_code == libc::CLD_EXITED).then(|| unsafe { info.si_status() });
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
 }
 
 /// When a process or thread began, in clock ticks since the machine started (proc(5), field 22 of `stat`);

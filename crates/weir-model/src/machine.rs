@@ -288,6 +288,15 @@ pub struct TenantProgress {
     pub process: Option<ProcessProgress>,
 }
 
+/// The end of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CommandEnd {
+    /// From its start to its end.
+    pub after: Nanos,
+    /// Its exit status; `None` if a signal ended it.
+    pub code: Option<i32>,
+}
+
 /// What the kernel reports of the processes of a tenant in one window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessProgress {
@@ -302,6 +311,8 @@ pub struct ProcessProgress {
     /// The tiers that they use: bytes of the lines that samples saw accessed, or, with too few samples, of their
     /// pages when these were last read.
     pub uses: Result<Vec<(TierName, Bytes)>, Unavailable>,
+    /// How its command ended, if it is one that a run started, and has ended.
+    pub ended: Option<CommandEnd>,
     /// Limits that are not as they were last applied or read, as they are now: the tenant began again without them, or
     /// another program changed them.
     pub limits: Vec<Action>,
@@ -320,6 +331,7 @@ impl ProcessProgress {
             cores: next.cores,
             busy: self.busy || next.busy,
             uses: next.uses,
+            ended: self.ended.or(next.ended),
             limits: self.limits,
         }
     }

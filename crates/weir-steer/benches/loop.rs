@@ -54,6 +54,7 @@ fn observation(window: Nanos, number: u64) -> Observation {
             cores: 4,
             busy: true,
             uses: Ok(Vec::new()),
+            ended: None,
             limits: Vec::new(),
         }),
         ..TenantProgress::default()

@@ -103,6 +103,7 @@ fn a_limit_that_went_is_reported_and_set_again() {
             cores: 8,
             busy: true,
             uses: Ok(Vec::new()),
+            ended: None,
             limits: match number {
                 3 => vec![Action::Cores { tenant, cores }],
                 5 => return Err(MachineError::Interrupted),

@@ -16,9 +16,10 @@ use weir_model::units::Nanos;
 
 use super::HostParts;
 use super::pages::RegionMap;
+use crate::clock::raw_nanos;
 use crate::memory::{PageRange, ProgramPolicy, base_page};
 use crate::pin::Pinned;
-use crate::process::end_with_this_thread;
+use crate::process::{EndOfChild, end_with_this_thread};
 use crate::root::Root;
 use crate::steer::actuators::Actuator;
 use crate::steer::group;
@@ -42,6 +43,7 @@ struct Member {
     name: String,
     scope: Scope,
     child: Option<Child>,
+    end: Option<EndOfChild>,
     /// The tier of the cores that touch its pages first.
     local: TierName,
 }
@@ -71,19 +73,28 @@ impl Processes {
                     tenant.work.describe()
                 )));
             }
-            let (scope, child) = match &tenant.work {
+            let (scope, child, began) = match &tenant.work {
                 Work::Stream(_) | Work::Program(_) => continue,
-                Work::Scope(scope) => (scope.clone(), None),
+                Work::Scope(scope) => (scope.clone(), None, 0),
                 Work::Command(command) => {
+                    let began = raw_nanos();
                     let child = start(host, tenant, command)?;
-                    (Scope::Pid(child.id()), Some(child))
+                    (Scope::Pid(child.id()), Some(child), began)
                 }
             };
+            let end = child
+                .as_ref()
+                .map(|child| EndOfChild::of(child.id(), began));
+            let end = end.transpose().map_err(|error| MachineError::System {
+                what: "starting a thread that waits for a command".into(),
+                cause: error.to_string(),
+            })?;
             members.push(Member {
                 tenant: index,
                 name: tenant.name.clone(),
                 scope,
                 child,
+                end,
                 local: host
                     .topology
                     .local_tier(tenant.cores.first().copied().unwrap_or(0)),
@@ -145,6 +156,9 @@ impl Processes {
         for (member, own) in self.members.iter().zip(seen.tenants) {
             if let Some(tenant) = tenants.get_mut(member.tenant) {
                 *tenant = own;
+                if let Some(process) = &mut tenant.process {
+                    process.ended = member.end.as_ref().and_then(EndOfChild::known);
+                }
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use weir_lab::interplay::{CoRunners, Interplay, MOST, Party, ProgramPairs, tier_
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
+use weir_model::tenant::Command;
 
 use crate::context::Context;
 use crate::driver::{self, Job};
@@ -25,7 +26,8 @@ tenants (ld, st and nt_st; of storage randread and randwrite); TIER:OP:SOURCE
 copies from SOURCE. A tenant with @1 behind it runs on the other socket's cores,
 for whom the tiers keep their names: remote:ld@1 loads from its own DRAM.
 TIER:PROGRAM is a workload of the library or a file; dram+cxl0:PROGRAM has every
-other page on either. Without aggressors it is alone.
+other page on either. Without aggressors it is alone. On a host TIER:!NAME is a
+command that --command NAME='…' gives, and its run time the figure.
 
 Examples:
   weir interplay
@@ -36,6 +38,7 @@ Examples:
   weir interplay --on miku-a+micron-x8+micron-x8@remote --preset two-sockets
   weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --aggressors cxl0:nt_st
   weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,40k,60k
+  weir interplay --command q='sqlite3 my.db .dump' --victims dram:!q --aggressors dram:ld
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
@@ -47,6 +50,10 @@ pub struct Args {
     /// certain, 5 at most].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
+    /// A command of this host that may be a tenant, as TIER:!NAME; may be
+    /// repeated.
+    #[arg(long, value_name = "NAME=COMMAND LINE", value_parser = named_command)]
+    command: Vec<(String, Command)>,
     /// Start a matrix of very many figures without being asked.
     #[arg(long)]
     yes: bool,
@@ -78,6 +85,16 @@ impl Args {
             let mut all = Vec::new();
             for side in named {
                 match side {
+                    CoRunners::Program(placed) if placed.program.starts_with('!') => {
+                        let name = placed.program.trim_start_matches('!');
+                        let found = self.command.iter().find(|(known, _)| known == name);
+                        let (_, command) = found.ok_or_else(|| {
+                            Failure::request(format!(
+                                "`{placed}`: there is no command `{name}`; give it with --command {name}='…'"
+                            ))
+                        })?;
+                        all.push(Party::command(placed, command.clone()));
+                    }
                     CoRunners::Program(placed) => {
                         all.push(Party::program(placed, find(&placed.program)?));
                     }
@@ -108,8 +125,29 @@ impl Args {
             rates: self.study.rate.clone(),
             requests: self.study.requests,
             accesses: ACCESSES,
+            rounds: self.repeat.unwrap_or(ROUNDS_OF_COMMANDS),
         })
     }
+}
+
+/// Repetitions of a command on a host.
+const ROUNDS_OF_COMMANDS: u32 = 3;
+
+/// Reads `NAME=COMMAND LINE`; words are apart by spaces, and quotes keep them together as in a shell.
+fn named_command(text: &str) -> std::result::Result<(String, Command), String> {
+    let (name, line) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("`{text}` is not NAME=COMMAND LINE"))?;
+    let words = shell_words::split(line).map_err(|error| format!("`{line}`: {error}"))?;
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(format!("`{name}` has no command"));
+    };
+    let command = Command {
+        program: program.clone(),
+        arguments: arguments.to_vec(),
+    };
+    Ok((name.to_owned(), command))
 }
 
 /// Lines that each thread of a program without requests touches while it is observed.

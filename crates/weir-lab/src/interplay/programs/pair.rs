@@ -10,6 +10,7 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
 use super::super::reason::{Evidence, reason};
 use super::super::side_by_side::RunCounters;
+use super::commands::CommandTime;
 use super::party::{Party, What};
 use super::together::TogetherRun;
 
@@ -35,6 +36,15 @@ pub struct ProgramPair {
     /// How much of it beside the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<f64>,
+    /// How long the victim runs alone, if it is a command: the median of its repetitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_s_alone: Option<f64>,
+    /// The same beside the aggressor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_s_beside: Option<f64>,
+    /// The distance between the shortest and the longest run of either, as a share of the median; the larger of both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_pct: Option<f64>,
     /// By how much it gets less (below zero) or more done beside it, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_pct: Option<f64>,
@@ -155,7 +165,7 @@ fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
     };
     let time = run.window.get().max(1.0);
     match &party.what {
-        What::Stream(_) => own.bytes.get() as f64 / time,
+        What::Stream(_) | What::Command(..) => own.bytes.get() as f64 / time,
         What::Program(work, _) => {
             let instructions = own.counters.get(Counter::Instructions).unwrap_or(0) as f64;
             match &work.requests {
@@ -270,7 +280,7 @@ impl ProgramPair {
             .map(|after| change(before, after));
         let offered = match &victim.what {
             What::Program(work, _) => work.requests.as_ref().and_then(|r| r.per_second),
-            What::Stream(_) => None,
+            What::Stream(_) | What::Command(..) => None,
         };
         let last = after.unwrap_or(before);
         let mean = |pace: &Pace| pace.latency.summary().map(|ns| ns.mean.get());
@@ -290,6 +300,9 @@ impl ProgramPair {
             unit,
             alone: before,
             beside: after,
+            run_s_alone: None,
+            run_s_beside: None,
+            spread_pct: None,
             change_pct,
             class: harm.map(ChangeClass::of),
             ns_alone: alone.latency.summary(),
@@ -306,10 +319,75 @@ impl ProgramPair {
         }
     }
 
+    /// A command of a host: its runs alone, and those beside another with what that moved.
+    pub fn of_command(
+        victim: (&Party, u32),
+        aggressor: Option<(&Party, u32)>,
+        alone: &[CommandTime],
+        beside: Option<&[CommandTime]>,
+        aggressor_alone: Option<f64>,
+    ) -> Self {
+        let seconds = |runs: &[CommandTime]| -> Vec<f64> {
+            let mut all: Vec<f64> = runs.iter().map(|run| run.time.get() / 1e9).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let median = |all: &[f64]| all.get(all.len() / 2).copied().unwrap_or(0.0);
+        let (before, after) = (seconds(alone), beside.map(seconds));
+        let width = |all: &[f64]| match (all.first(), all.last()) {
+            (Some(first), Some(last)) => (last - first) / median(all).max(1e-9) * 100.0,
+            _ => 0.0,
+        };
+        let spread = width(&before).max(after.as_deref().map_or(0.0, width));
+        let per_hour = |all: &[f64]| 3600.0 / median(all).max(1e-9);
+        let change = after
+            .as_deref()
+            .map(|after| (median(&before) / median(after).max(1e-9) - 1.0) * 100.0);
+        let lost = |runs: &[CommandTime]| LostCycles::of(&runs.first()?.counters);
+        let moved = beside.and_then(|runs| runs.first()?.beside);
+        Self {
+            victim: victim.0.name.clone(),
+            aggressor: aggressor.map(|(party, _)| party.name.clone()),
+            victim_threads: victim.1,
+            aggressor_threads: aggressor.map_or(0, |(_, threads)| threads),
+            offered_per_s: None,
+            unit: "runs/h".into(),
+            alone: per_hour(&before),
+            beside: after.as_deref().map(per_hour),
+            run_s_alone: Some(median(&before)),
+            run_s_beside: after.as_deref().map(median),
+            spread_pct: Some(spread),
+            change_pct: change,
+            // A change that is no larger than what repetitions differ by is none.
+            class: change.map(|change| match change.abs() > spread {
+                true => ChangeClass::of(change),
+                false => ChangeClass::None,
+            }),
+            ns_alone: None,
+            ns_beside: None,
+            saturated: false,
+            gbps_alone: None,
+            gbps_beside: None,
+            lost_alone: lost(alone),
+            lost_beside: beside.and_then(lost),
+            aggressor_change_pct: aggressor_alone
+                .zip(moved)
+                .map(|(alone, beside)| (beside / alone - 1.0) * 100.0),
+            verdict: None,
+        }
+    }
+
     /// `-31.0 % of its requests/s, p99 3.1 x, most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
     pub fn sentence(&self) -> Option<String> {
         let change = self.change_pct?;
         let mut parts = Vec::new();
+        if let (Some(before), Some(after), Some(spread)) =
+            (self.run_s_alone, self.run_s_beside, self.spread_pct)
+        {
+            parts.push(format!(
+                "{before:.2} to {after:.2} s, repetitions differ by {spread:.1} %"
+            ));
+        }
         if change.abs() >= 0.05 {
             parts.push(format!("{change:+.1} % of its {}", self.unit));
         }
@@ -351,6 +429,7 @@ const ANSWERED: f64 = 0.97;
 fn unit(party: &Party) -> (String, f64) {
     match &party.what {
         What::Stream(_) => ("GB/s".into(), 1.0),
+        What::Command(..) => ("runs/h".into(), 3.6e12),
         What::Program(work, _) => match &work.requests {
             Some(requests) => (format!("{}/s", plural(&requests.unit)), 1e9),
             None => ("G instructions/s".into(), 1.0),

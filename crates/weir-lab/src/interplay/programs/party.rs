@@ -3,7 +3,7 @@
 use std::fmt;
 
 use weir_model::interplay::TierOp;
-use weir_model::tenant::{Placement, Tenant};
+use weir_model::tenant::{Command, Placement, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
 use weir_model::workload::Workload;
 
@@ -25,6 +25,8 @@ pub enum What {
     Stream(TierOp),
     /// It runs a described program, whose pages are on these tiers, in turns of so many pages.
     Program(Box<Workload>, Vec<(TierName, u32)>),
+    /// It runs a command of a host, whose memory is on these tiers.
+    Command(Command, Vec<(TierName, u32)>),
 }
 
 /// A program and its tiers as they are written: `dram=3+cxl0:redis-ycsb-a`.
@@ -37,11 +39,12 @@ pub struct PlacedName {
 }
 
 impl PlacedName {
-    /// Reads `TIER[=PAGES][+TIER…]:NAME`; `None` where it names no workload of the library and no file.
+    /// Reads `TIER[=PAGES][+TIER…]:NAME`; `None` where it names no workload of the library, no file, and no
+    /// command, which is written `!NAME`.
     pub fn read(text: &str) -> Option<Result<Self, String>> {
         let (tiers, program) = text.split_once(':')?;
-        let is_file = program.ends_with(".toml") || program.contains('/');
-        if !is_file
+        let other = program.ends_with(".toml") || program.contains('/') || program.starts_with('!');
+        if !other
             && weir_model::workload::Workloads::builtin()
                 .get(program)
                 .is_none()
@@ -83,6 +86,14 @@ impl Party {
         }
     }
 
+    /// A command of a host with its memory placed.
+    pub fn command(named: &PlacedName, command: Command) -> Self {
+        Self {
+            name: named.to_string(),
+            what: What::Command(command, named.tiers.clone()),
+        }
+    }
+
     /// A stream.
     pub fn stream(tier_op: TierOp) -> Self {
         Self {
@@ -91,10 +102,11 @@ impl Party {
         }
     }
 
-    /// Threads, where a stream has `streams`.
-    pub fn threads(&self, streams: u32) -> u32 {
+    /// Threads, or cores of a command, where a stream has `streams` and a command `commands`.
+    pub fn threads(&self, streams: u32, commands: u32) -> u32 {
         match &self.what {
             What::Stream(_) => streams,
+            What::Command(..) => commands,
             What::Program(workload, _) => workload.threads,
         }
     }
@@ -103,7 +115,7 @@ impl Party {
     pub(super) fn tier_op(&self) -> TierOp {
         match &self.what {
             What::Stream(tier_op) => tier_op.clone(),
-            What::Program(_, tiers) => TierOp {
+            What::Program(_, tiers) | What::Command(_, tiers) => TierOp {
                 tier: tiers
                     .first()
                     .map_or_else(TierName::dram, |(tier, _)| tier.clone()),
@@ -141,20 +153,33 @@ impl Party {
                 super::super::load(topology, tier, tier_op, cores.len() as u32).tenant(cores)
             }
             What::Program(workload, tiers) => {
-                let missing = |(tier, _): &&(TierName, u32)| topology.tier(tier).is_none();
-                if let Some((tier, _)) = tiers.iter().find(missing) {
-                    return Err(LabError::unknown_tier(tier, topology));
-                }
-                let placement = match tiers.as_slice() {
-                    [(tier, _)] => Placement::Bind(tier.clone()),
-                    several => Placement::Interleave(several.to_vec()),
-                };
+                let placement = placement(topology, tiers)?;
                 Tenant::running((**workload).clone(), cores.to_vec(), placement)
             }
+            What::Command(command, tiers) => Tenant {
+                placement: placement(topology, tiers)?,
+                ..Tenant::of_host(
+                    String::new(),
+                    Work::Command(command.clone()),
+                    cores.to_vec(),
+                )
+            },
         };
         Ok(Tenant {
             name: self.name.clone(),
             ..tenant
         })
     }
+}
+
+/// Pages on one tier, or in turns on several.
+fn placement(topology: &Topology, tiers: &[(TierName, u32)]) -> Result<Placement, LabError> {
+    let missing = |(tier, _): &&(TierName, u32)| topology.tier(tier).is_none();
+    if let Some((tier, _)) = tiers.iter().find(missing) {
+        return Err(LabError::unknown_tier(tier, topology));
+    }
+    Ok(match tiers {
+        [(tier, _)] => Placement::Bind(tier.clone()),
+        several => Placement::Interleave(several.to_vec()),
+    })
 }

@@ -6,6 +6,7 @@ use weir_model::interplay::ChangeClass;
 use weir_model::machine::MachineKind;
 use weir_model::tenant::Tenant;
 
+use super::commands::{CommandRun, CommandTime};
 use super::pair::{Made, Pace, ProgramPair, pace};
 use super::party::{Party, What};
 use super::together::{Together, TogetherRun};
@@ -28,6 +29,8 @@ pub struct ProgramPairs {
     pub requests: u64,
     /// Lines that each thread of another victim touches meanwhile.
     pub accesses: u64,
+    /// Repetitions of a command of a host.
+    pub rounds: u32,
 }
 
 /// Threads of a stream at most, unless they are asked for: those of the papers.
@@ -117,6 +120,94 @@ impl ProgramPairs {
         self.victims.iter().flat_map(at).collect()
     }
 
+    /// Commands of this host, and streams beside them.
+    fn on_host(&self, lab: &Lab<'_>) -> Result<ProgramTable, LabError> {
+        for party in self.victims.iter().chain(&self.aggressors) {
+            if let What::Program(..) = party.what {
+                return Err(LabError::Nothing(format!(
+                    "`{}` is the description of a program, which runs on models only; name one with --on, or give the \
+                     program's command with --command",
+                    party.name
+                )));
+            }
+        }
+        if let Some(stream) = self
+            .victims
+            .iter()
+            .find(|p| matches!(p.what, What::Stream(_)))
+        {
+            return Err(LabError::Nothing(format!(
+                "`{}` is a stream: on a host streams are victims of streams, and commands of both",
+                stream.name
+            )));
+        }
+        let cores = &lab.topology().cores;
+        let tenant = |side: &Side, from: u32| {
+            let cores = cores.iter().skip(from as usize).take(side.threads as usize);
+            side.party
+                .tenant(lab.topology(), &cores.copied().collect::<Vec<_>>())
+        };
+        let mut sides = Vec::new();
+        let mut plan: Vec<CommandRun> = Vec::new();
+        for party in &self.victims {
+            let own = self.side(lab, party.clone(), 0)?;
+            let victim = tenant(&own, 0)?;
+            let mut beside = Vec::new();
+            for aggressor in &self.aggressors {
+                let other = self.side(lab, aggressor.clone(), own.threads)?;
+                let mut tenant = tenant(&other, own.threads)?;
+                tenant.name = format!("{} beside", tenant.name);
+                beside.push((other, tenant));
+            }
+            sides.push((own, victim, beside));
+        }
+        for round in 0..self.rounds {
+            for (_, victim, beside) in &sides {
+                let others = beside.iter().map(|(_, tenant)| Some(tenant.clone()));
+                plan.extend(
+                    std::iter::once(None)
+                        .chain(others)
+                        .map(|beside| CommandRun {
+                            victim: victim.clone(),
+                            beside,
+                            round,
+                        }),
+                );
+            }
+        }
+        let ran = lab.ask(&plan)?;
+        if ran.len() < plan.len() {
+            return Err(LabError::Stopped);
+        }
+        let of = |victim: &Tenant, beside: Option<&Tenant>| -> Vec<CommandTime> {
+            let same = |run: &CommandRun| run.victim == *victim && run.beside.as_ref() == beside;
+            let runs = plan.iter().zip(&ran).filter(|(run, _)| same(run));
+            runs.map(|(_, time)| time.clone()).collect()
+        };
+        let mut table = ProgramTable::default();
+        for (own, victim, beside) in &sides {
+            let alone = of(victim, None);
+            let side = (&own.party, own.threads);
+            if beside.is_empty() {
+                table
+                    .pairs
+                    .push(ProgramPair::of_command(side, None, &alone, None, None));
+            }
+            for (other, tenant) in beside {
+                let both = of(victim, Some(tenant));
+                let other = Some((&other.party, other.threads));
+                table.pairs.push(ProgramPair::of_command(
+                    side,
+                    other,
+                    &alone,
+                    Some(&both),
+                    None,
+                ));
+            }
+        }
+        Ok(table)
+    }
+
     fn side(&self, lab: &Lab<'_>, party: Party, taken: u32) -> Result<Side, LabError> {
         let cores = lab.topology().cores.len() as u32;
         let left = cores.saturating_sub(taken);
@@ -126,7 +217,12 @@ impl ProgramPairs {
                 .max(1),
             threads => threads,
         };
-        let threads = party.threads(streams);
+        // Half of the cores are for what runs beside a command.
+        let commands = match taken {
+            0 => (cores / 2).max(1),
+            _ => left.max(1),
+        };
+        let threads = party.threads(streams, commands);
         if threads > left {
             return Err(LabError::Nothing(format!(
                 "`{}` has {threads} threads, and of {cores} cores {left} are left for it",
@@ -188,9 +284,17 @@ impl Study for ProgramPairs {
 
     fn run(&self, lab: &Lab<'_>) -> Result<ProgramTable, LabError> {
         if lab.machine().kind == MachineKind::Host {
-            return Err(LabError::Nothing(
-                "descriptions of programs run on models only; name one with --on".into(),
-            ));
+            return self.on_host(lab);
+        }
+        let commands = self.victims.iter().chain(&self.aggressors);
+        if let Some(party) = commands
+            .into_iter()
+            .find(|p| matches!(p.what, What::Command(..)))
+        {
+            return Err(LabError::Nothing(format!(
+                "`{}` is a command, which runs on a host and on no model",
+                party.name
+            )));
         }
         let mut victims = Vec::new();
         for party in self.victims() {
@@ -331,6 +435,7 @@ impl Outcome for ProgramTable {
     }
 
     fn views(&self, _: About<'_>) -> Vec<View> {
+        let runs = self.pairs.iter().any(|pair| pair.run_s_alone.is_some());
         let served = self.pairs.iter().any(|pair| pair.ns_alone.is_some());
         let rates = self.pairs.iter().any(|pair| pair.offered_per_s.is_some());
         let several = self.pairs.iter().any(|pair| pair.aggressor.is_some());
@@ -347,6 +452,13 @@ impl Outcome for ProgramTable {
                     .places(0)
                     .if_any(),
             );
+        }
+        if runs {
+            columns.push(col("run_s_alone").head("run\nalone"));
+            if several {
+                columns.push(col("run_s_beside").head("run\nbeside"));
+            }
+            columns.push(col("spread_pct").head("spread"));
         }
         columns.push(col("alone"));
         if several {

@@ -127,6 +127,7 @@ impl Host {
                 cores: own.cores,
                 busy: own.busy,
                 uses,
+                ended: None,
                 limits: own.limits,
             }),
             ..TenantProgress::default()
