@@ -315,3 +315,52 @@ fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
             .refuses(2, &[said]);
     }
 }
+
+#[test]
+fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
+    let place = Place::new();
+    let command = [
+        "interplay",
+        "--command",
+        "nap=sleep 0.3",
+        "--victims",
+        "dram:!nap",
+        "--repeat",
+        "2",
+    ];
+    let done = place
+        .run(with(command, ["--format", "json"]))
+        .expect(0)
+        .json();
+    let alone = done["pairs"][0]["run_s_alone"].as_f64().unwrap();
+    assert!((0.3..5.0).contains(&alone), "{alone}");
+    for (line, said) in [
+        ("bad=false", "exit status 1"),
+        ("bad=/no/such/program", "does not start"),
+        ("bad='unfinished", "bad"),
+        ("other=true", "there is no command `bad`"),
+    ] {
+        let command = [
+            "interplay",
+            "--command",
+            line,
+            "--victims",
+            "dram:!bad",
+            "--repeat",
+            "1",
+        ];
+        let done = place.run(command);
+        assert_ne!(done.code(), 0, "{line}");
+        assert!(done.err().contains(said), "{line}: {}", done.err());
+    }
+    let on_model = [
+        "interplay",
+        "--on",
+        "emr2s+cxl-a",
+        "--command",
+        "ls=ls",
+        "--victims",
+        "dram:!ls",
+    ];
+    place.run(on_model).refuses(2, &["runs on a host"]);
+}

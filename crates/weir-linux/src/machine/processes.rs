@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command as Start, Stdio};
 
 use weir_model::action::{Action, Actuators, Applied};
-use weir_model::capability::Feature;
+use weir_model::capability::{Feature, Unavailable};
 use weir_model::events::EventLibrary;
-use weir_model::machine::{Machine, MachineError, RunNotes, TenantProgress};
+use weir_model::machine::{Machine, MachineError, ProcessProgress, RunNotes, TenantProgress};
 use weir_model::scope::Scope;
 use weir_model::tenant::{Command, Placement, Tenant, Work};
 use weir_model::topology::TierName;
@@ -31,7 +31,8 @@ const MOST: usize = 64;
 
 /// The processes of a run.
 pub(super) struct Processes {
-    host: Host,
+    /// What observes and limits them; where the host has no control groups, why only their ends are known.
+    host: Result<Host, MachineError>,
     members: Vec<Member>,
     /// Why nothing may be limited, if that is so.
     only_observed: Option<String>,
@@ -129,11 +130,18 @@ impl Processes {
             None => Err("no journal was named, by which limits would be restored".to_owned()),
         };
         let (host, only_observed) = match limited {
-            Ok((host, _)) => (host, None),
-            Err(why) => (
-                open(false, None).map_err(|error| refused(&error))?.0,
-                Some(why),
-            ),
+            Ok((host, _)) => (Ok(host), None),
+            Err(why) => {
+                let host = open(false, None).map(|(host, _)| host);
+                let host = host.map_err(|error| refused(&error));
+                // A scope is there to be observed. A command also has an end.
+                match host {
+                    Err(error) if members.iter().any(|member| member.child.is_none()) => {
+                        return Err(error);
+                    }
+                    host => (host, Some(why)),
+                }
+            }
         };
         Ok(Some(Self {
             host,
@@ -144,7 +152,9 @@ impl Processes {
 
     /// What happened until now does not count.
     pub fn begin_window(&mut self) {
-        self.host.observe(Nanos(0.0));
+        if let Ok(host) = &mut self.host {
+            host.observe(Nanos(0.0));
+        }
     }
 
     /// Adds what each did since the window began.
@@ -152,8 +162,11 @@ impl Processes {
     /// # Errors
     /// They cannot be observed.
     pub fn end_window(&mut self, tenants: &mut [TenantProgress]) -> Result<(), MachineError> {
-        let seen = Machine::observe(&mut self.host, Nanos(0.0))?;
-        for (member, own) in self.members.iter().zip(seen.tenants) {
+        let seen = match &mut self.host {
+            Ok(host) => Machine::observe(host, Nanos(0.0))?.tenants,
+            Err(why) => vec![unobserved(why); self.members.len()],
+        };
+        for (member, own) in self.members.iter().zip(seen) {
             if let Some(tenant) = tenants.get_mut(member.tenant) {
                 *tenant = own;
                 if let Some(process) = &mut tenant.process {
@@ -182,13 +195,17 @@ impl Processes {
     }
 
     fn group_of(&self, member: &Member) -> Option<&str> {
-        let own = self.host.tenants().iter().find(|t| t.name() == member.name);
+        let host = self.host.as_ref().ok()?;
+        let own = host.tenants().iter().find(|t| t.name() == member.name);
         own.map(|tenant| tenant.group())
     }
 
     /// The journal by which they are limited, empty if they are only observed.
     pub fn journal(&self) -> Release {
-        self.host.releaser()
+        match &self.host {
+            Ok(host) => host.releaser(),
+            Err(_) => Release::default(),
+        }
     }
 
     /// Whether a tenant is one of these.
@@ -210,7 +227,10 @@ impl Processes {
         if let Some(why) = &self.only_observed {
             return Err(missing(why.clone()));
         }
-        self.host.act(action).map_err(|why| missing(why.reason))
+        match &mut self.host {
+            Ok(host) => host.act(action).map_err(|why| missing(why.reason)),
+            Err(why) => Err(why.clone()),
+        }
     }
 
     /// Restores every limit, and ends the commands that are left.
@@ -226,15 +246,40 @@ impl Processes {
             };
             format!("{}: {is}{}", member.name, member.scope)
         }));
-        self.host.stop().map(drop)
+        match &mut self.host {
+            Ok(host) => host.stop().map(drop),
+            Err(why) => {
+                notes
+                    .warnings
+                    .push(format!("commands are not counted: {why}"));
+                Ok(())
+            }
+        }
     }
 
     /// The actuators by which one of them can be limited.
     pub fn actuators(&self, tenant: &str) -> Actuators {
-        match self.only_observed {
-            Some(_) => Actuators::default(),
-            None => self.host.actuators(tenant),
+        match (&self.only_observed, &self.host) {
+            (None, Ok(host)) => host.actuators(tenant),
+            _ => Actuators::default(),
         }
+    }
+}
+
+/// Of a command of which only its end is known.
+fn unobserved(why: &MachineError) -> TenantProgress {
+    let unknown = || Unavailable::because(why.to_string());
+    TenantProgress {
+        process: Some(ProcessProgress {
+            ran: Err(unknown()),
+            traffic: Err(unknown()),
+            cores: 0,
+            busy: true,
+            uses: Err(unknown()),
+            ended: None,
+            limits: Vec::new(),
+        }),
+        ..TenantProgress::default()
     }
 }
 

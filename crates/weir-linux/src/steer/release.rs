@@ -9,7 +9,7 @@ use super::journalled_writes::JournalledWrites;
 use super::not_put_back::NotPutBack;
 
 /// Restores everything from another thread, such as a watchdog's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Release(pub(super) Option<Arc<Mutex<JournalledWrites>>>);
 
 impl Release {

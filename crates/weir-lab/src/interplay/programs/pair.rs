@@ -377,6 +377,12 @@ impl ProgramPair {
         }
     }
 
+    /// Whether it changes by more than 5 %, and its repetitions differ by as much.
+    pub fn is_lost_in_spread(&self) -> bool {
+        let change = self.change_pct.map_or(0.0, f64::abs);
+        change > 5.0 && self.spread_pct.is_some_and(|spread| spread >= change)
+    }
+
     /// `-31.0 % of its requests/s, p99 3.1 x, most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
     pub fn sentence(&self) -> Option<String> {
         let change = self.change_pct?;

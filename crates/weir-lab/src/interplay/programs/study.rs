@@ -394,6 +394,14 @@ impl Outcome for ProgramTable {
         if let Some(worst) = beside.first() {
             let harmed = beside.iter().filter(harmed).count();
             let lead = match (harmed, &worst.aggressor) {
+                (0, _) if beside.iter().any(|pair| pair.is_lost_in_spread()) => format!(
+                    "uncertain: repetitions of {} pairs differ by more than the change; repeat with --repeat 7 on a \
+                     quiet host",
+                    beside
+                        .iter()
+                        .filter(|pair| pair.is_lost_in_spread())
+                        .count()
+                ),
                 (0, _) => format!("of {} pairs, none loses more than 5 %", beside.len()),
                 (_, aggressor) => format!(
                     "{} loses most, {:.1} % of its {} beside {}; {harmed} of {} pairs lose more than 5 % or wait \
