@@ -10,6 +10,7 @@ mod library;
 mod population;
 mod read;
 mod schema;
+mod write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
