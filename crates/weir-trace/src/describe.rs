@@ -6,7 +6,7 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region, Workload};
 
-use crate::fit::{Component, Popular, Times, beyond, cycles, random};
+use crate::fit::{Component, Popular, Times, cycles, random};
 use crate::l1;
 use crate::regions::{MOST, Part, parts};
 use crate::watch::Watch;
@@ -19,6 +19,8 @@ const RUN: f64 = 24.0;
 const ERROR: f64 = 0.03;
 /// The part of all uses against which those of a small part are taken.
 const SMALL: f64 = 0.1;
+/// Lines that stay in L1 whatever else is used: a sixteenth of it.
+const IN_L1: f64 = (l1::LINES / 16) as f64;
 /// Regions that a phase may have.
 const REGIONS: usize = 16;
 /// Accesses in a thousand instructions where a trace has no instructions.
@@ -125,12 +127,20 @@ pub fn describe(watch: &Watch, origin: &Origin) -> Result<Description, String> {
     let context = Context {
         checks: &checks,
         all: &all,
+        first: times.iter().map(|times| times.first).sum(),
         most: if parts.len() > 5 { 2 } else { 3 },
         windows,
     };
-    let described: Vec<Described> = (parts.iter().zip(&times))
+    let mut described: Vec<Described> = (parts.iter().zip(&times))
         .map(|(part, times)| context.part(part, times))
         .collect();
+    // The time of what would never leave L1 is in cpi.
+    let stays = |component: &Component| component.lines < IN_L1;
+    if !described.iter().all(|d| d.components.iter().all(stays)) {
+        for d in &mut described {
+            d.components.retain(|component| !stays(component));
+        }
+    }
     let accesses: f64 = described
         .iter()
         .flat_map(|d| d.components.iter().map(|c| c.visits * d.each))
@@ -221,31 +231,38 @@ fn names(parts: &[Part]) -> Vec<String> {
 
 fn region(name: String, d: &Described, component: &Component, accesses: f64) -> Region {
     // A run has a line on each step; everything else lies side by side.
+    let order = if component.run {
+        Order::Sequential
+    } else {
+        d.order
+    };
     let bytes = match d.order.is_run() {
         true => component.lines * LINE_BYTES.max(d.stride) as f64,
         false => component.lines * LINE_BYTES as f64,
+    };
+    // What is used once each in other parts is described line by line.
+    let (element, stride) = match component.run && !d.order.is_run() {
+        true => (d.element.max(LINE_BYTES), d.element.max(LINE_BYTES)),
+        false if d.order.is_run() => (d.element, d.stride),
+        false => (d.element, d.element),
     };
     let unit = if bytes > 1e6 {
         4096.0
     } else {
         LINE_BYTES as f64
     };
-    let bytes = ((bytes / unit).ceil() * unit).clamp(d.stride as f64, 1e15);
+    let bytes = ((bytes / unit).ceil() * unit).clamp(stride as f64, 1e15);
     Region {
         name,
         bytes: Bytes(bytes as u64),
-        order: d.order,
+        order,
         share: rounded(component.visits * d.each / accesses, 4).min(1.0),
-        element: Bytes(d.element),
-        stride: Bytes(if d.order.is_run() {
-            d.stride
-        } else {
-            d.element
-        }),
+        element: Bytes(element),
+        stride: Bytes(stride),
         stores: rounded(d.stores, 3).min(1.0),
         non_temporal: 0.0,
         streams: 1,
-        skew: if d.order == Order::Zipf {
+        skew: if order == Order::Zipf {
             rounded(d.skew, 3)
         } else {
             0.99
@@ -262,6 +279,8 @@ struct Context<'a> {
     checks: &'a [f64],
     /// Uses of all parts after them.
     all: &'a [f64],
+    /// First uses of all parts.
+    first: f64,
     /// Components of a part.
     most: usize,
     windows: f64,
@@ -328,12 +347,13 @@ impl Context<'_> {
         let mut best = plain;
         for count in 1..=self.most {
             let components = random(times, count, span);
-            let error = self.error(times, &|at| {
-                components
-                    .iter()
-                    .map(|&c| beyond(c, at, times.length))
-                    .sum()
-            });
+            let sum =
+                |of: &dyn Fn(Component) -> f64| components.iter().map(|&c| of(c)).sum::<f64>();
+            let error = self.error(
+                times,
+                &|at| sum(&|component| component.beyond(at, times.length)),
+                sum(&|component| component.first(times.length)),
+            );
             if error < best.error {
                 (best.components, best.error) = (components, error);
             }
@@ -358,7 +378,12 @@ impl Context<'_> {
         }
         let span = (part.span / LINE_BYTES) as f64;
         let (law, _) = Popular::fitted(times, uses, span, self.checks)?;
-        let error = self.error(times, &|at| law.beyond(uses, &[at], times.length).0[0]);
+        let (_, first) = law.beyond(uses, &[], times.length);
+        let error = self.error(
+            times,
+            &|at| law.beyond(uses, &[at], times.length).0[0],
+            first,
+        );
         if error > ERROR {
             return None;
         }
@@ -367,6 +392,7 @@ impl Context<'_> {
             components: vec![Component {
                 visits: uses,
                 lines: law.lines,
+                run: false,
             }],
             skew: law.skew,
             stores: noted.stores as f64 / noted.accesses.max(1) as f64,
@@ -375,17 +401,16 @@ impl Context<'_> {
         })
     }
 
-    /// The largest error of uses after the times that matter, as a share.
-    fn error(&self, times: &Times, found: &dyn Fn(f64) -> f64) -> f64 {
-        let error = |(&at, &all): (&f64, &f64)| {
-            let wanted = times.beyond(at);
-            (found(at) - wanted).abs() / wanted.max(SMALL * all).max(1.0)
+    /// The largest error of uses after the times that matter, and of first uses, as a share.
+    fn error(&self, times: &Times, found: &dyn Fn(f64) -> f64, first: f64) -> f64 {
+        let error = |found: f64, wanted: f64, all: f64| {
+            (found - wanted).abs() / wanted.max(SMALL * all).max(1.0)
         };
-        self.checks
-            .iter()
-            .zip(self.all)
-            .map(error)
-            .fold(0.0, f64::max)
+        let checks = self.checks.iter().zip(self.all);
+        let worst = checks
+            .map(|(&at, &all)| error(found(at), times.beyond(at), all))
+            .fold(0.0, f64::max);
+        worst.max(error(first, times.first, self.first))
     }
 }
 

@@ -22,6 +22,33 @@ pub struct Component {
     pub visits: f64,
     /// Lines.
     pub lines: f64,
+    /// Whether they are used one after the other, and not drawn.
+    pub run: bool,
+}
+
+impl Component {
+    /// Accesses between two uses of a line, in a trace of some length.
+    fn mean(self, length: f64) -> f64 {
+        self.lines * length / self.visits.max(1e-9)
+    }
+
+    /// Uses after at least this time, with first uses.
+    pub fn beyond(self, time: f64, length: f64) -> f64 {
+        let mean = self.mean(length);
+        match self.run {
+            true if time <= mean => self.visits,
+            true => self.first(length),
+            false => self.visits * tail(time, mean, length) + self.first(length),
+        }
+    }
+
+    /// Lines that are used at all.
+    pub fn first(self, length: f64) -> f64 {
+        match self.run {
+            true => self.lines.min(self.visits),
+            false => self.visits * unseen(self.mean(length), length),
+        }
+    }
 }
 
 /// Uses beyond L1 by the time since the one before, in a trace of some length.
@@ -88,12 +115,6 @@ fn unseen(mean: f64, length: f64) -> f64 {
     -mean / length * (-length / mean).exp_m1()
 }
 
-/// Uses of random memory after at least this time, with first uses.
-pub fn beyond(component: Component, time: f64, length: f64) -> f64 {
-    let mean = component.lines * length / component.visits.max(1e-9);
-    component.visits * (tail(time, mean, length) + unseen(mean, length))
-}
-
 /// So many components of random memory, whose lines are at most `span` together.
 pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
     let (length, cut) = (times.length, times.cut);
@@ -145,15 +166,25 @@ pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
         .map(|(weight, mean)| {
             let visits = weight / (tail(cut, mean, length) + unseen(mean, length));
             let lines = visits * mean / length;
-            Component { visits, lines }
+            Component {
+                visits,
+                lines,
+                run: false,
+            }
         })
         .collect();
-    // Lines that were never used are only known as far as the part of the address space goes.
     all.sort_by(|a, b| a.lines.total_cmp(&b.lines));
     let mut left = span;
     for component in &mut all {
+        let used = component.first(length);
         component.lines = component.lines.min(left).max(1.0);
-        left -= component.lines;
+        // Lines that were never used are only known as far as the part of the address space goes. Where that is too small
+        // to draw lines that differ, they were not drawn, but used once each.
+        if component.first(length) < 0.9 * used {
+            component.lines = used;
+            component.run = true;
+        }
+        left = (left - component.lines).max(1.0);
     }
     all
 }
@@ -192,6 +223,7 @@ pub fn cycles(times: &Times, count: usize) -> Vec<Component> {
             Component {
                 visits: uses + lines,
                 lines,
+                run: true,
             }
         })
         .collect();
@@ -208,6 +240,7 @@ pub fn cycles(times: &Times, count: usize) -> Vec<Component> {
         all.push(Component {
             visits: once,
             lines: once,
+            run: true,
         });
     }
     all.retain(|c| c.visits > 0.0 && c.lines > 0.0);
