@@ -25,13 +25,15 @@ struct Written {
 impl Sink for Written {
     fn instructions(&mut self, count: u64) {
         for n in 0..count {
-            self.lackey.extend(format!("I  {:08x},4\n", 0x40_0000 + n).bytes());
+            self.lackey
+                .extend(format!("I  {:08x},4\n", 0x40_0000 + n).bytes());
         }
     }
 
     fn access(&mut self, access: Access) -> bool {
         let kind = if access.store { 'S' } else { 'L' };
-        self.lackey.extend(format!(" {kind} {:08x},{}\n", access.address, access.bytes).bytes());
+        self.lackey
+            .extend(format!(" {kind} {:08x},{}\n", access.address, access.bytes).bytes());
         let mut record = [0_u8; 64];
         record[..8].copy_from_slice(&0x40_1000_u64.to_le_bytes());
         let place = if access.store { 16 } else { 32 };
@@ -43,16 +45,23 @@ impl Sink for Written {
 
 fn read(bytes: &[u8], sink: &mut impl Sink) {
     let format = guess(&bytes[..1 << 16]).unwrap_or_else(|| panic!("no format"));
-    let mut decoder = Decoder::new(format, &bytes[..1 << 16]).unwrap_or_else(|error| panic!("{error}"));
-    for piece in bytes.chunks(1 << 16).scan(0, |at, piece| {
-        *at += piece.len();
-        Some(*at)
-    }).scan(0, |from, to| {
-        let begin = *from;
-        let taken = decoder.decode(&bytes[begin..to], sink).unwrap_or_else(|error| panic!("{error}"));
-        *from += taken;
-        Some(taken)
-    }) {
+    let mut decoder =
+        Decoder::new(format, &bytes[..1 << 16]).unwrap_or_else(|error| panic!("{error}"));
+    for piece in bytes
+        .chunks(1 << 16)
+        .scan(0, |at, piece| {
+            *at += piece.len();
+            Some(*at)
+        })
+        .scan(0, |from, to| {
+            let begin = *from;
+            let taken = decoder
+                .decode(&bytes[begin..to], sink)
+                .unwrap_or_else(|error| panic!("{error}"));
+            *from += taken;
+            Some(taken)
+        })
+    {
         std::hint::black_box(piece);
     }
 }
@@ -66,7 +75,9 @@ fn import(c: &mut Criterion) {
         done += replay.step(&mut written);
     }
     let mut group = c.benchmark_group("import");
-    group.sample_size(10).throughput(Throughput::Elements(ACCESSES));
+    group
+        .sample_size(10)
+        .throughput(Throughput::Elements(ACCESSES));
     for (name, bytes) in [("lackey", &written.lackey), ("champsim", &written.champsim)] {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {

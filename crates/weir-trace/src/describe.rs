@@ -21,6 +21,10 @@ const ERROR: f64 = 0.03;
 const SMALL: f64 = 0.1;
 /// Lines that stay in L1 whatever else is used: a sixteenth of it.
 const IN_L1: f64 = (l1::LINES / 16) as f64;
+/// The error from which lines may be used in the same order each time.
+const SHARP: f64 = 0.1;
+/// Regions that a part is described by, at most.
+const KINDS: usize = 4;
 /// Regions that a phase may have.
 const REGIONS: usize = 16;
 /// Accesses in a thousand instructions where a trace has no instructions.
@@ -128,12 +132,13 @@ pub fn describe(watch: &Watch, origin: &Origin) -> Result<Description, String> {
         checks: &checks,
         all: &all,
         first: times.iter().map(|times| times.first).sum(),
-        most: if parts.len() > 5 { 2 } else { 3 },
         windows,
     };
-    let mut described: Vec<Described> = (parts.iter().zip(&times))
+    let candidates: Vec<Vec<Described>> = (parts.iter().zip(&times))
         .map(|(part, times)| context.part(part, times))
         .collect();
+    let weights: Vec<f64> = times.iter().map(Times::total).collect();
+    let mut described = chosen(candidates, &weights);
     // The time of what would never leave L1 is in cpi.
     let stays = |component: &Component| component.lines < IN_L1;
     if !described.iter().all(|d| d.components.iter().all(stays)) {
@@ -281,13 +286,38 @@ struct Context<'a> {
     all: &'a [f64],
     /// First uses of all parts.
     first: f64,
-    /// Components of a part.
-    most: usize,
     windows: f64,
 }
 
+/// Of each part the candidate that fits best, as long as there is room for all regions. Candidates of a part have more
+/// components and smaller errors each.
+fn chosen(candidates: Vec<Vec<Described>>, weights: &[f64]) -> Vec<Described> {
+    let mut at = vec![0; candidates.len()];
+    let count = |n: usize, at: usize| candidates[n].get(at).map(|d| d.components.len());
+    loop {
+        let used: usize = (0..at.len()).filter_map(|n| count(n, at[n])).sum();
+        let fits = |&n: &usize| {
+            let more = count(n, at[n] + 1).zip(count(n, at[n]));
+            more.is_some_and(|(next, now)| used - now + next <= REGIONS)
+                && candidates[n][at[n]].error >= ERROR
+        };
+        let gain = |n: usize| candidates[n][at[n]].error.min(1.0) * weights[n];
+        let next = (0..at.len())
+            .filter(fits)
+            .max_by(|&a, &b| gain(a).total_cmp(&gain(b)));
+        match next {
+            Some(n) => at[n] += 1,
+            None => break,
+        }
+    }
+    let picked = candidates.into_iter().zip(at);
+    picked
+        .filter_map(|(all, at)| all.into_iter().nth(at))
+        .collect()
+}
+
 impl Context<'_> {
-    fn part(&self, part: &Part, times: &Times) -> Described {
+    fn part(&self, part: &Part, times: &Times) -> Vec<Described> {
         let noted = &part.all;
         let visits = noted.visits.max(1) as f64;
         let bytes = noted.bytes as f64 / noted.accesses.max(1) as f64;
@@ -311,16 +341,17 @@ impl Context<'_> {
                 true => noted.stores as f64 / noted.accesses.max(1) as f64,
                 false => written,
             };
-            return Described {
+            let plain = Described {
                 order: Order::Sequential,
-                components: cycles(times, self.most - 1),
+                components: Vec::new(),
                 skew: 0.99,
                 element: access.min(stride),
                 stride,
                 each,
                 stores,
-                error: 0.0,
+                error: f64::INFINITY,
             };
+            return self.better(times, &plain, &|count| cycles(times, count));
         }
         let lines = if run >= 1.5 { run.round() as u64 } else { 0 };
         let element = if lines > 0 {
@@ -341,12 +372,35 @@ impl Context<'_> {
         self.irregular(part, times, plain)
     }
 
-    /// A part whose elements are drawn: equal ones, popular ones, or several kinds, the first that explains the times.
-    fn irregular(&self, part: &Part, times: &Times, plain: Described) -> Described {
+    /// A part whose elements are drawn: equal ones, popular ones, or several kinds.
+    fn irregular(&self, part: &Part, times: &Times, plain: Described) -> Vec<Described> {
         let span = (part.span / LINE_BYTES) as f64;
-        let mut best = plain;
-        for count in 1..=self.most {
-            let components = random(times, count, span);
+        let mut all = self.better(times, &plain, &|count| random(times, count, span));
+        if all.first().is_some_and(|one| one.error >= ERROR)
+            && let Some(popular) = self.popular(part, times, &plain)
+        {
+            return vec![popular];
+        }
+        // Lines that come again in the same order, whatever it is, come after the same time. No order of a description but
+        // the sequential one does this.
+        let last = all.last().map_or(f64::INFINITY, |last| last.error);
+        if last > SHARP {
+            let cycles = self.better(times, &plain, &|count| cycles(times, count));
+            all.extend(cycles.into_iter().filter(|one| one.error < last / 2.0));
+        }
+        all
+    }
+
+    /// More and more components, as long as they are better.
+    fn better(
+        &self,
+        times: &Times,
+        plain: &Described,
+        of: &dyn Fn(usize) -> Vec<Component>,
+    ) -> Vec<Described> {
+        let mut all: Vec<Described> = Vec::new();
+        for count in 1..=KINDS {
+            let components = of(count);
             let sum =
                 |of: &dyn Fn(Component) -> f64| components.iter().map(|&c| of(c)).sum::<f64>();
             let error = self.error(
@@ -354,19 +408,15 @@ impl Context<'_> {
                 &|at| sum(&|component| component.beyond(at, times.length)),
                 sum(&|component| component.first(times.length)),
             );
-            if error < best.error {
-                (best.components, best.error) = (components, error);
-            }
-            if best.error < ERROR {
-                break;
-            }
-            if count == 1
-                && let Some(popular) = self.popular(part, times, &best)
-            {
-                return popular;
+            if all.last().is_none_or(|before| error < 0.9 * before.error) {
+                all.push(Described {
+                    components,
+                    error,
+                    ..*plain
+                });
             }
         }
-        best
+        all
     }
 
     fn popular(&self, part: &Part, times: &Times, plain: &Described) -> Option<Described> {

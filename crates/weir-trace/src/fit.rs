@@ -119,7 +119,8 @@ fn unseen(mean: f64, length: f64) -> f64 {
 pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
     let (length, cut) = (times.length, times.cut);
     let centre = |begin: f64, end: f64| (begin * end).sqrt().max(cut);
-    let mut means = starts(times, count);
+    let spread = |k: usize| cut * (length / cut).powf((k as f64 + 0.5) / count as f64);
+    let mut means: Vec<f64> = (0..count).map(spread).collect();
     let mut weights = vec![times.total() / count as f64; count];
     let longest = LONGEST * length;
     for _ in 0..STEPS {
@@ -174,38 +175,20 @@ pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
         })
         .collect();
     all.sort_by(|a, b| a.lines.total_cmp(&b.lines));
+    // Lines that were never used are only known as far as the part of the address space goes. Where it is too small to
+    // draw lines that are hardly used again, they were not drawn, but used one after the other.
     let mut left = span;
     for component in &mut all {
         let used = component.first(length);
+        let once = component.mean(length) > length;
         component.lines = component.lines.min(left).max(1.0);
-        // Lines that were never used are only known as far as the part of the address space goes. Where that is too small
-        // to draw lines that differ, they were not drawn, but used once each.
-        if component.first(length) < 0.9 * used {
+        if once && component.first(length) < 0.9 * used {
             component.lines = used;
             component.run = true;
         }
         left = (left - component.lines).max(1.0);
     }
     all
-}
-
-/// Times to begin with: quantiles of those that were seen.
-fn starts(times: &Times, count: usize) -> Vec<f64> {
-    let total = times.total();
-    let mut quantile = Vec::new();
-    let mut below = 0.0;
-    let end = (2.0 * times.length, 2.0 * times.length, times.first);
-    for &(begin, end, uses) in times.ranges.iter().chain([&end]) {
-        below += uses;
-        while quantile.len() < count
-            && below >= total * (quantile.len() as f64 + 0.5) / count as f64
-        {
-            let spread = 1.0 + 0.3 * quantile.len() as f64;
-            quantile.push(((begin * end).sqrt() * spread).max(times.cut));
-        }
-    }
-    quantile.resize(count, times.length);
-    quantile
 }
 
 /// At most so many cycles, and what is passed only once, the last.

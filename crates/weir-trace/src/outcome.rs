@@ -123,19 +123,15 @@ impl Outcome for Imported {
             ),
             View::table(
                 "regions",
-                "Memory: touched, share of accesses beyond L1, lines written; trace, described",
+                "Memory: touched; share of accesses beyond L1; share of lines written; D: as described",
                 vec![
                     col("region"),
-                    col("order").empty(""),
-                    col("trace_touched")
-                        .head("touched")
-                        .and("described_touched"),
-                    col("trace_share_pct")
-                        .head("share")
-                        .and("described_share_pct"),
-                    col("trace_written_pct")
-                        .head("written")
-                        .and("described_written_pct"),
+                    col("trace_touched").head("touched"),
+                    col("described_touched").head("D"),
+                    col("trace_share_pct").head("share").places(1),
+                    col("described_share_pct").head("D").places(1),
+                    col("trace_written_pct").head("written").places(1),
+                    col("described_written_pct").head("D").places(1),
                 ],
             ),
             View::lines(

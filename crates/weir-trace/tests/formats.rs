@@ -88,7 +88,12 @@ fn champsim_knows_which_load_an_address_comes_from() {
         record(0x40_1000, [3, 0, 6, 0, 0, 0], [0, 0], [0x10_0000, 0, 0, 0]),
         // Through an addition.
         record(0x40_1004, [4, 25, 3, 0, 0, 0], [0, 0], [0; 4]),
-        record(0x40_1008, [5, 0, 4, 0, 0, 0], [0x7000, 0], [0x20_0000, 0, 0, 0]),
+        record(
+            0x40_1008,
+            [5, 0, 4, 0, 0, 0],
+            [0x7000, 0],
+            [0x20_0000, 0, 0, 0],
+        ),
     ]
     .concat();
     let dependent = Access {
@@ -98,7 +103,11 @@ fn champsim_knows_which_load_an_address_comes_from() {
     gives(
         Format::Champsim,
         &bytes,
-        &[access(0x10_0000, 8, false), dependent, access(0x7000, 8, true)],
+        &[
+            access(0x10_0000, 8, false),
+            dependent,
+            access(0x7000, 8, true),
+        ],
         3,
     );
 }
@@ -125,7 +134,9 @@ fn varint(mut value: u64) -> Vec<u8> {
 }
 
 fn message(fields: &[(u64, u64)]) -> Vec<u8> {
-    let fields = fields.iter().flat_map(|(key, value)| [varint(key << 3), varint(*value)].concat());
+    let fields = fields
+        .iter()
+        .flat_map(|(key, value)| [varint(key << 3), varint(*value)].concat());
     let fields: Vec<u8> = fields.collect();
     [varint(fields.len() as u64), fields].concat()
 }
@@ -135,7 +146,12 @@ fn gem5() {
     let pair = [access(1_193_024, 64, false), access(64, 8, true)];
     let text = b"r,1193024,64,500\nw,64,8,2,700,4198400\nu,0,0,900\n";
     gives(Format::Gem5, text, &pair, 0);
-    gives(Format::Gem5, b"7,r,1193024,64,256,500\n8,w,64,8,0,700\n", &pair, 0);
+    gives(
+        Format::Gem5,
+        b"7,r,1193024,64,256,500\n8,w,64,8,0,700\n",
+        &pair,
+        0,
+    );
     let bytes = [
         b"gem5".to_vec(),
         // A header; what is in it does not matter.
@@ -151,7 +167,12 @@ fn gem5() {
 }
 
 fn entry(kind: u16, size: u16, address: u64) -> Vec<u8> {
-    [&kind.to_le_bytes()[..], &size.to_le_bytes(), &address.to_le_bytes()].concat()
+    [
+        &kind.to_le_bytes()[..],
+        &size.to_le_bytes(),
+        &address.to_le_bytes(),
+    ]
+    .concat()
 }
 
 #[test]
@@ -185,10 +206,18 @@ fn drmemtrace() {
 #[test]
 fn other_byte_orders_are_told() {
     let turned = |bytes: Vec<u8>, word: usize| -> Vec<u8> {
-        bytes.chunks(word).flat_map(|chunk| chunk.iter().rev().copied().collect::<Vec<u8>>()).collect()
+        bytes
+            .chunks(word)
+            .flat_map(|chunk| chunk.iter().rev().copied().collect::<Vec<u8>>())
+            .collect()
     };
     let mut champsim = record(0x40_1000, [0; 6], [0, 0], [0x10_0000, 0, 0, 0]);
-    champsim = [turned(champsim[..8].to_vec(), 8), champsim[8..16].to_vec(), turned(champsim[16..].to_vec(), 8)].concat();
+    champsim = [
+        turned(champsim[..8].to_vec(), 8),
+        champsim[8..16].to_vec(),
+        turned(champsim[16..].to_vec(), 8),
+    ]
+    .concat();
     let entries = [vec![0, 25, 0, 0], 5_u64.to_be_bytes().to_vec()].concat();
     for (format, bytes) in [
         (Format::Champsim, champsim),
@@ -197,7 +226,10 @@ fn other_byte_orders_are_told() {
     ] {
         assert_eq!(guess(&bytes), Some(format));
         let told = read(format, &bytes, 64).unwrap_err().to_string();
-        assert!(told.contains("byte order") && told.starts_with("byte 0"), "{told}");
+        assert!(
+            told.contains("byte order") && told.starts_with("byte 0"),
+            "{told}"
+        );
     }
 }
 

@@ -51,13 +51,6 @@ fn is_found(regions: &str, accesses: u64) {
     let made = described(regions);
     let (description, imported) = again(&made, accesses);
     let found = &description.workload.phases[0];
-    eprintln!("{}", description.workload.to_toml(&description.remarks));
-    for row in &imported.misses {
-        eprintln!("{row:?}");
-    }
-    for row in &imported.regions {
-        eprintln!("{row:?}");
-    }
     let wanted = &made.phases[0];
     assert_eq!(found.regions.len(), wanted.regions.len());
     near("apki", found.apki, wanted.apki, 0.1);

@@ -148,9 +148,16 @@ fn sweep_file() {
 #[test]
 fn trace() {
     let lackey = "==1== a\nI  0400,3\n L 04222cac,8\n S 1ffefff948,8\n M 0421c7cc,4\n".repeat(30);
-    let view = "T1 read 8 byte(s) @ 0x7fff9f5fd9b0 by PC 0x1\nT1 ifetch 3 byte(s) @ 0x4000\n".repeat(30);
+    let view =
+        "T1 read 8 byte(s) @ 0x7fff9f5fd9b0 by PC 0x1\nT1 ifetch 3 byte(s) @ 0x4000\n".repeat(30);
     let entry = |kind: u8, address: u64| [&[kind, 0, 8, 0][..], &address.to_le_bytes()].concat();
-    let entries = [entry(25, 5), entry(10, 0x4000), entry(0, 0x70_0000), entry(1, 64)].concat();
+    let entries = [
+        entry(25, 5),
+        entry(10, 0x4000),
+        entry(0, 0x70_0000),
+        entry(1, 64),
+    ]
+    .concat();
     let mut champsim = [0_u8; 64];
     champsim[..3].copy_from_slice(b"\x01\x02\x40");
     champsim[32..36].copy_from_slice(&[0, 16, 32, 1]);
@@ -181,7 +188,8 @@ fn trace() {
                     cpi: 0.5,
                 };
                 if let Ok(described) = weir_trace::describe::describe(&watch, &origin) {
-                    explained(Workloads::check("a.toml", &described.workload.to_toml(&[])));
+                    let text = described.workload.to_toml(&described.remarks);
+                    Workloads::check("a.toml", &text).unwrap_or_else(|error| panic!("{error}"));
                     let _ = weir_trace::check::check(&watch, &described, &origin, 1.0, 1, |_| true);
                 }
                 Ok(())

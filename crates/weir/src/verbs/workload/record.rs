@@ -1,7 +1,7 @@
 //! `weir workload record`: a description of a command, from its accesses while it runs under valgrind's lackey.
 
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -68,7 +68,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let name = args.command.first().map_or("", String::as_str);
     let keeping = Keeping::begin(context, VERB)?;
     let file = args.description.file(Path::new(name))?;
-    installed(name)?;
+    if installed(name)? && !args.children {
+        say(&format!(
+            "weir: warning: `{name}` is a script, and only its interpreter is followed; --children follows what it starts"
+        ));
+    }
     say_how_long(args, context)?;
     let mut command = Command::new("valgrind");
     command
@@ -138,8 +142,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     )
 }
 
-/// Whether valgrind and the command are there.
-fn installed(name: &str) -> Result<()> {
+/// Whether the command is a script.
+///
+/// # Errors
+/// It or valgrind is not there.
+fn installed(name: &str) -> Result<bool> {
     let found = Command::new("valgrind")
         .arg("--version")
         .stdin(Stdio::null())
@@ -158,15 +165,25 @@ fn installed(name: &str) -> Result<()> {
         }
     }
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = match name.contains('/') {
-        true => Path::new(name).is_file(),
-        false => std::env::split_paths(&paths).any(|folder| folder.join(name).is_file()),
+    let program = match name.contains('/') {
+        true => Some(PathBuf::from(name)),
+        false => std::env::split_paths(&paths)
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file()),
     };
-    match is_there {
-        true => Ok(()),
-        false => Err(Failure::request(format!(
+    let begin = program.and_then(|program| {
+        let mut begin = [0; 2];
+        std::fs::File::open(program)
+            .ok()?
+            .read_exact(&mut begin)
+            .ok()?;
+        Some(begin)
+    });
+    match begin {
+        None => Err(Failure::request(format!(
             "cannot run `{name}`: there is no such program"
         ))),
+        Some(begin) => Ok(begin == *b"#!"),
     }
 }
 
