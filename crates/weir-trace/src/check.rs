@@ -121,9 +121,18 @@ pub fn check(
     let phase = &description.workload.phases[0];
     let mut replay = Replay::new(phase, seed);
     let mut again = Watch::new();
+    // Caches are as warm as those of the trace.
+    let cold = 1.0 - watch.profiled().0 as f64 / watch.accesses().max(1) as f64;
+    let cold = (most as f64 * cold) as u64;
+    if cold > 0 {
+        again.begin_window(true);
+    }
     let mut done = 0;
     let mut next = LOOK;
     while done < most {
+        if done >= cold {
+            again.warmed();
+        }
         done += replay.step(&mut again);
         if done >= next {
             next += LOOK;
@@ -134,14 +143,22 @@ pub fn check(
     }
     again.end();
     let windows = watch.accesses() as f64 / watch.length();
-    let instructions = (
+    let all = (
         description.instructions * windows,
         done as f64 / phase.apki * 1000.0,
     );
+    let warm = |watch: &Watch| watch.profiled().0 as f64 / watch.accesses().max(1) as f64;
+    let instructions = (
+        match origin.has_instructions {
+            true => watch.profiled().1 as f64,
+            false => all.0 * warm(watch),
+        },
+        all.1 * warm(&again),
+    );
     let miss = |&size: &u64| {
         let lines = Bytes(size).lines();
-        let trace = watch.profile().misses(lines) / instructions.0 * 1000.0;
-        let described = again.profile().misses(lines) / instructions.1 * 1000.0;
+        let trace = watch.profile().misses(lines) / instructions.0.max(1.0) * 1000.0;
+        let described = again.profile().misses(lines) / instructions.1.max(1.0) * 1000.0;
         CacheMisses {
             cache: Bytes(size),
             trace_mpki: trace,

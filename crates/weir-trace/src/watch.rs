@@ -1,6 +1,6 @@
 //! Everything that is noted of a stream of accesses.
 
-use weir_model::units::{Bytes, LINE_BYTES};
+use weir_model::units::LINE_BYTES;
 
 use crate::access::{Access, Sink};
 use crate::granule::{Granule, Granules, begin_of, range_of};
@@ -29,7 +29,8 @@ pub struct Watch {
     last: u64,
     now: u64,
     windows: u64,
-    counted: bool,
+    warm: bool,
+    profiled: (u64, u64),
 }
 
 impl Default for Watch {
@@ -54,24 +55,30 @@ impl Watch {
             last: u64::MAX,
             now: 0,
             windows: 1,
-            counted: true,
+            warm: true,
+            profiled: (0, 0),
         }
     }
 
-    /// Begins a part of the trace that does not follow what was seen before. Until [`Watch::count`] it only warms what
-    /// remembers lines.
+    /// Begins a part of the trace that does not follow what was seen before. Until [`Watch::warmed`] its uses are noted, but
+    /// are not among those of the profile: caches are cold.
     pub fn begin_window(&mut self, first: bool) {
         self.reuse.forget();
         self.windows += u64::from(!first);
-        self.counted = false;
+        self.warm = false;
     }
 
-    /// Counts from here on.
-    pub fn count(&mut self) {
-        self.counted = true;
+    /// Caches are warm from here on.
+    pub fn warmed(&mut self) {
+        self.warm = true;
     }
 
-    /// Accesses to lines that were counted.
+    /// Accesses of the profile, and their instructions.
+    pub fn profiled(&self) -> (u64, u64) {
+        self.profiled
+    }
+
+    /// Accesses to lines.
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
@@ -81,7 +88,7 @@ impl Watch {
         self.stores
     }
 
-    /// Instructions that were counted.
+    /// Instructions.
     pub fn instructions(&self) -> u64 {
         self.instructions
     }
@@ -91,14 +98,9 @@ impl Watch {
         self.accesses as f64 / self.windows as f64
     }
 
-    /// Reuse distances of all accesses that were counted.
+    /// Reuse distances of all accesses with warm caches.
     pub fn profile(&self) -> &Profile {
         &self.profile
-    }
-
-    /// Lines that were used, as bytes.
-    pub fn footprint(&self) -> Bytes {
-        Bytes(self.profile.first.round() as u64 * LINE_BYTES)
     }
 
     /// How many lines each line stands for whose uses are known.
@@ -164,10 +166,8 @@ impl Watch {
             false => Found::Hit,
         };
         let used = self.reuse.use_line(line, self.now);
-        if !self.counted {
-            return matches!(found, Found::Miss { .. });
-        }
         self.accesses += 1;
+        self.profiled.0 += u64::from(self.warm);
         let address = line * LINE_BYTES;
         let shift = self.granules.shift();
         let granule = self.granules.at(address);
@@ -179,7 +179,9 @@ impl Watch {
             granule.stores += 1;
         }
         if let Some(used) = used {
-            self.profile.add(&used);
+            if self.warm {
+                self.profile.add(&used);
+            }
             match used.distance {
                 None => granule.first += used.weight,
                 Some(distance) if distance >= l1::LINES => {
@@ -214,9 +216,8 @@ impl Watch {
 impl Sink for Watch {
     #[inline]
     fn instructions(&mut self, count: u64) {
-        if self.counted {
-            self.instructions += count;
-        }
+        self.instructions += count;
+        self.profiled.1 += if self.warm { count } else { 0 };
     }
 
     #[inline]

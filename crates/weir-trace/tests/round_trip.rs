@@ -4,7 +4,7 @@ use weir_model::workload::{Workload, Workloads};
 use weir_trace::check::{Imported, check};
 use weir_trace::describe::{Description, Origin, describe};
 use weir_trace::replay::Replay;
-use weir_trace::{Format, Watch};
+use weir_trace::{Access, Format, Sink as _, Watch};
 
 fn described(regions: &str) -> Workload {
     let text = format!(
@@ -127,4 +127,45 @@ fn popular_lines() {
          { name = \"b\", bytes = \"4 MiB\", order = \"random\", share = 0.4 }",
         12_000_000,
     );
+}
+
+#[test]
+fn addresses_that_are_loaded() {
+    let mut watch = Watch::new();
+    let mut element = 1_u64;
+    let mut index = 0;
+    for _ in 0..2_000_000 {
+        watch.instructions(5);
+        // A list of 8 MiB, and a table of 2 MiB whose places are read from a run of 1 MiB.
+        let before = 0x10_0000_0000 + (element >> 33) % (1 << 17) * 64;
+        element = element
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let load = |address, from| Access {
+            address,
+            bytes: 8,
+            store: false,
+            from,
+        };
+        let next = 0x10_0000_0000 + (element >> 33) % (1 << 17) * 64;
+        watch.access(load(next, Some(before)));
+        let place = 0x20_0000_0000 + index % (1 << 14) * 64;
+        index += 1;
+        watch.access(load(place, None));
+        let found = 0x30_0000_0000 + (element >> 20) % (1 << 15) * 64;
+        watch.access(load(found, Some(place)));
+    }
+    let knows = Origin {
+        has_dependences: true,
+        ..origin()
+    };
+    let description = describe(&watch, &knows).unwrap();
+    let regions = &description.workload.phases[0].regions;
+    let orders: Vec<&str> = regions.iter().map(|region| region.order.name()).collect();
+    assert_eq!(orders, ["chase", "sequential", "random"]);
+    assert_eq!(
+        regions[2].indexed_by.as_deref(),
+        Some(regions[1].name.as_str())
+    );
+    assert_eq!(regions[1].dependent, 0.0);
 }

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Place, signal, text, with};
+use common::{Place, signal, text};
 use weir_model::document::Document;
 use weir_trace::check::Imported;
 
@@ -183,7 +183,7 @@ fn a_share_of_a_trace_is_looked_at_in_windows() {
         .expect(0);
     let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
     let looked_at = found.output.looked_at_pct;
-    assert!((37.0..46.0).contains(&looked_at), "{looked_at}");
+    assert!((50.0..61.0).contains(&looked_at), "{looked_at}");
     let regions = &found.output.workload.phases[0].regions;
     assert_eq!(regions.len(), 1);
     assert!(
@@ -232,7 +232,7 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
         .run("workload record -o sum.toml -- sh -c true")
         .expect(0);
     assert!(
-        done.err().contains("50 to 100 times slower"),
+        done.err().contains("1000 to 3000 times slower"),
         "{}",
         done.err()
     );
@@ -292,5 +292,4 @@ fn ctrl_c_ends_the_tracer_and_describes_what_was_seen() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
-    let _ = with;
 }

@@ -83,7 +83,7 @@ pub struct Args {
     /// Its format: lackey, champsim, ramulator, gem5, drmemtrace.
     #[arg(long = "as", value_name = "FORMAT", value_parser = format)]
     written_as: Option<Format>,
-    /// Look at this share of the trace, in windows of 64 MiB at equal distances; the first quarter of each warms caches.
+    /// Look at this share of the trace, in windows of 64 MiB at equal distances.
     #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
     share: f64,
     #[command(flatten)]
@@ -180,10 +180,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let read = reading.run(source)?;
     let partial = context.stop.requested();
-    let of = args
-        .file
-        .file_name()
-        .map_or(name.clone(), |name| name.to_string_lossy().into_owned());
+    let of = match args.file.file_name() {
+        Some(file) if args.file.as_os_str() != "-" => file.to_string_lossy().into_owned(),
+        _ => name.clone(),
+    };
     write(
         &read,
         &of,

@@ -16,7 +16,7 @@ const BUFFER: usize = 1 << 20;
 const HEAD: usize = 1 << 16;
 /// Bytes of a window, where not all is looked at.
 const WINDOW: u64 = 64 << 20;
-/// The part of a window that only warms what remembers lines.
+/// The part of a window in which caches are cold, and misses do not count.
 const WARM: f64 = 0.25;
 
 /// A trace that was read.
@@ -25,7 +25,7 @@ pub struct Read {
     pub watch: Watch,
     /// What read it.
     pub decoder: Decoder,
-    /// The share of its bytes that was looked at and counted.
+    /// The share of its bytes that was looked at.
     pub looked_at: f64,
     /// What makes the description less than trustworthy.
     pub warnings: Vec<String>,
@@ -105,7 +105,12 @@ impl Reading<'_> {
             buffer.fill(&mut source).map_err(failed)?;
         }
         let head = &buffer.left()[..buffer.left().len().min(HEAD)];
+        let looks_like = guess(head);
         let mut decoder = self.decoder(head)?;
+        let hint = match looks_like {
+            Some(other) if other != decoder.format() => format!("; it looks like {other}"),
+            _ => String::new(),
+        };
         let mut watch = Watch::new();
         let mut progress = Progress::begin(
             &format!("reading {}", self.name),
@@ -115,16 +120,14 @@ impl Reading<'_> {
         let mut windows = Windows::new(self, &decoder)?;
         let (mut counted, mut seen) = (0_u64, 0_u64);
         loop {
-            let (upto, counts) = windows.next(buffer.at, &mut watch);
+            let upto = windows.next(buffer.at, &mut watch);
             let here = buffer.left();
             let most = usize::try_from(upto - buffer.at)
                 .unwrap_or(usize::MAX)
                 .min(here.len());
             let taken = decoder.decode(&here[..most], &mut watch);
-            let taken = taken.map_err(|wrong| self.wrong(windows.told(&wrong)))?;
-            if counts {
-                counted += taken as u64;
-            }
+            let taken = taken.map_err(|wrong| self.wrong(windows.told(&wrong) + &hint))?;
+            counted += taken as u64;
             buffer.take(taken);
             let stopped = self.context.stop.requested();
             if buffer.at + LONGEST >= upto && upto != u64::MAX && windows.is_over(upto) {
@@ -238,10 +241,10 @@ impl Windows {
         })
     }
 
-    /// Up to which byte the trace is decoded now, and whether it is counted.
-    fn next(&mut self, at: u64, watch: &mut Watch) -> (u64, bool) {
+    /// Up to which byte the trace is decoded now.
+    fn next(&mut self, at: u64, watch: &mut Watch) -> u64 {
         if self.period == 0 {
-            return (u64::MAX, true);
+            return u64::MAX;
         }
         let warm = self.begin + (WINDOW as f64 * WARM) as u64;
         if at == self.begin && !self.warming {
@@ -249,13 +252,13 @@ impl Windows {
             watch.begin_window(self.begin == 0);
         }
         if self.warming && at + LONGEST < warm {
-            return (warm, false);
+            return warm;
         }
         if self.warming {
             self.warming = false;
-            watch.count();
+            watch.warmed();
         }
-        (self.begin + WINDOW, true)
+        self.begin + WINDOW
     }
 
     fn is_over(&self, upto: u64) -> bool {
