@@ -104,10 +104,8 @@ pub fn off(wanted: f64, found: f64) -> Option<f64> {
     (wanted > 0.0).then(|| 100.0 * (found / wanted - 1.0))
 }
 
-/// Replays a description and compares it with its trace. `go_on` is told the share that is done, and answers whether to go on.
-///
-/// # Errors
-/// The replay was ended.
+/// Replays a description and compares it with its trace. `go_on` is told the share that is done, and answers whether to go on;
+/// `None` where it did not.
 pub fn check(
     watch: &Watch,
     description: &Description,
@@ -115,7 +113,7 @@ pub fn check(
     looked_at: f64,
     seed: u64,
     mut go_on: impl FnMut(f64) -> bool,
-) -> Result<Imported, ()> {
+) -> Option<Imported> {
     let wanted = description.accesses as u64;
     let most = wanted.clamp(1, MOST);
     let phase = &description.workload.phases[0];
@@ -137,7 +135,7 @@ pub fn check(
         if done >= next {
             next += LOOK;
             if !go_on(done as f64 / most as f64) {
-                return Err(());
+                return None;
             }
         }
     }
@@ -167,7 +165,7 @@ pub fn check(
         }
     };
     let beyond = watch.profile().misses(crate::l1::LINES);
-    Ok(Imported {
+    Some(Imported {
         misses: SIZES.iter().map(miss).collect(),
         regions: uses(&again, description, windows),
         workload: description.workload.clone(),

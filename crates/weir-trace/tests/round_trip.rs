@@ -4,7 +4,8 @@ use weir_model::workload::{Workload, Workloads};
 use weir_trace::check::{Imported, check};
 use weir_trace::describe::{Description, Origin, describe};
 use weir_trace::replay::Replay;
-use weir_trace::{Access, Format, Sink as _, Watch};
+use weir_trace::reuse::hash;
+use weir_trace::{Access, Format, Sink, Watch};
 
 fn described(regions: &str) -> Workload {
     let text = format!(
@@ -132,27 +133,20 @@ fn popular_lines() {
 #[test]
 fn addresses_that_are_loaded() {
     let mut watch = Watch::new();
-    let mut element = 1_u64;
-    let mut index = 0;
-    for _ in 0..2_000_000 {
-        watch.instructions(5);
+    for index in 0..2_000_000_u64 {
+        Sink::instructions(&mut watch, 5);
         // A list of 8 MiB, and a table of 2 MiB whose places are read from a run of 1 MiB.
-        let before = 0x10_0000_0000 + (element >> 33) % (1 << 17) * 64;
-        element = element
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        let element = |index| 0x10_0000_0000 + hash(index) % (1 << 17) * 64;
         let load = |address, from| Access {
             address,
             bytes: 8,
             store: false,
             from,
         };
-        let next = 0x10_0000_0000 + (element >> 33) % (1 << 17) * 64;
-        watch.access(load(next, Some(before)));
+        watch.access(load(element(index + 1), Some(element(index))));
         let place = 0x20_0000_0000 + index % (1 << 14) * 64;
-        index += 1;
         watch.access(load(place, None));
-        let found = 0x30_0000_0000 + (element >> 20) % (1 << 15) * 64;
+        let found = 0x30_0000_0000 + (hash(index) >> 40) % (1 << 15) * 64;
         watch.access(load(found, Some(place)));
     }
     let knows = Origin {

@@ -28,7 +28,7 @@ pub fn guess(head: &[u8]) -> Option<Format> {
     if drmemtrace::begins(head) || drmemtrace::turned(head) || drmemtrace::is_wide(head) {
         return Some(Format::Drmemtrace);
     }
-    if head.iter().any(|&byte| byte == 0) {
+    if head.contains(&0) {
         return (champsim::begins(head) || champsim::turned(head)).then_some(Format::Champsim);
     }
     let whole = head

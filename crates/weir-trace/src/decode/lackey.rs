@@ -7,69 +7,59 @@ use super::Wrong;
 use super::text::{DECIMAL_END, decimal, hex, shown};
 use crate::access::{Access, Sink};
 
-/// Reads lines.
-#[derive(Debug, Default)]
-pub(super) struct Lackey;
-
-impl Lackey {
-    pub(super) fn decode<S: Sink>(
-        &mut self,
-        bytes: &[u8],
-        at: &mut u64,
-        sink: &mut S,
-    ) -> Result<usize, Wrong> {
-        let mut from = 0;
-        let mut instructions = 0;
-        while from < bytes.len() {
-            let line = &bytes[from..];
-            // Most lines are these; the rest is looked at with care.
-            let read = match line {
-                [b'I', b' ', b' ', rest @ ..] => operand(rest),
-                [b' ', b'L' | b'S' | b'M', b' ', rest @ ..] => operand(rest),
-                _ => None,
-            };
-            let Some((address, size, length)) = read else {
-                let Some(end) = line.iter().position(|&byte| byte == b'\n') else {
-                    break;
-                };
-                *at += 1;
-                if !is_remark(&line[..end]) {
-                    sink.instructions(instructions);
-                    return Err(Wrong::Line {
-                        line: *at,
-                        why: format!(
-                            "`{}` is no line of lackey; its --log-file keeps what the program prints apart",
-                            shown(&line[..end])
-                        ),
-                    });
-                }
-                from += end + 1;
-                continue;
+/// Takes whole lines; how many bytes these were. `at` counts lines.
+pub(super) fn decode<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Result<usize, Wrong> {
+    let mut from = 0;
+    let mut instructions = 0;
+    while from < bytes.len() {
+        let line = &bytes[from..];
+        // Most lines are these; the rest is looked at with care.
+        let read = match line {
+            [b'I', b' ', b' ', rest @ ..] => operand(rest),
+            [b' ', b'L' | b'S' | b'M', b' ', rest @ ..] => operand(rest),
+            _ => None,
+        };
+        let Some((address, size, length)) = read else {
+            let Some(end) = line.iter().position(|&byte| byte == b'\n') else {
+                break;
             };
             *at += 1;
-            from += 3 + length;
-            if line[0] == b'I' {
-                instructions += 1;
-                continue;
+            if !is_remark(&line[..end]) {
+                sink.instructions(instructions);
+                return Err(Wrong::Line {
+                    line: *at,
+                    why: format!(
+                        "`{}` is no line of lackey; its --log-file keeps what the program prints apart",
+                        shown(&line[..end])
+                    ),
+                });
             }
-            sink.instructions(instructions);
-            instructions = 0;
-            let mut access = Access {
-                address,
-                bytes: size,
-                ..Access::default()
-            };
-            if line[1] != b'S' {
-                sink.access(access);
-            }
-            if line[1] != b'L' {
-                access.store = true;
-                sink.access(access);
-            }
+            from += end + 1;
+            continue;
+        };
+        *at += 1;
+        from += 3 + length;
+        if line[0] == b'I' {
+            instructions += 1;
+            continue;
         }
         sink.instructions(instructions);
-        Ok(from)
+        instructions = 0;
+        let mut access = Access {
+            address,
+            bytes: size,
+            ..Access::default()
+        };
+        if line[1] != b'S' {
+            sink.access(access);
+        }
+        if line[1] != b'L' {
+            access.store = true;
+            sink.access(access);
+        }
     }
+    sink.instructions(instructions);
+    Ok(from)
 }
 
 /// `addr,size` with the end of its line: both, and the length of all.

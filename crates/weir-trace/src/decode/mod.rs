@@ -63,7 +63,7 @@ pub struct Decoder {
 
 #[derive(Debug)]
 enum Reads {
-    Lackey(lackey::Lackey),
+    Lackey,
     Champsim(champsim::Champsim),
     Ramulator,
     Gem5Text,
@@ -89,7 +89,7 @@ impl Decoder {
             return Err(wrong(&why));
         }
         let reads = match format {
-            Format::Lackey => Reads::Lackey(lackey::Lackey::default()),
+            Format::Lackey => Reads::Lackey,
             Format::Champsim if champsim::turned(head) => {
                 return Err(wrong(
                     "these records are in the byte order of another machine (big endian)",
@@ -137,13 +137,9 @@ impl Decoder {
         self.format
     }
 
-    /// Whether instructions are counted in the trace.
+    /// Whether instructions can be counted in traces of this kind.
     pub fn has_instructions(&self) -> bool {
-        match self.reads {
-            Reads::Gem5Text | Reads::Gem5(_) => false,
-            Reads::Ramulator => false,
-            _ => true,
-        }
+        !matches!(self.reads, Reads::Gem5Text | Reads::Gem5(_))
     }
 
     /// Whether the trace says which load an address comes from.
@@ -165,10 +161,8 @@ impl Decoder {
     /// Goes on behind bytes that are not looked at: what the decoder knew of earlier records is forgotten. The next
     /// bytes must begin with a record.
     pub fn skip(&mut self, bytes: u64) {
-        match &mut self.reads {
-            Reads::Lackey(lackey) => *lackey = lackey::Lackey::default(),
-            Reads::Champsim(champsim) => *champsim = champsim::Champsim::default(),
-            _ => {}
+        if let Reads::Champsim(champsim) = &mut self.reads {
+            *champsim = champsim::Champsim::default();
         }
         if self.record() != 1 {
             self.at += bytes;
@@ -182,7 +176,7 @@ impl Decoder {
     pub fn decode<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<usize, Wrong> {
         let at = &mut self.at;
         match &mut self.reads {
-            Reads::Lackey(lackey) => lackey.decode(bytes, at, sink),
+            Reads::Lackey => lackey::decode(bytes, at, sink),
             Reads::Champsim(champsim) => champsim.decode(bytes, at, sink),
             Reads::Ramulator => text::lines(bytes, at, |line| ramulator::line(line, sink)),
             Reads::Gem5Text => text::lines(bytes, at, |line| gem5::line(line, sink)),

@@ -100,7 +100,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
         .strip_suffix('%')
         .and_then(|text| text.trim().parse::<f64>().ok());
     match number {
-        Some(percent) if percent >= 0.01 && percent <= 100.0 => Ok(percent / 100.0),
+        Some(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("it is from 0.01% to 100%, such as 5%".into()),
     }
 }
@@ -243,7 +243,7 @@ pub fn write(
         },
     );
     progress.end();
-    let Ok(output) = output else {
+    let Some(output) = output else {
         return Err(Failure::Partial(format!(
             "stopped: {path} is written and was not compared with the trace"
         )));
