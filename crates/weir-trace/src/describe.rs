@@ -21,6 +21,8 @@ const ERROR: f64 = 0.03;
 const SMALL: f64 = 0.1;
 /// Lines that stay in L1 whatever else is used: a sixteenth of it.
 const IN_L1: f64 = (l1::LINES / 16) as f64;
+/// The exponent below which Zipf's law is not told from equal chances.
+const EVEN: f64 = 0.2;
 /// The error from which lines may be used in the same order each time.
 const SHARP: f64 = 0.1;
 /// Regions that a part is described by, at most.
@@ -379,6 +381,11 @@ impl Context<'_> {
         if all.first().is_some_and(|one| one.error >= ERROR)
             && let Some(popular) = self.popular(part, times, &plain)
         {
+            // Lines that are about equally popular are random.
+            if popular.skew < EVEN {
+                all.truncate(1);
+                return all;
+            }
             return vec![popular];
         }
         // Lines that come again in the same order, whatever it is, come after the same time. No order of a description but
