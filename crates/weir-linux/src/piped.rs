@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn records_come_beside_the_output_and_nothing_is_left_running() {
-        let script = "echo one >&198; sleep 1000 & echo $! >&198; wait";
+        let script = "exec 3>/proc/self/fd/198; echo one >&3; sleep 1000 & echo $! >&3; wait";
         let mut piped = Piped::by_records(shell(script)).unwrap();
         let mut buffer = [0; 64];
         let mut read = String::new();
