@@ -11,6 +11,7 @@
 //!   [`clock`] keep them on a core and time them; [`prefetch`] switches the prefetchers while they run;
 //!   [`micro`] has the loops of calibration; [`storage`] sends requests to a device with `fio`; [`resctrl`]
 //!   divides the last-level cache between tenants.
+//!   [`piped`] reads what other programs write while they run, and ends them.
 //! - **Steering.** [`tiering`] counts what the kernel promotes and demotes. [`steer`] measures which tenants load which
 //!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
 //!
@@ -30,6 +31,7 @@ pub mod memory;
 pub mod micro;
 pub mod perf;
 pub mod pin;
+pub mod piped;
 pub mod prefetch;
 mod process;
 pub mod recording;

@@ -27,6 +27,7 @@ use weir_steer::tier::Simulated;
 use weir_steer::tier::advise::Advised;
 use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::Profile;
+use weir_trace::check::Imported;
 
 use crate::store::{RunId, RunLine};
 use crate::verbs::tier::Tiered;
@@ -469,6 +470,7 @@ kinds! {
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
     Of<WorkloadCost> => "weir workload run",
+    Of<Imported> => "weir workload import, weir workload record",
     CheckDocument => "weir platforms check, weir workload check",
     RunsDocument => "weir runs list",
     CompareDocument => "weir runs compare",

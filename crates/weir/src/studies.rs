@@ -25,6 +25,7 @@ use weir_steer::tier::advise::{Advise, Advised};
 use weir_steer::tier::population::{Compared, Population};
 use weir_steer::tier::profile::{Profile, ProfileModel};
 use weir_steer::tier::{Simulate, Simulated};
+use weir_trace::check::Imported;
 
 use crate::context::{Context, Format};
 use crate::driver::Job;
@@ -35,6 +36,7 @@ use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
 use crate::verbs::tier::{self, Tiered};
+use crate::verbs::workload;
 
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
 #[derive(Debug, Clone)]
@@ -82,6 +84,8 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Advised>(Advise::VERB),
     Reader::of::<Compared>(Population::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
+    Reader::of::<Imported>(workload::IMPORT),
+    Reader::of::<Imported>(workload::RECORD),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),
     Reader::of::<Fitted>(Fit::VERB),

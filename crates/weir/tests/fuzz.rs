@@ -146,6 +146,60 @@ fn sweep_file() {
 }
 
 #[test]
+fn trace() {
+    let lackey = "==1== a\nI  0400,3\n L 04222cac,8\n S 1ffefff948,8\n M 0421c7cc,4\n".repeat(30);
+    let view =
+        "T1 read 8 byte(s) @ 0x7fff9f5fd9b0 by PC 0x1\nT1 ifetch 3 byte(s) @ 0x4000\n".repeat(30);
+    let entry = |kind: u8, address: u64| [&[kind, 0, 8, 0][..], &address.to_le_bytes()].concat();
+    let entries = [
+        entry(25, 5),
+        entry(10, 0x4000),
+        entry(0, 0x70_0000),
+        entry(1, 64),
+    ]
+    .concat();
+    let mut champsim = [0_u8; 64];
+    champsim[..3].copy_from_slice(b"\x01\x02\x40");
+    champsim[32..36].copy_from_slice(&[0, 16, 32, 1]);
+    let packets = b"gem5\x02\x0a\x00\x08\x08\x01\x10\x01\x18\x40\x20\x40".to_vec();
+    let files = [
+        lackey.into_bytes(),
+        view.into_bytes(),
+        entries,
+        champsim.repeat(8),
+        packets,
+        b"LD 0x1234\nST 64\n3 128 64\n".to_vec(),
+        b"r,4096,64,1\nw,64,8,2,7,9\n".to_vec(),
+    ];
+    fuzz_bytes("trace", &files, |bytes| {
+        for format in weir_trace::Format::ALL {
+            let read = || -> Result<(), weir_trace::Wrong> {
+                let mut decoder = weir_trace::Decoder::new(format, bytes)?;
+                let mut watch = weir_trace::Watch::new();
+                let taken = decoder.decode(bytes, &mut watch)?;
+                decoder.end(&bytes[taken..], &mut watch)?;
+                watch.end();
+                let origin = weir_trace::describe::Origin {
+                    name: "a".into(),
+                    of: "a".into(),
+                    format,
+                    has_instructions: decoder.has_instructions(),
+                    has_dependences: decoder.has_dependences(),
+                    cpi: 0.5,
+                };
+                if let Ok(described) = weir_trace::describe::describe(&watch, &origin) {
+                    let text = described.workload.to_toml(&described.remarks);
+                    Workloads::check("a.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+                    let _ = weir_trace::check::check(&watch, &described, &origin, 1.0, 1, |_| true);
+                }
+                Ok(())
+            };
+            explained(read());
+        }
+    });
+}
+
+#[test]
 fn decision_log() {
     let place = Place::new();
     let run = [

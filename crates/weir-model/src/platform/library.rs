@@ -126,7 +126,7 @@ fn stem(file: &str) -> &str {
 ///
 /// # Errors
 /// Why the file's name cannot be that name.
-pub(crate) fn name_of_file(file: &str) -> Result<&str, &'static str> {
+pub fn name_of_file(file: &str) -> Result<&str, &'static str> {
     let name = stem(file);
     match unusable_name(name) {
         None => Ok(name),

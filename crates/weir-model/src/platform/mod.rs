@@ -38,7 +38,7 @@ pub use host::{
 pub use key::{FileKind, Key, Need, When};
 pub(crate) use key::{Group, keys};
 pub use library::Library;
-pub(crate) use library::name_of_file;
+pub use library::name_of_file;
 pub use media::{Media, MediaTiming};
 pub use parameters::ParameterRow;
 pub(crate) use parameters::Rows;

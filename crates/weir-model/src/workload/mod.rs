@@ -11,6 +11,7 @@ mod population;
 mod read;
 mod requests;
 mod schema;
+mod write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

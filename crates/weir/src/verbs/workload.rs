@@ -1,4 +1,16 @@
 //! `weir workload`: descriptions of how programs use memory, and their cost on a model.
+//!
+//! | file | content |
+//! |---|---|
+//! | `import` | a description from a trace |
+//! | `record` | a description of a command, which runs under a tracer |
+//! | `source` | where the bytes of a trace come from |
+//! | `reading` | how they are read in constant memory |
+
+mod import;
+mod reading;
+mod record;
+mod source;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +28,9 @@ use crate::store::RunId;
 use crate::verbs::check_files;
 use crate::{driver, machine, studies};
 
+pub use import::VERB as IMPORT;
+pub use record::VERB as RECORD;
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -23,7 +38,9 @@ Examples:
   weir workload list
   weir workload show bfs-twitter
   weir workload check my-program.toml
-  weir workload run bfs-twitter --on emr2s+cxl-a --tier cxl0")]
+  weir workload run bfs-twitter --on emr2s+cxl-a --tier cxl0
+  weir workload import program.lackey -o program.toml
+  weir workload record -o program.toml -- ./program")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -50,6 +67,10 @@ enum What {
     },
     /// Run a workload on a model: cycles lost by cause, bandwidth, latency.
     Run(RunAlone),
+    /// Describe a program from a trace of its memory accesses.
+    Import(import::Args),
+    /// Describe a command: run it under a tracer of its memory accesses.
+    Record(record::Args),
 }
 
 /// Lists, shows, checks or runs.
@@ -63,6 +84,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Show { workload } => show(&find(workload)?, format),
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
         What::Run(args) => measure(args, context),
+        What::Import(args) => import::run(args, context),
+        What::Record(args) => record::run(args, context),
     }
 }
 

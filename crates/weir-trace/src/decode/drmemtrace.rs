@@ -1,0 +1,128 @@
+//! DynamoRIO's drmemtrace.
+//!
+//! A trace is a sequence of `trace_entry_t` (`clients/drcachesim/common/trace_entry.h`): type and size of 2 bytes, and
+//! an address of 8, packed to 12 bytes. Its first entry is a header, whose address is the version. The instruction comes
+//! before its accesses. The files of threads that the tracer writes first (`offline_entry_t`, in `raw/`) are not this:
+//! `drrun -t drmemtrace -indir DIR` converts them. The `view` tool prints a line an entry, `read  8 byte(s) @ 0x…`.
+
+use super::Wrong;
+use super::text::{decimal, hex, words};
+use crate::access::{Access, Sink};
+
+/// Bytes of an entry.
+pub(super) const ENTRY: usize = 12;
+
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const INSTRUCTIONS: [u16; 10] = [10, 11, 12, 13, 14, 15, 16, 31, 48, 49];
+const BUNDLE: u16 = 17;
+const HEADER: u16 = 25;
+/// The last type that is known; later versions may add some, but not many.
+const LAST: u16 = 49 + 32;
+/// Versions that a header may have.
+const VERSIONS: std::ops::RangeInclusive<u64> = 1..=64;
+
+fn parts(entry: &[u8; ENTRY]) -> (u16, u16, u64) {
+    let [a, b, c, d, address @ ..] = *entry;
+    (
+        u16::from_le_bytes([a, b]),
+        u16::from_le_bytes([c, d]),
+        u64::from_le_bytes(address),
+    )
+}
+
+/// Whether the first entry is a header.
+pub(super) fn begins(head: &[u8]) -> bool {
+    head.first_chunk::<ENTRY>().is_some_and(|entry| {
+        let (kind, _, version) = parts(entry);
+        kind == HEADER && VERSIONS.contains(&version)
+    })
+}
+
+/// Whether it is a header of a big-endian machine.
+pub(super) fn turned(head: &[u8]) -> bool {
+    head.first_chunk::<ENTRY>().is_some_and(|entry| {
+        let (kind, _, version) = parts(entry);
+        kind.swap_bytes() == HEADER && VERSIONS.contains(&version.swap_bytes())
+    })
+}
+
+/// Whether it is a header of 16 bytes, as before entries were packed.
+pub(super) fn is_wide(head: &[u8]) -> bool {
+    head.first_chunk::<16>().is_some_and(|entry| {
+        u16::from_le_bytes([entry[0], entry[1]]) == HEADER
+            && entry[4..8] == [0; 4]
+            && (1..=64).contains(&entry[8])
+            && entry[9..16] == [0; 7]
+    })
+}
+
+pub(super) fn entries<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Result<usize, Wrong> {
+    let (entries, rest) = bytes.as_chunks::<ENTRY>();
+    for entry in entries {
+        let (kind, size, address) = parts(entry);
+        if *at == 0 && kind != HEADER {
+            return Err(Wrong::Byte {
+                offset: 0,
+                why: "the first entry is no header of drmemtrace".into(),
+            });
+        }
+        match kind {
+            READ | WRITE => drop(sink.access(Access {
+                address,
+                bytes: u32::from(size),
+                store: kind == WRITE,
+                from: None,
+            })),
+            BUNDLE => sink.instructions(u64::from(size)),
+            kind if INSTRUCTIONS.contains(&kind) => sink.instructions(1),
+            kind if kind > LAST => {
+                return Err(Wrong::Byte {
+                    offset: *at,
+                    why: format!("an entry of type {kind}, which drmemtrace does not have"),
+                });
+            }
+            _ => {}
+        }
+        *at += ENTRY as u64;
+    }
+    Ok(bytes.len() - rest.len())
+}
+
+/// A line of the view tool. Everything that is neither an instruction nor an access is a remark of the tool.
+pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
+    const MARK: &[u8] = b" byte(s) @ 0x";
+    let Some(place) = line.windows(MARK.len()).position(|part| part == MARK) else {
+        // Earlier versions print an instruction as `T12   0x0000000000467c45  4c 8b 54 …`.
+        let mut all = words(line);
+        let thread = all.next().is_some_and(|word| word.starts_with(b"T"));
+        if thread && all.next().is_some_and(|word| word.starts_with(b"0x")) {
+            sink.instructions(1);
+        }
+        return Ok(());
+    };
+    let wrong = |what: &str| format!("an access without {what}");
+    let mut before = words(&line[..place]).collect::<Vec<_>>();
+    let size = before
+        .pop()
+        .and_then(decimal)
+        .ok_or_else(|| wrong("a size"))?;
+    let (address, _) = hex(&line[place + MARK.len()..]).ok_or_else(|| wrong("an address"))?;
+    let kind = before.pop().ok_or_else(|| wrong("a kind"))?;
+    match kind {
+        b"ifetch" => sink.instructions(1),
+        b"read" | b"write" => drop(sink.access(Access {
+            address,
+            bytes: u32::try_from(size.0).unwrap_or(u32::MAX),
+            store: kind == b"write",
+            from: None,
+        })),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Whether a line is an access or an instruction of the view tool.
+pub(super) fn is_view(line: &[u8]) -> bool {
+    line.windows(9).any(|part| part == b"byte(s) @")
+}

@@ -1,0 +1,203 @@
+//! What is noted of a part of the address space, for a bounded number of parts.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::reuse::OfLine;
+
+/// Granules that are told apart; with more, they become twice as large.
+const MOST: usize = 1 << 14;
+/// The smallest: a page of 4 KiB.
+const FINEST: u32 = 12;
+/// Places of granules that were found lately.
+const LATELY: usize = 1024;
+/// Ranges of a time in each doubling.
+const FINE: usize = 2;
+/// Ranges of times between two uses.
+pub const TIMES: usize = 44 * FINE;
+
+/// What is noted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Granule {
+    /// Accesses, and those that store.
+    pub accesses: u64,
+    pub stores: u64,
+    /// Accesses to another line than the access before.
+    pub uses: u64,
+    /// Bytes of accesses.
+    pub bytes: u64,
+    /// Accesses that left L1, and lines that were stored to in L1.
+    pub visits: u64,
+    pub written: u64,
+    /// Visits whose line follows the one before, and the lines between them.
+    pub follows: u64,
+    pub steps: u64,
+    /// Visits whose address was loaded, from this granule and from others.
+    pub dependent: u64,
+    pub indexed: u64,
+    /// The granule that most addresses of the latter come from, by a running majority.
+    pub index: u64,
+    index_votes: u64,
+    /// Lines that were used first, weighted.
+    pub first: f64,
+    /// Accesses beyond L1 by the time since the last use of their line, weighted.
+    pub times: [f32; TIMES],
+}
+
+impl Default for Granule {
+    fn default() -> Self {
+        Self {
+            accesses: 0,
+            stores: 0,
+            uses: 0,
+            bytes: 0,
+            visits: 0,
+            written: 0,
+            follows: 0,
+            steps: 0,
+            dependent: 0,
+            indexed: 0,
+            index: u64::MAX,
+            index_votes: 0,
+            first: 0.0,
+            times: [0.0; TIMES],
+        }
+    }
+}
+
+/// The range of a time.
+pub fn range_of(time: u64) -> usize {
+    let time = time.max(1);
+    let octave = time.ilog2() as usize;
+    // The upper part of an octave begins at its geometric middle.
+    let upper = time as f64 >= (octave as f64 + 0.5).exp2();
+    (octave * FINE + usize::from(upper)).min(TIMES - 1)
+}
+
+/// The first time of a range; of the one behind the last, too.
+pub fn begin_of(range: usize) -> f64 {
+    (range as f64 / FINE as f64).exp2()
+}
+
+impl Granule {
+    /// Notes from which granule an address was loaded.
+    pub fn loaded_from(&mut self, here: u64, from: u64) {
+        if here == from {
+            self.dependent += 1;
+            return;
+        }
+        self.indexed += 1;
+        match (self.index == from, self.index_votes) {
+            (true, _) => self.index_votes += 1,
+            (false, 0) => (self.index, self.index_votes) = (from, 1),
+            (false, _) => self.index_votes -= 1,
+        }
+    }
+
+    /// Adds what was noted of another part.
+    pub fn merge(&mut self, other: &Granule) {
+        self.accesses += other.accesses;
+        self.stores += other.stores;
+        self.uses += other.uses;
+        self.bytes += other.bytes;
+        self.visits += other.visits;
+        self.written += other.written;
+        self.follows += other.follows;
+        self.steps += other.steps;
+        self.dependent += other.dependent;
+        self.indexed += other.indexed;
+        if other.index_votes > self.index_votes {
+            (self.index, self.index_votes) = (other.index, other.index_votes);
+        }
+        self.first += other.first;
+        for (mine, theirs) in self.times.iter_mut().zip(other.times) {
+            *mine += theirs;
+        }
+    }
+
+    /// Accesses beyond L1 that were noted with their time, and first uses.
+    pub fn beyond_l1(&self) -> f64 {
+        self.first + self.times.iter().map(|&n| f64::from(n)).sum::<f64>()
+    }
+}
+
+/// All granules.
+#[derive(Debug)]
+pub struct Granules {
+    shift: u32,
+    places: HashMap<u64, u32, BuildHasherDefault<OfLine>>,
+    all: Vec<Granule>,
+    keys: Vec<u64>,
+    lately: Box<[(u64, u32); LATELY]>,
+}
+
+impl Granules {
+    pub fn new() -> Self {
+        Self {
+            shift: FINEST,
+            places: HashMap::default(),
+            all: Vec::new(),
+            keys: Vec::new(),
+            lately: Box::new([(u64::MAX, 0); LATELY]),
+        }
+    }
+
+    /// The bytes of one, as a power of two.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// The granule of an address.
+    #[inline]
+    pub fn at(&mut self, address: u64) -> &mut Granule {
+        let key = address >> self.shift;
+        let (found, place) = self.lately[(key % LATELY as u64) as usize];
+        if found == key {
+            return &mut self.all[place as usize];
+        }
+        self.find(address)
+    }
+
+    fn find(&mut self, address: u64) -> &mut Granule {
+        let mut key = address >> self.shift;
+        let known = self.places.get(&key).copied();
+        let place = known.unwrap_or_else(|| {
+            while self.all.len() >= MOST {
+                self.coarsen();
+            }
+            key = address >> self.shift;
+            *self.places.entry(key).or_insert_with(|| {
+                self.all.push(Granule::default());
+                self.keys.push(key);
+                self.all.len() as u32 - 1
+            })
+        });
+        self.lately[(key % LATELY as u64) as usize] = (key, place);
+        &mut self.all[place as usize]
+    }
+
+    fn coarsen(&mut self) {
+        let old = std::mem::replace(self, Self::new());
+        self.shift = old.shift + 1;
+        for (key, granule) in old.keys.into_iter().zip(old.all) {
+            let key = key >> 1;
+            let place = *self.places.entry(key).or_insert_with(|| {
+                self.all.push(Granule::default());
+                self.keys.push(key);
+                self.all.len() as u32 - 1
+            });
+            let mut granule = granule;
+            granule.index >>= 1;
+            self.all[place as usize].merge(&granule);
+        }
+    }
+
+    /// By address: the first of each, and what was noted.
+    pub fn sorted(&self) -> Vec<(u64, &Granule)> {
+        let mut all: Vec<(u64, &Granule)> = (self.keys.iter().zip(&self.all))
+            .map(|(key, granule)| (key << self.shift, granule))
+            .collect();
+        all.sort_unstable_by_key(|(from, _)| *from);
+        all
+    }
+}

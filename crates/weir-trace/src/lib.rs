@@ -1,0 +1,34 @@
+//! Traces of memory accesses, and the description of a program that follows from one.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`decode`] | formats: bytes become accesses |
+//! | [`reuse`] | how many other lines are used before a line is used again, in constant memory |
+//! | [`watch`] | everything that is noted of a stream of accesses, by parts of the address space |
+//! | [`regions`] | parts of the address space that are used alike |
+//! | [`fit`] | memory of which sizes is reused after the times that were seen |
+//! | [`describe`] | a [`Workload`](weir_model::workload::Workload) from all of it |
+//! | [`replay`] | the accesses of a described program |
+//! | [`check`] | the description against its trace, as a document |
+//!
+//! The crate makes no system call: whoever has the bytes of a trace feeds them. It is a crate because its loops
+//! take each access of traces of hundreds of gigabytes, and are compiled for speed, while the crates with documents
+//! are compiled for size.
+
+pub mod access;
+pub mod check;
+pub mod decode;
+pub mod describe;
+pub mod fit;
+mod granule;
+mod l1;
+mod outcome;
+pub mod regions;
+pub mod replay;
+pub mod reuse;
+mod runs;
+pub mod watch;
+
+pub use access::{Access, Sink};
+pub use decode::{Decoder, Format, Wrong};
+pub use watch::Watch;

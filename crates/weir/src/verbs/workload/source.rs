@@ -1,0 +1,164 @@
+//! Where the bytes of a trace come from: a file, what a decompressor makes of it, standard input, or a tracer.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Stdin};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use weir_linux::piped::Piped;
+use weir_trace::decode::packed;
+
+use crate::failure::{Failure, Result};
+
+/// The bytes of a trace.
+pub struct Source {
+    from: From,
+    /// Bytes of the file, compressed where it is; 0 where that is unknown.
+    length: u64,
+    /// The file as it is read, also by a decompressor, which shares its place.
+    file: Option<File>,
+}
+
+enum From {
+    Plain(File),
+    Program(Box<Piped>, &'static str),
+    Input(Stdin),
+}
+
+/// What installs a decompressor.
+fn package(tool: &str) -> &str {
+    match tool {
+        "xz" => "xz-utils",
+        tool => tool,
+    }
+}
+
+impl Source {
+    /// Opens a file, or standard input for `-`.
+    ///
+    /// # Errors
+    /// It cannot be read, or what unpacks it is not installed.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self {
+                from: From::Input(io::stdin()),
+                length: 0,
+                file: None,
+            });
+        }
+        let name = path.display();
+        let opened = || -> io::Result<(File, Vec<u8>)> {
+            let mut file = File::open(path)?;
+            let mut head = Vec::new();
+            if file.metadata()?.is_file() {
+                (&mut file).take(16).read_to_end(&mut head)?;
+                file.rewind()?;
+            }
+            Ok((file, head))
+        };
+        let (file, head) = opened()
+            .with_context(|| format!("cannot read the trace {name}"))
+            .map_err(Failure::Request)?;
+        let data = file.metadata().map_err(anyhow::Error::new)?;
+        if data.is_dir() {
+            return Err(Failure::request(format!(
+                "{name} is a folder; name a trace in it"
+            )));
+        }
+        let length = data.len();
+        let Some(tool) = packed(&head) else {
+            let same = file.try_clone().ok();
+            return Ok(Self {
+                from: From::Plain(file),
+                length,
+                file: same,
+            });
+        };
+        let mut command = Command::new(tool);
+        if tool == "unzip" {
+            command.arg("-p").arg(path).stdin(Stdio::null());
+        } else {
+            let same = file.try_clone().map_err(anyhow::Error::new)?;
+            command.arg("-dc").stdin(same);
+        }
+        let piped = Piped::by_output(command).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Failure::Missing(anyhow::anyhow!(
+                "{name} is compressed, and `{tool}`, which unpacks it, is not installed: apt-get install {}",
+                package(tool)
+            )),
+            _ => Failure::Work(anyhow::Error::new(error).context(format!("cannot run `{tool}`"))),
+        })?;
+        Ok(Self {
+            from: From::Program(Box::new(piped), tool),
+            length,
+            file: (tool != "unzip").then_some(file),
+        })
+    }
+
+    /// The records that a tracer writes.
+    pub fn of_tracer(tracer: Piped) -> Self {
+        Self {
+            from: From::Program(Box::new(tracer), "valgrind"),
+            length: 0,
+            file: None,
+        }
+    }
+
+    /// The part of the file that was read.
+    pub fn share(&mut self) -> f64 {
+        let place = self
+            .file
+            .as_mut()
+            .and_then(|file| file.stream_position().ok());
+        match (place, self.length) {
+            (Some(place), 1..) => (place as f64 / self.length as f64).min(1.0),
+            _ => 0.0,
+        }
+    }
+
+    /// Leaves out bytes; whether there are more.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<bool> {
+        if let From::Plain(file) = &mut self.from
+            && self.length > 0
+        {
+            let place = file.stream_position()?;
+            let to = file.seek(SeekFrom::Start(place.saturating_add(bytes)))?;
+            return Ok(to < self.length);
+        }
+        let skipped = io::copy(&mut self.by_ref().take(bytes), &mut io::sink())?;
+        Ok(skipped == bytes)
+    }
+
+    /// What is to say of the end, after all was read: a decompressor that failed.
+    ///
+    /// # Errors
+    /// A program cannot be waited for.
+    pub fn end(self) -> Result<Option<String>> {
+        let From::Program(mut piped, tool) = self.from else {
+            return Ok(None);
+        };
+        if tool == "valgrind" {
+            piped.end();
+            return Ok(None);
+        }
+        let (status, said) = piped.wait().map_err(anyhow::Error::new)?;
+        let said = said.lines().next().unwrap_or("it gave no reason");
+        Ok((!status.success()).then(|| {
+            format!("the compressed trace was cut off or is damaged, its end is left out: {tool}: {said}")
+        }))
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.from {
+            From::Plain(file) => file.read(buffer),
+            From::Program(piped, _) => piped.read(buffer),
+            From::Input(input) => input.read(buffer),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! `weir workload import` and `record` as processes: formats, packed and damaged traces, what is written, what is left.
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Place, signal, text};
+use weir_model::document::Document;
+use weir_trace::check::Imported;
+
+/// Two arrays: one is passed again and again, the other is read at random.
+fn lackey(accesses: u64) -> String {
+    let mut all = String::from("==1== Lackey\n");
+    let mut random = 1_u64;
+    for n in 0..accesses {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let place = match n % 2 {
+            0 => 0x10_0000_0000 + n / 2 * 64 % (2 << 20),
+            _ => 0x20_0000_0000 + (random >> 33) % (4 << 20) / 8 * 8,
+        };
+        let kind = if n % 4 == 1 { 'S' } else { 'L' };
+        all.push_str(&format!(
+            "I  00400000,4\nI  00400004,4\n {kind} {place:x},8\n"
+        ));
+    }
+    all
+}
+
+fn installed(tool: &str) -> bool {
+    Command::new(tool)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok()
+}
+
+#[test]
+fn a_trace_becomes_a_description_that_runs() {
+    let place = Place::new();
+    place.file("two.lackey", lackey(400_000));
+    let json = place
+        .run("workload import two.lackey --format json")
+        .expect(0);
+    assert!(json.err().contains("wrote two.toml"), "{}", json.err());
+    let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
+    let regions = &found.output.workload.phases[0].regions;
+    let orders: Vec<&str> = regions.iter().map(|r| r.order.name()).collect();
+    assert_eq!(orders, ["sequential", "random"]);
+    let near =
+        |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 0.1, "{found} {wanted}");
+    near(regions[0].bytes.0 as f64, (2 << 20) as f64);
+    near(regions[1].bytes.0 as f64, (4 << 20) as f64);
+    near(regions[1].stores, 0.5);
+    for row in found
+        .output
+        .misses
+        .iter()
+        .filter(|row| row.trace_mpki > 1.0)
+    {
+        near(row.described_mpki, row.trace_mpki);
+    }
+    place.run("workload check two.toml").expect(0);
+    place
+        .run("workload run two.toml --on emr2s+cxl-a --accesses 1000")
+        .expect(0);
+    // The run is kept, and is shown again.
+    let again = place.run("runs show 1").expect(0).out();
+    assert!(again.contains("two"), "{again}");
+    let wide = again.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None);
+    // A second one must be named.
+    place
+        .run("workload import two.lackey")
+        .refuses(2, &["two.toml is there already", "-o"]);
+    place
+        .run("workload import two.lackey -o two.toml")
+        .expect(0);
+}
+
+#[test]
+fn packed_traces_are_unpacked_and_damaged_ones_are_told() {
+    let place = Place::new();
+    let plain = place.file("t.lackey", lackey(60_000));
+    place
+        .run("workload import t.lackey -o plain.toml -q")
+        .expect(0);
+    for (tool, end) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
+        if !installed(tool) {
+            eprintln!("{tool} is not installed");
+            continue;
+        }
+        let packed = Command::new(tool)
+            .arg("-c")
+            .arg(&plain)
+            .output()
+            .unwrap()
+            .stdout;
+        place.file(&format!("t.lackey.{end}"), &packed);
+        let said = place
+            .run(format!("workload import t.lackey.{end} -o {tool}.toml").as_str())
+            .expect(0);
+        assert!(!said.err().contains("warning"), "{}", said.err());
+        let same = |name: &str| {
+            text(&place.path(name))
+                .lines()
+                .skip(3)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(same(&format!("{tool}.toml")), same("plain.toml"));
+        place.file("cut", &packed[..packed.len() / 2]);
+        let said = place.run("workload import cut -o cut.toml").expect(0).err();
+        assert!(said.contains("was cut off"), "{said}");
+        let mut again = Command::new(tool)
+            .arg("-c")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        again.stdin.take().unwrap().write_all(&packed).unwrap();
+        place.file("twice", again.wait_with_output().unwrap().stdout);
+        place
+            .run("workload import twice -o twice.toml")
+            .refuses(2, &["compressed twice", tool]);
+        assert!(!place.path("twice.toml").exists());
+    }
+    place.file("empty", "");
+    place
+        .run("workload import empty")
+        .refuses(2, &["empty: it is empty"]);
+    place
+        .run("workload import missing")
+        .refuses(2, &["cannot read the trace missing"]);
+    place.file("prose", "It was a dark night.\nNothing moved.\n");
+    place
+        .run("workload import prose")
+        .refuses(2, &["--as", "lackey"]);
+    place
+        .run("workload import prose --as lackey")
+        .refuses(2, &["line 1"]);
+    place
+        .run("workload import t.lackey --as champsim -o x.toml")
+        .refuses(2, &["byte 8", "looks like lackey"]);
+    place
+        .run("workload import t.lackey --as perf")
+        .refuses(2, &["ramulator"]);
+}
+
+#[test]
+fn what_unpacks_a_trace_may_be_missing() {
+    let place = Place::new();
+    place.file("t.zst", b"\x28\xb5\x2f\xfd----");
+    let mut command = place.command("workload import t.zst -o t.toml");
+    let done = command.env("PATH", place.path("nothing")).output().unwrap();
+    assert_eq!(done.status.code(), Some(3));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("apt-get install zstd"), "{said}");
+}
+
+#[test]
+fn a_share_of_a_trace_is_looked_at_in_windows() {
+    let place = Place::new();
+    // Windows are of 64 MiB, so that records of 64 bytes are a trace of 320 MiB.
+    let mut record = [0_u8; 64];
+    record[..8].copy_from_slice(&0x40_1000_u64.to_le_bytes());
+    let mut file = std::io::BufWriter::new(std::fs::File::create(place.path("big")).unwrap());
+    let mut random = 1_u64;
+    for _ in 0..5 << 20 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let address = 0x10_0000_0000 + (random >> 33) % (8 << 20) / 8 * 8;
+        record[32..40].copy_from_slice(&address.to_le_bytes());
+        file.write_all(&record).unwrap();
+    }
+    file.flush().unwrap();
+    let json = place
+        .run("workload import big --share 50% -o big.toml --format json")
+        .expect(0);
+    let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
+    let looked_at = found.output.looked_at_pct;
+    assert!((50.0..61.0).contains(&looked_at), "{looked_at}");
+    let regions = &found.output.workload.phases[0].regions;
+    assert_eq!(regions.len(), 1);
+    assert!(
+        (regions[0].bytes.0 as f64 / (8 << 20) as f64 - 1.0).abs() < 0.1,
+        "{}",
+        regions[0].bytes
+    );
+}
+
+#[test]
+fn standard_input_is_read() {
+    let place = Place::new();
+    let mut child = place
+        .command("workload import - -o piped.toml")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(lackey(50_000).as_bytes())
+        .unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(
+        done.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    assert!(text(&place.path("piped.toml")).contains("lackey trace of standard input"));
+}
+
+#[test]
+fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
+    let place = Place::new();
+    if !installed("valgrind") {
+        place
+            .run("workload record -- true")
+            .refuses(3, &["apt-get install valgrind"]);
+        return;
+    }
+    let done = place
+        .run("workload record -o sum.toml -- sh -c true")
+        .expect(0);
+    assert!(
+        done.err().contains("1000 to 3000 times slower"),
+        "{}",
+        done.err()
+    );
+    assert!(text(&place.path("sum.toml")).contains("sh -c true, from a trace"));
+    let began = Instant::now();
+    let endless = [
+        "workload",
+        "record",
+        "--for",
+        "2s",
+        "-o",
+        "endless.toml",
+        "--",
+        "sh",
+        "-c",
+        "while :; do :; done",
+    ];
+    place.run(&endless[..]).expect(0);
+    assert!(began.elapsed() < Duration::from_secs(60));
+    place
+        .run("workload record -o no.toml -- no-such-program")
+        .refuses(2, &["no-such-program"]);
+}
+
+#[test]
+fn ctrl_c_ends_the_tracer_and_describes_what_was_seen() {
+    let place = Place::new();
+    if !installed("valgrind") {
+        return;
+    }
+    let words = [
+        "workload",
+        "record",
+        "--children",
+        "-o",
+        "c.toml",
+        "--",
+        "sh",
+        "-c",
+        "sleep 987654 & while :; do :; done",
+    ];
+    let mut child = place.start(&words[..]);
+    std::thread::sleep(Duration::from_secs(4));
+    signal(&child, "INT");
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(text(&place.path("c.toml")).contains("apki"));
+    let left = Command::new("pgrep")
+        .args(["-f", "sleep 987654"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
