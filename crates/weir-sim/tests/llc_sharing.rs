@@ -17,7 +17,11 @@ use weir_sim::SimMachine;
 fn work(name: &str) -> Workload {
     Workload {
         threads: 4,
-        ..Workloads::builtin().get(name).unwrap().phase_alone(0).unwrap()
+        ..Workloads::builtin()
+            .get(name)
+            .unwrap()
+            .phase_alone(0)
+            .unwrap()
     }
 }
 
@@ -26,7 +30,11 @@ fn program(name: &str, work: &Workload, first: u32, ways: Option<u32>) -> Tenant
     Tenant {
         name: name.into(),
         cache_ways: ways,
-        ..Tenant::running(work.clone(), cores, Placement::Bind(TierName::named("dram")))
+        ..Tenant::running(
+            work.clone(),
+            cores,
+            Placement::Bind(TierName::named("dram")),
+        )
     }
 }
 
@@ -36,7 +44,11 @@ fn misses(tenants: &[Tenant]) -> f64 {
     machine.start(tenants).unwrap();
     machine.observe(Nanos::from_micros(60.0)).unwrap();
     let seen = machine.observe(Nanos::from_micros(150.0)).unwrap();
-    let of = |counter| (seen.tenants[0].counters.get(counter)).or_else(|_| seen.counters.get(counter)).unwrap() as f64;
+    let of = |counter| {
+        (seen.tenants[0].counters.get(counter))
+            .or_else(|_| seen.counters.get(counter))
+            .unwrap() as f64
+    };
     1000.0 * of(Counter::OffcoreL3MissDemandDataRd) / of(Counter::Instructions)
 }
 
@@ -51,7 +63,10 @@ fn twins_have_half_of_the_cache_each() {
         let twins = misses(&[program("a", &work, 0, None), program("b", &work, 8, None)]);
         assert!(in_half > alone, "{name}: {alone} alone, {in_half} in half");
         let (least, most) = (in_half * 0.93, in_half * 1.07);
-        assert!((least..most).contains(&twins), "{name}: {twins} beside a twin, {in_half} in half");
+        assert!(
+            (least..most).contains(&twins),
+            "{name}: {twins} beside a twin, {in_half} in half"
+        );
     }
 }
 
@@ -62,17 +77,34 @@ fn ways_of_its_own_are_not_shared_and_a_stream_takes_what_it_passes_through() {
     let stream = |ways| Tenant {
         cores: (8..16).collect(),
         cache_ways: ways,
-        ..Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &TierName::named("dram"), 8, Bytes::mib(256))
+        ..Tenant::on_first_cores(
+            Op::Ld,
+            Pattern::Sequential,
+            &TierName::named("dram"),
+            8,
+            Bytes::mib(256),
+        )
     };
     let alone = misses(&[program("a", &work, 0, low)]);
     let apart = misses(&[program("a", &work, 0, low), stream(high)]);
-    assert!((apart / alone - 1.0).abs() < 0.05, "{alone} alone, {apart} beside other ways");
+    assert!(
+        (apart / alone - 1.0).abs() < 0.05,
+        "{alone} alone, {apart} beside other ways"
+    );
     let whole = misses(&[program("a", &work, 0, None)]);
     let beside = misses(&[program("a", &work, 0, None), stream(None)]);
-    assert!(beside > whole * 1.1, "{whole} alone, {beside} beside a stream");
+    assert!(
+        beside > whole * 1.1,
+        "{whole} alone, {beside} beside a stream"
+    );
 }
 
 fn bed_ways() -> u32 {
     let machine = SimMachine::new(&bed("emr2s+cxl-a"), 5);
-    machine.topology().caches.last().and_then(|c| c.ways).unwrap()
+    machine
+        .topology()
+        .caches
+        .last()
+        .and_then(|c| c.ways)
+        .unwrap()
 }

@@ -105,19 +105,28 @@ fn run(work: Workload, window: Nanos) -> Seen {
 
 /// The time of one request without a queue, and the clock in cycles a nanosecond.
 fn service() -> (f64, f64) {
-    let alone = run(program(1, requests(Spread::Fixed)), Nanos::from_micros(5_000.0));
+    let alone = run(
+        program(1, requests(Spread::Fixed)),
+        Nanos::from_micros(5_000.0),
+    );
     (alone.mean(), alone.cycles / alone.window.get())
 }
 
 fn near(what: &str, ours: f64, law: f64, within: f64) {
-    assert!((ours / law - 1.0).abs() < within, "{what}: {ours} for {law}");
+    assert!(
+        (ours / law - 1.0).abs() < within,
+        "{what}: {ours} for {law}"
+    );
 }
 
 #[test]
 fn a_closed_loop_answers_one_request_after_the_other() {
     let (time, clock) = service();
     near("cycles of a request", time * clock, LENGTH as f64, 0.01);
-    let seen = run(program(4, requests(Spread::Fixed)), Nanos::from_micros(5_000.0));
+    let seen = run(
+        program(4, requests(Spread::Fixed)),
+        Nanos::from_micros(5_000.0),
+    );
     near("four threads", seen.per_ns(), 4.0 / time, 0.01);
 }
 
@@ -134,10 +143,20 @@ fn one_thread_is_m_m_1_with_exponential_requests_and_m_d_1_with_equal_ones() {
         let law = time / (1.0 - load);
         near("M/M/1 mean", seen.mean(), law, 0.10);
         near("M/M/1 p99", seen.quantile(0.99), law * 100_f64.ln(), 0.15);
-        near("utilization", seen.cycles / seen.window.get(), load * clock, 0.03);
+        near(
+            "utilization",
+            seen.cycles / seen.window.get(),
+            load * clock,
+            0.03,
+        );
         // Pollaczek and Khinchine, for a service time without spread.
         let seen = run(program(1, open(Spread::Fixed)), window);
-        near("M/D/1 mean", seen.mean(), time * (1.0 + load / 2.0 / (1.0 - load)), 0.06);
+        near(
+            "M/D/1 mean",
+            seen.mean(),
+            time * (1.0 + load / 2.0 / (1.0 - load)),
+            0.06,
+        );
     }
 }
 
@@ -176,9 +195,20 @@ fn a_lock_bounds_throughput_and_little_s_law_holds() {
         };
         let seen = run(program(threads, one_at_a_time), Nanos(3_000.0 * time));
         let bound = (1.0 / (locked * time)).min(f64::from(threads) / time);
-        assert!(seen.per_ns() < bound * 1.05, "{threads} threads, {locked} locked");
-        assert!(seen.per_ns() > bound * 0.6, "{threads} threads, {locked} locked");
-        near("requests under way", seen.per_ns() * seen.mean(), f64::from(threads), 0.03);
+        assert!(
+            seen.per_ns() < bound * 1.05,
+            "{threads} threads, {locked} locked"
+        );
+        assert!(
+            seen.per_ns() > bound * 0.6,
+            "{threads} threads, {locked} locked"
+        );
+        near(
+            "requests under way",
+            seen.per_ns() * seen.mean(),
+            f64::from(threads),
+            0.03,
+        );
         if locked == 1.0 {
             near("one at a time", seen.per_ns(), 1.0 / time, 0.05);
         }
@@ -199,7 +229,9 @@ fn slower_memory_takes_longer_and_the_queue_grows_with_it() {
     let p99 = |tier: &str| {
         let mut machine = SimMachine::new(&bed("emr2s+cxl-a"), 7);
         let placed = Placement::Bind(tier.parse().unwrap());
-        machine.start(&[Tenant::running(work.clone(), vec![0], placed)]).unwrap();
+        machine
+            .start(&[Tenant::running(work.clone(), vec![0], placed)])
+            .unwrap();
         let mut seen = machine.observe(Nanos::from_micros(30_000.0)).unwrap();
         let latency = seen.tenants.remove(0).latency.unwrap();
         latency.quantile(0.99).get()
@@ -224,5 +256,10 @@ fn a_quota_of_half_the_time_halves_what_a_program_does() {
         period: Nanos::from_micros(10_000.0),
     };
     machine.act(&half).unwrap();
-    near("half of the time", instructions(&mut machine), all / 2.0, 0.05);
+    near(
+        "half of the time",
+        instructions(&mut machine),
+        all / 2.0,
+        0.05,
+    );
 }

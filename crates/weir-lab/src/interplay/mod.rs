@@ -39,7 +39,8 @@ pub use certainty::{LEAST, MOST};
 pub use co_runners::{CoRunners, pairs, tier_ops};
 pub use matrix::{Matrix, Measured, matrix};
 pub use programs::{
-    LostCycles, Party, PlacedName, ProgramPair, ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
+    LostCycles, Party, PlacedName, ProgramPair, ProgramPairs, ProgramTable, TenantRun, Together,
+    TogetherRun, What,
 };
 pub use study::{Interplay, sentence};
 

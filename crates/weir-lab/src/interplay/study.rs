@@ -101,7 +101,9 @@ fn per_second(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(rate) if (1e-3..=1e9).contains(&(rate * factor)) => Ok(rate * factor),
-        _ => Err(format!("`{text}` is no rate of requests; write 50000, or 50k")),
+        _ => Err(format!(
+            "`{text}` is no rate of requests; write 50000, or 50k"
+        )),
     }
 }
 

@@ -5,6 +5,7 @@
 //! which order, with how much overlap. From these a machine's model derives hits, misses, stalls and
 //! bandwidth; none of them is written down. `docs/workloads.md` has every key.
 
+mod application;
 mod embedded;
 mod library;
 mod population;
@@ -15,6 +16,7 @@ mod schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use application::Application;
 pub use library::Workloads;
 pub use population::{Population, population};
 pub use requests::{Requests, Spread};
@@ -34,6 +36,9 @@ pub struct Workload {
     /// What the source does not say, where something is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
+    /// The real program that it describes, where a Linux host can run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
     /// Threads, each on a core of its own. They share the regions.
     pub threads: u32,
     /// The requests that it answers, if its work comes in requests.
@@ -157,6 +162,13 @@ impl Workload {
             }
         }
         memory
+    }
+
+    /// The region in which a real program keeps its data: the largest of the first phase. Its elements are the records,
+    /// its skew is that of requests, and its share of stores that of writes.
+    pub fn data(&self) -> Option<&Region> {
+        let regions = &self.phases.first()?.regions;
+        regions.iter().rev().max_by_key(|region| region.bytes.get())
     }
 
     /// One of its phases for ever, as a workload of its own.

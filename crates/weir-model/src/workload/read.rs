@@ -1,7 +1,7 @@
 //! Reading a workload file.
 
 use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
-use super::{Order, Phase, Region, Requests, Spread, Workload, usual_slice};
+use super::{Application, Order, Phase, Region, Requests, Spread, Workload, usual_slice};
 use crate::diagnostic::quote;
 use crate::platform::{Key, Need, Scalar, name_of_file};
 use crate::toml::{Table, known};
@@ -28,7 +28,13 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
         root,
         FILE_KEYS,
         &[
-            "kind", "summary", "source", "assumed", "requests", "phase",
+            "kind",
+            "summary",
+            "source",
+            "assumed",
+            "application",
+            "requests",
+            "phase",
         ],
     );
     let needed = |key| Some(root.need(key, "\"…\"")?.text()?.to_owned());
@@ -40,6 +46,8 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
         summary: needed("summary").unwrap_or_default(),
         source: needed("source").unwrap_or_default(),
         assumed: text(root, "assumed"),
+        application: (root.get("application"))
+            .and_then(|field| field.word(&Application::ALL, Application::name)),
         threads: number(root, FILE_KEYS, "threads").unwrap_or(1.0) as u32,
         requests,
         phases,

@@ -44,7 +44,10 @@ fn done(thread: &Thread) -> f64 {
 
 /// The part of a stream's lines that enter caches.
 fn cached_share(thread: &Thread) -> f64 {
-    if matches!(thread.style, Style::Requests | Style::Offload | Style::Shared) {
+    if matches!(
+        thread.style,
+        Style::Requests | Style::Offload | Style::Shared
+    ) {
         return 0.0;
     }
     match (&thread.program, thread.op) {
@@ -89,7 +92,11 @@ impl Engine {
     /// The socket and core complex whose last-level cache a thread uses.
     fn cache_of(&self, thread: &Thread) -> (bool, u16) {
         let complex = self.params.uncore.complex.is_some();
-        let slice = if complex { self.params.first_slice(thread.core) } else { 0 };
+        let slice = if complex {
+            self.params.first_slice(thread.core)
+        } else {
+            0
+        };
         (self.params.is_beyond(thread.core), slice)
     }
 

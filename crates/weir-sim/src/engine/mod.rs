@@ -226,7 +226,8 @@ impl Engine {
             if thread.tenant == tenant {
                 self.uncore.set_mask(t, mask);
                 if let Some(core) = &mut thread.ooo {
-                    core.script_mut().set_llc(lines * f64::from(mask.count_ones().min(llc.ways)));
+                    core.script_mut()
+                        .set_llc(lines * f64::from(mask.count_ones().min(llc.ways)));
                 }
             }
         }

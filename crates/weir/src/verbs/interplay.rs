@@ -67,7 +67,9 @@ impl Args {
     /// Whether a tenant is a program.
     fn has_programs(&self) -> bool {
         let named = self.study.victims.iter().chain(&self.study.aggressors);
-        named.into_iter().any(|side| matches!(side, CoRunners::Program(_)))
+        named
+            .into_iter()
+            .any(|side| matches!(side, CoRunners::Program(_)))
     }
 
     /// The study of programs.

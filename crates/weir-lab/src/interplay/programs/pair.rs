@@ -159,9 +159,7 @@ fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
         What::Program(work, _) => {
             let instructions = own.counters.get(Counter::Instructions).unwrap_or(0) as f64;
             match &work.requests {
-                Some(requests) if requests.is_open() => {
-                    own.histogram().len() as f64 / time
-                }
+                Some(requests) if requests.is_open() => own.histogram().len() as f64 / time,
                 // A request that is under way counts as far as it has come.
                 Some(requests) => instructions / requests.instructions.max(1) as f64 / time,
                 None => instructions / time,
@@ -203,7 +201,9 @@ pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: 
             if let Some(own) = run.tenants.get(tenant) {
                 pace.latency.merge(&own.histogram());
                 let here = LostCycles::of(&own.counters);
-                lost = lost.zip(here).map(|(all, here)| here.scaled(weight * amount, all));
+                lost = lost
+                    .zip(here)
+                    .map(|(all, here)| here.scaled(weight * amount, all));
             }
         }
         let time = if rate > 0.0 { amount / rate } else { 0.0 };
@@ -214,7 +214,10 @@ pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: 
         gbps = gbps.zip(here).map(|(all, here)| all + here * time);
     }
     pace.time = times.iter().sum();
-    pace.shares = times.iter().map(|time| time / pace.time.max(1e-300)).collect();
+    pace.shares = times
+        .iter()
+        .map(|time| time / pace.time.max(1e-300))
+        .collect();
     pace.lost = lost;
     pace.gbps = gbps.map(|bytes| bytes / pace.time.max(1e-300));
     pace
@@ -253,10 +256,18 @@ impl ProgramPair {
     pub fn of(made: &Made<'_>) -> Self {
         let (victim, threads, alone) = made.victim;
         let (unit, factor) = unit(victim);
-        let rate = |pace: &Pace| if pace.time > 0.0 { factor / pace.time } else { 0.0 };
+        let rate = |pace: &Pace| {
+            if pace.time > 0.0 {
+                factor / pace.time
+            } else {
+                0.0
+            }
+        };
         let (before, after) = (rate(alone), made.together.as_ref().map(|(v, _)| rate(v)));
         let change = |before: f64, after: f64| (after / before - 1.0) * 100.0;
-        let change_pct = after.filter(|_| before > 0.0).map(|after| change(before, after));
+        let change_pct = after
+            .filter(|_| before > 0.0)
+            .map(|after| change(before, after));
         let offered = match &victim.what {
             What::Program(work, _) => work.requests.as_ref().and_then(|r| r.per_second),
             What::Stream(_) => None,
@@ -301,11 +312,7 @@ impl ProgramPair {
         let mut parts = vec![format!("{change:+.1} % {}", self.unit)];
         let p99 = |ns: &Option<LatencySummary>| ns.and_then(|ns| ns.p99).map(Nanos::get);
         if let (Some(before), Some(after)) = (p99(&self.ns_alone), p99(&self.ns_beside)) {
-            parts.push(format!(
-                "p99 {:.1} to {:.1} us",
-                before / 1e3,
-                after / 1e3
-            ));
+            parts.push(format!("p99 {:.1} to {:.1} us", before / 1e3, after / 1e3));
         }
         if self.saturated {
             parts.push("it cannot answer all that arrive".into());
@@ -363,7 +370,12 @@ impl Made<'_> {
         let (alone, together) = (self.counted.0, self.counted.1?);
         let solo = RunCounters::new(
             &alone.counters,
-            alone.tenants.iter().map(|t| &t.counters).zip([threads]).collect(),
+            alone
+                .tenants
+                .iter()
+                .map(|t| &t.counters)
+                .zip([threads])
+                .collect(),
             alone.window,
         );
         let corun = RunCounters::new(

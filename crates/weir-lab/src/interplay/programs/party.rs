@@ -41,7 +41,11 @@ impl PlacedName {
     pub fn read(text: &str) -> Option<Result<Self, String>> {
         let (tiers, program) = text.split_once(':')?;
         let is_file = program.ends_with(".toml") || program.contains('/');
-        if !is_file && weir_model::workload::Workloads::builtin().get(program).is_none() {
+        if !is_file
+            && weir_model::workload::Workloads::builtin()
+                .get(program)
+                .is_none()
+        {
             return None;
         }
         let tier = |text: &str| match text.split_once('=') {
@@ -100,7 +104,9 @@ impl Party {
         match &self.what {
             What::Stream(tier_op) => tier_op.clone(),
             What::Program(_, tiers) => TierOp {
-                tier: tiers.first().map_or_else(TierName::dram, |(tier, _)| tier.clone()),
+                tier: tiers
+                    .first()
+                    .map_or_else(TierName::dram, |(tier, _)| tier.clone()),
                 op: weir_model::access::Op::Ld,
                 from: None,
                 socket: 0,

@@ -74,7 +74,9 @@ impl ProgramPairs {
         let cores = lab.topology().cores.len() as u32;
         let left = cores.saturating_sub(taken);
         let streams = match self.threads {
-            0 => STREAMS.min(left.saturating_sub(u32::from(taken == 0))).max(1),
+            0 => STREAMS
+                .min(left.saturating_sub(u32::from(taken == 0)))
+                .max(1),
             threads => threads,
         };
         let threads = party.threads(streams);
@@ -179,8 +181,9 @@ impl Study for ProgramPairs {
         for (v, own, beside) in &rows {
             let victim = &victims[*v];
             let by_itself = alone(victim, of(*own));
-            let others: Vec<Pace> =
-                (beside.iter()).map(|(other, by_itself, _)| alone(other, of(*by_itself))).collect();
+            let others: Vec<Pace> = (beside.iter())
+                .map(|(other, by_itself, _)| alone(other, of(*by_itself)))
+                .collect();
             let made = |aggressor, together, corun| Made {
                 topology: lab.topology(),
                 victim: (&victim.party, victim.threads, &by_itself),
@@ -224,11 +227,18 @@ impl Outcome for ProgramTable {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
         let mut all = Vec::new();
-        let mut beside: Vec<&ProgramPair> =
-            self.pairs.iter().filter(|p| p.aggressor.is_some()).collect();
+        let mut beside: Vec<&ProgramPair> = self
+            .pairs
+            .iter()
+            .filter(|p| p.aggressor.is_some())
+            .collect();
         let harmed = |pair: &&&ProgramPair| pair.class.is_some_and(|c| c < ChangeClass::None);
         let change = |pair: &ProgramPair| pair.change_pct.unwrap_or(0.0);
-        beside.sort_by(|a, b| (a.class, change(a)).partial_cmp(&(b.class, change(b))).unwrap_or(std::cmp::Ordering::Equal));
+        beside.sort_by(|a, b| {
+            (a.class, change(a))
+                .partial_cmp(&(b.class, change(b)))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
         if let Some(worst) = beside.first() {
             let harmed = beside.iter().filter(harmed).count();
             let lead = match (harmed, &worst.aggressor) {
@@ -246,7 +256,9 @@ impl Outcome for ProgramTable {
             all.push(note("programs".into(), lead));
         }
         for pair in &beside {
-            let at = pair.offered_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
+            let at = pair
+                .offered_per_s
+                .map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
             let about = format!(
                 "{}{at} beside {}",
                 pair.victim,
@@ -254,7 +266,11 @@ impl Outcome for ProgramTable {
             );
             all.extend(pair.sentence().map(|text| note(about, text)));
         }
-        for pair in self.pairs.iter().filter(|p| p.saturated && p.aggressor.is_none()) {
+        for pair in self
+            .pairs
+            .iter()
+            .filter(|p| p.saturated && p.aggressor.is_none())
+        {
             let text = format!(
                 "{:.0} {} are answered of {:.0} that arrive: the queue grows without end",
                 pair.alone,
@@ -275,7 +291,12 @@ impl Outcome for ProgramTable {
             columns.push(col("aggressor").head("beside").empty("alone"));
         }
         if rates {
-            columns.push(col("offered_per_s").head("arrive\na second").places(0).if_any());
+            columns.push(
+                col("offered_per_s")
+                    .head("arrive\na second")
+                    .places(0)
+                    .if_any(),
+            );
         }
         columns.extend([col("alone"), col("unit")]);
         if several {
@@ -290,11 +311,22 @@ impl Outcome for ProgramTable {
                 columns.push(col("ns_beside_p99").head("p99\nbeside").if_any());
             }
         }
-        let mut views = vec![View::table("pairs", "What programs get done, alone and beside others", columns)];
+        let mut views = vec![View::table(
+            "pairs",
+            "What programs get done, alone and beside others",
+            columns,
+        )];
         if served && rates {
-            let series: &[&str] = if several { &["victim", "aggressor"] } else { &["victim"] };
+            let series: &[&str] = if several {
+                &["victim", "aggressor"]
+            } else {
+                &["victim"]
+            };
             let (y, title) = match several {
-                true => ("ns_beside_p99", "p99 of requests beside others, by how many arrive"),
+                true => (
+                    "ns_beside_p99",
+                    "p99 of requests beside others, by how many arrive",
+                ),
                 false => ("ns_alone_p99", "p99 of requests, by how many arrive"),
             };
             views.push(View::lines(
@@ -327,7 +359,13 @@ impl Outcome for ProgramTable {
                 (_, "l3") => "lost_beside_l3",
                 _ => "lost_beside_dram",
             };
-            let heads = [("cpi", "CPI"), ("stores", "stores"), ("l2", "L2"), ("l3", "L3"), ("dram", "DRAM")];
+            let heads = [
+                ("cpi", "CPI"),
+                ("stores", "stores"),
+                ("l2", "L2"),
+                ("l3", "L3"),
+                ("dram", "DRAM"),
+            ];
             heads
                 .into_iter()
                 .map(|(part, head)| col(name(part, of)).head(head))
@@ -336,8 +374,14 @@ impl Outcome for ProgramTable {
         if self.pairs.iter().any(|pair| pair.lost_alone.is_some()) {
             let mut columns = vec![col("victim")];
             let (of, title) = match several {
-                true => ("beside", "Cycles of an instruction lost beside others, by what they wait for"),
-                false => ("alone", "Cycles of an instruction lost, by what they wait for"),
+                true => (
+                    "beside",
+                    "Cycles of an instruction lost beside others, by what they wait for",
+                ),
+                false => (
+                    "alone",
+                    "Cycles of an instruction lost, by what they wait for",
+                ),
             };
             if several {
                 columns.push(col("aggressor").head("beside"));

@@ -71,7 +71,9 @@ impl Together {
         let tenants = seen.tenants.into_iter().map(|own| TenantRun {
             bytes: own.bytes,
             accesses: own.accesses,
-            latency: own.latency.map_or_else(Vec::new, |latency| latency.buckets()),
+            latency: own
+                .latency
+                .map_or_else(Vec::new, |latency| latency.buckets()),
             counters: own.counters,
         });
         Ok(TogetherRun {
@@ -90,7 +92,9 @@ impl Together {
     }
 
     fn watch(&self, machine: &mut dyn Machine) -> Result<Observation, MachineError> {
-        let lead = self.arrivals().map(|rate| Nanos(LEAD * self.requests as f64 / rate * 1e9));
+        let lead = self
+            .arrivals()
+            .map(|rate| Nanos(LEAD * self.requests as f64 / rate * 1e9));
         machine.observe(lead.unwrap_or(WARM_UP).max(WARM_UP).min(LONGEST))?;
         let answers = match self.tenants.first().map(|tenant| &tenant.work) {
             Some(Work::Program(work)) => work.requests.is_some(),

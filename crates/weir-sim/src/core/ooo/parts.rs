@@ -303,7 +303,11 @@ impl PhaseParts {
         }
         let occupied = |flows: &[Flow], time| flows.iter().map(|f| f.occupies(time)).sum::<f64>();
         let flows: Vec<Flow> = self.flows().collect();
-        self.held = held(occupied(&flows, time), threads * occupied(&own, times.1), caches);
+        self.held = held(
+            occupied(&flows, time),
+            threads * occupied(&own, times.1),
+            caches,
+        );
     }
 }
 
